@@ -10,7 +10,7 @@ classification_baselines.json. Pre-train it first, on a GPU, for as long as it t
     kotha prepare ../shared/data/prose ../shared/data/news/train.jsonl.zst --tokenizer TOK --out WORK/data
     kotha train WORK/data --preset bangla-58m --minutes 60 --out WORK/base
 
-For each task and seed the same model is fine-tuned from chance, from BASE, and from BASE by LoRA, by ``kotha adapt
+For each task and seed the same model is fine-tuned from chance, from BASE, and from BASE by LoRA, by ``kotha finetune
 classify`` as it is; TF-IDF (words and letters) with logistic regression learns from the same examples in the same run.
 Sentiment has its own validation and test sets. News categories are divided here: stratified, by the seed, and without
 the texts that hold most of a held-out one. ``--limit`` takes that many examples of each set, to try the script.

@@ -44,7 +44,7 @@ def one_seed(start: str, seed: int, folder: Path, asked: argparse.Namespace) -> 
     kotha.write_questions(unseen, asked.test_stories, seed=_UNSEEN, per_story=asked.per_story)
     began = time.perf_counter()
     settings = {} if asked.lora is None else {"lora": asked.lora}
-    run = kotha.adapt_instruct(
+    run = kotha.finetune_instruct(
         learned,
         start=start,
         out=folder / "run",

@@ -68,7 +68,8 @@ def test_the_commands_of_the_tour_run_in_their_order(tmp_path, monkeypatch, caps
 @pytest.mark.extended
 def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.chdir(tmp_path)
-    kotha.write_stories("texts", documents=60)
+    Path("texts").mkdir()
+    kotha.write_stories("texts/stories.jsonl", documents=60)
     for line in commands(README):
         run_shortened(line, capsys)
 

@@ -1,24 +1,24 @@
-"""Kotha (কথা): small language models from raw text, and a clear view of what happens inside them.
+"""Kotha (কথা): train small language models from raw text, and inspect what happens inside them.
 
     tokenizer = kotha.train_tokenizer(["news.jsonl"], kind="unigram", vocab_size=8192)
     data = kotha.prepare(["news.jsonl"], tokenizer, "data")
     run = kotha.train(data, minutes=10, out="run")
     run.model.generate("নদীর ধারে", tokens=40)
 
-These names are the face of the package; what stands behind them is imported when it is first used.
+These names are the public API; their modules are imported on first use.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from kotha.api.adapt import adapt_classify as adapt_classify
-    from kotha.api.adapt import adapt_instruct as adapt_instruct
     from kotha.api.compare import compare as compare
     from kotha.api.data import prepare as prepare
     from kotha.api.data import train_tokenizer as train_tokenizer
     from kotha.api.data import write_questions as write_questions
     from kotha.api.data import write_stories as write_stories
+    from kotha.api.finetune import finetune_classify as finetune_classify
+    from kotha.api.finetune import finetune_instruct as finetune_instruct
     from kotha.api.index import Index as Index
     from kotha.api.judge import judge as judge
     from kotha.api.model import LanguageModel as LanguageModel
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _NAMES = {
-    "kotha.api.adapt": ["adapt_classify", "adapt_instruct"],
     "kotha.api.compare": ["compare"],
     "kotha.api.data": ["prepare", "train_tokenizer", "write_questions", "write_stories"],
+    "kotha.api.finetune": ["finetune_classify", "finetune_instruct"],
     "kotha.api.index": ["Index"],
     "kotha.api.judge": ["judge"],
     "kotha.api.model": ["LanguageModel", "load"],
@@ -43,14 +43,14 @@ _NAMES = {
     "kotha.model.presets": ["presets"],
     "kotha.text.tokenizer.tokenizer": ["Tokenizer"],
 }
-_HOMES = {name: home for home, names in _NAMES.items() for name in names}
-__all__ = sorted(_HOMES)
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
+__all__ = sorted(_MODULES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name not in _MODULES:
         raise AttributeError(f"kotha has no {name!r}; it has {', '.join(__all__)}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,7 +1,7 @@
-"""The arguments of the face, checked once: by the names and types that its own signatures say.
+"""Check the arguments of the public API by the names and types of its signatures.
 
-A wrong one is answered at the call, in a sentence, instead of by whatever line first stumbles over it. Types are looked
-at as deep as a list's items; what a value means (a share, a name that exists) is judged where it is used.
+A wrong argument raises an error at the call, with a clear message. Types are checked down to the items of a list; the
+meaning of a value (a share, an existing name) is checked where it is used.
 """
 
 import functools
@@ -20,8 +20,8 @@ R = TypeVar("R")
 _LISTS = (list, tuple, Sequence, Iterable)
 
 
-def checked(hands_on: Callable[..., Any] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Check a function's arguments at every call; ``hands_on`` is what its further keywords are given to.
+def checked(forwards_to: Callable[..., Any] | None = None) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Check a function's arguments at every call; ``forwards_to`` is the callable that receives its ``**kwargs``.
 
     >>> @checked()
     ... def cut(text: str, *, times: int = 1) -> None: ...
@@ -32,16 +32,16 @@ def checked(hands_on: Callable[..., Any] | None = None) -> Callable[[Callable[P,
     >>> cut("নদী", times="2")
     Traceback (most recent call last):
     ...
-    kotha.errors.UsageError: times='2' cannot be used; give int
+    kotha.errors.UsageError: times='2' has the wrong type; expected int
     """
 
     def wrap(function: Callable[P, R]) -> Callable[P, R]:
         signature = inspect.signature(function)
         own = {name: each for name, each in signature.parameters.items() if each.kind is not each.VAR_KEYWORD}
-        open_ended = len(own) < len(signature.parameters) and hands_on is None
-        further = {} if hands_on is None else inspect.signature(hands_on).parameters
-        # What has no default there is given by the function itself.
-        known = {name: each for name, each in further.items() if each.default is not each.empty} | own
+        open_ended = len(own) < len(signature.parameters) and forwards_to is None
+        forwarded = {} if forwards_to is None else inspect.signature(forwards_to).parameters
+        # Parameters without a default are passed by the function itself.
+        known = {name: each for name, each in forwarded.items() if each.default is not each.empty} | own
         called = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
 
         @functools.wraps(function)
@@ -61,7 +61,7 @@ def checked(hands_on: Callable[..., Any] | None = None) -> Callable[[Callable[P,
             for name, value in {**given, **kwargs}.items():
                 if name in known and not _fits(value, allowed := _type_of(known[name])):
                     raise UsageError(
-                        "{name}={value} cannot be used; give {allowed}",
+                        "{name}={value} has the wrong type; expected {allowed}",
                         name=name,
                         value=reprlib.repr(value),
                         allowed=re.sub(r"\w+\.", "", inspect.formatannotation(allowed)),
@@ -74,22 +74,22 @@ def checked(hands_on: Callable[..., Any] | None = None) -> Callable[[Callable[P,
 
 
 def _type_of(parameter: inspect.Parameter) -> Any:
-    """What a parameter's annotation says; of a type variable one of its types."""
+    """Return the type of a parameter; for a type variable, the union of its constraints."""
     kind = parameter.annotation
     return Union[kind.__constraints__] if isinstance(kind, TypeVar) else kind  # noqa: UP007
 
 
 def _fits(value: Any, annotation: Any) -> bool:
-    """Whether a value is of a type; where an annotation says nothing that can be looked at, it is."""
+    """Whether a value has the type of an annotation; True if the annotation cannot be checked."""
     kind = get_origin(annotation) or annotation
     if kind in (Union, UnionType):
         return any(_fits(value, each) for each in get_args(annotation))
     if kind is Literal:
-        return isinstance(value, str)  # which ones there are is said where the word is used, with the nearest
+        return isinstance(value, str)  # the value is checked where it is used, with a suggestion
     if kind in (int, float):
         return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
-    if kind in _LISTS:  # a text is no list of letters, and what can be read only once is not read here
+    if kind in _LISTS:  # a string is not a list, and an iterator must not be consumed
         items = value if isinstance(value, Collection) else ()
-        right = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
-        return right and all(_fits(item, get_args(annotation)[0]) for item in items)
+        is_list = isinstance(value, Iterable) and not isinstance(value, str | bytes | Mapping)
+        return is_list and all(_fits(item, get_args(annotation)[0]) for item in items)
     return kind in (Any, inspect.Parameter.empty) or not isinstance(kind, type) or isinstance(value, kind)

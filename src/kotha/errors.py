@@ -1,7 +1,7 @@
-"""The one exception tree: every error of ours is a KothaError, shown by the command line without a traceback.
+"""The exceptions of Kotha, all derived from KothaError; the command line shows them without a traceback.
 
-Every message says what was wrong, the value, what is allowed, and what to do next.
-A broken invariant of our own is an ``assert``, never one of these.
+Every message says what is wrong, the value, what is allowed, and what to do.
+A broken invariant is an ``assert``, not one of these.
 """
 
 import errno
@@ -13,16 +13,16 @@ from kotha.i18n.message import Message, Text, english
 
 
 class KothaError(Exception):
-    """Something the user can put right, as a message: an English template and the values that fill it in.
+    """An error that the user can fix, as a message: an English template and its values.
 
-    A template without values is taken literally, braces included (see ``kotha.i18n.message``).
+    A template without values is literal, braces included (see ``kotha.i18n.message``).
 
     >>> import kotha
     >>> try:
     ...     kotha.load("nowhere")
     ... except kotha.KothaError as error:
     ...     print(error)
-    there is no nowhere; name a run, a model or a Hugging Face folder, or box for the one here
+    nowhere not found; name a run, model or Hugging Face folder, or box for the bundled model
     """
 
     def __init__(self, template: str, /, **values: Any) -> None:
@@ -34,26 +34,26 @@ class KothaError(Exception):
         return english(self.template, self.values)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _made_again, (type(self), self.__dict__)
+        return _unpickle, (type(self), self.__dict__)
 
 
-def _made_again(kind: type[KothaError], state: dict[str, Any]) -> KothaError:
-    """An error that came from another process."""
+def _unpickle(kind: type[KothaError], state: dict[str, Any]) -> KothaError:
+    """Recreate an error from another process."""
     error = kind.__new__(kind, state["template"])
     error.__dict__.update(state)
     return error
 
 
 class UsageError(KothaError):
-    """A wrong argument, flag or combination of them (exit code 2)."""
+    """A wrong argument or a wrong combination of arguments (exit code 2)."""
 
 
 class ConfigError(KothaError):
-    """A setting with a value that cannot work."""
+    """A setting with an invalid value."""
 
 
 class CorpusError(KothaError):
-    """An input document or file that cannot be read; one that is ``skippable`` a reader can leave out."""
+    """An input document or file that cannot be read; a reader can skip it if it is ``skippable``."""
 
     def __init__(self, template: str, /, skippable: bool = False, **values: Any) -> None:
         super().__init__(template, **values)
@@ -65,7 +65,7 @@ class TokenizerError(KothaError):
 
 
 class DataError(KothaError):
-    """A data folder that is broken, incomplete or made for something else."""
+    """A data folder that is broken, incomplete or of the wrong kind."""
 
 
 class CheckpointError(KothaError):
@@ -73,10 +73,10 @@ class CheckpointError(KothaError):
 
 
 class TrainingError(KothaError):
-    """A run that cannot go on."""
+    """A training run that cannot continue."""
 
 
-# What the libraries below us say when memory is refused; each has an exception of its own for it.
+# Out-of-memory messages of libraries, which raise different exceptions.
 _SHORT_OF_MEMORY = (
     *("not enough memory", "out of memory", "bad_alloc", "unable to allocate"),
     *("cannot allocate memory", "can't allocate memory"),
@@ -85,7 +85,7 @@ _SHORT_OF_MEMORY = (
 
 
 def is_short_of_memory(error: BaseException | None) -> bool:
-    """Whether memory was refused: by its kind, or by what it says, or what it came from says.
+    """Whether an error, or a cause of it, is an out-of-memory error, by its type or message.
 
     >>> is_short_of_memory(RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes."))
     True
@@ -93,27 +93,32 @@ def is_short_of_memory(error: BaseException | None) -> bool:
     False
     """
     while error is not None:
-        said = str(error).lower()
+        text = str(error).lower()
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno == errno.ENOMEM):
             return True
-        # A message of ours quotes what users wrote, so it is taken by its cause alone.
-        if not isinstance(error, KothaError) and any(words in said for words in _SHORT_OF_MEMORY):
+        # A KothaError may quote user input, so only its cause is checked.
+        if not isinstance(error, KothaError) and any(words in text for words in _SHORT_OF_MEMORY):
             return True
         error = error.__cause__
     return False
 
 
-def is_of_the_machine(error: KothaError) -> bool:
-    """Whether a file was not read because the disk did not give it, or memory was refused: it may well be whole."""
-    why = error.__cause__
-    if isinstance(why, FileNotFoundError | NotADirectoryError | IsADirectoryError):
+def is_io_or_memory_error(error: KothaError) -> bool:
+    """Whether an I/O error or a lack of memory prevented the read; the file itself may be intact."""
+    cause = error.__cause__
+    if isinstance(cause, FileNotFoundError | NotADirectoryError | IsADirectoryError):
         return False
-    # Of opening a file, torch says RuntimeError, and safetensors' own side what the system called it.
-    return isinstance(why, OSError) or type(why) is RuntimeError or "os error" in str(why) or is_short_of_memory(error)
+    # torch raises RuntimeError when it cannot open a file; safetensors quotes the system's "os error".
+    return (
+        isinstance(cause, OSError)
+        or type(cause) is RuntimeError
+        or "os error" in str(cause)
+        or is_short_of_memory(error)
+    )
 
 
-# What the system says most often, by its number, so that a reader has it in their language.
-_OF_THE_SYSTEM = {
+# The most frequent messages of the operating system, by number, for translation.
+_SYSTEM_MESSAGES = {
     errno.ENOSPC: Message("No space left on device"),
     errno.EACCES: Message("Permission denied"),
     errno.EIO: Message("Input/output error"),
@@ -122,7 +127,7 @@ _OF_THE_SYSTEM = {
 
 
 def reason(error: BaseException) -> Text:
-    """Why something failed, as a value for the message that says what did: our own words, the system's or a library's.
+    """Return the reason of an error as a value for another message.
 
     >>> str(reason(OSError(errno.ENOSPC, "No space left on device"))), str(reason(ValueError("odd")))
     ('No space left on device', 'odd')
@@ -130,14 +135,14 @@ def reason(error: BaseException) -> Text:
     if isinstance(error, KothaError):
         return Message(error.template, **error.values)
     if isinstance(error, OSError) and error.strerror:
-        usual = _OF_THE_SYSTEM.get(error.errno or 0)
-        return usual if usual and str(usual) == error.strerror else error.strerror  # Windows may say more
-    said = error.args[0] if error.args else ""
-    return said if isinstance(said, Message) else str(error)
+        usual = _SYSTEM_MESSAGES.get(error.errno or 0)
+        return usual if usual and str(usual) == error.strerror else error.strerror  # Windows may add details
+    first = error.args[0] if error.args else ""
+    return first if isinstance(first, Message) else str(error)
 
 
 def library(name: str, needed: Text, error: type[KothaError] = KothaError) -> Any:
-    """A library that an extra brings, loaded when it is asked for; where it is missing, what is ``needed`` is said."""
+    """Import an optional library; raise an error with the message ``needed`` if it is missing."""
     try:
         return import_module(name)
     except ImportError as problem:
@@ -146,24 +151,26 @@ def library(name: str, needed: Text, error: type[KothaError] = KothaError) -> An
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant, or None.
+    """Return the known name that is closest to ``name``, or None.
 
     >>> closest("unigrm", ["bpe", "unigram"]), closest("xyz", ["bpe", "unigram"])
     ('unigram', None)
     """
-    import difflib  # not at the top: a program that is interrupted while it starts should know these errors by then
+    import difflib  # imported here, because this module must load quickly at startup
 
     return next(iter(difflib.get_close_matches(name, sorted(set(known)), n=1)), None)
 
 
 def nearest(name: str, known: Iterable[str]) -> Message:
-    """Say which known name was probably meant, as the end of a sentence.
+    """Return a suggestion of the closest known name, as the end of a message.
 
     >>> str(nearest("unigrm", ["bpe", "unigram"])), str(nearest("xyz", ["bpe", "unigram"]))
     ("; did you mean 'unigram'?", '; known: bpe, unigram')
     """
     names = sorted(set(known))
-    meant = closest(name, names)
+    suggestion = closest(name, names)
     return (
-        Message("; known: {names}", names=names) if meant is None else Message("; did you mean {name!r}?", name=meant)
+        Message("; known: {names}", names=names)
+        if suggestion is None
+        else Message("; did you mean {name!r}?", name=suggestion)
     )

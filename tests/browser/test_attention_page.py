@@ -123,7 +123,10 @@ def test_masks_stand_side_by_side(browser, pages) -> None:
         page.click("#tab-matrix")
         page.check("input[type=checkbox]")
         titles = page.locator("section h2").all_inner_texts()
-        assert titles == ["With the mask what this model does", "Without the mask what the same head would see"]
+        assert titles == [
+            "With the mask what the model computes",
+            "Without the mask what the same head would attend to",
+        ]
         other = made("gpt").maps[0].other
         assert other is not None
         page.get_by_role("gridcell").first.click()

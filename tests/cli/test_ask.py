@@ -24,14 +24,14 @@ def test_a_question_is_answered_with_its_source(index: Path, capsys: pytest.Capt
     capsys.readouterr()
     assert main(["ask", "পদ্মার তীরে কোন শহর?", "--index", str(index), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
-    assert "no model was named that was taught to answer" in said["remark"]
+    assert "no chat model was given" in said["remark"]
     assert said["found"] and said["answer"] == "পদ্মা নদীর তীরে রাজশাহী শহর। [1]"
     [passage] = said["passages"]
     assert passage["text"] == STORY and passage["source"].endswith("a.md") and 0 < passage["score"] <= 1
     assert main(["ask", "মঙ্গল গ্রহ?", "--index", str(index)]) == 0
     shown = capsys.readouterr()
     assert shown.out.strip() == "not found in these documents"
-    assert "no passage has a word of the question" in shown.err
+    assert "no passage contains a word of the question" in shown.err
 
 
 def test_passages_alone_need_no_model(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -50,15 +50,15 @@ assert "torch" not in sys.modules
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["ask", "আম", "--index", "nowhere"], "there is no index nowhere"),
+        (["ask", "আম", "--index", "nowhere"], "no index at nowhere"),
         (["ask", "--index", "nowhere"], "ask needs a QUESTION"),
         (["ask", " ", "--index", "INDEX"], "the question is empty"),
-        (["ask", "আম", "--by", "meaning", "--index", "INDEX"], "holds no vectors"),
+        (["ask", "আম", "--by", "meaning", "--index", "INDEX"], "has no vectors"),
         (["index", "nothing.md", "--out", "INDEX"], "nothing.md does not exist"),
-        (["index", "a.md", "--out", "a.md"], "is no index, or damaged"),
+        (["index", "a.md", "--out", "a.md"], "is not an index, or is damaged"),
     ],
 )
-def test_a_mistake_is_one_line(index: Path, words: list[str], said: str, capsys, monkeypatch) -> None:
+def test_usage_errors_are_one_line(index: Path, words: list[str], said: str, capsys, monkeypatch) -> None:
     monkeypatch.chdir(index.parent)
     capsys.readouterr()
     assert main([word.replace("INDEX", str(index)) for word in words]) in (1, 2)
@@ -66,7 +66,7 @@ def test_a_mistake_is_one_line(index: Path, words: list[str], said: str, capsys,
     assert said in error and error.count("\n") == 1
 
 
-def test_a_model_makes_the_search_both_and_its_silence_is_said(data: Path, tmp_path: Path, capsys) -> None:
+def test_a_base_model_adds_search_by_meaning_but_no_written_answer(data: Path, tmp_path: Path, capsys) -> None:
     run, index = tmp_path / "run", tmp_path / "index"
     small = {"n_layers": 2, "d_model": 32, "n_heads": 2, "context_length": 32}
     kotha.train(data, preset="char", steps=2, out=run, batch_size=2, **small)
@@ -76,5 +76,5 @@ def test_a_model_makes_the_search_both_and_its_silence_is_said(data: Path, tmp_p
     assert main(["ask", str(run), "নদীর ধারে কে থাকে?", "--index", str(index), "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert all("meaning" in passage or "words" in passage for passage in said["passages"])
-    assert "was taught to answer" in said["remark"] or not said["found"]
+    assert "no chat model was given" in said["remark"] or not said["found"]
     assert main(["ask", str(run), "নদী", "--by", "meaning", "--retrieve-only", "--index", str(index)]) == 0

@@ -1,4 +1,4 @@
-"""What a user reads in Bangla: the figures of ``--json``, in sentences with the digits of their kind, and help."""
+"""Output in Bangla: the figures of ``--json`` in sentences with the right digits, and help."""
 
 import contextlib
 import io
@@ -30,7 +30,7 @@ def run(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
-    """A small demo in Bangla: its folder, what it printed, what it remarked."""
+    """A small demo in Bangla: its folder, its stdout and its stderr."""
     folder = tmp_path_factory.mktemp("demos") / "d"
     small = ["--documents", "100", "--vocab-size", "1000", "--minutes", "0.02"]
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
@@ -40,7 +40,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
 
 @pytest.mark.parametrize("words", HELPED, ids=" ".join)
 def test_help_is_in_bangla(words: tuple[str, ...], capsys, monkeypatch) -> None:
-    """Two English words in a row would be a sentence that was forgotten; names, values and formats stand alone."""
+    """Two English words in a row are an untranslated text; names, values and formats are single words."""
     monkeypatch.setenv("COLUMNS", "500")
     assert main([*words, "--help"]) == 0
     english = capsys.readouterr().out
@@ -70,7 +70,7 @@ MISTAKES = [
 
 
 @pytest.mark.parametrize(("words", "said"), MISTAKES, ids=lambda each: " ".join(each) if isinstance(each, list) else "")
-def test_a_newcomer_s_mistake_is_told_in_bangla(words, said, capsys, monkeypatch, tmp_path) -> None:
+def test_usage_errors_in_bangla(words, said, capsys, monkeypatch, tmp_path) -> None:
     monkeypatch.chdir(tmp_path)
     code = main(words)
     assert capsys.readouterr().err.isascii()
@@ -80,19 +80,21 @@ def test_a_newcomer_s_mistake_is_told_in_bangla(words, said, capsys, monkeypatch
     assert shown.out == "" and shown.err.startswith(f"kotha: {said}") and shown.err.count("\n") == 1
 
 
-def test_the_flag_comes_before_the_variable_and_english_after_both(monkeypatch) -> None:
-    assert speech.asked_language(["lessons"]) == "en"
+def test_the_flag_overrides_the_variable_and_english_is_the_default(monkeypatch) -> None:
+    assert speech.requested_language(["lessons"]) == "en"
     monkeypatch.setenv("KOTHA_LANGUAGE", "bn")
-    assert speech.asked_language(["lessons"]) == "bn"
-    assert speech.asked_language(["lessons", "--language", "en"]) == "en"
+    assert speech.requested_language(["lessons"]) == "bn"
+    assert speech.requested_language(["lessons", "--language", "en"]) == "en"
     monkeypatch.setenv("KOTHA_LANGUAGE", "en")
-    assert speech.asked_language(["lessons", "--language=bn"]) == "bn"
-    assert speech.asked_language(["corpus", "inspect", "x.txt", "--language", "bn"]) == "en", "that is the corpus's"
+    assert speech.requested_language(["lessons", "--language=bn"]) == "bn"
+    assert speech.requested_language(["corpus", "inspect", "x.txt", "--language", "bn"]) == "en", (
+        "there it is the language of the corpus"
+    )
     monkeypatch.setenv("KOTHA_LANGUAGE", "fr")
-    assert speech.asked_language(["lessons"]) == "en"
+    assert speech.requested_language(["lessons"]) == "en"
 
 
-def test_a_variable_that_is_set_to_nothing_says_nothing(monkeypatch, capsys) -> None:
+def test_an_empty_language_variable_is_ignored(monkeypatch, capsys) -> None:
     assert main(["presets"]) == 0
     english = capsys.readouterr().out
     for nothing in ("", " "):
@@ -105,11 +107,11 @@ def test_a_variable_that_is_set_to_nothing_says_nothing(monkeypatch, capsys) -> 
 
 def test_the_language_ends_with_the_command() -> None:
     main(["lessons", "run", "nothing", "--language", "bn"])
-    assert speech.spoken_language() == "en"
+    assert speech.current_language() == "en"
 
 
-def test_english_reads_no_catalogue() -> None:
-    """Starting up costs who reads English nothing."""
+def test_english_does_not_load_a_catalogue() -> None:
+    """English must not slow the start."""
     code = (
         "from kotha.i18n.catalogue import catalogue; from kotha.cli.main import main; main(['trian']);"
         "assert catalogue.cache_info().currsize <= 1"
@@ -117,7 +119,7 @@ def test_english_reads_no_catalogue() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, stderr=subprocess.DEVNULL)
 
 
-def test_the_demo_says_what_it_does_and_what_came_out(demo: tuple[Path, str, str]) -> None:
+def test_the_demo_in_bangla(demo: tuple[Path, str, str]) -> None:
     folder, out, err = demo
     headings = re.findall(r"^([০-৯])\. (.*?)  ", out, re.MULTILINE)
     assert [number for number, _ in headings] == list("১২৩৪৫৬৭") and headings[4][1] == "প্রশিক্ষণ"
@@ -127,13 +129,13 @@ def test_the_demo_says_what_it_does_and_what_came_out(demo: tuple[Path, str, str
     assert f"প্রতি বাইটে {bangla_digits(f'{score.bits_per_byte:.3f}')} বিট" in out
     proposed = out.split("এরপর যে তিনটি কাজ করে দেখতে পারেন:")[1].strip().splitlines()
     assert len(proposed) == 3 and all(line.endswith(" --language bn") for line in proposed)
-    ours = re.split("এরপর যে তিনটি", re.sub(r"^  .*\n", "", out, flags=re.MULTILINE))[0]  # but for what is quoted
+    ours = re.split("এরপর যে তিনটি", re.sub(r"^  .*\n", "", out, flags=re.MULTILINE))[0]  # without quoted texts
     remarks = "\n".join(line for line in err.splitlines() if line.startswith("kotha: "))
     names = ("kotha unigram", "GPT-2 pattern", "GPT-2", "GPT", "unigram", "bpe", "kotha card")
     assert left_in_english(ours + remarks, str(folder), *names) == []
 
 
-def test_a_training_is_told_while_it_goes_on_and_at_its_end(data, tmp_path, capsys) -> None:
+def test_training_output_in_bangla(data, tmp_path, capsys) -> None:
     run = tmp_path / "spoken"
     out, err = spoken(["train", str(data), "--out", str(run), *SIZES], capsys)
     summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
@@ -156,7 +158,7 @@ def test_a_plan_has_the_figures_of_the_json(data, capsys) -> None:
     assert left_in_english(out, *names) == []
 
 
-def test_a_text_is_cut_and_prepared(data, tmp_path, capsys) -> None:
+def test_tokenizer_and_prepare(data, tmp_path, capsys) -> None:
     tokenizer, stories = str(data.parent / "tok"), str(data.parent / "s.jsonl")
     words = ["tokenizer", "view", tokenizer, "নদীর ধারে"]
     tokens = told(words, capsys)["tokens"]
@@ -168,17 +170,17 @@ def test_a_text_is_cut_and_prepared(data, tmp_path, capsys) -> None:
     assert "টোকেনে ভাগ করা হচ্ছে …" in err and left_in_english(out, str(tmp_path / "d")) == []
 
 
-def test_writing_ends_with_how_much_and_why(run, capsys) -> None:
+def test_the_last_line_of_generate(run, capsys) -> None:
     words = ["generate", str(run), "আমি", "--tokens", "40", "--temperature", "0"]
     row = told(words, capsys)
     out, err = spoken(words, capsys)
-    assert out == row["text"] + "\n", "what a model writes is nobody's to translate"
+    assert out == row["text"] + "\n", "the output of a model is not translated"
     assert err.startswith(f"kotha: {bangla(row['tokens'])}টি টোকেন, প্রতি সেকেন্ডে ")
     assert "এর বেশি চাওয়া হয়নি। প্রসঙ্গের দৈর্ঘ্য ৩২ টোকেন পেরোনোর পর মডেল লেখার শুরুটা ভুলে গেছে।" in err
     assert left_in_english(err) == []
 
 
-def test_a_measurement_has_the_figures_of_the_json(run, data, capsys, monkeypatch) -> None:
+def test_evaluate_has_the_figures_of_the_json(run, data, capsys, monkeypatch) -> None:
     words = ["evaluate", str(run), str(data)]
     score = told(words, capsys)
     out, err = spoken(words, capsys)
@@ -188,10 +190,10 @@ def test_a_measurement_has_the_figures_of_the_json(run, data, capsys, monkeypatc
     assert int(ascii_digits(re.search(r"\(([০-৯,]+) বাইট", out)[1].replace(",", ""))) == score["bytes"]
     assert left_in_english(out, f"{data} (validation)", str(run), run.name) == [] and "মাপা হচ্ছে …" in err
     monkeypatch.setenv("KOTHA_LANGUAGE", "bn")
-    assert told(words, capsys) == score, "a program is told the same in both languages"
+    assert told(words, capsys) == score, "JSON is the same in both languages"
 
 
-def test_a_look_inside_has_the_figures_of_the_json(run, capsys) -> None:
+def test_inside_has_the_figures_of_the_json(run, capsys) -> None:
     text = ["--text", "নদীর ধারে"]
     found = told(["inside", "lens", str(run), *text], capsys)
     out, _ = spoken(["inside", "lens", str(run), *text], capsys)

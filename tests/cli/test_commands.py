@@ -50,7 +50,7 @@ def test_help_and_lists_are_quick_and_load_nothing_heavy(word: str, heavy: list[
         (["tokenizer", "trian"], "did you mean 'train'?"),
         (["corpus", "stories", "--document", "3"], "did you mean '--documents'?"),
         (["prepare", "x", "--out", "y"], "kotha: prepare needs --tokenizer; see kotha prepare --help"),
-        (["train", "x", "--minuts", "1"], "kotha: there is no option --minuts; did you mean '--minutes'?"),
+        (["train", "x", "--minuts", "1"], "kotha: unknown option --minuts; did you mean '--minutes'?"),
         (["train", "x", "--minutes", "1", "--out"], "kotha: --out needs a value"),
         (["plan", "--gpus"], "kotha: --gpus needs a value"),
         (["generate", "box", "--temperature"], "kotha: --temperature needs a value"),
@@ -59,13 +59,13 @@ def test_help_and_lists_are_quick_and_load_nothing_heavy(word: str, heavy: list[
         (["evaluate", "box"], "kotha: evaluate needs PATH, a text to measure on, or --text"),
         (["tokenizer", "train", "x", "--out", "y", "--kind", "unigrm"], "unigram"),
         (["corpus", "stories", "--documents", "many"], "many"),
-        (["corpus", "stories", "--documents", "0"], "give at least 1"),
+        (["corpus", "stories", "--documents", "0"], "use at least 1"),
         (["corpus", "stories", "--kind", "stroy"], "did you mean 'story'?"),
-        (["corpus", "stories", "--out", "a.xml"], "use .jsonl or .txt"),
+        (["corpus", "stories", "--out", "a.xml"], "must end in .jsonl or .txt"),
         (["tokenizer", "view", "tok", "\udcff"], "is not UTF-8"),
     ],
 )
-def test_misuse_is_answered_with_what_to_do(capsys, arguments: list[str], wording: str) -> None:
+def test_usage_errors_say_what_to_do(capsys, arguments: list[str], wording: str) -> None:
     code, out, err = run(capsys, *arguments)
     assert code == 2
     assert wording in " ".join((out + err).split())
@@ -89,10 +89,10 @@ def test_failure_is_one_line_and_exit_code_one(
     assert (code, out) == (1, "")
     assert err.startswith("kotha: ")
     assert wording in err
-    assert list(tmp_path.iterdir()) == [], "a failure leaves nothing behind"
+    assert list(tmp_path.iterdir()) == [], "an error leaves no files behind"
 
 
-def test_a_problem_that_stops_is_told_once_and_others_are_all_told(capsys, tmp_path: Path) -> None:
+def test_corpus_problems_are_each_printed_once(capsys, tmp_path: Path) -> None:
     path = tmp_path / "b.jsonl"
     path.write_text('{"text": "এক"}\n{one\n{two\n', encoding="utf-8")
     code, _, err = run(capsys, "tokenizer", "train", str(path), "--out", str(tmp_path / "t"))
@@ -109,7 +109,7 @@ def test_stories_go_to_standard_output(capsys: pytest.CaptureFixture[str]) -> No
     assert run(capsys, "corpus", "stories", "--documents", "3", "--seed", "5")[1] == out
 
 
-def test_inspect_tells_programs_and_people(capsys, made: Path) -> None:
+def test_inspect_as_json_and_as_a_table(capsys, made: Path) -> None:
     path = str(made / "stories.jsonl")
     report = json.loads(run(capsys, "corpus", "inspect", path, "--json")[1])
     wanted = {"documents", "bytes", "characters", "words", "duplicates", "language_share", "normalization"}
@@ -133,7 +133,7 @@ def test_card_compares_and_writes_a_page(capsys, made: Path) -> None:
     assert "GPT-2 pattern" not in run(capsys, *arguments, "--no-caution")[1]
 
 
-def test_view_shows_the_cuts(capsys, made: Path) -> None:
+def test_view_shows_the_tokens(capsys, made: Path) -> None:
     code, out, _ = run(capsys, "tokenizer", "view", str(made / "tok"), "নদীর ধারে")
     assert code == 0
     assert "নদী" in out.replace("│", "")
@@ -161,7 +161,7 @@ def test_prepare_reports_and_guards(capsys, made: Path, tmp_path: Path) -> None:
     assert "half does not exist" in err
 
 
-def test_a_tokenizer_that_exists_is_replaced_only_if_told(capsys, made: Path) -> None:
+def test_an_existing_tokenizer_is_replaced_only_with_overwrite(capsys, made: Path) -> None:
     saved, stories = made / "tok" / "tokenizer.json", made / "stories.jsonl"
     before = saved.read_bytes()
     for words in (["train", str(stories), "--vocab-size", "600"], ["import", str(saved)]):
@@ -171,7 +171,7 @@ def test_a_tokenizer_that_exists_is_replaced_only_if_told(capsys, made: Path) ->
     assert main(["tokenizer", "import", str(saved), "--out", str(made / "tok"), "--overwrite"]) == 0
 
 
-def test_a_closed_pipe_is_no_traceback() -> None:
+def test_a_closed_pipe_gives_no_traceback() -> None:
     command = f"{sys.executable!r} -m kotha corpus stories --documents 3000 | head -c 10"
     done = subprocess.run(["bash", "-c", command], capture_output=True, check=False)
     assert len(done.stdout) == 10
@@ -180,7 +180,7 @@ def test_a_closed_pipe_is_no_traceback() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux has a file whose first page nobody can read")
 @pytest.mark.parametrize(("language", "said"), [("en", "Input/output error"), ("bn", "ডিস্ক থেকে পড়তে")])
-def test_a_file_that_the_disk_does_not_give_is_named(capsys, tmp_path: Path, language: str, said: str) -> None:
+def test_a_read_error_names_the_file(capsys, tmp_path: Path, language: str, said: str) -> None:
     (tmp_path / "texts.txt").write_text("কথা\n", encoding="utf-8")
     (tmp_path / "tokenizer.json").symlink_to("/proc/self/mem")
     words = ["prepare", str(tmp_path / "texts.txt"), "--tokenizer", str(tmp_path), "--out", str(tmp_path / "data")]
@@ -196,17 +196,17 @@ def test_a_file_that_the_disk_does_not_give_is_named(capsys, tmp_path: Path, lan
     ids=["help", "text", "json"],
 )
 @pytest.mark.parametrize("full", ["stdout", "both"])
-def test_a_full_disk_behind_the_output_is_one_line(words: list[str], full: str) -> None:
+def test_a_full_disk_on_stdout_gives_one_line(words: list[str], full: str) -> None:
     with Path("/dev/full").open("w") as disk:
         streams = {"stdout": disk, "stderr": disk if full == "both" else subprocess.PIPE}
-        buffered = {**os.environ, "PYTHONUNBUFFERED": ""}  # Python writes what is left in a buffer at its very end
+        buffered = {**os.environ, "PYTHONUNBUFFERED": ""}  # Python flushes its buffers at exit
         done = subprocess.run([sys.executable, "-m", "kotha", *words], **streams, env=buffered, text=True, check=False)
     assert done.returncode == 1
     if full == "stdout":
         assert done.stderr == "kotha: the output could not be written: No space left on device\n"
 
 
-def test_json_has_no_numbers_that_json_has_not(capsys: pytest.CaptureFixture[str]) -> None:
+def test_json_output_has_no_nan_or_infinity(capsys: pytest.CaptureFixture[str]) -> None:
     found = {"nan": math.nan, "deep": [{"infinity": (math.inf, -math.inf, 1.5)}], "text": "NaN"}
     print_json(found)
 
@@ -217,8 +217,8 @@ def test_json_has_no_numbers_that_json_has_not(capsys: pytest.CaptureFixture[str
     assert read == {"nan": None, "deep": [{"infinity": [None, None, 1.5]}], "text": "NaN"}
 
 
-def test_the_end_of_a_command_searches_no_memory() -> None:
-    """Half a second with torch: what is left is frozen, so that Python looks for no cycles in it."""
+def test_no_garbage_collection_at_exit() -> None:
+    """It would take half a second with torch, so all objects are frozen."""
     code = "import gc, sys; from kotha.cli import run; sys.argv = ['kotha', 'presets', '--json']; run()"
     counted = f"{code}; print(gc.get_freeze_count(), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", counted], capture_output=True, text=True, check=True)
@@ -238,15 +238,15 @@ def test_the_end_of_a_command_searches_no_memory() -> None:
     ],
     ids=" ".join,
 )
-def test_a_page_that_cannot_be_written_is_refused_before_the_work(capsys, tmp_path: Path, words: list[str]) -> None:
-    """What else is wrong would be found by work: it is not begun."""
+def test_an_unwritable_page_is_rejected_before_any_work(capsys, tmp_path: Path, words: list[str]) -> None:
+    """Other errors would be found later, so they must not be reported first."""
     taken = tmp_path / "notes.txt"
     taken.write_text("mine", encoding="utf-8")
     kind = ".xlsx" if words[-1] == "--xlsx" else ".html"
     for name, wording in (
-        (taken, f"notes.txt exists, and is no {kind} file; choose another name"),
+        (taken, f"notes.txt exists and is not a {kind} file; choose another name"),
         (tmp_path, "is a folder; name a file in it"),
-        (taken / "a.html", "notes.txt is a file, and no folder"),
+        (taken / "a.html", "notes.txt is a file, not a folder"),
         (tmp_path / ("a" * 300), "cannot be written: File name too long"),
     ):
         code, out, err = run(capsys, *words, str(name))
@@ -254,10 +254,10 @@ def test_a_page_that_cannot_be_written_is_refused_before_the_work(capsys, tmp_pa
     assert taken.read_text(encoding="utf-8") == "mine"
 
 
-def test_a_tokenizer_is_not_trained_for_a_place_that_is_a_file(capsys, made: Path, tmp_path: Path) -> None:
+def test_an_invalid_output_path_is_rejected_before_training_a_tokenizer(capsys, made: Path, tmp_path: Path) -> None:
     (tmp_path / "taken").touch()
     code, _, err = run(capsys, "tokenizer", "train", "nothing.jsonl", "--out", str(tmp_path / "taken"))
-    assert code == 2 and "taken is a file, and no folder" in err
+    assert code == 2 and "taken is a file, not a folder" in err
 
 
 def test_an_empty_list_is_shown_as_no_default(capsys: pytest.CaptureFixture[str]) -> None:
@@ -266,23 +266,23 @@ def test_an_empty_list_is_shown_as_no_default(capsys: pytest.CaptureFixture[str]
     assert "()" not in shown and "[default: modern]" in shown
 
 
-@pytest.mark.parametrize("words", ["train data", "adapt classify moods.csv --from box"])
+@pytest.mark.parametrize("words", ["train data", "finetune classify moods.csv --from box"])
 @pytest.mark.parametrize(("given", "flag"), [("out=other", "--out"), ("resume=true", "--resume")])
-def test_a_named_argument_is_no_setting(
+def test_options_cannot_be_given_with_set(
     words: str, given: str, flag: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     config = tmp_path / "more.toml"
     config.write_text(given.replace("other", "'other'") + "\n", encoding="utf-8")
     for way in (["--set", given], ["--config", str(config)]):
         assert main([*words.split(), "--out", str(tmp_path / "run"), *way]) == 2
-        assert f"{given.partition('=')[0]} is no setting; give it as {flag}" in capsys.readouterr().err
+        assert f"{given.partition('=')[0]} is not a setting; use {flag}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("error", "template"),
     [(OSError(5, "Input/output error", "a{b}"), "{where}: {why}"), (ValueError("odd {x}"), "{kind}: {why}")],
 )
-def test_a_failure_is_left_as_a_message(
+def test_errors_are_saved_as_messages(
     error: Exception, template: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     def fail(words: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Nothing that is printed can command the terminal; in a pipe every character stays as it is."""
+"""Printed control characters are made visible on a terminal; a pipe receives every character unchanged."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 from kotha.cli.control_characters import visible
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\rকথা\x9b31m\u202eমালা"
-# A text, a file's name, markup and a table: every way that a command prints.
+# All the ways in which a command prints: a text, a file name, markup and a table.
 PRINTS = f"""
 import sys
 from kotha.cli.control_characters import visible_controls
@@ -30,7 +30,7 @@ with visible_controls():
 
 
 def on_a_terminal(*command: str) -> str:
-    """What a program writes when its output is a terminal."""
+    """Return the output of a program on a terminal."""
     ours, theirs = pty.openpty()
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, close_fds=True)
     os.close(theirs)
@@ -38,7 +38,7 @@ def on_a_terminal(*command: str) -> str:
     while True:
         try:
             some = os.read(ours, 1 << 16)
-        except OSError:  # the other end has gone
+        except OSError:  # the other end is closed
             break
         if not some:
             break
@@ -51,11 +51,11 @@ def on_a_terminal(*command: str) -> str:
 @pytest.mark.parametrize(
     "text", ["কথা\tমালা\n", "র‍্যা ক্‌ষ", "english [bold]", "\u200e\u200f"], ids=["line", "joiners", "markup", "marks"]
 )
-def test_what_a_reader_needs_stays(text: str) -> None:
+def test_joiners_and_line_ends_are_kept(text: str) -> None:
     assert visible(text) == text
 
 
-def test_on_a_terminal_controls_are_shown_and_not_obeyed() -> None:
+def test_control_characters_are_visible_on_a_terminal() -> None:
     shown = on_a_terminal(sys.executable, "-c", PRINTS).replace("\r\n", "\n")
     for hostile in ("\x1b]", "\x1b[2J", "\x07", "\r", "\x9b", "\u202e"):
         assert hostile not in shown
@@ -64,7 +64,7 @@ def test_on_a_terminal_controls_are_shown_and_not_obeyed() -> None:
     assert "\x1b[1m" in shown, "our own colours are still there"
 
 
-def test_in_a_pipe_nothing_changes() -> None:
+def test_pipes_receive_unchanged_output() -> None:
     done = subprocess.run([sys.executable, "-c", PRINTS], capture_output=True, check=True)
     assert done.stdout.decode().count(HOSTILE) == 2
     assert done.stdout.count(b"\x1b[2J") == 5
@@ -80,7 +80,7 @@ def test_a_hostile_file_name_in_an_error(tmp_path: Path) -> None:
     assert b"\x1b[2Jb.txt" in done.stderr
 
 
-def test_json_holds_what_was_there(tmp_path: Path) -> None:
+def test_json_keeps_control_characters(tmp_path: Path) -> None:
     file = tmp_path / "a.jsonl"
     file.write_text(json.dumps({"text": "কথা \x1b[2J"}), encoding="utf-8")
     command = [sys.executable, "-m", "kotha", "corpus", "inspect", str(file), "--json"]

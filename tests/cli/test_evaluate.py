@@ -48,7 +48,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: object, code: int = 0) 
 # -- evaluate ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_run_on_its_validation_split_beside_what_counting_reaches(capsys, made: Path) -> None:
+def test_a_run_on_its_validation_split_with_baselines(capsys, made: Path) -> None:
     found = answer(capsys, "evaluate", made / "one", made / "data-a")
     keys = {
         "loss_nats",
@@ -68,7 +68,7 @@ def test_a_run_on_its_validation_split_beside_what_counting_reaches(capsys, made
     assert list(rows) == ["ln V", "unigram", "3-gram", "5-gram"]
     assert rows["unigram"]["loss_nats"] == pytest.approx(config["references"]["unigram"])
     assert rows["ln V"]["perplexity"] == pytest.approx(700)
-    assert abs(found["loss_nats"] - math.log(700)) < 0.5, "hardly trained"
+    assert abs(found["loss_nats"] - math.log(700)) < 0.5, "almost untrained"
 
 
 def test_the_model_folder_and_other_windows(capsys, made: Path) -> None:
@@ -83,18 +83,18 @@ def test_the_model_folder_and_other_windows(capsys, made: Path) -> None:
     assert apart["loss_nats"] != whole["loss_nats"]
 
 
-def test_the_table_carries_what_the_figures_mean(capsys, made: Path) -> None:
+def test_the_table_explains_its_figures(capsys, made: Path) -> None:
     out = said(capsys, "evaluate", made / "one", made / "data-a")
     assert all(name in out for name in ("bits per byte", "ln V", "unigram", "3-gram", "5-gram"))
     assert "context 4, stride 2; tokenizer " in out
     out = said(capsys, "evaluate", made / "one" / "best", made / "data-a")
-    assert "has this model learned from the text: that cannot be told" in out
+    assert "this text, for this model: not known" in out
     capsys.readouterr()
     assert main(["evaluate", str(made / "one" / "best"), str(made / "data-a")]) == 0
     assert "name a data folder with --baselines" in capsys.readouterr().err
 
 
-def test_whether_a_text_was_learned_from_is_said(capsys, made: Path, tmp_path: Path) -> None:
+def test_overlap_with_the_training_data_is_reported(capsys, made: Path, tmp_path: Path) -> None:
     other, both = tmp_path / "other.jsonl", tmp_path / "both.jsonl"
     assert main(["corpus", "stories", "--documents", "20", "--seed", "9", "--out", str(other)]) == 0
     both.write_text(other.read_text("utf-8") + (made / "s.jsonl").read_text("utf-8"), encoding="utf-8")
@@ -105,22 +105,22 @@ def test_whether_a_text_was_learned_from_is_said(capsys, made: Path, tmp_path: P
         (both, "71% seen in training"),
     ):
         out = said(capsys, "evaluate", made / "one", text, "--baselines", "none")
-        assert f"has this model learned from the text: {verdict}" in out
+        assert f"this text, for this model: {verdict}" in out
 
 
 @pytest.mark.parametrize(
     ("arguments", "code", "wording"),
     [
-        (["@one", "@data-b"], 1, "the same ids mean other text"),
-        (["@one", "@data-a", "--baselines", "@data-b"], 1, "baselines are counted on the tokens of the model"),
-        (["@one", "@data-a", "--stride", "9"], 2, "a stride of 9 is not between 1 and the context, 4"),
+        (["@one", "@data-b"], 1, "so the token ids do not match"),
+        (["@one", "@data-a", "--baselines", "@data-b"], 1, "baselines need the model's tokens"),
+        (["@one", "@data-a", "--stride", "9"], 2, "a stride of 9 is out of range; use 1 to the context length, 4"),
         (["@one", "@nowhere.txt"], 1, "nowhere.txt does not exist"),
         (["@none", "@data-a"], 1, "there is no"),
         (["@one", "@data-a", "--baselines", "none", "--split", "tset"], 1, "has no split 'tset'"),
-        (["@one", "@task.yaml"], 2, "there is no task file"),
+        (["@one", "@task.yaml"], 2, "task file not found"),
     ],
 )
-def test_mistakes_are_answered(capsys, made: Path, arguments: list[str], code: int, wording: str) -> None:
+def test_usage_errors(capsys, made: Path, arguments: list[str], code: int, wording: str) -> None:
     if "@task.yaml" in arguments:
         pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed; it is the extra `harness`")
     places = [each.replace("@", f"{made}/") for each in arguments]
@@ -140,13 +140,15 @@ def test_a_model_that_translates(capsys, made: Path, tmp_path: Path) -> None:
     assert "tok:13a" in found["bleu_signature"]
     assert (found["fields"], found["seen"]) == (["en", "bn"], None)
     table = said(capsys, "evaluate", tmp_path / "model", pairs)
-    assert "chrF++" in table and "Translated from 'en', compared with 'bn'." in table, "guessed, and said"
+    assert "chrF++" in table and "Translated from 'en', compared with 'bn'." in table, "guessed and reported"
     assert "on pairs of texts; give a file" in said(capsys, "evaluate", tmp_path / "model", "--text", "আজ", code=2)
     alone = tmp_path / "alone.txt"
     alone.write_text("আজ", encoding="utf-8")
-    assert "no fields to tell a source from its target" in said(capsys, "evaluate", tmp_path / "model", alone, code=1)
+    assert "no separate fields for source and target" in said(capsys, "evaluate", tmp_path / "model", alone, code=1)
     asked = answer(capsys, "evaluate", made / "one", pairs, "--pair", "en", "bn")
-    assert (asked["examples"], asked["right"]) == (2, 0.0), "a GPT is asked the one, and shall answer the other"
+    assert (asked["examples"], asked["right"]) == (2, 0.0), (
+        "a GPT gets one field as a question, the other is the answer"
+    )
 
 
 # -- doctor -----------------------------------------------------------------------------------------------------------
@@ -157,7 +159,7 @@ def test_the_doctor_in_two_languages(capsys, made: Path) -> None:
     assert "After 6 steps the loss is" in out
     assert "What to try:\n  - More steps." in out
     out = said(capsys, "doctor", made / "one", "--language", "bn")
-    assert "6 ধাপের পরেও লস" in out, "beside a formula, its digits"
+    assert "6 ধাপের পরেও লস" in out, "a sentence with a formula has Latin digits"
     assert "যা করে দেখতে পারেন:" in out
 
 
@@ -169,7 +171,7 @@ def test_the_doctor_as_json(capsys, made: Path) -> None:
     assert found["looked_at_data"] is True
 
 
-def test_the_doctor_s_page_is_written_beside_his_word(capsys, made: Path, tmp_path: Path) -> None:
+def test_the_page_of_the_doctor(capsys, made: Path, tmp_path: Path) -> None:
     said(capsys, "doctor", made / "one", "--html", tmp_path / "word.html", "--language", "bn")
     page = (tmp_path / "word.html").read_text(encoding="utf-8")
     told = json.loads(page.split('id="data">')[1].split("</script>")[0])["data"]
@@ -205,25 +207,25 @@ def test_runs_of_one_tokenizer(capsys, made: Path) -> None:
     assert first["perplexity"] == pytest.approx(math.exp(best["loss_nats"]))
     assert first["tokens"] == 6 * 2 * 4
     assert "perplexity" in said(capsys, "compare", made / "one", made / "two")
-    assert "2 models side by side, by what" in said(capsys, "compare", made / "one", made / "two")
+    assert "2 models, by their own" in said(capsys, "compare", made / "one", made / "two")
     alone = said(capsys, "compare", made / "one")
-    assert "1 model, by what each training measured" in alone and "side by side" not in alone
+    assert "1 model, by its own training metrics" in alone
 
 
 def test_runs_of_two_tokenizers(capsys, made: Path, tmp_path: Path) -> None:
     page = tmp_path / "table.html"
     out = said(capsys, "compare", made / "one", made / "three", "--html", page)
-    head = out.split("Perplexity is left out")[0]
+    head = out.split("Perplexity is omitted")[0]
     assert "perplexity" not in head
     assert "bits per byte" in head
     assert "and perplexity is per token" in out
     html = page.read_text(encoding="utf-8")
-    assert "Perplexity is left out" in html
-    assert 'class="best"' not in html, "what training measured crowns nobody"
+    assert "Perplexity is omitted" in html
+    assert 'class="best"' not in html, "scores from training name no best model"
     assert "that they have not seen" not in html
 
 
-def test_all_measured_on_one_text(capsys, made: Path) -> None:
+def test_runs_on_one_text(capsys, made: Path) -> None:
     runs = [made / "one", made / "three", made / "two" / "best"]
     found = answer(capsys, "compare", *runs, "--text", made / "s.jsonl")
     alone = answer(capsys, "evaluate", made / "three", made / "s.jsonl", "--baselines", "none")
@@ -233,10 +235,10 @@ def test_all_measured_on_one_text(capsys, made: Path) -> None:
     assert [row["seen"] and row["seen"]["verdict"] for row in found["rows"]] == ["95% seen in training"] * 2 + [None]
     assert found["best"] is None
     assert found["reasons"][-1]["names"][0].endswith("one")
-    assert "give a text to measure on" in said(capsys, "compare", made / "two" / "best", code=2)
+    assert "give a text to evaluate on" in said(capsys, "compare", made / "two" / "best", code=2)
 
 
-def test_of_a_long_text_a_part_is_measured_unless_all_is_asked_for(capsys, made: Path, monkeypatch) -> None:
+def test_only_part_of_a_long_text_is_read_without_whole(capsys, made: Path, monkeypatch) -> None:
     monkeypatch.setattr("kotha.api.compare._MOST_BYTES", 100)
     text, run = made / "s.jsonl", made / "one"
     part, all_of_it = (answer(capsys, "compare", run, "--text", text, *more) for more in ((), ("--whole",)))

@@ -1,4 +1,4 @@
-"""``kotha export`` as a user meets it; what a folder holds is tested in tests/export."""
+"""``kotha export`` as a user types it; the contents of the folder are tested in tests/export."""
 
 import json
 import shutil
@@ -16,7 +16,7 @@ from kotha.cli.main import main
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run folder with a model in it, and what a training tells of itself."""
+    """A run folder with a model and a summary."""
     folder = tmp_path_factory.mktemp("run") / "run"
     bundle = shaken(CONFIGS["qwen3"])
     save(folder / "best", bundle.model, bundle.tokenizer)
@@ -28,7 +28,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_run_becomes_a_folder_with_its_proof(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_export_of_a_run_with_parity(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = tmp_path / "lines.txt"
     text.write_text("নদীর ধারে একটি গ্রাম।\nসেখানে থাকত এক কৃষক।\n", encoding="utf-8")
     words = ["export", str(run), "--to", "hf", "--out", str(tmp_path / "hf"), "--text", str(text), "--json"]
@@ -64,15 +64,13 @@ def test_a_table_for_people_and_a_remark_on_rounding(
     assert "rounded to float16" in told
     card = (tmp_path / "hf" / "README.md").read_text(encoding="utf-8")
     assert 'license: "unknown"' in card
-    assert "# A Qwen3 written with Kotha" in card
+    assert "# A Qwen3 exported with Kotha" in card
     assert "language" not in card
     assert "## Data\n\nunknown" in card
     assert "## Scores\n\nunknown" in card
 
 
-def test_a_models_own_card_goes_along_and_comes_back(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_model_card_survives_export_and_import(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     gguf = pytest.importorskip("gguf", reason="it reads what a file says of itself")
     model = shutil.copytree(run / "best", tmp_path / "model")
     own = "---\nlanguage: bn\nlicense: cc-by-sa-4.0\n---\n# Its name\n\nIt has read little.\n"
@@ -90,7 +88,7 @@ def test_a_models_own_card_goes_along_and_comes_back(
     assert main(["import", str(tmp_path / "hf"), "--out", str(tmp_path / "back"), "--overwrite"]) == 0
 
 
-def test_what_is_there_is_replaced_only_on_request_and_only_if_it_was_ours(
+def test_only_earlier_exports_are_overwritten_and_only_on_request(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
@@ -98,20 +96,20 @@ def test_what_is_there_is_replaced_only_on_request_and_only_if_it_was_ours(
     assert main(words) == 0
     assert main(words) == 1
     assert (
-        "exists; choose another folder, or replace what was made there by the same work with --overwrite"
+        "exists; choose another folder, or use --overwrite to replace earlier output of the same kind"
         in capsys.readouterr().err
     )
     assert main([*words, "--overwrite"]) == 0
     (tmp_path / "hf" / "letter.txt").write_text("dear")
     assert main([*words, "--overwrite"]) == 1
-    assert "hf holds letter.txt, which was not made by the same work" in capsys.readouterr().err
+    assert "hf contains letter.txt, which is not part of the earlier output" in capsys.readouterr().err
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear")
     assert main([*words[:-1], str(tmp_path / "mine"), "--overwrite"]) == 1
     assert (tmp_path / "mine" / "letter.txt").exists()
 
 
-def test_a_proof_that_fails_is_a_failure(
+def test_a_failed_verification_fails_the_command(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kotha.export.huggingface import export as huggingface_out
@@ -127,10 +125,10 @@ def test_a_proof_that_fails_is_a_failure(
     assert main(["export", str(run), "--to", "hf", "--out", str(tmp_path / "hf"), "--json"]) == 1
     told = capsys.readouterr()
     assert json.loads(told.out)["parity"]["passed"] is False
-    assert "is written, and its proof failed: logits differ by" in told.err
+    assert "was written, but verification failed: logits differ by" in told.err
 
 
-def test_what_transformers_cannot_open_is_told_to_be_there(
+def test_a_folder_that_transformers_cannot_load_is_reported(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from kotha.export.huggingface import export as huggingface_out
@@ -144,12 +142,12 @@ def test_what_transformers_cannot_open_is_told_to_be_there(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (["--to", "hf", "--type", "f16"], 2, "is no type of weights there"),
-        (["--to", "gguf", "--type", "q9"], 2, "is no type of weights there"),
+        (["--to", "hf", "--type", "f16"], 2, "is not supported by this format"),
+        (["--to", "gguf", "--type", "q9"], 2, "is not supported by this format"),
         (["--to", "hf", "--text", "/nowhere.txt"], 1, "/nowhere.txt"),
     ],
 )
-def test_mistakes_are_told_and_nothing_is_written(
+def test_usage_errors_write_nothing(
     run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
 ) -> None:
     assert main(["export", str(run), "--out", str(tmp_path / "out"), *words]) == code
@@ -157,7 +155,7 @@ def test_mistakes_are_told_and_nothing_is_written(
     assert not (tmp_path / "out").exists()
 
 
-def test_a_config_without_a_door_names_its_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unsupported_config_names_the_setting(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     bundle = shaken(CONFIGS["gpt2"].replace(norm_order="post", final_norm=False))
     save(tmp_path / "model", bundle.model, bundle.tokenizer)
     assert main(["export", str(tmp_path / "model"), "--to", "hf", "--out", str(tmp_path / "hf")]) == 1
@@ -166,8 +164,8 @@ def test_a_config_without_a_door_names_its_setting(tmp_path: Path, capsys: pytes
 
 
 @pytest.mark.extended
-def test_nothing_of_torch_s_stays_among_the_temporary_files(tmp_path: Path) -> None:
-    """On ARM its kernels are told of in a file there, for a tool that nobody has started."""
+def test_torch_leaves_no_temporary_files(tmp_path: Path) -> None:
+    """On ARM, its kernels write a file for a profiler there."""
     bundle = shaken(CONFIGS["qwen3"])
     save(tmp_path / "model", bundle.model, bundle.tokenizer)
     words = ["export", str(tmp_path / "model"), "--to", "hf", "--out", str(tmp_path / "hf")]
@@ -177,7 +175,7 @@ def test_nothing_of_torch_s_stays_among_the_temporary_files(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("door", ["gguf", pytest.param("onnx", marks=pytest.mark.slow)])
-def test_narrow_weights_are_widened_for_doors_that_compute_here(
+def test_bfloat16_weights_are_widened_for_targets_that_compute_locally(
     door: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("gguf" if door == "gguf" else "onnxscript", reason="this door needs its library")

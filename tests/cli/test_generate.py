@@ -1,4 +1,4 @@
-"""`kotha generate` and `kotha chat` as a user types them, on a model that has learned a few stories."""
+"""`kotha generate` and `kotha chat` as a user types them, on a model trained on a few stories."""
 
 import io
 import json
@@ -47,7 +47,7 @@ def answer(capsys: Any, *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_run_goes_on_with_a_text_as_the_plain_twin_does(capsys: Any, run: Path) -> None:
+def test_generate_equals_the_reference_implementation(capsys: Any, run: Path) -> None:
     said = answer(capsys, "generate", str(run), "নদীর ধারে", "--tokens", "12", "--seed", "3", "--json")
     assert {"text", "tokens", "tokens_per_second"} <= said.keys()
     loaded = bundle.load(run)
@@ -59,16 +59,16 @@ def test_a_run_goes_on_with_a_text_as_the_plain_twin_does(capsys: Any, run: Path
     assert again["text"] == said["text"]
 
 
-def test_how_a_text_ended_is_said_in_words(capsys: Any, run: Path) -> None:
+def test_the_stop_reason_is_printed(capsys: Any, run: Path) -> None:
     assert main(["generate", str(run), "নদীর ধারে", "--tokens", "1"]) == 0
-    assert re.search(r"kotha: 1 token, [\d,]+ a second; no more were asked for", capsys.readouterr().err)
+    assert re.search(r"kotha: 1 token, [\d,]+ per second; token limit reached", capsys.readouterr().err)
 
 
-def test_what_the_model_could_not_see_is_told(capsys: Any, run: Path) -> None:
+def test_dropped_context_is_reported(capsys: Any, run: Path) -> None:
     context = bundle.load(run).model.config.context_length  # type: ignore[union-attr]
     for words, tokens, told in [
-        (1, context + 5, f"beyond its context of {context:,} tokens it forgot how the text began"),
-        (2 * context, 2, f"of the prompt only the last {context:,} tokens were read, which is this model's context"),
+        (1, context + 5, f"because the model's context is {context:,} tokens"),
+        (2 * context, 2, f"only the last {context:,} tokens of the prompt were read"),
     ]:
         prompt = " ".join(["নদীর"] * words)
         flags = ["--tokens", str(tokens)]
@@ -78,7 +78,7 @@ def test_what_the_model_could_not_see_is_told(capsys: Any, run: Path) -> None:
         assert said["context_length"] == context < said["prompt_tokens"] + said["tokens"]
 
 
-def test_several_texts_have_seeds_that_count_up(capsys: Any, run: Path) -> None:
+def test_several_texts_use_consecutive_seeds(capsys: Any, run: Path) -> None:
     said = answer(capsys, "generate", str(run), "মা", "--tokens", "9", "--n", "3", "--seed", "5", "--json")
     alone = answer(capsys, "generate", str(run), "মা", "--tokens", "9", "--seed", "6", "--json")
     assert [row["seed"] for row in said["samples"]] == [5, 6, 7]
@@ -98,13 +98,15 @@ def test_probabilities_and_other_settings(capsys: Any, run: Path) -> None:
     assert "4 tokens" in shown.err
 
 
-def test_the_flags_begin_where_the_settings_do() -> None:
+def test_options_have_the_defaults_of_the_settings() -> None:
     assert Writing().settings() == SamplingSettings()
 
 
-def test_unless_told_otherwise_the_engine_has_a_copy_of_its_own(capsys: Any, run: Path) -> None:
+def test_by_default_the_engine_copies_the_weights(capsys: Any, run: Path) -> None:
     engine = Writing().open_engine(run)
-    assert all(isinstance(block.attention, JoinedAttention) for block in engine.model.stack.blocks), "it reads faster"
+    assert all(isinstance(block.attention, JoinedAttention) for block in engine.model.stack.blocks), (
+        "this layout is faster"
+    )
     told = [
         answer(capsys, "generate", str(run), "মা", "--json", *more)["answer"] for more in ([], ["--weights", "float32"])
     ]
@@ -125,19 +127,19 @@ def test_a_stop_string_ends_the_text(capsys: Any, run: Path) -> None:
         (
             ["generate", "nowhere", "মা"],
             1,
-            "there is no nowhere; name a run, a model or a Hugging Face folder, or box",
+            "nowhere not found; name a run, model or Hugging Face folder, or box",
         ),
-        (["generate", "RUN", "মা", "--temperature", "-1"], 2, "--temperature -1.0 cannot work; use 0"),
-        (["generate", "RUN", "মা", "--top-p", "2"], 2, "--top-p 2.0 is no share"),
+        (["generate", "RUN", "মা", "--temperature", "-1"], 2, "--temperature -1.0 is out of range; use 0"),
+        (["generate", "RUN", "মা", "--top-p", "2"], 2, "--top-p 2.0 is out of range"),
         (["generate", "RUN", "মা", "--tokens", "-2"], 2, "--tokens -2 cannot be written"),
-        (["generate", "RUN", "মা", "--n", "0"], 2, "--n 0 asks for nothing"),
+        (["generate", "RUN", "মা", "--n", "0"], 2, "--n must be at least 1, not 0"),
         (["generate", "RUN", "মা", "--stop", ""], 2, "an empty stop string"),
         (["generate", "RUN", "মা", "--weights", "int9"], 2, "int9"),
-        (["chat", "RUN", "--top-k", "0"], 2, "--top-k 0 leaves nothing to draw from"),
+        (["chat", "RUN", "--top-k", "0"], 2, "--top-k 0 is out of range"),
         (["generat", "RUN"], 2, "did you mean 'generate'?"),
     ],
 )
-def test_mistakes_are_answered(capsys: Any, run: Path, words: list[str], code: int, wording: str) -> None:
+def test_usage_errors(capsys: Any, run: Path, words: list[str], code: int, wording: str) -> None:
     assert main([str(run) if word == "RUN" else word for word in words]) == code
     assert wording in capsys.readouterr().err
 
@@ -145,30 +147,30 @@ def test_mistakes_are_answered(capsys: Any, run: Path, words: list[str], code: i
 def test_a_run_without_a_model_and_a_model_that_does_not_write(capsys: Any, tmp_path: Path) -> None:
     (tmp_path / "run" / "checkpoints").mkdir(parents=True)
     assert main(["generate", str(tmp_path / "run"), "মা"]) == 1
-    assert "holds a run that has kept no model yet" in capsys.readouterr().err
+    assert "has no model yet" in capsys.readouterr().err
     config = GPTConfig(d_model=8, n_heads=2, n_layers=1, vocab_size=9, context_length=4)
     bundle.save(tmp_path / "model", GPT(config))
     assert main(["generate", str(tmp_path / "model"), "মা"]) == 2
-    assert "without a tokenizer; it writes no text" in capsys.readouterr().err
+    assert "without a tokenizer and cannot generate text" in capsys.readouterr().err
 
 
 # -- chat --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_talk_can_begin_anew_and_says_how(capsys: Any, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chat_can_start_a_new_conversation(capsys: Any, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("মা\n/help\nবাবা\n/new\nমা\n/exit\nমা\n"))
     assert main(["chat", str(run), "--tokens", "5", "--temperature", "0", "--json"]) == 0
     told = capsys.readouterr()
     first, _, again = (json.loads(line) for line in told.out.splitlines())
-    assert first["text"] == again["text"], "what was said is forgotten"
-    assert "/new forgets what was said" in told.err and "/exit leaves" in told.err
+    assert first["text"] == again["text"], "the conversation is cleared"
+    assert "/new starts a new conversation" in told.err and "/exit quits" in told.err
 
 
-def test_a_model_that_only_read_texts_goes_on_with_them(capsys: Any, monkeypatch: Any, run: Path) -> None:
+def test_chat_with_a_base_model_continues_the_text(capsys: Any, monkeypatch: Any, run: Path) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("নদীর ধারে\n\nমা\n/exit\nকেউ পড়ে না\n"))
     assert main(["chat", str(run), "--tokens", "5", "--json"]) == 0
     shown = capsys.readouterr()
-    assert "was never taught to converse" in shown.err
+    assert "was not trained for conversation" in shown.err
     rows = [json.loads(line) for line in shown.out.splitlines()]
     assert not any(row["taught"] for row in rows)
     assert [row["user"] for row in rows] == ["নদীর ধারে", "মা"]
@@ -176,10 +178,10 @@ def test_a_model_that_only_read_texts_goes_on_with_them(capsys: Any, monkeypatch
 
 
 @pytest.mark.parametrize("flags", [[], ["--plain"], ["--json"], ["--plain", "--json"]])
-def test_a_model_that_was_never_taught_says_so_always(capsys: Any, monkeypatch: Any, run: Path, flags: Any) -> None:
+def test_chat_with_a_base_model_always_prints_a_remark(capsys: Any, monkeypatch: Any, run: Path, flags: Any) -> None:
     monkeypatch.setattr(sys, "stdin", io.StringIO("নদীর ধারে\n"))
     assert main(["chat", str(run), "--tokens", "3", *flags]) == 0
-    assert "never taught to converse" in capsys.readouterr().err
+    assert "not trained for conversation" in capsys.readouterr().err
 
 
 def test_turns_are_marked_by_special_tokens(tokenizer: Tokenizer) -> None:
@@ -200,11 +202,11 @@ def test_turns_are_marked_by_special_tokens(tokenizer: Tokenizer) -> None:
     for _ in range(9):
         longest = talk.ask("নদীর ধারে", 4, SamplingSettings()).prompt
         talk.remember("হ্যাঁ")
-    assert len(longest) <= 24 - 4, "old turns are forgotten"
+    assert len(longest) <= 24 - 4, "old turns are dropped"
     assert longest[0] == start and longest[1] in (user, assistant)
 
 
-def test_ctrl_c_ends_an_answer_and_not_the_talk(capsys: Any, monkeypatch: Any, run: Path) -> None:
+def test_ctrl_c_stops_an_answer_but_not_the_chat(capsys: Any, monkeypatch: Any, run: Path) -> None:
     from kotha.generation.engine import Engine
 
     step, count = Engine.step, 0
@@ -220,7 +222,7 @@ def test_ctrl_c_ends_an_answer_and_not_the_talk(capsys: Any, monkeypatch: Any, r
     monkeypatch.setattr(sys, "stdin", io.StringIO("নদীর ধারে\nমা\n"))
     assert main(["chat", str(run), "--tokens", "9", "--plain", "--json"]) == 0
     first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    # Three steps were done; one in which the window moved on draws nothing.
+    # Three steps ran; a step that only moves the window samples no token.
     assert first["stopped"] == "cancelled" and first["tokens"] in (2, 3)
     assert second["stopped"] == "length"
 

@@ -1,4 +1,4 @@
-"""``kotha import`` as a user meets it; what it refuses is tested in tests/export/test_hostile.py."""
+"""``kotha import`` as a user types it; invalid folders are tested in tests/export/test_hostile.py."""
 
 import json
 import shutil
@@ -20,9 +20,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def test_a_folder_becomes_a_model_with_its_proof(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_import_of_a_folder_with_parity(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["import", str(folder), "--out", str(tmp_path / "model"), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["architecture"] == "GPT2LMHeadModel"
@@ -41,19 +39,19 @@ def test_without_its_tokenizer_and_without_transformers(
     assert main(["import", str(folder), "--out", str(tmp_path / "model"), "--no-tokenizer"]) == 0
     told = capsys.readouterr().out
     assert "not checked: transformers is not installed" in told
-    assert "no tokenizer came along" in told
+    assert "imported without a tokenizer" in told
     assert load(tmp_path / "model").tokenizer is None
 
 
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("nowhere", "is no Hugging Face folder: it has no config.json"),
-        (".", "is no Hugging Face folder: it has no config.json"),
-        ("ours", "it names no model_type, so it is no Hugging Face folder"),
+        ("nowhere", "is not a Hugging Face folder: it has no config.json"),
+        (".", "is not a Hugging Face folder: it has no config.json"),
+        ("ours", "it has no model_type, so this is not a Hugging Face folder"),
     ],
 )
-def test_what_is_no_hugging_face_folder(
+def test_import_of_something_else_is_rejected(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, said: str
 ) -> None:
     if place == "ours":
@@ -64,9 +62,7 @@ def test_what_is_no_hugging_face_folder(
     assert not (tmp_path / "out").exists()
 
 
-def test_what_transformers_cannot_open_leaves_nothing(
-    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_failed_import_leaves_nothing(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     there = Path(shutil.copytree(folder, tmp_path / "hf"))
     (there / "generation_config.json").write_text("[]")
     assert main(["import", str(there), "--out", str(tmp_path / "model")]) == 1
@@ -80,5 +76,5 @@ def test_a_folder_is_not_replaced_by_its_own_import(
     (tmp_path / "link").symlink_to(folder)
     before = (folder / "config.json").read_bytes()
     assert main(["import", str(folder), "--out", str(tmp_path / "link"), "--overwrite"]) == 2
-    assert "is the folder that is read; choose another" in capsys.readouterr().err
+    assert "is the source folder; choose another" in capsys.readouterr().err
     assert (folder / "config.json").read_bytes() == before

@@ -52,7 +52,7 @@ def answer(capsys: Any, *words: str) -> Any:
     return json.loads(capsys.readouterr().out)
 
 
-def test_heads_are_told_with_evidence(capsys: Any, place: Path) -> None:
+def test_heads_with_evidence(capsys: Any, place: Path) -> None:
     found = answer(capsys, "heads", str(place / "gpt"), str(place / "texts.jsonl"), "--tokens", "200")
     model, tokenizer = bundle.load(place / "gpt").model, bundle.load(place / "gpt").tokenizer
     assert [row["head"] for row in found["heads"]] == every_head(model)
@@ -78,7 +78,7 @@ def test_heads_as_a_table_and_as_a_page(capsys: Any, place: Path, tmp_path: Path
     assert "blocks.0.attention.3" in said.out and "ablation" in said.out and str(page) in said.err
     html = page.read_text(encoding="utf-8")
     assert "blocks.1.attention.0" in html and "default-src 'none'" in html
-    assert html.count("<script") == 3, "the page's own, and nothing that a text says"
+    assert html.count("<script") == 3, "only the scripts of the page, none from the text"
 
 
 @pytest.mark.parametrize(("name", "more"), [("bert", []), ("seq2seq", ["--pair", "en", "bn"])])
@@ -143,20 +143,23 @@ def test_special_tokens_have_their_own_names(capsys: Any, tmp_path: Path) -> Non
 
 
 MISTAKES = [
-    (["heads", "gpt"], "knows no data that is still there; give --text …, or the path of one"),
-    (["heads", "gpt", "texts.jsonl", "--text", "ক"], "a path and a text are two texts; give one of them"),
-    (["heads", "gpt", "--text", "ক"], "tokens; 9 are the least that shows something"),
-    (["heads", "gpt", "--text", "ক", "--tokens", "2"], "--tokens 2 shows nothing; use 9 or more"),
-    (["heads", "gpt", "texts.jsonl", "--tokens", "8"], "--tokens 8 shows nothing; use 9 or more"),
-    (["heads", "vit", "--text", "ক"], "a vit model reads no text"),
-    (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs; give a path, and the fields as pair"),
-    (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "pair is for a model that translates"),
-    (["prune", "gpt", "texts.jsonl"], "say which heads go in one way: heads by name, or a count"),
-    (["prune", "gpt", "texts.jsonl", "--count", "1", "--heads", "a"], "say which heads go in one way"),
-    (["prune", "gpt", "texts.jsonl", "--count", "7"], "7 heads cannot be removed; of 8 heads 1 to 6 can go"),
+    (["heads", "gpt"], "was not found; give --text …, or a path"),
+    (["heads", "gpt", "texts.jsonl", "--text", "ক"], "give either a path or a text, not both"),
+    (["heads", "gpt", "--text", "ক"], "tokens; at least 9 are needed"),
+    (["heads", "gpt", "--text", "ক", "--tokens", "2"], "--tokens 2 is too few; use 9 or more"),
+    (["heads", "gpt", "texts.jsonl", "--tokens", "8"], "--tokens 8 is too few; use 9 or more"),
+    (["heads", "vit", "--text", "ক"], "a vit model takes no text"),
+    (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs of texts; give a path, and the two fields as pair"),
+    (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "pair applies only to a translation model"),
+    (["prune", "gpt", "texts.jsonl"], "give either heads (by name) or count"),
+    (["prune", "gpt", "texts.jsonl", "--count", "1", "--heads", "a"], "give either heads (by name) or count"),
+    (["prune", "gpt", "texts.jsonl", "--count", "7"], "7 heads cannot be removed: 1 to 6 of the 8 heads can be"),
     (["prune", "gpt", "texts.jsonl", "--count", "0"], "0 heads cannot be removed"),
-    (["prune", "gpt", "texts.jsonl", "--heads", " ,"], "heads names none"),
-    (["prune", "gpt", "texts.jsonl", "--heads", "blocks.0.attention.4"], "there is no head 'blocks.0.attention.4'"),
+    (["prune", "gpt", "texts.jsonl", "--heads", " ,"], "heads is empty"),
+    (
+        ["prune", "gpt", "texts.jsonl", "--heads", "blocks.0.attention.4"],
+        "this model has no head 'blocks.0.attention.4'",
+    ),
 ]
 
 
@@ -171,14 +174,14 @@ def test_mistakes_are_one_line(capsys: Any, place: Path, tmp_path: Path, words: 
     assert not (tmp_path / "small").exists()
 
 
-def test_all_heads_of_an_attention_are_not_removed(capsys: Any, place: Path, tmp_path: Path) -> None:
+def test_removing_all_heads_of_an_attention_is_rejected(capsys: Any, place: Path, tmp_path: Path) -> None:
     heads = ",".join(f"blocks.0.attention.{number}" for number in range(4))
     words = ["inside", "prune", str(place / "gpt"), str(place / "texts.jsonl"), "--heads", heads]
     assert main([*words, "--out", str(tmp_path / "small")]) == 1
     assert "all 4 heads of blocks.0.attention would be removed; leave at least one" in capsys.readouterr().err
 
 
-def test_what_cannot_be_written_is_said_before_the_wait(capsys: Any, place: Path, tmp_path: Path) -> None:
+def test_unwritable_output_is_rejected_before_any_work(capsys: Any, place: Path, tmp_path: Path) -> None:
     words = ["inside", "prune", str(place / "gpt"), "--text", TEXTS[0], "--count", "1"]
     assert main([*words, "--out", str(place / "gpt"), "--overwrite"]) == 2
     assert "is the model itself" in capsys.readouterr().err
@@ -187,11 +190,11 @@ def test_what_cannot_be_written_is_said_before_the_wait(capsys: Any, place: Path
         assert main([*words, "--out", str(tmp_path), *more]) == 1
         said = capsys.readouterr().err
         assert "silencing" not in said and bundle.load(place / "gpt").config.removed_heads == ()
-        assert "exists; choose another folder, or replace what was made there by the same work with --overwrite" in said
+        assert "exists; choose another folder, or use --overwrite to replace earlier output of the same kind" in said
     assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
 
 
-def test_advice_names_only_flags_that_the_command_has(capsys: Any, place: Path, tmp_path: Path) -> None:
+def test_hints_name_only_options_of_the_command(capsys: Any, place: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.jsonl"
     broken.write_bytes(b'{"text": "' + "ক".encode() * 99 + b'"}\n{\n')
     words = {
@@ -202,5 +205,5 @@ def test_advice_names_only_flags_that_the_command_has(capsys: Any, place: Path, 
     for command, given in words.items():
         assert main(given) == 1
         said = capsys.readouterr().err
-        assert "line 2: not valid JSON" in said and "put it right" in said
-        assert ("or leave it out with --errors skip" in said) == (command == "evaluate"), said
+        assert "line 2: not valid JSON" in said and "fix the input" in said
+        assert ("or skip it with --errors skip" in said) == (command == "evaluate"), said

@@ -30,12 +30,12 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     return said.out if "--json" in words else said.out + said.err
 
 
-def test_attention_tells_the_strongest_looks(capsys, models: Path) -> None:
+def test_attention_prints_the_strongest_weights(capsys, models: Path) -> None:
     out = run(capsys, "attention", models / "gpt", "--text", TEXT)
     assert out.count("→") == 3 * 8 and "blocks.1.attention.3" in out
 
 
-def test_attention_goes_on_as_the_model_does(capsys, models: Path, tmp_path: Path) -> None:
+def test_attention_covers_generated_tokens(capsys, models: Path, tmp_path: Path) -> None:
     page = tmp_path / "a.html"
     words = ["attention", models / "gpt", "--text", "আজ", "--generate", 4, "--html", page, "--json"]
     found = json.loads(run(capsys, *words))
@@ -110,27 +110,27 @@ def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Pa
         (["attention", "gpt"], "a gpt model needs a text"),
         (["attention", "vit"], "a vit model needs an image"),
         (["attention", "vit", "--text", "আজ"], "give it an image"),
-        (["attention", "gpt", "--image", "image.npy"], "an image is for a ViT"),
+        (["attention", "gpt", "--image", "image.npy"], "only a ViT takes an image"),
         (["attention", "gpt", "--text", "আজ", "--image", "image.npy"], "give one of them"),
-        (["attention", "gpt", "--text", "আজ", "--generate", "0"], "--generate 0 writes nothing"),
-        (["attention", "gpt", "--text", "আজ", "--generate", "99"], "more than the context of 48"),
+        (["attention", "gpt", "--text", "আজ", "--generate", "0"], "--generate 0 is too few"),
+        (["attention", "gpt", "--text", "আজ", "--generate", "99"], "exceed the context length of 48"),
         (["attention", "gpt", "--text", "আজ", "--layers", "7"], "known: blocks.0, blocks.1"),
         (["attention", "gpt", "--text", "আজ", "--generate", "3", "--temperature", "-1"], "--temperature -1.0"),
         (["attention", "bert", "--text", "আজ", "--generate", "3"], "writes none"),
         (["attention", "seq2seq", "--text", "আজ", "--generate", "3", "--temperature", "1"], "leave --temperature out"),
-        (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "say how far with --generate"),
-        (["lens", "vit", "--text", "আজ"], "a ViT has classes"),
+        (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "set their number with --generate"),
+        (["lens", "vit", "--text", "আজ"], "a ViT predicts classes"),
         (["trace", "gpt", "--text", "আজ", "--npz", "a.txt"], "name it a.txt.npz"),
         (["trace", "gpt", "--text", "আজ", "--layer", "block.0"], "did you mean 'blocks.0'"),
         (["trace", "gpt", "--text", "আজ", "--layer", "7"], "known: blocks.0, blocks.1"),
         (["trace", "gpt", "--text", "আজ", "--place", "weights"], "did you mean '*.weights'?"),
         (
             ["trace", "gpt", "--text", "আজ", "--place", "blob"],
-            "'blob' to look at; known: *.attention, *.att",
+            "unknown hook point 'blob'; known: *.attention, *.att",
         ),
     ],
 )
-def test_mistakes_are_answered(capsys, models: Path, monkeypatch, words: list[str], wording: str) -> None:
+def test_usage_errors(capsys, models: Path, monkeypatch, words: list[str], wording: str) -> None:
     monkeypatch.chdir(models)
     assert main(["inside", *words]) == 2
     assert wording in capsys.readouterr().err
@@ -155,12 +155,12 @@ def test_a_short_text_is_its_own_title(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "  \n "])
-def test_a_text_of_nothing_has_a_title_that_says_so(text: str) -> None:
+def test_an_empty_text_has_a_title(text: str) -> None:
     assert str(headline(text)) == "An empty text"
 
 
-def test_narrow_weights_are_read_as_wide_ones(capsys, tmp_path: Path) -> None:
-    """Each product of a CPU in bfloat16 would lose what the weights have; widened, the figures are float32's."""
+def test_bfloat16_weights_are_computed_in_float32(capsys, tmp_path: Path) -> None:
+    """bfloat16 products on a CPU lose precision, so the weights are widened to float32."""
     narrow = deepcopy(small("gpt").model).bfloat16()
     bundle.save(tmp_path / "narrow", narrow, small("gpt").tokenizer)
     bundle.save(tmp_path / "wide", narrow.float(), small("gpt").tokenizer)

@@ -50,7 +50,7 @@ def test_the_workshops_sheet(capsys: Any) -> None:
     assert "বাংলাদেশ" in shown and "−∞" in shown
 
 
-def test_a_drawn_sheet_of_another_size(capsys: Any) -> None:
+def test_a_generated_sheet_of_another_size(capsys: Any) -> None:
     found = answer(capsys, "--size", "4x6x3", "--seed", "2")
     assert (len(found["X"]), len(found["W_Q"]), len(found["output"][0])) == (4, 6, 3)
     assert found["X"] != answer(capsys, "--size", "4x6x3", "--seed", "3")["X"]
@@ -81,20 +81,20 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "wording"),
     [
-        (["--target", "x"], "--target: for a model that reads; name one with --run"),
-        (["--layer", "3"], "and give it --text"),
-        (["--part", "cross"], "and give it --text"),
-        (["--run", "{gpt}"], "give the model something to read"),
+        (["--target", "x"], "--target: only for the head of a model; name a model with --run"),
+        (["--layer", "3"], "and give --text"),
+        (["--part", "cross"], "and give --text"),
+        (["--run", "{gpt}"], "an input text is required"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "no attention 'blocks.7.attention'"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--head", "7"], "there is no head 7"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--head", "7"], "has no head 7"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--part", "cross"], "no attention 'blocks.0.cross'"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "no attention 'encoder.0.attention'"),
         (["--run", "{seq2seq}", "--text", "ছোট্ট"], "also needs a target"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "leave out --run, --text for it"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "omit --run, --text"),
         (["--size", "1x6x3"], "with 2 to 12 for each number"),
     ],
 )
-def test_mistakes_are_answered(
+def test_usage_errors(
     capsys: Any, models: dict[str, str], words: list[str], wording: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -106,8 +106,8 @@ def test_mistakes_are_answered(
 @pytest.mark.parametrize(
     ("words", "wording"),
     [
-        (["--preset", "vit-digits"], "the questions are about a GPT, and vit-digits is a vit; try gpt2"),
-        (["13"], "there is no question '13'; use all, 1 to 12, or a part such as 7c or 10a"),
+        (["--preset", "vit-digits"], "the questions are about a GPT, but vit-digits is a vit; try gpt2"),
+        (["13"], "unknown question '13'; use all, 1 to 12, or a part such as 7c or 10a"),
     ],
 )
 def test_mistakes_about_exercises_are_answered(capsys: Any, words: list[str], wording: str) -> None:
@@ -132,8 +132,8 @@ def test_exercises_from_a_pipe(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> 
     type_in(monkeypatch, "1.5e-4\n2e-4\n")
     assert main(["inside", "exercise", "7c"]) == 0
     shown = capsys.readouterr().out
-    assert "Right." in shown and "too coarse" in shown and "1 of 2 answers wholly right" in shown
-    assert "max_iters = 20,000 (the workshop does not say it" in shown
+    assert "Right." in shown and "not precise enough" in shown and "1 of 2 answers fully right" in shown
+    assert "max_iters = 20,000 (not given in the workshop" in shown
 
 
 def test_exercises_as_json_in_bangla(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -146,10 +146,10 @@ def test_exercises_as_json_in_bangla(capsys: Any, monkeypatch: pytest.MonkeyPatc
     assert "প্রতি নমুনায় গড়ে কতটি টোকেন?" in said.err
 
 
-def test_all_exercises_with_nobody_there(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_exercises_without_input(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     type_in(monkeypatch, "")
     assert main(["inside", "exercise"]) == 0
-    assert "The input ended; questions not asked: 45." in capsys.readouterr().out
+    assert "End of input; questions not asked: 45." in capsys.readouterr().out
 
 
 def test_ctrl_c_ends_the_quiz(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,12 +171,12 @@ def test_a_whole_block_the_notes_examples_and_positions(capsys: Any, tmp_path: P
     assert (tmp_path / "places.svg").read_text(encoding="utf-8").count("<rect") == 20 * 512 + 1
 
 
-def test_ones_own_matrices(capsys: Any, tmp_path: Path) -> None:
+def test_custom_matrices(capsys: Any, tmp_path: Path) -> None:
     file, one = tmp_path / "own.csv", "1,0\n0,1"
     file.write_text("\n\n".join(f"{name}\n{one}" for name in ("X", "W_Q", "W_K", "W_V")), encoding="utf-8")
     assert answer(capsys, "--given", str(file))["tokens"] == ["token 1", "token 2"]
     assert main(["inside", "worksheet", "--given", str(file), "--sheet", "robot"]) != 0
-    assert "each stands alone" in capsys.readouterr().err
+    assert "cannot be combined" in capsys.readouterr().err
     file.write_text("X\n1,x\n", encoding="utf-8")
     assert main(["inside", "worksheet", "--given", str(file)]) != 0
     assert "X: row 1 holds [1.0, 'x']" in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of any command: one line, exit 130, nothing left; or it had ended before."""
+"""Ctrl-C at any moment of any command: one line, exit code 130, no partial output; unless it had already ended."""
 
 import os
 import random
@@ -14,9 +14,9 @@ from tests.launching import Launcher
 
 from kotha.cli.main import main
 
-STOPPED = "kotha: stopped; nothing half-written was left behind"
+STOPPED = "kotha: stopped; no partial output was left behind"
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="sees in /proc when a program listens")
-# What each command is given; OUT is a folder of its own, and the rest was made before.
+# The arguments of each command; OUT is its own folder, and the other files are fixtures.
 COMMANDS = {
     "stories": "corpus stories --documents 2000 --out OUT/s.jsonl",
     "inspect": "corpus inspect STORIES --json",
@@ -50,7 +50,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         "corpus stories --documents 120 --out STORIES",
         "tokenizer train STORIES --vocab-size 700 --out TOKENIZER",
         "prepare STORIES --tokenizer TOKENIZER --out DATA",
-        # Of a layout that every door of export lets through.
+        # A layout that every export target supports.
         "train DATA --preset bangla-modern --set n_layers=1 d_model=32 n_heads=2 d_ff=64 context_length=16 "
         "--set batch_size=2 micro_batch_size=2 --steps 2 --out RUN",
     ):
@@ -65,11 +65,11 @@ def fill_in(words: str, paths: dict[str, str]) -> list[str]:
 
 
 Start = Callable[[list[str], Path], tuple[int, Callable[[], int]]]
-"""Starts a command that says its errors in a file: its process, and what waits for its exit code."""
+"""Starts a command with stderr in a file; returns its process id, and a function that waits for the exit code."""
 
 
 def from_a_shell(words: list[str], log: Path) -> tuple[int, Callable[[], int]]:
-    """A command as a shell starts it: listening to Ctrl-C, in a group of its own."""
+    """Start a command as a shell does: with Ctrl-C enabled, in its own process group."""
     with log.open("w", encoding="utf-8") as errors:
         process = subprocess.Popen(
             [sys.executable, "-m", "kotha", *words],
@@ -84,7 +84,7 @@ def from_a_shell(words: list[str], log: Path) -> tuple[int, Callable[[], int]]:
 
 @pytest.fixture
 def imported(launcher: Launcher) -> Start:
-    """Starts a command in a Python that has imported everything."""
+    """Starts commands in a Python process that has imported everything."""
 
     def start(words: list[str], log: Path) -> tuple[int, Callable[[], int]]:
         process = launcher.start(words, log, errors_only=True)
@@ -94,14 +94,14 @@ def imported(launcher: Launcher) -> Start:
 
 
 def listens(process: int) -> bool:
-    """Whether its first line has run: Python catches SIGTERM only when asked to. Or it has ended."""
+    """Whether the signal handlers are installed, or the process has ended."""
     lines = Path(f"/proc/{process}/status").read_text(encoding="ascii").splitlines()
     status = dict(line.split(":\t", 1) for line in lines if ":\t" in line)
     return status["State"].startswith("Z") or bool(int(status["SigCgt"], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def interrupt(start: Start, words: list[str], log: Path, moment: float) -> tuple[int, str]:
-    """Press Ctrl-C so many seconds after the first line; exit code and what was said."""
+    """Press Ctrl-C some seconds after the handlers are installed; return the exit code and stderr."""
     process, wait = start(words, log)
     while not listens(process):
         time.sleep(0.001)
@@ -111,7 +111,7 @@ def interrupt(start: Start, words: list[str], log: Path, moment: float) -> tuple
 
 
 def check(start: Start, name: str, paths: dict[str, str], out: Path, moment: float) -> bool:
-    """Interrupt a command at a moment; whether it was stopped."""
+    """Interrupt a command at a moment, and check the result; True if it was stopped."""
     out.mkdir()
     words = fill_in(COMMANDS[name], {**paths, "OUT": str(out)})
     code, said = interrupt(start, words, out.with_name("log"), moment)
@@ -121,22 +121,22 @@ def check(start: Start, name: str, paths: dict[str, str], out: Path, moment: flo
     left = sorted(str(path.relative_to(out)) for path in out.rglob("*"))
     assert not [path for path in left if ".kotha-" in path], f"{about}\n{left}"
     if code == 130:
-        assert said.splitlines()[-1] == STOPPED or "go on with: kotha train" in said.splitlines()[-1], about
+        assert said.splitlines()[-1] == STOPPED or "resume with: kotha train" in said.splitlines()[-1], about
         assert said.count("kotha: stopped") == 1, about
-        kept = {"train": "run"}.get(name)  # what it has saved can be gone on with
+        kept = {"train": "run"}.get(name)  # a saved run can be resumed
         assert not left or (kept and f"{kept}/config.json" in left) or whole(name, left), f"{about}\n{left}"
     return code == 130
 
 
 def whole(name: str, left: list[str]) -> bool:
-    """Whether a result was in its place already, and whole."""
+    """Whether the result was already complete."""
     last = {"prepare": "data/dataset.json", "workers": "data/dataset.json", "hf": "hf/config.json"}
     last |= {"onnx": "onnx/kotha.json", "gguf": "gguf/model-f16.gguf", "tokenizer": "tok/tokenizer.json"}
     return last.get(name) in left or len(left) == 1
 
 
 def moments(start: Start, names: list[str], count: int, made: dict[str, str], tmp_path: Path) -> None:
-    """Interrupt commands at random moments of their time, one after the other, until so many were stopped.
+    """Interrupt commands at random moments, one after the other, until ``count`` were stopped.
 
     A command that had ended already is interrupted earlier the next time, so this comes to an end on any machine.
     """
@@ -151,7 +151,7 @@ def moments(start: Start, names: list[str], count: int, made: dict[str, str], tm
         moment = chance.uniform(0, lengths[name])
         if check(start, name, made, tmp_path / str(number), moment):
             stopped += 1
-        else:  # it had ended: a busy machine was slow the first time
+        else:  # it had ended, because the first, timed run was slower on a busy machine
             lengths[name] = moment
         assert number < 10 * count, f"{stopped} of {number} were stopped"
 

@@ -1,4 +1,4 @@
-"""``kotha judge``: asked line by line, stopped and gone on with, a page, files taken in, JSON."""
+"""``kotha judge``: questions at the terminal, resuming, a page, collected files, JSON."""
 
 import io
 import json
@@ -33,7 +33,7 @@ def call(capsys: Any, monkeypatch: Any, *words: object, said: str = "") -> tuple
     return code, found.out, found.err
 
 
-def test_from_prompts_to_who_won(models: list[str], tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
+def test_from_prompts_to_the_ranking(models: list[str], tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     prompts, out = tmp_path / "prompts.txt", tmp_path / "judging"
     prompts.write_text("নদীর\n\nমা\nআম\nনদীর\n", encoding="utf-8")
     how = ["--out", out, "--judge", "মিনা"]
@@ -42,7 +42,7 @@ def test_from_prompts_to_who_won(models: list[str], tmp_path: Path, capsys: Any,
     assert "[1 of 3]" in shown and "1: " in shown and "2: " in shown
     asked = shown.split("model")[0]
     assert not any(Path(name).name in asked for name in models), "blind"
-    assert f"2 pairs left; go on with: kotha judge --out {out} --judge" in err
+    assert f"2 pairs left; resume with: kotha judge --out {out} --judge" in err
     code, shown, _ = call(capsys, monkeypatch, *how, said="0\n2\n")
     assert code == OK and "[2 of 3]" in shown and "[3 of 3]" in shown and "interval" in shown
 
@@ -60,18 +60,16 @@ def test_from_prompts_to_who_won(models: list[str], tmp_path: Path, capsys: Any,
     assert result["standings"][0]["low"] < result["standings"][0]["strength"] < result["standings"][0]["high"]
 
 
-def test_mistakes_are_answered_before_a_model_writes(
-    models: list[str], tmp_path: Path, capsys: Any, monkeypatch: Any
-) -> None:
+def test_usage_errors_come_before_generation(models: list[str], tmp_path: Path, capsys: Any, monkeypatch: Any) -> None:
     empty = tmp_path / "empty.txt"
     empty.write_text("\n")
     out = ["--out", tmp_path / "judging"]
     for words, said in (
-        ([models[0], models[0], "--prompts", empty, *out], "give two or more, each once"),
-        ([*models, *out], "what shall the models go on with?"),
-        ([*models, "--prompts", empty, *out], "holds no prompts"),
-        (out, "holds no judging"),
-        ([*models, "--prompts", empty, "--out", tmp_path], "exists; go on with it without naming models"),
+        ([models[0], models[0], "--prompts", empty, *out], "name two or more different models"),
+        ([*models, *out], "prompts are required"),
+        ([*models, "--prompts", empty, *out], "has no prompts"),
+        (out, "is not a judging session"),
+        ([*models, "--prompts", empty, "--out", tmp_path], "already exists; resume it without naming models"),
     ):
         code, _, err = call(capsys, monkeypatch, *words)
         assert code != OK and said in err

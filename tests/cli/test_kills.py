@@ -1,4 +1,4 @@
-"""A training that is killed again and again, in the middle of saves too, ends as if nothing had happened.
+"""A training run that is killed repeatedly, also during saves, ends with the same result as an uninterrupted one.
 
 All runs are processes of one kind: what other tests did to torch in this one would round differently.
 """
@@ -31,7 +31,7 @@ def half_written(run: Path) -> list[Path]:
 
 
 def start_and_kill(launcher: Launcher, arguments: list[str], run: Path, touches: int) -> bool:
-    """Let a training be killed at a moment; True if something was left half-written."""
+    """Kill a training run at a moment; True if it left partial files."""
     log = run.with_name("log")
     code = launcher.wait(launcher.start_to_die(arguments, log, run, touches))
     assert code == -signal.SIGKILL, f"it ended before it could be killed: {log.read_text()}"
@@ -39,7 +39,7 @@ def start_and_kill(launcher: Launcher, arguments: list[str], run: Path, touches:
 
 
 @pytest.mark.parametrize(("kills", "steps"), [(3, 60), pytest.param(20, 240, marks=pytest.mark.slow)])
-def test_killed_at_random_moments_it_ends_bit_for_bit_the_same(launcher, data, tmp_path, kills, steps) -> None:
+def test_a_repeatedly_killed_run_ends_with_the_same_weights(launcher, data, tmp_path, kills, steps) -> None:
     run, untouched, moments = tmp_path / "run", tmp_path / "untouched", random.Random(kills)
     settings = [*SETTINGS, "--steps", str(steps)]
     launcher.run([*command(data, untouched), *settings], tmp_path / "log")
@@ -47,14 +47,14 @@ def test_killed_at_random_moments_it_ends_bit_for_bit_the_same(launcher, data, t
     for _ in range(kills):
         arguments = [*command(data, run), *(["--resume"] if (run / "config.json").exists() else settings)]
         broken += start_and_kill(launcher, arguments, run, touches=moments.randrange(40, 120))
-    assert broken >= kills // 4, "too few were killed in the middle of a save"
+    assert broken >= kills // 4, "too few kills happened during a save"
     launcher.run([*command(data, run), "--resume"], tmp_path / "log")
 
     ended, expected = (load_checkpoint(checkpoint_path(path / "checkpoints", steps)) for path in (run, untouched))
     for kind, tensors in expected.tensors.items():
         for name, tensor in tensors.items():
             assert torch.equal(ended.tensors[kind][name], tensor), (kind, name)
-    assert not half_written(run), "what the kills left behind is cleared away"
+    assert not half_written(run), "partial files of the kills are removed"
     summaries = [json.loads((path / "summary.json").read_text()) for path in (run, untouched)]
     assert summaries[0]["loss_nats"] == summaries[1]["loss_nats"]
     weights = [(path / "best" / "model.safetensors").read_bytes() for path in (run, untouched)]

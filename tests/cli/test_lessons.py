@@ -1,4 +1,4 @@
-"""``kotha lessons`` lists what there is to see, and runs it."""
+"""``kotha lessons`` lists the lessons and runs them."""
 
 import json
 
@@ -20,7 +20,7 @@ def test_the_lessons_are_listed_in_both_languages(capsys, monkeypatch) -> None:
     assert {"name", "question", "minutes"} == set(found[0])
 
 
-def test_a_lesson_is_run_told_and_kept(tmp_path, capsys) -> None:
+def test_a_lesson_runs_and_is_saved(tmp_path, capsys) -> None:
     out = tmp_path / "kept"
     assert main(["lessons", "run", "mask", "--seeds", "1", "--steps", "2", "--out", str(out)]) == 0
     shown = capsys.readouterr().out
@@ -39,12 +39,12 @@ def test_a_lesson_is_run_told_and_kept(tmp_path, capsys) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["run", "masks"], "there is no lesson 'masks'; did you mean 'mask'?"),
+        (["run", "masks"], "unknown lesson 'masks'; did you mean 'mask'?"),
         (["run"], "lessons run needs NAME; see kotha lessons run --help"),
-        (["run", "mask", "--steps", "0"], "--steps 0 is too little to learn with"),
-        (["run", "mask", "--seeds", "0"], "--seeds 0: give 1 to 100"),
+        (["run", "mask", "--steps", "0"], "--steps 0 is too low"),
+        (["run", "mask", "--seeds", "0"], "--seeds 0 is out of range; use 1 to 100"),
     ],
 )
-def test_what_cannot_be_run_is_said_in_a_line(words: list[str], said: str, capsys) -> None:
+def test_usage_errors_are_one_line(words: list[str], said: str, capsys) -> None:
     assert main(["lessons", *words]) == 2
     assert said in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""Where memory is short, a command says so in words."""
+"""Out-of-memory errors are reported in one line."""
 
 import errno
 
@@ -7,7 +7,7 @@ import pytest
 from kotha.cli.main import FAILED, main
 from kotha.errors import DataError, KothaError, is_short_of_memory
 
-NO_MEMORY = "kotha: there is not enough memory for this"
+NO_MEMORY = "kotha: not enough memory; process less at a time"
 
 
 def came_from(error: Exception, cause: Exception) -> Exception:
@@ -28,7 +28,7 @@ def came_from(error: Exception, cause: Exception) -> Exception:
     ],
     ids=repr,
 )
-def test_memory_that_is_refused_is_told(
+def test_out_of_memory_errors_are_reported(
     error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(words: list[str]) -> None:
@@ -42,11 +42,11 @@ def test_memory_that_is_refused_is_told(
 @pytest.mark.parametrize(
     "error", [RuntimeError("a bug"), KothaError("the text says: out of memory"), OSError(errno.ENOSPC, "No space")]
 )
-def test_nothing_else_is_taken_for_it(error: Exception) -> None:
+def test_other_errors_are_not_reported_as_out_of_memory(error: Exception) -> None:
     assert not is_short_of_memory(error)
 
 
-def test_a_bug_is_still_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_still_gives_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kotha.cli.main._run", lambda words: [][0])
     with pytest.raises(IndexError):
         main(["presets"])

@@ -1,4 +1,4 @@
-"""Which model is meant, and which prompt, where either may be left out."""
+"""RUN and PROMPT arguments, of which either may be omitted."""
 
 from pathlib import Path
 
@@ -34,11 +34,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["nowhere", "আমি"], (Path("nowhere"), "আমি")),
     ],
 )
-def test_a_prompt_alone_is_for_the_box(words: list[str | None], found: tuple[Path, str]) -> None:
+def test_a_prompt_alone_uses_the_bundled_model(words: list[str | None], found: tuple[Path, str]) -> None:
     assert model_and_prompt(*words, "generate") == found
 
 
 @pytest.mark.parametrize("word", ["runn", "runs/last"])
-def test_a_word_that_may_be_a_mistyped_folder_is_refused(word: str) -> None:
-    with pytest.raises(UsageError, match=f"there is no {word}; name a run folder, or .* kotha generate box {word}"):
+def test_a_possibly_mistyped_folder_is_rejected(word: str) -> None:
+    with pytest.raises(UsageError, match=f"{word} not found; name a run folder, or .* kotha generate box {word}"):
         model_and_prompt(word, None, "generate")

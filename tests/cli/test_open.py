@@ -1,4 +1,4 @@
-"""``kotha open``: the studio at an address of this computer, with a place for trainings."""
+"""``kotha open``: the studio at a local address, with a folder for jobs."""
 
 import re
 import signal
@@ -15,7 +15,7 @@ from kotha.cli.main import main
 pytest.importorskip("fastapi", reason="the server stands on FastAPI")
 
 
-def test_the_studio_is_there_and_takes_trainings(tmp_path: Path) -> None:
+def test_the_studio_runs_and_accepts_jobs(tmp_path: Path) -> None:
     words = [sys.executable, "-m", "kotha", "open", "--no-browser", "--room", "look", "--text", "মা বললেন"]
     with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=tmp_path) as opened:
         assert opened.stderr is not None
@@ -30,16 +30,16 @@ def test_the_studio_is_there_and_takes_trainings(tmp_path: Path) -> None:
     assert (tmp_path / "kotha-work").is_dir()
 
 
-def test_the_browser_is_sent_to_the_room(monkeypatch: Any, capsys: Any, tmp_path: Path) -> None:
+def test_the_browser_opens_the_requested_page(monkeypatch: Any, capsys: Any, tmp_path: Path) -> None:
     seen: list[str] = []
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("webbrowser.open", lambda address: seen.append(address) is None and False)
     monkeypatch.setattr("kotha.server.lifecycle.run", lambda models, settings, device, ready, **_: ready("http://here"))
     assert main(["open", "run", "--room", "train"]) == 0
     assert seen == ["http://here/#/train"]
-    assert "no browser could be opened" in capsys.readouterr().err
+    assert "could not start a browser" in capsys.readouterr().err
 
 
-def test_a_room_that_is_not_there_is_told(capsys: Any) -> None:
+def test_an_unknown_page_is_rejected(capsys: Any) -> None:
     assert main(["open", "--room", "kitchen"]) == 2
-    assert "there is no room 'kitchen'" in capsys.readouterr().err
+    assert "unknown room 'kitchen'" in capsys.readouterr().err

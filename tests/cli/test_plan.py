@@ -28,12 +28,12 @@ def test_the_course_model_has_its_count(capsys) -> None:
     assert json.loads(capsys.readouterr().out)["parameters"]["total"] == 58_139_648
 
 
-def test_time_is_told(capsys) -> None:
+def test_time_is_reported(capsys) -> None:
     assert main(["plan", "--preset", "mini", *PLAIN, "steps=10", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["seconds"] == pytest.approx(10 * found["seconds_per_step"])
     assert main(["plan", "--preset", "mini", *PLAIN]) == 0
-    assert "s a step here" in capsys.readouterr().out
+    assert "s per step here" in capsys.readouterr().out
 
 
 def test_settings_change_the_plan(capsys) -> None:
@@ -54,7 +54,7 @@ def test_settings_change_the_plan(capsys) -> None:
         (["--preset", "vit-digits", "--set", "vocab_size=5"], "vocab_size"),
     ],
 )
-def test_mistakes_are_answered(capsys, arguments: list[str], wording: str) -> None:
+def test_usage_errors(capsys, arguments: list[str], wording: str) -> None:
     assert main(["plan", "--no-time", *arguments]) == 1
     assert wording in capsys.readouterr().err
 
@@ -63,10 +63,10 @@ def test_mistakes_are_answered(capsys, arguments: list[str], wording: str) -> No
     ("sizes", "wording"),
     [
         (["d_model=1000000000", "n_heads=8"], "weights and gradients of one layer take 32,000,0"),
-        (["d_ff=1000000000"], "are free here, so no step can be timed; choose smaller sizes"),
-        (["d_model=1073741824", "d_head=1073741824", "n_heads=4"], "make matrices beyond any machine"),
+        (["d_ff=1000000000"], "is free here, so no step can be timed; choose smaller sizes"),
+        (["d_model=1073741824", "d_head=1073741824", "n_heads=4"], "give matrices too large for any machine"),
     ],
 )
-def test_sizes_beyond_this_machine_are_refused_at_once(capsys, sizes: list[str], wording: str) -> None:
+def test_sizes_beyond_this_machine_are_rejected_at_once(capsys, sizes: list[str], wording: str) -> None:
     assert main(["plan", "--preset", "pocket", *PLAIN, "--set", *sizes]) == 1
     assert wording in capsys.readouterr().err

@@ -7,21 +7,21 @@ import pytest
 from kotha.cli.main import main
 
 
-def test_many_gpus_are_told_with_everything_that_was_assumed(capsys) -> None:
+def test_a_cluster_plan_lists_its_assumptions(capsys) -> None:
     assert main(["plan", "--gpus", "64", "--nodes", "8"]) == 0
     told = capsys.readouterr().out
     for said in (
-        "64 x NVIDIA H200 in 8 machines: what they give",
-        "what they need",
+        "64 x NVIDIA H200 in 8 machines: performance",
+        "requirements",
         "124 million",
         "6.78 billion",
         "for 1,000 billion tokens",
-        "on the disk: tokens, and three checkpoints",
-        "assumed",
+        "disk space: tokens and three checkpoints",
+        "assumptions",
         "41% of 989 TFLOP/s",
-        "400 Gb/s a GPU",
-        "the count of Llama 3 (arXiv 2407.21783)",
-        "beside published runs the speeds are",
+        "400 Gb/s per GPU",
+        "as reported for Llama 3 (arXiv 2407.21783)",
+        "compared with published runs, the speeds are",
     ):
         assert said in told
 
@@ -50,20 +50,20 @@ def test_a_preset_and_a_number_of_tokens_as_json(capsys) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "reason"),
     [
-        (["--nodes", "2"], 2, "say how many with --gpus"),
+        (["--nodes", "2"], 2, "set the number of GPUs with --gpus"),
         (["--gpus", "0"], 2, "gpus=0 must be from 1"),
-        (["--gpus", "12", "--nodes", "5"], 2, "nodes=5 cannot share 12 GPUs evenly"),
-        (["--gpus", "8", "--tokens", "many"], 2, "tokens='many' is no number of tokens; write 10B"),
-        (["--gpus", "8", "--tokens", "nanB"], 2, "must be from 1 to a million trillion"),
-        (["--gpus", "8", "--minutes", "5"], 2, "--minutes has no place in a plan for many GPUs"),
+        (["--gpus", "12", "--nodes", "5"], 2, "nodes=5 cannot divide 12 GPUs evenly"),
+        (["--gpus", "8", "--tokens", "many"], 2, "tokens='many' is not a number of tokens; write 10B"),
+        (["--gpus", "8", "--tokens", "nanB"], 2, "must be from 1 to 1e18"),
+        (["--gpus", "8", "--minutes", "5"], 2, "--minutes does not apply to a cluster plan"),
         (["--gpus", "8", "--preset", "bert-base"], 2, "bert-base is a bert"),
-        (["--gpus", "8", "--gpu", "t4"], 1, "are too small for"),
+        (["--gpus", "8", "--gpu", "t4"], 1, "have too little memory for"),
         (["--gpus", "8", "--network", "0"], 2, "network must be above 0"),
         (["--gpus", "8", "--gpu", "h20"], 2, "did you mean 'h200'?"),
-        (["--gpus", "8", "--set", "batch_size=4"], 1, "a batch of 4 sequences cannot be shared by 8 GPUs"),
+        (["--gpus", "8", "--set", "batch_size=4"], 1, "a batch of 4 sequences cannot be divided evenly among 8 GPUs"),
     ],
 )
-def test_what_cannot_be_planned_is_refused(capsys, arguments: list[str], code: int, reason: str) -> None:
+def test_invalid_plans_are_rejected(capsys, arguments: list[str], code: int, reason: str) -> None:
     assert main(["plan", *arguments]) == code
     told = capsys.readouterr().err
     assert reason in told and told.count("\n") == 1
@@ -77,18 +77,18 @@ def test_what_cannot_be_planned_is_refused(capsys, arguments: list[str], code: i
         (["--set", "width=4"], "“width” নামে কোনো সেটিং নেই"),
     ],
 )
-def test_what_cannot_be_planned_is_refused_in_bangla(capsys, arguments: list[str], said: str) -> None:
+def test_invalid_plans_are_rejected_in_bangla(capsys, arguments: list[str], said: str) -> None:
     assert main(["plan", "--gpus", "64", *arguments, "--language", "bn"]) != 0
     assert said in capsys.readouterr().err
 
 
-def test_a_setting_that_does_not_exist_is_answered_with_sizes_too(capsys) -> None:
+def test_an_unknown_setting_lists_settings_and_sizes(capsys) -> None:
     assert main(["plan", "--gpus", "64", "--set", "width=4"]) == 1
     known = capsys.readouterr().err.partition("known: ")[2].strip().split(", ")
     assert {"d_model", "n_layers", "learning_rate"} < {*known} and len(known) == len({*known})
 
 
-def test_it_is_told_in_bangla(capsys) -> None:
+def test_output_in_bangla(capsys) -> None:
     assert main(["plan", "--gpus", "8", "--preset", "gpt2", "--language", "bn"]) == 0
     told = capsys.readouterr().out
     for said in ("যা ধরে নেওয়া হয়েছে", "প্রতি সেকেন্ডে টোকেন", "১,০০,০০০ কোটি টোকেনে", "লাগবে না", "১টি কম্পিউটারে"):

@@ -1,4 +1,4 @@
-"""`kotha plan` for a named GPU, with its page, and backwards from a budget."""
+"""`kotha plan` for a named GPU, with its page, and for a budget."""
 
 import json
 import shlex
@@ -44,7 +44,7 @@ def test_a_named_gpu_has_a_time_and_a_page(capsys, tmp_path: Path) -> None:
     assert "attention scores" in out
 
 
-def test_a_design_from_a_corpus_ends_in_commands_that_can_be_read_back(corpus: Path, capsys) -> None:
+def test_a_design_from_a_corpus_ends_with_valid_commands(corpus: Path, capsys) -> None:
     budget = ["--memory-gb", "8", "--minutes", "20", "--gpu", "t4", "--data", str(corpus)]
     assert main(["plan", *budget, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -79,26 +79,28 @@ def test_the_schedule_is_drawn_from_its_own_numbers() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "wording"),
     [
-        ([], 2, "say what to plan"),
+        ([], 2, "specify what to plan"),
         (["--minutes", "5"], 2, "--data is missing"),
         (["--minutes", "-5", "--data", __file__], 2, "above 0"),
-        (["--memory-gb", "nan", "--minutes", "5", "--data", __file__], 2, "above 0, up to 1,000,000"),
+        (["--memory-gb", "nan", "--minutes", "5", "--data", __file__], 2, "above 0 and at most 1,000,000"),
         (["--memory-gb", "4", "--data", __file__], 2, "--minutes is missing"),
-        (["--preset", "mini", "--minutes", "5"], 2, "--data is missing: what fits depends on text and time; --preset"),
-        (["--minutes", "5", "--data", __file__, "--set", "steps=3"], 2, "minutes and steps both say"),
+        (
+            ["--preset", "mini", "--minutes", "5"],
+            2,
+            "--data is missing: a design depends on the text and the time; --preset",
+        ),
+        (["--minutes", "5", "--data", __file__, "--set", "steps=3"], 2, "minutes and steps both set"),
         (["--preset", "mini", "--gpu", "rtx-409"], 2, "did you mean 'rtx-4090'?"),
         (["--minutes", "5", "--data", "nowhere-at-all"], 1, "nowhere-at-all"),
         (["--preset", "mini", "--data", "nowhere-at-all"], 1, "nowhere-at-all"),
     ],
 )
-def test_mistakes_are_answered(capsys, arguments: list[str], code: int, wording: str) -> None:
+def test_usage_errors(capsys, arguments: list[str], code: int, wording: str) -> None:
     assert main(["plan", "--no-time", *arguments]) == code
     assert wording in capsys.readouterr().err
 
 
-def test_too_little_text_is_refused_before_the_machine_is_measured(
-    capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_little_text_is_rejected_before_timing(capsys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "short.txt").write_text("আমি ভাত খাই।\n\nনদীর ধারে একটি গ্রাম।\n", encoding="utf-8")
     monkeypatch.setattr("kotha.training.plan.render.use_fastest_threads", lambda: pytest.fail("it was measured"))
     assert main(["plan", "--minutes", "1", "--data", str(tmp_path / "short.txt")]) == 1

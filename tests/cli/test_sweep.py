@@ -1,4 +1,4 @@
-"""`kotha sweep` as a user types it: real trainings, several processes, kills, and what is refused."""
+"""`kotha sweep` as a user types it: real training runs, several processes, kills, and errors."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from tests.report.shown import Shown
 
 from kotha.cli.main import main
 
-torch.set_num_threads(1)  # as in the processes that are started: sums in another order are other sums
+torch.set_num_threads(1)  # as in the started processes, because the order of sums changes the result
 
 SMALL = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "precision=float32", "warmup_steps=0"]
 SEARCH = ["--search", "learning_rate=1e-4..1e-2:log", "dropout=0,0.1"]
@@ -48,13 +48,13 @@ def started(arguments: list[str]) -> "subprocess.Popen[bytes]":
 def wait_for(happens: Any, process: "subprocess.Popen[bytes]", seconds: float = 120) -> None:
     until = time.monotonic() + seconds
     while not happens():
-        assert process.poll() is None, "it ended before that"
+        assert process.poll() is None, "the process ended too early"
         assert time.monotonic() < until
         time.sleep(0.05)
 
 
 def open_files() -> list[str]:
-    """What this process has open, where the system says so."""
+    """The files that this process has open, if the system reports them."""
     folder = Path("/proc/self/fd")
     return [str(each.readlink()) for each in folder.iterdir() if each.is_symlink()] if folder.is_dir() else []
 
@@ -65,12 +65,12 @@ def states(out: Path) -> list[str]:
 
 
 def stop_hearts(out: Path, seconds: int) -> None:
-    """As if every running trial had given its last sign of life so many seconds ago."""
+    """Set the last heartbeat of every running trial some seconds back."""
     with closing(sqlite3.connect(out / "study.db", timeout=30)) as database, database:
         database.execute("update trial_heartbeats set heartbeat = datetime('now', ?)", (f"-{seconds} seconds",))
 
 
-def test_a_sweep_ends_with_what_mattered_and_a_line_that_trains_the_best_again(capsys, data: Path, tmp_path) -> None:
+def test_a_sweep_reports_importances_and_the_best_command(capsys, data: Path, tmp_path) -> None:
     out, page = tmp_path / "sweep", tmp_path / "found.html"
     arguments = words(data, out, 5, 8, "--set", "evaluate_every=1", *SEARCH)
     found = swept(capsys, [*arguments, "--html", str(page)])
@@ -79,35 +79,37 @@ def test_a_sweep_ends_with_what_mattered_and_a_line_that_trains_the_best_again(c
     assert trials[0]["is_default"] and trials[0]["values"] == {"learning_rate": 6e-4, "dropout": 0.0}
     assert all(1e-4 <= each["values"]["learning_rate"] <= 1e-2 for each in trials)
     whole = [each for each in trials if each["state"] == "complete"]
-    assert len(whole) >= 4, "none is stopped before four have come to their end"
+    assert len(whole) >= 4, "no trial is stopped before four have finished"
     assert found["best"]["value"] == min(each["value"] for each in whole) <= found["default"]["value"]
     assert sum(found["importance"].values()) == pytest.approx(1)
     for each in trials:
         about = json.loads((out / each["folder"] / "config.json").read_text())["training"]
-        assert about["learning_rate"] == each["values"]["learning_rate"], "what is told is what was trained with"
+        assert about["learning_rate"] == each["values"]["learning_rate"], (
+            "the reported settings are those of the training run"
+        )
         assert (out / each["folder"] / "best" / "model.safetensors").is_file()
         assert len(each["curve"]) == 8 or each["state"] == "pruned"
     html = page.read_text(encoding="utf-8")
-    assert "What mattered" in html and "<svg" in html and "kotha train" in html
+    assert "Importance of settings" in html and "<svg" in html and "kotha train" in html
     line = shlex.split(found["command"])
     line[line.index("--out") + 1] = str(tmp_path / "again")
     assert main([*line[1:], "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["bits_per_byte"] == found["best"]["value"], "bit for bit"
 
 
-def test_the_same_command_goes_on_and_another_is_refused(capsys, data: Path, tmp_path) -> None:
+def test_the_same_command_resumes_and_another_is_rejected(capsys, data: Path, tmp_path) -> None:
     out = tmp_path / "sweep"
     first = swept(capsys, words(data, out, 2, 3, *SEARCH))
-    assert [part for part, _ in first["default"]["curve"]] == [3, 5, 8], "it looks often enough for a curve"
-    assert swept(capsys, words(data, out, 2, 3, *SEARCH)) == first, "there is nothing left to do"
-    assert not any(str(out) in each for each in open_files()), "the database is let go"
+    assert [part for part, _ in first["default"]["curve"]] == [3, 5, 8], "there are enough evaluations for a curve"
+    assert swept(capsys, words(data, out, 2, 3, *SEARCH)) == first, "all trials are done"
+    assert not any(str(out) in each for each in open_files()), "the database is closed"
     more = swept(capsys, words(data, out, 3, 3))
     assert more["trials"][:2] == first["trials"] and len(more["trials"]) == 3
-    assert more["searched"] == first["searched"], "what is searched need not be said again"
+    assert more["searched"] == first["searched"], "the search is saved in the study"
     for other, reason in {
-        ("--steps", "4"): "was begun with changes=",
-        ("--search", "dropout=0,0.3"): "was begun with search='learning_rate=0.0001..0.01:log dropout=0,0.1'",
-        ("--recipe", "course"): "was begun with recipe='classic'",
+        ("--steps", "4"): "was started with changes=",
+        ("--search", "dropout=0,0.3"): "was started with search='learning_rate=0.0001..0.01:log dropout=0,0.1'",
+        ("--recipe", "course"): "was started with recipe='classic'",
     }.items():
         arguments = words(data, out, 4, 3)
         if other[0] in arguments:
@@ -117,18 +119,18 @@ def test_the_same_command_goes_on_and_another_is_refused(capsys, data: Path, tmp
         assert main(arguments) == 2
         refused = capsys.readouterr().err
         assert (
-            reason in refused and "begin another study with --out …, or in a shared database with --study …" in refused
+            reason in refused and "start another study with --out …, or with --study … in a shared database" in refused
         ), "and how another is begun"
         assert main([*arguments, "--language", "bn"]) == 2
         assert "নতুন সুইপ শুরু করুন: --out … দিয়ে অন্য ফোল্ডারে" in capsys.readouterr().err
     twin = swept(capsys, words(data, tmp_path / "twin", 3, 3, *SEARCH))
-    assert reached(twin) == reached(more), "drawn by the seed, and trained alike"
+    assert reached(twin) == reached(more), "sampled by the seed, and trained the same"
     differs = swept(capsys, words(data, tmp_path / "other", 2, 3, "--seed", "1", *SEARCH))
     assert reached(differs)[0] == reached(first)[0] and reached(differs)[1] != reached(first)[1]
 
 
 @pytest.mark.extended
-def test_a_killed_sweep_goes_on_from_the_checkpoint_of_its_trial(capsys, data: Path, tmp_path) -> None:
+def test_a_killed_sweep_resumes_from_the_checkpoint_of_its_trial(capsys, data: Path, tmp_path) -> None:
     out, steps = tmp_path / "killed", 60
     first, arguments = (words(data, out, n, steps, *SEARCH, "--set", "evaluate_every=5") for n in (1, 2))
     process = started(arguments)
@@ -142,23 +144,25 @@ def test_a_killed_sweep_goes_on_from_the_checkpoint_of_its_trial(capsys, data: P
     found = swept(capsys, arguments)
     assert states(out) == ["FAIL", "COMPLETE", "COMPLETE"]
     assert [each["name"] for each in found["trials"]] == ["trial 0", "trial 2"]
-    assert [part for part, _ in found["default"]["curve"]] == list(range(1, 9)), "the curve from before is told too"
+    assert [part for part, _ in found["default"]["curve"]] == list(range(1, 9)), (
+        "the curve includes the evaluations before the kill"
+    )
     rows = [json.loads(line) for line in (out / "trial-0000" / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows if "loss_nats" in row] == list(range(1, steps + 1)), "no step twice"
     whole = swept(capsys, words(data, tmp_path / "whole", 1, steps, "--set", "evaluate_every=5", *SEARCH))
-    assert found["default"]["value"] == whole["default"]["value"], "as if it had never been killed"
+    assert found["default"]["value"] == whole["default"]["value"], "the same as without a kill"
 
 
 @pytest.mark.slow
-def test_two_processes_share_a_study_and_stop_at_the_number_that_was_asked_for(capsys, data: Path, tmp_path) -> None:
-    """Trials take much longer than this process needs to begin, so that the other cannot do them all."""
-    pytest.importorskip("optuna")  # imported before there is anything to share
+def test_two_processes_share_a_study_and_its_number_of_trials(capsys, data: Path, tmp_path) -> None:
+    """Trials take much longer than the start of this process, so that the other cannot run all of them."""
+    pytest.importorskip("optuna")  # imported before the trials start
     out = tmp_path / "shared"
     arguments = words(data, out, 6, 400, "--prune", "none", *SEARCH)
     other = started(arguments)
     wait_for(lambda: (out / "trial-0000").is_dir(), other)
     assert main([*arguments, "--json"]) == 0
-    assert 0 < capsys.readouterr().err.count(" reached ") < 6, "both had a share"
+    assert 0 < capsys.readouterr().err.count(" reached ") < 6, "each ran some trials"
     assert other.wait(timeout=120) == 0
     found = swept(capsys, arguments)
     assert states(out) == ["COMPLETE"] * 6
@@ -166,7 +170,7 @@ def test_two_processes_share_a_study_and_stop_at_the_number_that_was_asked_for(c
 
 
 @pytest.mark.slow
-def test_ctrl_c_saves_and_the_trial_is_gone_on_with(capsys, data: Path, tmp_path) -> None:
+def test_ctrl_c_saves_and_the_trial_is_resumed(capsys, data: Path, tmp_path) -> None:
     from tests.cli.test_train import listen_to_ctrl_c
 
     out = tmp_path / "stopped"
@@ -178,13 +182,13 @@ def test_ctrl_c_saves_and_the_trial_is_gone_on_with(capsys, data: Path, tmp_path
     process.send_signal(signal.SIGINT)
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"stopped and saved; the same command goes on" in told
+    assert b"stopped and saved; run the same command again to resume" in told
     assert states(out) == ["FAIL", "WAITING"]
     assert json.loads((out / "trial-0000" / "summary.json").read_text())["stopped"]
 
 
 @pytest.mark.parametrize("prune", ["median", pytest.param("hyperband", marks=pytest.mark.slow)])
-def test_what_falls_behind_is_stopped_early_and_nothing_of_it_is_lost(capsys, data: Path, tmp_path, prune) -> None:
+def test_weak_trials_are_stopped_early_and_kept(capsys, data: Path, tmp_path, prune) -> None:
     arguments = words(data, tmp_path / "sweep", 10, 8, "--set", "evaluate_every=1", "--prune", prune, "--search")
     assert main([*arguments, "learning_rate=1e-9..1e-2:log", "--json"]) == 0
     told = capsys.readouterr()
@@ -198,8 +202,8 @@ def test_what_falls_behind_is_stopped_early_and_nothing_of_it_is_lost(capsys, da
     assert json.loads(capsys.readouterr().out)["steps"] == 8
 
 
-def test_what_cannot_be_trained_comes_to_nothing_and_the_rest_goes_on(capsys, data: Path, tmp_path) -> None:
-    """Heads that do not divide the width; and a default that is outside of what is searched."""
+def test_invalid_trials_are_skipped(capsys, data: Path, tmp_path) -> None:
+    """A number of heads that does not divide the width, and a default outside of the search range."""
     search = ["--search", "n_heads=3,2", "learning_rate=1e-3,1e-2"]
     assert main([*words(data, tmp_path / "sweep", 6, 3, *search), "--json"]) == 0
     told = capsys.readouterr()
@@ -207,13 +211,13 @@ def test_what_cannot_be_trained_comes_to_nothing_and_the_rest_goes_on(capsys, da
     assert found["default"]["values"] == {"n_heads": 2, "learning_rate": 6e-4}
     refused = [each for each in found["trials"] if each["problem"]]
     assert refused and all(each["values"]["n_heads"] == 3 and each["value"] is None for each in refused)
-    assert told.err.count("came to nothing: d_model=8 is not divisible by n_heads=3") == len(refused)
+    assert told.err.count("failed: d_model=8 is not divisible by n_heads=3") == len(refused)
     assert found["best"]["values"]["n_heads"] == 2
     assert main(words(data, tmp_path / "worse", 2, 3, "--set", "n_heads=3", "--search", "dropout=0,0.1")) == 1
-    assert "is not divisible by n_heads=3" in capsys.readouterr().err, "what even the default cannot do ends it"
+    assert "is not divisible by n_heads=3" in capsys.readouterr().err, "an error of the default trial ends the sweep"
 
 
-def test_by_the_clock_the_sizes_are_searched_at_equal_time(data: Path) -> None:
+def test_sizes_are_searched_at_equal_time(data: Path) -> None:
     from dataclasses import asdict
 
     from kotha.text.shards import Dataset
@@ -226,7 +230,7 @@ def test_by_the_clock_the_sizes_are_searched_at_equal_time(data: Path) -> None:
     assert sweep.defaults["size"] in sweep.searched[-1].choices
     asked = sweep.request({"size": "2x96"})
     assert (asked.minutes, asked.changes["d_model"], asked.changes["n_heads"]) == (0.3, 96, 3)
-    assert {"context_length", "evaluate_tokens"} <= asked.changes.keys(), "all are measured alike"
+    assert {"context_length", "evaluate_tokens"} <= asked.changes.keys(), "all are evaluated the same way"
     assert read_sweep(json.loads(json.dumps(asdict(sweep))), dataset, request) == sweep
 
 
@@ -234,7 +238,7 @@ def test_by_the_clock_the_sizes_are_searched_at_equal_time(data: Path) -> None:
     ("more", "code", "reason"),
     [
         (["--search", "learning_rat=0..1"], 2, "did you mean 'learning_rate'?"),
-        (["--search", "dropout=0.2..0.1"], 2, "is no range"),
+        (["--search", "dropout=0.2..0.1"], 2, "is not a range"),
         (["--storage", "sqlite:////nowhere/at/all.db"], 1, "cannot be used: unable to open database file"),
         (
             ["--storage", "postgresql://me:secret@localhost:1/db"],
@@ -245,23 +249,23 @@ def test_by_the_clock_the_sizes_are_searched_at_equal_time(data: Path) -> None:
         (["--minutes", "1"], 2, "give one of them"),
     ],
 )
-def test_what_is_wrong_is_said_in_one_line(capsys, data: Path, tmp_path, more, code: int, reason: str) -> None:
+def test_usage_errors_are_one_line(capsys, data: Path, tmp_path, more, code: int, reason: str) -> None:
     arguments = words(data, tmp_path / "sweep", 1, 3, *more)
     assert main(arguments) == code
     told = capsys.readouterr().err
     assert reason in told and told.count("\n") == 1
     assert "secret" not in told
-    assert not (tmp_path / "sweep").exists(), "nothing is left behind"
+    assert not (tmp_path / "sweep").exists(), "no folder is left behind"
 
 
-def test_without_optuna_it_says_how_to_get_it(capsys, data: Path, tmp_path, monkeypatch) -> None:
+def test_without_optuna_the_error_says_how_to_install_it(capsys, data: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     assert main(words(data, tmp_path / "sweep", 1, 3)) == 1
     assert "a sweep needs Optuna; install it with: pip install 'kotha[sweep]'" in capsys.readouterr().err
     assert not (tmp_path / "sweep").exists()
 
 
-def test_a_file_that_is_no_database_is_refused_and_stays(capsys, data: Path, tmp_path) -> None:
+def test_a_file_that_is_not_a_database_is_rejected_and_kept(capsys, data: Path, tmp_path) -> None:
     notes = tmp_path / "notes.db"
     notes.write_text("my notes, which are dear to me\n" * 100)
     assert main(words(data, tmp_path / "sweep", 1, 3, "--storage", f"sqlite:///{notes}")) == 1
@@ -269,7 +273,7 @@ def test_a_file_that_is_no_database_is_refused_and_stays(capsys, data: Path, tmp
     assert notes.read_text() == "my notes, which are dear to me\n" * 100
 
 
-def test_it_speaks_bangla(capsys, data: Path, tmp_path) -> None:
+def test_output_in_bangla(capsys, data: Path, tmp_path) -> None:
     assert main([*words(data, tmp_path / "sweep", 2, 3, *SEARCH), "--language", "bn"]) == 0
     told = capsys.readouterr()
     assert "ট্রায়াল" in told.err and "trial" not in told.err
@@ -277,20 +281,24 @@ def test_it_speaks_bangla(capsys, data: Path, tmp_path) -> None:
     assert "kotha train" in told.out
 
 
-def test_a_best_value_at_the_end_of_its_range_is_told(capsys, data: Path, tmp_path) -> None:
-    """The default lies at the lower end, and is the only trial."""
+def test_a_best_value_at_the_end_of_its_range_is_reported(capsys, data: Path, tmp_path) -> None:
+    """The default is at the lower end of the range, and the only trial."""
     arguments = words(data, tmp_path / "sweep", 1, 3, "--search", "learning_rate=6e-4..1e-2:log")
     assert swept(capsys, arguments)["at_an_end"] == ["learning_rate"]
     page = tmp_path / "found.html"
     assert main([*arguments, "--html", str(page)]) == 0
     said = Shown(page.read_text(encoding="utf-8")).words()
-    assert any(each.startswith("learning_rate is best close to an end") for each in said), "a name keeps its letters"
+    assert any(each.startswith("learning_rate is best at 0.0006, close to an end") for each in said), (
+        "a name keeps its letters"
+    )
     told = capsys.readouterr().out
-    assert "learning_rate is best close to an end of 0.0006..0.01:log, at 0.0006; search beyond it" in told
-    assert "what mattered is not to be told yet; it takes 4 trials with different results" in told
+    assert "learning_rate is best at 0.0006, close to an end of 0.0006..0.01:log; extend the range" in told
+    assert (
+        "the importance of settings cannot be estimated yet; it takes 4 completed trials with different results" in told
+    )
 
 
-def test_without_a_place_it_stands_beside_its_data_and_goes_on_there(capsys, data: Path, tmp_path, monkeypatch) -> None:
+def test_the_default_folder_is_next_to_the_data(capsys, data: Path, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "own").symlink_to(data)
     arguments = ["sweep", "own", "--trials", "1", "--steps", "3", *SMALL, *SEARCH]
@@ -300,7 +308,7 @@ def test_without_a_place_it_stands_beside_its_data_and_goes_on_there(capsys, dat
 
 
 @pytest.mark.parametrize("search", ["banana=1..2", "learning_rate=5..1", "dropout=0..x", "learning_rate=0..1:log"])
-def test_a_wrong_search_is_refused_at_once_in_both_languages(capsys, data: Path, tmp_path, monkeypatch, search) -> None:
+def test_an_invalid_search_is_rejected_in_both_languages(capsys, data: Path, tmp_path, monkeypatch, search) -> None:
     monkeypatch.setattr("kotha.training.sweep.search.choose_settings", lambda *_: pytest.fail("it was timed before"))
     arguments = ["sweep", str(data), "--out", str(tmp_path / "sweep"), "--search", search]
     assert main(arguments) == 2
@@ -311,7 +319,7 @@ def test_a_wrong_search_is_refused_at_once_in_both_languages(capsys, data: Path,
     assert not (tmp_path / "sweep").exists()
 
 
-def test_no_trials_are_too_few(capsys, data: Path, tmp_path) -> None:
+def test_zero_trials_are_rejected(capsys, data: Path, tmp_path) -> None:
     assert main(words(data, tmp_path / "sweep", 0, 3)) == 2
     assert "trials=0 must be 1 or more" in capsys.readouterr().err
     assert not (tmp_path / "sweep").exists()

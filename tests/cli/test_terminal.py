@@ -1,14 +1,14 @@
-"""What the terminal says of long work where no bar can be drawn."""
+"""Progress of long work without a terminal."""
 
 import pytest
 
 from kotha.cli import terminal
-from kotha.cli.language import speaking
+from kotha.cli.language import use_language
 from kotha.i18n.message import Message
 
 
 class Clock:
-    """A clock that goes on when it is told to."""
+    """A clock that is advanced by hand."""
 
     def __init__(self) -> None:
         self.now = 1000.0
@@ -24,7 +24,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return made
 
 
-def test_a_log_is_told_once_a_minute_how_far_it_is(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_has_a_progress_line_per_minute(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with terminal.progress() as advance:
         for done in range(7):
             advance("reading", done, 7)
@@ -33,7 +33,7 @@ def test_a_log_is_told_once_a_minute_how_far_it_is(clock: Clock, capsys: pytest.
     assert capsys.readouterr().err.splitlines() == ["kotha: reading …", "kotha: reading … 43%", "kotha: reading … 86%"]
 
 
-def test_work_of_unknown_length_has_no_share(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+def test_work_of_unknown_length_has_no_percentage(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
     with terminal.progress() as advance:
         for done in range(5):
             advance("reading", done, 0)
@@ -41,8 +41,8 @@ def test_work_of_unknown_length_has_no_share(clock: Clock, capsys: pytest.Captur
     assert capsys.readouterr().err.splitlines() == ["kotha: reading …"]
 
 
-def test_the_share_is_told_in_bangla(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
-    with speaking(["prepare", "--language", "bn"]), terminal.progress() as advance:
+def test_progress_in_bangla(clock: Clock, capsys: pytest.CaptureFixture[str]) -> None:
+    with use_language(["prepare", "--language", "bn"]), terminal.progress() as advance:
         for done in range(3):
             advance(Message("reading"), done, 4)
             clock.now += 60

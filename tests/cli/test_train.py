@@ -12,13 +12,13 @@ import pytest
 from rich.console import Console
 
 from kotha.artifacts import model_folder as bundle
-from kotha.cli.language import speaking
+from kotha.cli.language import use_language
 from kotha.cli.main import main
-from kotha.cli.training_display import moving_line
+from kotha.cli.training_display import progress_line
 
 
 def listen_to_ctrl_c() -> None:
-    """Undo what a background shell does to its children: they ignore Ctrl-C."""
+    """Restore the Ctrl-C handler, which a background shell makes its children ignore."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -34,23 +34,23 @@ def test_train_and_resume(capsys, data: Path, tmp_path: Path) -> None:
     assert keys <= summary.keys()
     assert summary["steps"] == 5
     assert main(arguments) == 1
-    assert "holds a run; go on with --resume" in capsys.readouterr().err
+    assert "contains a run; resume it with --resume" in capsys.readouterr().err
     assert main(["train", str(data), *out, "--resume"]) == 0
-    assert "going on from step 5" in capsys.readouterr().err
+    assert "resuming from step 5" in capsys.readouterr().err
     assert main(["train", str(data), *out, "--resume", "--steps", "8", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 8
     assert json.loads((tmp_path / "run" / "config.json").read_text())["training"]["steps"] == 8
 
 
-def test_what_cannot_be_trained_is_refused_before_the_machine_is_measured(capsys, data: Path, tmp_path: Path) -> None:
-    """A text without anything held out, one that is too short, and a folder that holds a run."""
+def test_invalid_data_is_rejected_before_timing(capsys, data: Path, tmp_path: Path) -> None:
+    """No held-out text, too little text, and a folder that already holds a run."""
     tokenizer, lines, pair = data / "tokenizer.json", tmp_path / "lines.txt", tmp_path / "two.txt"
     lines.write_text("আমি ভাত খাই\n", encoding="utf-8")
     pair.write_text("আমি ভাত খাই।\n\nনদীর ধারে একটি গ্রাম।\n", encoding="utf-8")
     assert main(["prepare", str(lines), "--tokenizer", str(tokenizer), "--out", str(tmp_path / "one")]) == 0
-    assert "nothing is held out" in capsys.readouterr().err
+    assert "no document is held out" in capsys.readouterr().err
     assert main(["prepare", str(pair), "--tokenizer", str(tokenizer), "--out", str(tmp_path / "two")]) == 0
-    assert "nothing is held out" not in capsys.readouterr().err, "of two documents one is"
+    assert "no document is held out" not in capsys.readouterr().err, "one of two documents is held out"
     lines.write_text("আমি ভাত খাই।\nতুমি মাছ খাও।\n", encoding="utf-8")
     assert main(["prepare", str(lines), "--tokenizer", str(tokenizer), "--out", str(tmp_path / "end")]) == 0
     assert "one document is most of the text, so its end is held out" in capsys.readouterr().err
@@ -68,7 +68,7 @@ def test_what_cannot_be_trained_is_refused_before_the_machine_is_measured(capsys
     assert "has no validation text" in capsys.readouterr().err
 
 
-def test_a_run_tells_all_about_itself(capsys, data: Path, tmp_path: Path) -> None:
+def test_the_summary_of_a_run(capsys, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     arguments = [*SMALL, "--steps", "6", "--set", "evaluate_every=2", "--tensorboard"]
     assert main(["train", str(data), "--out", str(out), *arguments]) == 0
@@ -128,26 +128,26 @@ def test_settings_come_from_recipe_then_file_then_flags(capsys, data: Path, tmp_
     ("arguments", "code", "wording"),
     [
         (["--set", "stepz=3"], 1, "did you mean 'steps'?"),
-        (["--set", "steps"], 2, "write NAME=VALUE"),
-        (["--set", "steps=soon"], 2, "steps='soon' cannot be used; give int"),
+        (["--set", "steps"], 2, "expected NAME=VALUE"),
+        (["--set", "steps=soon"], 2, "steps='soon' has the wrong type; expected int"),
         (["--recipe", "moden"], 1, "did you mean 'modern'?"),
-        (["--preset", "pocket-bert"], 1, "train one of kind 'wordpiece'"),
-        (["--preset", "pocket-seq2seq"], 1, "a seq2seq model learns from pairs of texts"),
+        (["--preset", "pocket-bert"], 1, "train a tokenizer of kind 'wordpiece'"),
+        (["--preset", "pocket-seq2seq"], 1, "a seq2seq model is trained on pairs of texts"),
         (["--minutes", "0"], 2, "minutes=0.0 must be above 0"),
-        (["--minutes", "1", "--steps", "5"], 2, "minutes and steps both say how long to train"),
+        (["--minutes", "1", "--steps", "5"], 2, "minutes and steps both set the length of the run"),
         (["--config", "nowhere.toml"], 2, "nowhere.toml"),
-        (["--config", "/dev/zero"], 1, "/dev/zero has more than 1,048,576 bytes"),
-        (["--set", "steps=" + "9" * 5000], 2, "cannot be used; give int"),
+        (["--config", "/dev/zero"], 1, "/dev/zero is larger than 1,048,576 bytes"),
+        (["--set", "steps=" + "9" * 5000], 2, "has the wrong type; expected int"),
         (["--resume"], 1, "holds no run"),
     ],
 )
-def test_mistakes_are_answered(capsys, data: Path, tmp_path: Path, arguments, code: int, wording: str) -> None:
+def test_usage_errors(capsys, data: Path, tmp_path: Path, arguments, code: int, wording: str) -> None:
     assert main(["train", str(data), "--out", str(tmp_path / "run"), *arguments]) == code
     assert wording in capsys.readouterr().err
-    assert not (tmp_path / "run").exists(), "a mistake leaves no folder that is in the way of the next try"
+    assert not (tmp_path / "run").exists(), "an error leaves no folder that blocks the next attempt"
 
 
-def test_ctrl_c_saves_and_says_how_to_go_on(data: Path, tmp_path: Path) -> None:
+def test_ctrl_c_saves_and_says_how_to_resume(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "run"
     command = [sys.executable, "-m", "kotha", "train", str(data), "--out", str(out)]
     settings = [*SMALL, "--steps", "100000", "--set", "evaluate_every=100000"]
@@ -161,14 +161,14 @@ def test_ctrl_c_saves_and_says_how_to_go_on(data: Path, tmp_path: Path) -> None:
     assert process.returncode == 130, err
     assert "Traceback" not in err
     assert "kotha: saving after this step (SIGINT) …" in err
-    assert err.splitlines()[-1].endswith(f"go on with: kotha train {data} --out {out} --resume")
+    assert err.splitlines()[-1].endswith(f"resume with: kotha train {data} --out {out} --resume")
     summary = json.loads((out / "summary.json").read_text())
     assert summary["stopped"] is True
     assert summary["steps"] > 0
 
 
 def asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A scheduler asks a training to stop at its second step."""
+    """A scheduler stops a training run at its second step."""
 
     def show(event: dict) -> None:
         if event["step"] == 2 and "stopping" not in event:
@@ -179,9 +179,9 @@ def asked_to_stop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("language", "wording"),
-    [("en", "stopped before it was first measured"), ("bn", "প্রথমবার মাপার আগেই থামানো হয়েছে")],
+    [("en", "stopped before its first evaluation"), ("bn", "প্রথমবার মাপার আগেই থামানো হয়েছে")],
 )
-def test_a_run_that_was_never_measured_says_so(capsys, data, tmp_path, monkeypatch, language, wording) -> None:
+def test_a_run_without_evaluations_says_so(capsys, data, tmp_path, monkeypatch, language, wording) -> None:
     asked_to_stop(monkeypatch)
     where = ["train", str(data), "--out", str(tmp_path / "run"), *SMALL, "--steps", "100"]
     assert main([*where, "--set", "evaluate_every=100", "--language", language]) != 0
@@ -190,7 +190,7 @@ def test_a_run_that_was_never_measured_says_so(capsys, data, tmp_path, monkeypat
     assert "inf" not in out and "None" not in out and "loss nats" not in out
 
 
-def test_what_was_never_measured_is_null(capsys, data: Path, tmp_path: Path, monkeypatch) -> None:
+def test_missing_scores_are_null(capsys, data: Path, tmp_path: Path, monkeypatch) -> None:
     asked_to_stop(monkeypatch)
     where = ["train", str(data), "--out", str(tmp_path / "run"), *SMALL, "--steps", "100"]
     assert main([*where, "--set", "evaluate_every=100", "--json"]) != 0
@@ -204,25 +204,23 @@ def test_sizes_of_the_model_can_be_set(capsys, data: Path, tmp_path: Path) -> No
     assert main(["train", str(data), "--out", str(tmp_path / "run"), "--preset", "bangla-modern", *words, *short]) == 0
     model = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))["model"]
     assert (model["n_layers"], model["d_model"], model["d_ff"], model["d_head"]) == (1, 32, 64, 16)
-    assert model["context_length"] == 16  # it has learned no longer one, so nobody should measure it on one
+    assert model["context_length"] == 16  # trained with this context, so it must not be evaluated with a longer one
 
 
-def test_a_model_beyond_this_machine_is_refused_before_it_is_made(capsys, data: Path, tmp_path: Path) -> None:
+def test_a_model_beyond_this_machine_is_rejected_before_it_is_built(capsys, data: Path, tmp_path: Path) -> None:
     sizes = ["--set", "d_model=1000000000", "n_heads=8"]
     command = ["train", str(data), "--preset", "pocket", *sizes, "--steps", "5", "--out", str(tmp_path / "run")]
     assert main(command) == 1
     said = capsys.readouterr().err
-    assert (
-        "TB of memory to learn from one sequence at a time, and here are" in said and "smaller sizes: d_model" in said
-    )
+    assert "TB of memory, but only" in said and "smaller sizes: d_model" in said
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize(("language", "left"), [("en", "left"), ("bn", "বাকি")])
-def test_the_line_that_moves_stays_one_line(language: str, left: str) -> None:
+def test_the_progress_line_stays_on_one_line(language: str, left: str) -> None:
     event = {"step": 1532, "steps": 5551, "tokens": 784_384, "tokens_per_second": 8889.0, "loss_nats": 3.756}
     event |= {"peak_share": 0.06, "memory_bytes": 493_000_000}
-    with speaking(["train", "--language", language]):
-        line = moving_line(event, "trial 10  ")
+    with use_language(["train", "--language", language]):
+        line = progress_line(event, "trial 10  ")
     assert all(word in line.plain for word in ("3.756", "493", "3:51", left, "6%"))
     assert len(Console(width=30).render_lines(line)) == 1

@@ -1,4 +1,4 @@
-"""``kotha train`` on a table of pairs, and what the commands do with what came out."""
+"""``kotha train`` on a table of pairs, and the commands on the resulting run."""
 
 import json
 from pathlib import Path
@@ -14,7 +14,7 @@ SMALL = ["d_model=32", "n_heads=2", "d_ff=64", "n_layers=1", "context_length=32"
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with pairs and a run that has read them."""
+    """A folder with pairs and a run trained on them."""
     folder = tmp_path_factory.mktemp("pairs")
     write_pairs(folder / "pairs.tsv", 60)
     words = ["train", folder / "pairs.tsv", "--out", folder / "run", "--reverse", *QUICKLY, *SMALL]
@@ -29,7 +29,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: object, code: int = OK) -> 
     return heard.out, heard.err
 
 
-def test_a_table_makes_a_translator_and_says_what_it_does(capsys, tmp_path: Path) -> None:
+def test_training_a_translator_on_a_table(capsys, tmp_path: Path) -> None:
     table = write_pairs(tmp_path / "pairs.tsv", 60)
     _, err = said(capsys, "train", table, "--out", tmp_path / "run", "--reverse", *QUICKLY, *SMALL)
     assert "from 'bn' to 'en' (guessed)" in err
@@ -38,16 +38,16 @@ def test_a_table_makes_a_translator_and_says_what_it_does(capsys, tmp_path: Path
     about = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))
     assert about["training"]["schedule"] == "cosine" and about["training"]["steps"] == 4
     out, err = said(capsys, "train", table, "--out", tmp_path / "run", "--resume", "--steps", "6", "--json")
-    assert "going on from step 4 of 6" in err and json.loads(out)["steps"] == 6
+    assert "resuming from step 4 of 6" in err and json.loads(out)["steps"] == 6
     out, _ = said(capsys, "train", table, "--out", tmp_path / "run", "--resume")
     assert "Translated from 'bn', compared with 'en'." in out and "Report:" in out
     summary = json.loads((tmp_path / "run" / "summary.json").read_text(encoding="utf-8"))
     for name in ("nearest neighbour", "validation accuracy", f"{summary['chrf']:.2f}"):
         assert name in out
-    assert "{" not in out, "no figure is a table of its own"
+    assert "{" not in out, "no figure is a nested table"
 
 
-def test_what_came_out_translates_and_is_measured(capsys, made: Path) -> None:
+def test_the_translator_translates_and_is_evaluated(capsys, made: Path) -> None:
     page = made / "looks.html"
     out, err = said(capsys, "translate", made / "run", "আমি ভাত খাই", "--alignment", page, "--json")
     assert f"kotha: page in {page}\n" in err
@@ -56,11 +56,11 @@ def test_what_came_out_translates_and_is_measured(capsys, made: Path) -> None:
     lines = made / "lines.txt"
     lines.write_text("আমি ভাত খাই\n\nতুমি মাছ আনি\n", encoding="utf-8")
     out, _ = said(capsys, "translate", made / "run", "--file", lines)
-    assert len(out.split("\n")) == 4, "a line a line, the empty one too"
+    assert len(out.split("\n")) == 4, "one line per line, also for the empty one"
     out, _ = said(capsys, "evaluate", made / "run", made / "pairs.tsv", "--json")
     assert json.loads(out)["fields"] == ["bn", "en"] and json.loads(out)["seen"] == 54
     out, _ = said(capsys, "evaluate", made / "run", made / "pairs.tsv")
-    assert "It has learned from 54 of these pairs" in out and "tok:13a" in out
+    assert "The model was trained on 54 of these pairs" in out and "tok:13a" in out
 
 
 def test_the_schedule_of_2017_is_a_choice(capsys, tmp_path: Path) -> None:
@@ -76,17 +76,17 @@ def test_the_schedule_of_2017_is_a_choice(capsys, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "wording"),
     [
-        (["@pairs.tsv"], MISUSED, "pairs.tsv is a file and no data folder: texts to learn from are prepared first"),
+        (["@pairs.tsv"], MISUSED, "pairs.tsv is a file, not a data folder; prepare texts first"),
         (["@pairs.tsv", "--preset", "pocket"], FAILED, "pocket is a gpt model, and pairs of texts are for a seq2seq"),
         (["@pairs.tsv", "--preset", "pocket-seq2seq", "--pair", "en", "de"], FAILED, "no field 'de' among en, bn"),
         (["@pairs.tsv", "--preset", "pocket-seq2seq", "--recipe", "moden"], FAILED, "did you mean 'modern'?"),
-        (["@lines.txt", "--preset", "pocket-seq2seq"], MISUSED, "has one column or none, and a pair has two"),
+        (["@lines.txt", "--preset", "pocket-seq2seq"], MISUSED, "has fewer than two columns"),
         (["@nowhere.tsv", "--preset", "pocket-seq2seq"], FAILED, "nowhere.tsv"),
         (["@run", "--preset", "pocket", "--reverse"], MISUSED, "reverse: for a table of pairs, which is a file"),
-        (["@pairs.tsv", "--from", "@run", "--preset", "pocket-seq2seq"], MISUSED, "weights to start from have their"),
+        (["@pairs.tsv", "--from", "@run", "--preset", "pocket-seq2seq"], MISUSED, "initial weights determine the"),
     ],
 )
-def test_mistakes_are_answered(capsys, made: Path, words: list[str], code: int, wording: str) -> None:
+def test_usage_errors(capsys, made: Path, words: list[str], code: int, wording: str) -> None:
     (made / "lines.txt").write_text("আমি ভাত খাই\n", encoding="utf-8")
     places = [word.replace("@", f"{made}/") for word in words]
     _, err = said(capsys, "train", *places, "--out", made / "other", code=code)
@@ -97,4 +97,4 @@ def test_mistakes_are_answered(capsys, made: Path, words: list[str], code: int, 
 def test_an_alignment_is_of_one_text(capsys, made: Path) -> None:
     (made / "lines.txt").write_text("আমি ভাত খাই\n", encoding="utf-8")
     words = ["translate", made / "run", "--file", made / "lines.txt", "--alignment", made / "a.html"]
-    assert "--alignment shows one text" in said(capsys, *words, code=MISUSED)[1]
+    assert "--alignment needs a single text" in said(capsys, *words, code=MISUSED)[1]

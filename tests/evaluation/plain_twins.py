@@ -1,4 +1,4 @@
-"""Slow readings to follow with a pencil; the fast ones are held equal to them."""
+"""Slow, readable versions of the computations; the fast ones must equal them."""
 
 import math
 from collections import Counter, defaultdict
@@ -13,7 +13,7 @@ Gram = tuple[int, ...]
 
 
 class PlainKneserNey:
-    """An n-gram model of token ids; see ``KneserNey`` for what is given."""
+    """An n-gram model of token ids; see ``KneserNey`` for the arguments."""
 
     def __init__(
         self, line: Sequence[int], order: int, vocab_size: int, end: int, discounts: Sequence[Discounts] | None = None
@@ -32,7 +32,7 @@ class PlainKneserNey:
                 self.followers[gram[:-1]].append((gram[-1], count))
 
     def chance(self, history: Gram, token: int) -> float:
-        """The chance of a token after the ``order - 1`` tokens before it, or fewer."""
+        """The probability of a token after the ``order - 1`` tokens before it, or fewer."""
         below = self.chance(history[1:], token) if history else 1 / self.vocab_size
         followers = self.followers.get(history, [])
         total = sum(count for _, count in followers)
@@ -45,11 +45,11 @@ class PlainKneserNey:
         return (kept + saved * below) / total
 
     def nats(self, line: Sequence[int]) -> list[float]:
-        """Nats of every token of documents end to end."""
+        """Loss in nats of every token of concatenated documents."""
         return [-math.log(self.chance(history, token)) for history, token in self._places(line)]
 
     def _places(self, line: Sequence[int]) -> Iterator[tuple[Gram, int]]:
-        """Every token with the ``order - 1`` before it; before a document stand only ends."""
+        """Every token with the ``order - 1`` before it; a document is preceded by end tokens."""
         before = (self.end,) * (self.order - 1)
         history = before
         for token in line:
@@ -68,7 +68,7 @@ class PlainKneserNey:
 
 @torch.no_grad()
 def token_nats_plainly(model: GPT, sequence: Sequence[int], context: int, stride: int) -> list[float]:
-    """The slow reading of ``token_nats``: the model looks anew at what stands before each token, one at a time."""
+    """The slow version of ``token_nats``: the model reads the text before each token separately."""
     nats = []
     for place, token in enumerate(sequence[1:]):
         moves = max(0, -(-(place + 1 - context) // stride))  # how often the window has moved on

@@ -1,4 +1,4 @@
-"""Scores of classes, beside scikit-learn's; and what simpler ways reach."""
+"""Classification scores, compared with scikit-learn's; and the baselines."""
 
 import json
 
@@ -27,7 +27,7 @@ def drawn(seed: int, n_examples: int = 60) -> tuple[list[str], list[str]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_figures_are_scikit_learns(seed: int) -> None:
+def test_scores_equal_those_of_scikit_learn(seed: int) -> None:
     metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is what the figures are compared with")
     true, said = drawn(seed)
     score = score_answers(LABELS, true, said)
@@ -48,14 +48,14 @@ def test_by_hand() -> None:
     assert ClassificationScore.of_summary(score.to_dict()) == score
 
 
-def test_a_class_that_the_model_does_not_know_is_named() -> None:
-    with pytest.raises(DataError, match="class 'z' is none of the model's: a, b"):
+def test_an_unknown_class_is_an_error() -> None:
+    with pytest.raises(DataError, match="unknown class 'z'; the model knows a, b"):
         score_answers(["a", "b"], ["z"], ["a"])
-    with pytest.raises(DataError, match="no examples to measure on"):
+    with pytest.raises(DataError, match="no examples to evaluate on"):
         score_answers(["a", "b"], [], [])
 
 
-def test_the_commonest_class_and_a_line_through_counts() -> None:
+def test_the_majority_and_tf_idf_baselines() -> None:
     texts = [f"{word} {number}" for number in range(20) for word in ("ভালো খবর", "খারাপ খবর", "খারাপ দিন")]
     labels = ["+", "-", "-"] * 20
     learned, held_out = LabelledTexts(tuple(texts), tuple(labels)), LabelledTexts(("ভালো দিন", "খারাপ"), ("+", "-"))
@@ -65,7 +65,7 @@ def test_the_commonest_class_and_a_line_through_counts() -> None:
     assert found["TF-IDF + logistic regression"]["accuracy"] == 1
 
 
-def test_the_page_and_the_table_tell_all_of_it() -> None:
+def test_the_page_and_the_table_hold_all_scores() -> None:
     score = score_answers(LABELS, *drawn(0))
     (matrix,) = Shown(classes_document(score, "মেজাজ", "<script>").html()).blocks("confusion")
     assert matrix["rows"] == matrix["columns"] == list(LABELS)
@@ -73,13 +73,13 @@ def test_the_page_and_the_table_tell_all_of_it() -> None:
     assert classes_table(score, "run").cells[0][1] == f"{score.accuracy:.4f}"
 
 
-def test_a_models_label_is_found_however_its_letters_are_put_together() -> None:
+def test_labels_match_under_unicode_normalization() -> None:
     whole, apart = "\u09dfব", "\u09af\u09bcব"
     score = score_answers([whole, "খ"], [apart, "খ"], [whole, "খ"])
     assert score.accuracy == 1.0 and score.labels == (whole, "খ")
 
 
-def test_of_very_many_classes_no_matrix_is_kept_and_the_hardest_are_told() -> None:
+def test_many_classes_have_no_matrix_and_show_only_the_lowest_f1() -> None:
     labels = [f"c{number}" for number in range(1000)]
     said = [*labels[:990], *labels[:10]]  # the last ten are never told right
     score = score_answers(labels, labels, said)
@@ -89,9 +89,9 @@ def test_of_very_many_classes_no_matrix_is_kept_and_the_hardest_are_told() -> No
     assert page.blocks("confusion") == [] and page.html.count('"c999"') == 1
     told = [str(each) for each in classes_table(score, "run").remarks]
     assert told[0].startswith("c990: F1 0.000") and "hardest of 1,000 classes" in told[20]
-    with pytest.raises(DataError, match=r"is none of the model's: c0, .*, c29, … \(1,000\); leave it out"):
+    with pytest.raises(DataError, match=r"the model knows c0, .*, c29, … \(1,000\): remove the class"):
         score_answers(labels, ["z"], ["c0"])
 
 
-def test_of_few_classes_each_is_told() -> None:
+def test_few_classes_are_all_shown() -> None:
     assert len(classes_table(score_answers(["a", "b"], ["a", "b"], ["b", "b"]), "run").remarks) == 2

@@ -1,4 +1,4 @@
-"""What may be set side by side, and what is said where it may not."""
+"""Comparison of models: comparable scores, and the reasons for omitted ones."""
 
 import math
 from dataclasses import replace
@@ -23,7 +23,7 @@ def row(name: str = "run", tokenizer: str = "a" * 32, measured: Measured | None 
     return made.__class__(**{**made.__dict__, "measured": measured})
 
 
-def test_a_row_tells_the_run() -> None:
+def test_a_row_describes_its_run() -> None:
     made = row()
     pocket = preset("pocket")
     assert made.model == f"gpt {pocket.n_layers}x{pocket.d_model}"
@@ -33,7 +33,7 @@ def test_a_row_tells_the_run() -> None:
     assert made.perplexity == pytest.approx(math.exp(4))
 
 
-def test_one_tokenizer_and_one_text_keep_their_perplexities() -> None:
+def test_perplexity_is_shown_for_one_tokenizer_and_one_text() -> None:
     found = compare([row("one"), row("other")])
     assert [each.kind for each in found.reasons] == ["trainings"]
     assert all(each.perplexity for each in found.rows)
@@ -43,17 +43,17 @@ def test_one_tokenizer_and_one_text_keep_their_perplexities() -> None:
     ("other", "said"),
     [
         ({"tokenizer": "b" * 32}, "2 tokenizers (aaaaaaaa, bbbbbbbb), and perplexity is per token"),
-        ({"measured": Measured(400, 1_000_000)}, "measured on 2 different texts"),
-        ({"measured": Measured(383, 900_000)}, "measured on 2 different texts"),
-        ({"measured": None}, "On which text other was measured is not known any more"),
-        ({"task": "masked-words"}, "these learned masked-words, next-token"),
+        ({"measured": Measured(400, 1_000_000)}, "evaluated on 2 different texts"),
+        ({"measured": Measured(383, 900_000)}, "evaluated on 2 different texts"),
+        ({"measured": None}, "It is not known which text other was evaluated on"),
+        ({"task": "masked-words"}, "these models were trained on masked-words, next-token"),
         (
             {"tokenizer": "b" * 32, "measured": Measured(383, 999_000)},
-            "Bits per byte and per character are of the text",
+            "Bits per byte and per character measure the text itself",
         ),
     ],
 )
-def test_what_may_not_be_compared_is_left_out_and_the_reason_told(other: dict[str, Any], said: str) -> None:
+def test_incomparable_scores_are_omitted_with_a_reason(other: dict[str, Any], said: str) -> None:
     """Two tokenizers normalize one text a little differently."""
     found = compare([row("one"), row("other", **other)])
     remark, _ = found.reasons
@@ -67,7 +67,7 @@ def test_broken_files_give_a_row_with_gaps() -> None:
     assert row_of_run("none", {}, {}).model == "?"
 
 
-def test_a_fresh_measurement_takes_the_place_of_the_old(tiny, tokenizer, data) -> None:
+def test_an_evaluation_replaces_the_scores_of_training(tiny, tokenizer, data) -> None:
     model = tiny()
     score = evaluate_text(model, from_texts(["আমি ভাত খাই।"], tokenizer))
     made = row_of_score(row_of_run("folder", {"model": model.config.to_dict()}, {}), score)
@@ -88,7 +88,7 @@ def measured(name: str, seen: Familiarity | None) -> Any:
     return replace(row(name), seen=seen)
 
 
-def test_a_best_one_is_named_where_all_is_fair_and_no_chance() -> None:
+def test_a_best_model_is_named_if_its_lead_is_significant() -> None:
     found = compare([measured("one", NEW), measured("other", NEW)], [NATS, NATS * 0.9], "text.txt")
     assert (found.best, found.reasons) == ("other", [])
     table = comparison_table(found)
@@ -100,15 +100,15 @@ def test_a_best_one_is_named_where_all_is_fair_and_no_chance() -> None:
 @pytest.mark.parametrize(
     ("seen", "other", "nats", "why"),
     [
-        (NEW, LEARNED, [NATS, NATS * 0.5], "other learned from this text"),
-        (NEW, None, [NATS, NATS * 0.5], "whether other learned from this text cannot be told"),
-        (NEW, NEW, [NATS, NATS[::-1] * 0.999], "one and other differ by no more than chance"),
-        (NEW, NEW, [NATS, NATS], "one and other differ by no more than chance"),
+        (NEW, LEARNED, [NATS, NATS * 0.5], "other saw this text, or part of it, in training"),
+        (NEW, None, [NATS, NATS * 0.5], "it is not known whether other saw this text in training"),
+        (NEW, NEW, [NATS, NATS[::-1] * 0.999], "the difference between one and other is within chance"),
+        (NEW, NEW, [NATS, NATS], "the difference between one and other is within chance"),
         (NEW, NEW, [NATS[:5], NATS[:5] * 0.5], "5 documents are too few to tell a difference from chance"),
-        (NEW, NEW, None, "what training measured does not say how much is chance"),
+        (NEW, NEW, None, "training metrics do not show how much of a difference is chance"),
     ],
 )
-def test_no_best_one_is_named_where_it_is_unfair_or_chance(seen: Any, other: Any, nats: Any, why: str) -> None:
+def test_no_best_model_is_named_if_it_is_unfair_or_chance(seen: Any, other: Any, nats: Any, why: str) -> None:
     found = compare([measured("one", seen), measured("other", other)], nats, "text.txt")
     assert found.best is None
     said = str(found.reasons[-1].message)

@@ -1,4 +1,4 @@
-"""Whether a run has learned from a text."""
+"""Contamination: whether a text is in the data of a run."""
 
 import json
 from collections.abc import Callable
@@ -25,7 +25,7 @@ def run(make_data: Callable[..., Dataset], texts: list[str], tmp_path_factory: p
     return folder
 
 
-def test_documents_of_each_kind(run: Path, texts: list[str], tokenizer: Tokenizer) -> None:
+def test_seen_held_out_and_new_documents(run: Path, texts: list[str], tokenizer: Tokenizer) -> None:
     def verdict(documents: list[str]) -> str:
         found = look_up(from_texts(documents, tokenizer), run)
         assert found is not None
@@ -41,7 +41,7 @@ def test_documents_of_each_kind(run: Path, texts: list[str], tokenizer: Tokenize
     )
 
 
-def test_a_part_of_a_document_and_one_shorter_than_a_window(run: Path, texts: list[str], tokenizer: Tokenizer) -> None:
+def test_parts_of_documents_and_short_documents(run: Path, texts: list[str], tokenizer: Tokenizer) -> None:
     long = max(texts[:40], key=len)
     middle = long[long.index(" ", 100) + 1 : long.rindex(" ")]
     assert look_up(from_texts([middle], tokenizer), run) == Familiarity(1, 1, 0, Message("seen in training"))
@@ -49,7 +49,7 @@ def test_a_part_of_a_document_and_one_shorter_than_a_window(run: Path, texts: li
     assert look_up(from_texts(["ছোট দুই বাক্য।"], tokenizer), run) == Familiarity(1, 0, 0, Message("new"))
 
 
-def test_what_cannot_be_told(run: Path, texts: list[str], tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_unknown_contamination(run: Path, texts: list[str], tokenizer: Tokenizer, tmp_path: Path) -> None:
     text = from_texts(texts[:3], tokenizer)
     assert look_up(text, None) is None
     assert look_up(text, tmp_path) is None, "a model folder without its run"
@@ -58,7 +58,7 @@ def test_what_cannot_be_told(run: Path, texts: list[str], tokenizer: Tokenizer, 
     assert look_up(text, tmp_path) is None
 
 
-def test_data_that_was_prepared_anew_is_other_data(
+def test_data_prepared_again_is_other_data(
     make_data: Callable[..., Dataset], texts: list[str], tokenizer: Tokenizer, tmp_path: Path
 ) -> None:
     data = make_data(texts[:20], held_out=texts[60:64], leak_threshold=None)

@@ -1,4 +1,4 @@
-"""lm-evaluation-harness drives a model of ours, offline, on a task file of one's own."""
+"""lm-evaluation-harness evaluates a model offline on a local task file."""
 
 import json
 import math
@@ -55,7 +55,7 @@ def test_a_long_context_keeps_its_end(tiny, tokenizer) -> None:
         answers.likelihood("", "আমি রোজ সকালে ভাত খাই। সে বই পড়ে।")
 
 
-def test_a_whole_text_and_what_is_written(tiny, tokenizer) -> None:
+def test_the_likelihood_of_a_text_and_generation(tiny, tokenizer) -> None:
     model = tiny(context_length=16)
     answers = Answers(model, tokenizer)
     ids = tokenizer.encode("সে বই পড়ে।")
@@ -82,7 +82,7 @@ doc_to_target: "{{{{answer}}}}"
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_a_task_file_is_driven_offline(tiny, tokenizer, tmp_path: Path, monkeypatch) -> None:
+def test_a_task_file_runs_offline(tiny, tokenizer, tmp_path: Path, monkeypatch) -> None:
     pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed; it is the extra `harness`")
     import datasets
 
@@ -110,12 +110,12 @@ def test_a_task_file_is_driven_offline(tiny, tokenizer, tmp_path: Path, monkeypa
     assert run_task(model, tokenizer, whole)["bits_per_byte"] == pytest.approx(nats / math.log(2) / n_bytes)
 
 
-def test_what_is_no_task_is_refused(tiny, tokenizer, tmp_path: Path, monkeypatch) -> None:
+def test_invalid_task_files_are_rejected(tiny, tokenizer, tmp_path: Path, monkeypatch) -> None:
     pytest.importorskip("lm_eval", reason="lm-evaluation-harness is not installed; it is the extra `harness`")
-    with pytest.raises(UsageError, match="there is no task file"):
+    with pytest.raises(UsageError, match="task file not found"):
         run_task(tiny(), tokenizer, tmp_path / "none.yaml")
     (tmp_path / "empty.yaml").write_text("dataset_path: json\n")
-    with pytest.raises(UsageError, match="names no task"):
+    with pytest.raises(UsageError, match="has no task name"):
         run_task(tiny(), tokenizer, tmp_path / "empty.yaml")
     monkeypatch.setitem(sys.modules, "lm_eval.api.model", None)
     with pytest.raises(KothaError, match=r"pip install 'kotha\[harness\]'"):

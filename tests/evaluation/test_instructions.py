@@ -1,4 +1,4 @@
-"""Answers scored: what counts as right, intervals against statsmodels' formula by hand, and what is compared."""
+"""Scores of answers: exact match, intervals against statsmodels' formula by hand, and baselines."""
 
 import math
 
@@ -26,7 +26,7 @@ def dialogues(*pairs: tuple[str, str]) -> Dialogues:
     return Dialogues(turns, tuple(map(str, range(len(pairs)))))
 
 
-def test_marks_case_and_spaces_do_not_count_and_words_do() -> None:
+def test_punctuation_case_and_spaces_are_ignored() -> None:
     wanted = ["পাঁচটি।", "রহিমের মা", "Dhaka", "তিন টাকা।"]
     said = [" পাঁচটি ", "রহিমের  মা।", "dhaka.", "চার টাকা।"]
     score = score_replies(["?"] * 4, wanted, said)
@@ -45,15 +45,15 @@ def test_the_interval_solves_wilsons_equation() -> None:
         assert 0 <= low <= right / count <= high <= 1
 
 
-def test_the_commonest_answer_stands_beside_it() -> None:
+def test_the_most_frequent_answer_is_the_baseline() -> None:
     learned = dialogues(("ক?", "মা।"), ("খ?", "মা"), ("গ?", "বাবা।"))
     score = score_replies(["?", "?"], ["মা।", "দাদা।"], ["x", "y"], learned=learned)
     assert score.baselines == {"commonest answer": 0.5} and score.right == 0.0
     rows = {str(name): str(value) for name, value in instructions_table(score, "run", before=0.25).cells[:4]}
-    assert rows["before it was taught"] == "25.0%" and rows["beside it: commonest answer"] == "50.0%"
+    assert rows["before fine-tuning"] == "25.0%" and rows["baseline: commonest answer"] == "50.0%"
 
 
-def test_a_model_is_asked_in_turns_if_it_was_taught_and_as_a_text_if_not() -> None:
+def test_chat_models_get_turns_and_other_models_plain_text() -> None:
     tokenizer = train(["নদীর ধারে মা থাকে। পাঁচটি আম।"], "char", level="akshara")
     torch.manual_seed(0)
     sizes = {"vocab_size": tokenizer.vocab_size, "context_length": 32, "n_layers": 1, "d_model": 16, "n_heads": 2}
@@ -66,5 +66,5 @@ def test_a_model_is_asked_in_turns_if_it_was_taught_and_as_a_text_if_not() -> No
     assert not any("।" in reply.said for reply in plain.replies), "its first sentence"
     with pytest.raises(UsageError, match="a bert model does not answer"):
         evaluate_instructions(Bundle(build(BERTConfig(**sizes)), tokenizer), asked)
-    with pytest.raises(DataError, match="no questions to measure on"):
+    with pytest.raises(DataError, match="no questions to evaluate on"):
         evaluate_instructions(Bundle(model, tokenizer), dialogues())

@@ -1,4 +1,4 @@
-"""Hidden words and pairs, measured: against Hugging Face's BERT, and against a count by hand."""
+"""Masked words and pairs: against Hugging Face's BERT, and against counts by hand."""
 
 import json
 from itertools import islice
@@ -21,7 +21,7 @@ from kotha.training.tasks.masked_words import Masking
 TEXTS = [story.text for story in islice(stories(seed=11), 12)]
 
 
-def test_the_same_is_asked_of_every_model_and_nothing_of_what_is_hidden_is_read() -> None:
+def test_every_model_gets_the_same_input_without_the_masked_words() -> None:
     made = make("bert")
     held_out = from_texts(TEXTS, made.tokenizer, "texts")
     windows = list(masked_words._windows(held_out, made.config.context_length - 3))
@@ -42,7 +42,7 @@ def test_the_same_is_asked_of_every_model_and_nothing_of_what_is_hidden_is_read(
     assert score.pairs == len(windows) and score.documents == len(TEXTS)
 
 
-def test_a_model_that_knows_is_right_and_one_that_does_not_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_perfect_and_a_random_model(monkeypatch: pytest.MonkeyPatch) -> None:
     made = make("bert")
     held_out = from_texts(TEXTS, made.tokenizer, "texts")
     told: list[int] = []
@@ -56,7 +56,7 @@ def test_a_model_that_knows_is_right_and_one_that_does_not_is_not(monkeypatch: p
     monkeypatch.setattr(masked_words, "_hide", noted)
 
     class Knows(torch.nn.Module):
-        """Says what stood there, but for every third word, of which it says what is second best."""
+        """Predicts the masked word, except that every third is only its second choice."""
 
         def forward(self, rows: torch.Tensor) -> torch.Tensor:
             logits = torch.zeros(len(rows), made.config.vocab_size)
@@ -73,8 +73,8 @@ def test_a_model_that_knows_is_right_and_one_that_does_not_is_not(monkeypatch: p
     assert score.words_accuracy == pytest.approx(2 / 3, abs=0.05)
 
 
-def test_words_are_those_of_hugging_face(tmp_path: Path) -> None:
-    """The loss of hidden words is what transformers' own BERT says of the same tokens."""
+def test_the_loss_of_masked_words_equals_hugging_faces(tmp_path: Path) -> None:
+    """The loss of masked words equals that of transformers' BERT on the same tokens."""
     transformers = pytest.importorskip("transformers")
     made = make("bert")
     lm = kotha.LanguageModel(made)
@@ -98,20 +98,22 @@ def test_words_are_those_of_hugging_face(tmp_path: Path) -> None:
     assert (score.words, score.words_nats) == (words, pytest.approx(total / words, abs=1e-4))
 
 
-def test_counting_by_hand() -> None:
+def test_counting_baselines_by_hand() -> None:
     ordinary = np.array([False, True, True, True])
     learned = np.array([1, 2, 1, 2, 1, 3, 0, 1])  # after 1: 2 twice, 3 once; after 2: 1; the commonest is 1
     found = masked_words._by_counting(learned, [(1, 2), (1, 3), (2, 1), (9, 1)], ordinary)
     assert found == {"the commonest piece": 0.5, "the commonest after the one before": 0.75}
 
 
-def test_one_document_has_no_pairs_and_too_little_is_told() -> None:
+def test_one_document_has_no_pairs_and_too_little_text_is_an_error() -> None:
     made = make("bert")
     alone = evaluate_masked(made.model, made.tokenizer, from_texts(TEXTS[:1], made.tokenizer, "one"))
     assert (
-        alone.pairs_accuracy is None and alone.pairs == 0 and "pairs judged right" not in str(masked_table(alone, "x"))
+        alone.pairs_accuracy is None
+        and alone.pairs == 0
+        and "pairs classified correctly" not in str(masked_table(alone, "x"))
     )
-    with pytest.raises(DataError, match="no document has 4 tokens or more"):
+    with pytest.raises(DataError, match="every document has fewer than 4 tokens"):
         evaluate_masked(made.model, made.tokenizer, from_texts(["ক"], made.tokenizer, "short"))
 
 
@@ -122,7 +124,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return room / "runs" / "bert"
 
 
-def test_the_command_measures_a_bert_beside_counting(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_evaluates_a_bert_with_baselines(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(run), "data/wordpiece", "--json"]) == 0
     said = json.loads(capsys.readouterr().out)
     assert 0 <= said["words_accuracy"] <= said["words_top5"] <= 1 and said["pairs"] > 0

@@ -1,4 +1,4 @@
-"""The counting models: on paper, beside their readable twin, and beside another library."""
+"""N-gram models: by hand, compared with their readable twin, and with another library."""
 
 import math
 from fractions import Fraction
@@ -25,7 +25,7 @@ lines = st.lists(st.integers(0, 4), min_size=1, max_size=60)
 
 
 def chances(model: KneserNey, history: list[int]) -> np.ndarray:
-    """The chance of every token after a history: each is put there, as a document of its own."""
+    """The probability of every token after a history, each scored as a separate document."""
     documents = [[*history, token] + [0] * (token != 0) for token in range(model.vocab_size)]
     ends = np.cumsum([len(each) for each in documents])
     places = ends - [1 + (token != 0) for token in range(model.vocab_size)]
@@ -33,7 +33,7 @@ def chances(model: KneserNey, history: list[int]) -> np.ndarray:
 
 
 def test_a_bigram_on_paper() -> None:
-    """After how many different tokens each stands: 0 after 1 and 2; 1 after 0 and 3; 2 after 1; 3 after 1. Six in all.
+    """How many different tokens precede each: 0 after 1 and 2; 1 after 0 and 3; 2 after 1; 3 after 1. Six in all.
 
     Discounts are 0.5, 1, 1.5, as nothing was seen four times. So 0.5 + 0.5 + 1 + 1 of 6 is saved, and spread over five.
     """
@@ -73,12 +73,12 @@ def test_discounts_on_paper() -> None:
 
 
 @given(lines, st.integers(1, 5), st.lists(st.integers(1, 4), max_size=6))
-def test_chances_add_up_to_one(line: list[int], order: int, history: list[int]) -> None:
+def test_probabilities_sum_to_one(line: list[int], order: int, history: list[int]) -> None:
     assert chances(KneserNey(np.array(line), order, 5, end=0), history).sum() == pytest.approx(1, abs=1e-9)
 
 
 @given(lines, lines, st.integers(1, 5))
-def test_the_fast_one_equals_its_readable_twin(line: list[int], held_out: list[int], order: int) -> None:
+def test_the_fast_model_equals_its_readable_twin(line: list[int], held_out: list[int], order: int) -> None:
     fast, plain = KneserNey(np.array(line), order, 6, end=0), PlainKneserNey(line, order, 6, end=0)
     assert np.allclose(fast.discounts, plain.discounts)
     assert fast.nats(np.array(held_out)) == pytest.approx(plain.nats(held_out), abs=1e-9)
@@ -97,8 +97,8 @@ def test_the_twins_agree_on_text_with_estimated_discounts(data) -> None:
 
 @needs_news
 @pytest.mark.parametrize("order", [2, 3, 5])
-def test_news_as_nltk_counts_it(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What must agree: n - 1 marks before a document, never guessed; one discount for every count; no share of 1/V."""
+def test_news_against_nltk(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conventions: n - 1 end tokens before a document, not predicted; one discount for every count; no share of 1/V."""
     lm = pytest.importorskip("nltk.lm", reason="NLTK is not installed")
     read = islice(read_documents([SHARED_DATA / "news" / "train.jsonl.zst"]), 33)
     articles = [document.text.split()[:100] for document in read]
@@ -123,7 +123,7 @@ def test_news_as_nltk_counts_it(order: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def grams(document: list[int], order: int) -> list[tuple[str, ...]]:
-    """All n-grams up to an order that end in a token of the document; before it stand only ends."""
+    """All n-grams up to an order that end in a token of the document, which is preceded by end tokens."""
     padded = list(map(str, [0] * (order - 1) + document))
     ends = range(order, len(padded) + 1)
     return [tuple(padded[end - length : end]) for end in ends for length in range(1, order + 1)]
@@ -132,11 +132,11 @@ def grams(document: list[int], order: int) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize(
     ("line", "order", "wording"),
     [
-        ([1, 0], 0, "order=0 is not between 1 and 9"),
+        ([1, 0], 0, "order=0 must be between 1 and 9"),
         ([1, 0], 10, "order=10"),
-        ([], 3, "there is nothing to count"),
+        ([], 3, "cannot count n-grams"),
     ],
 )
-def test_what_cannot_be_counted_is_refused(line: list[int], order: int, wording: str) -> None:
+def test_invalid_input_to_counting_is_rejected(line: list[int], order: int, wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
         KneserNey(np.array(line, np.int64), order, 5, end=0)

@@ -1,4 +1,4 @@
-"""The measure of a language model: by hand, beside a slow reading and Hugging Face's own loss; what it has to beat."""
+"""Evaluation of a language model: by hand, against a slow version and Hugging Face's loss; and the baselines."""
 
 import math
 from pathlib import Path
@@ -40,7 +40,7 @@ def test_every_token_is_scored_once_with_enough_before_it(length: int, context: 
 
 @settings(max_examples=15)
 @given(st.lists(st.lists(st.integers(0, 39), max_size=30), min_size=1, max_size=5), st.integers(1, 8), st.data())
-def test_the_fast_reading_equals_the_slow_one(tiny, documents: list[list[int]], context: int, data) -> None:
+def test_the_fast_evaluation_equals_its_readable_twin(tiny, documents: list[list[int]], context: int, data) -> None:
     stride = data.draw(st.integers(1, context))
     model = tiny(vocab_size=40)
     sequences = [[7, *document] for document in documents]
@@ -49,7 +49,7 @@ def test_the_fast_reading_equals_the_slow_one(tiny, documents: list[list[int]], 
         assert mine == pytest.approx(token_nats_plainly(model, sequence, context, stride), abs=1e-5)
 
 
-def test_many_documents_in_small_batches_come_back_in_their_order(tiny, monkeypatch) -> None:
+def test_documents_in_small_batches_keep_their_order(tiny, monkeypatch) -> None:
     model, rng = tiny(vocab_size=40), np.random.default_rng(0)
     sequences = [rng.integers(0, 40, rng.integers(2, 25)) for _ in range(20)]
     together = list(token_nats(model, sequences, 8, 4))
@@ -60,7 +60,7 @@ def test_many_documents_in_small_batches_come_back_in_their_order(tiny, monkeypa
 
 
 @pytest.mark.parametrize(("context", "stride"), [(12, 12), (12, 6), (12, 1), (7, 3)])
-def test_the_loss_is_the_one_that_hugging_face_computes(context: int, stride: int) -> None:
+def test_the_loss_equals_hugging_faces(context: int, stride: int) -> None:
     from tests.model.conftest import converted
 
     torch.manual_seed(0)
@@ -106,7 +106,7 @@ def hugging_face_loss(model: GPT2LMHeadModel, text: HeldOut, context: int, strid
     return nats / len(text.line)
 
 
-def test_a_model_that_knows_nothing_has_ln_v(tiny, tokenizer) -> None:
+def test_an_untrained_model_has_a_loss_of_ln_v(tiny, tokenizer) -> None:
     model = tiny()
     with torch.no_grad():
         model.head.weight.zero_()
@@ -135,7 +135,7 @@ def test_a_file_and_a_validation_split_give_the_same(tiny, make_data, texts, tok
     assert from_file.bits_per_byte == pytest.approx(bits / info.bytes), "as a run's own score counts them"
 
 
-def test_of_a_long_text_the_first_documents_are_read_and_counted(make_data, texts, tokenizer, tmp_path) -> None:
+def test_a_long_text_is_cut_to_its_first_documents(make_data, texts, tokenizer, tmp_path) -> None:
     file, folder = write_lines(tmp_path / "texts.jsonl", texts[50:60]), make_data(texts[:20], held_out=texts[50:60])
     room = sum(len(text.encode()) for text in texts[50:53]) - 1
     short = [read_held_out(place, tokenizer, most_bytes=room) for place in (file, folder.path)]
@@ -164,38 +164,38 @@ def test_progress_reaches_the_end(tiny, data, tokenizer) -> None:
 @pytest.mark.parametrize(
     ("given", "wording"),
     [
-        ({"context_length": 9}, "a context of 9 is not between 1 and the model's 8"),
+        ({"context_length": 9}, "a context of 9 is out of range; use 1 to the model's 8"),
         ({"context_length": 0}, "a context of 0"),
-        ({"stride": 0}, "a stride of 0 is not between 1 and the context, 8; half of it is usual"),
-        ({"context_length": 4, "stride": 5}, "a stride of 5 is not between 1 and the context, 4"),
+        ({"stride": 0}, "a stride of 0 is out of range; use 1 to the context length, 8 (default: half of it)"),
+        ({"context_length": 4, "stride": 5}, "a stride of 5 is out of range; use 1 to the context length, 4"),
     ],
 )
-def test_windows_that_cannot_be_are_refused(tiny, data, tokenizer, given, wording: str) -> None:
+def test_invalid_windows_are_rejected(tiny, data, tokenizer, given, wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
         evaluate_text(tiny(), from_dataset(data, tokenizer), **given)
 
 
-def test_only_a_gpt_is_measured_so() -> None:
-    with pytest.raises(UsageError, match="a BERT does not foretell the next token"):
+def test_only_a_gpt_can_be_evaluated() -> None:
+    with pytest.raises(UsageError, match="a BERT does not predict the next token"):
         check_windows(build(preset("pocket-bert").replace(n_layers=1)), None, None)
 
 
-def test_text_that_cannot_be_measured_is_refused(data, make_data, texts, tokenizer, tmp_path) -> None:
+def test_invalid_text_is_rejected(data, make_data, texts, tokenizer, tmp_path) -> None:
     other = train(texts[:20], "unigram", 500)
-    with pytest.raises(DataError, match="the same ids mean other text"):
+    with pytest.raises(DataError, match="so the token ids do not match"):
         from_dataset(data, other)
-    with pytest.raises(DataError, match="has no validation documents; prepare it with a share of validation"):
+    with pytest.raises(DataError, match="has no validation documents; run `kotha prepare` with a validation share"):
         from_dataset(make_data(texts[:5], validation=0.0), tokenizer)
     with pytest.raises(DataError, match="has no split 'test'"):
         from_dataset(data, tokenizer, "test")
-    with pytest.raises(DataError, match="nothing holds no text"):
+    with pytest.raises(DataError, match="nothing contains no text"):
         from_texts([], tokenizer, "nothing")
 
 
 # -- what it has to beat ----------------------------------------------------------------------------------------------
 
 
-def test_each_knows_more_than_the_one_before(data, tokenizer) -> None:
+def test_each_baseline_beats_the_one_before(data, tokenizer) -> None:
     text = from_dataset(data, tokenizer)
     found = count_baselines(data, text, vocab_size=700)
     losses = {name: each["loss_nats"] for name, each in found.items()}
@@ -208,7 +208,7 @@ def test_each_knows_more_than_the_one_before(data, tokenizer) -> None:
         assert row["bits_per_character"] * text.characters == pytest.approx(row["bits_per_byte"] * text.bytes)
 
 
-def test_the_first_two_are_the_references_of_a_run(data, tokenizer, tiny) -> None:
+def test_the_first_two_baselines_equal_the_references_of_a_run(data, tokenizer, tiny) -> None:
     references = NextToken(tiny().config, TrainConfig(), data).references()
     found = count_baselines(data, from_dataset(data, tokenizer), vocab_size=700)
     assert {name: found[name]["loss_nats"] for name in references} == pytest.approx(references)
@@ -217,13 +217,13 @@ def test_the_first_two_are_the_references_of_a_run(data, tokenizer, tiny) -> Non
 def test_numbers_on_paper() -> None:
     text = HeldOut("paper", np.array([1, 2, 0]), end=0, bytes=6, characters=2, tokenizer="none")
     rows = baselines(np.array([1, 1, 0]), text, vocab_size=4, orders=(1,))
-    assert rows["ln V"]["bits_per_byte"] == pytest.approx(3 * 2 / 6), "two bits a token"
+    assert rows["ln V"]["bits_per_byte"] == pytest.approx(3 * 2 / 6), "two bits per token"
     assert rows["unigram"]["loss_nats"] == pytest.approx(-(math.log(3 / 7) + math.log(1 / 7) + math.log(2 / 7)) / 3)
     counted = KneserNey(np.array([1, 1, 0]), 1, 4, end=0).nats(text.line).mean()
     assert rows["1-gram"]["loss_nats"] == pytest.approx(counted)
 
 
-def test_of_much_text_the_first_tokens_are_counted(data, tokenizer, monkeypatch) -> None:
+def test_baselines_count_the_first_tokens_of_a_long_text(data, tokenizer, monkeypatch) -> None:
     told = []
     text = from_dataset(data, tokenizer)
     all_of_them = count_baselines(data, text, 700)
@@ -234,13 +234,13 @@ def test_of_much_text_the_first_tokens_are_counted(data, tokenizer, monkeypatch)
     assert np.array_equal(tokens_of(data["train"], 10), np.asarray(data["train"][0][:10]))
 
 
-def test_tokens_of_another_tokenizer_are_refused(data, texts) -> None:
+def test_data_of_another_tokenizer_is_rejected(data, texts) -> None:
     other = train(texts[:20], "unigram", 500)
-    with pytest.raises(DataError, match="baselines are counted on the tokens of the model"):
+    with pytest.raises(DataError, match="baselines need the model's tokens"):
         count_baselines(data, from_texts(texts[:2], other), 500)
 
 
-def test_the_data_of_a_run_is_found_where_it_was_or_beside_it(tmp_path: Path) -> None:
+def test_the_data_of_a_run_is_found_at_its_path_or_next_to_the_run(tmp_path: Path) -> None:
     folder, run = tmp_path / "data", tmp_path / "run"
     folder.mkdir()
     (folder / "dataset.json").write_text('{"tokenizer": "3f9a"}')
@@ -251,7 +251,7 @@ def test_the_data_of_a_run_is_found_where_it_was_or_beside_it(tmp_path: Path) ->
     assert find_data(named(str(folder)), run) == folder
     assert find_data(named("/gone/data"), run) == folder
     assert find_data(named("/gone/elsewhere"), run) is None
-    assert find_data(named(str(folder), "77b0"), run) is None, "it was prepared anew"
+    assert find_data(named(str(folder), "77b0"), run) is None, "it was prepared again"
     assert find_data({"data": None}, run) is None
     assert find_data({}, run) is None
     (folder / "dataset.json").write_text("{")

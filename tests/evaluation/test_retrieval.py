@@ -1,4 +1,4 @@
-"""Recall and MRR by hand, and a search scored beside FTS5 alone."""
+"""Recall and MRR by hand, and a search compared with FTS5 alone."""
 
 from pathlib import Path
 
@@ -18,11 +18,11 @@ def test_ranks_by_hand() -> None:
     score = score_ranks([1, 3, 6, None, 11])
     assert (score.recall_at_1, score.recall_at_5) == (1 / 5, 2 / 5)
     assert score.mrr == pytest.approx((1 + 1 / 3 + 1 / 6) / 5), "beyond the tenth is not found"
-    with pytest.raises(UsageError, match="there are no questions"):
+    with pytest.raises(UsageError, match="no questions"):
         score_ranks([])
 
 
-def test_a_search_is_scored_by_the_place_of_the_right_passage(tmp_path: Path) -> None:
+def test_a_search_is_scored_by_the_rank_of_the_right_passage(tmp_path: Path) -> None:
     file = tmp_path / "passages.jsonl"
     file.write_text("\n".join(f'"{text}"' for text in PASSAGES), encoding="utf-8")
     store = SqliteStore(tmp_path / "index", write=True)

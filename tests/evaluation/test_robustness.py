@@ -1,4 +1,4 @@
-"""How far a score falls: by hand for documents, and for questions and classes through what is changed."""
+"""Robustness: scores of documents by hand, and what is perturbed in questions and classes."""
 
 import json
 import math
@@ -39,7 +39,7 @@ def rows(file: Path, *values: object) -> Path:
     return file
 
 
-def test_documents_are_measured_per_word_and_it_is_what_one_finds_by_hand(gpt: Bundle, tmp_path: Path) -> None:
+def test_bits_per_word_of_documents_match_a_computation_by_hand(gpt: Bundle, tmp_path: Path) -> None:
     file = rows(tmp_path / "a.jsonl", *({"text": text} for text in TEXTS))
     other = rows(tmp_path / "b.jsonl", {"text": "নদী"})
     found = evaluate_perturbed(gpt, file, ["latin", str(other)], share=0.5)
@@ -54,15 +54,15 @@ def test_documents_are_measured_per_word_and_it_is_what_one_finds_by_hand(gpt: B
     assert found.falls[1].changed_words is None and found.falls[1].example == "নদী"
 
 
-def test_of_questions_the_question_alone_is_changed(gpt: Bundle, tmp_path: Path) -> None:
+def test_only_the_question_of_a_conversation_is_perturbed(gpt: Bundle, tmp_path: Path) -> None:
     file = rows(tmp_path / "a.jsonl", {"question": "রহিম ১২টি আম পেল।\n\nকয়টি আম?", "answer": "১২টি।"})
     found = evaluate_perturbed(gpt, file, ["digits", "latin"])
-    assert str(found.figure) == "answered right" and found.before == 0
+    assert str(found.figure) == "answered correctly" and found.before == 0
     assert [fall.example for fall in found.falls] == ["কয়টি আম?", "koyti am?"]
     assert math.isnan(found.falls[0].change), "nothing falls from nothing"
 
 
-def test_a_classifier_falls_by_macro_f1_and_the_command_says_so(gpt: Bundle, tmp_path: Path, capsys) -> None:
+def test_robustness_of_a_classifier_is_macro_f1(gpt: Bundle, tmp_path: Path, capsys) -> None:
     torch.manual_seed(0)
     assert gpt.tokenizer is not None
     model = build(classifying(gpt.config, ["ক", "খ"]))
@@ -74,13 +74,13 @@ def test_a_classifier_falls_by_macro_f1_and_the_command_says_so(gpt: Bundle, tmp
     found = json.loads(capsys.readouterr().out)
     assert found["figure"] == "macro-F1" and [fall["kind"] for fall in found["falls"]] == ["spelling", "typos"]
     assert main(["evaluate", str(folder), str(table), "--perturb", "latin"]) == OK
-    assert "macro-F1: more is better" in capsys.readouterr().out
+    assert "macro-F1: higher is better" in capsys.readouterr().out
     assert main(["evaluate", str(folder), str(table), "--perturb", "speling"]) == MISUSED
     assert "did you mean 'spelling'" in capsys.readouterr().err
     assert main(["evaluate", str(folder), "--text", "ক", "--perturb", "latin"]) == MISUSED
 
 
-def test_a_translator_reads_changed_sources_and_its_targets_stay(gpt: Bundle, tmp_path: Path) -> None:
+def test_only_the_sources_of_pairs_are_perturbed(gpt: Bundle, tmp_path: Path) -> None:
     pytest.importorskip("sacrebleu")
     assert gpt.tokenizer is not None
     torch.manual_seed(0)
@@ -93,11 +93,11 @@ def test_a_translator_reads_changed_sources_and_its_targets_stay(gpt: Bundle, tm
     assert found.falls[0].after == evaluate_pairs(translator, pairs).chrf
 
 
-def test_who_is_not_measured_so_is_told(gpt: Bundle, tmp_path: Path) -> None:
+def test_unsupported_models_and_perturbations_are_rejected(gpt: Bundle, tmp_path: Path) -> None:
     file = rows(tmp_path / "a.jsonl", {"text": "নদী"})
     assert gpt.tokenizer is not None
     bert = Bundle(build(BERTConfig(vocab_size=gpt.tokenizer.vocab_size, **SIZES)), gpt.tokenizer)
-    with pytest.raises(UsageError, match="a bert model is not measured on changed texts"):
+    with pytest.raises(UsageError, match="robustness cannot be measured for a bert model"):
         evaluate_perturbed(bert, file, ["latin"])
-    with pytest.raises(UsageError, match="how shall the text be changed"):
+    with pytest.raises(UsageError, match="no perturbation given"):
         evaluate_perturbed(gpt, file, [])

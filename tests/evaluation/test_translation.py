@@ -10,20 +10,20 @@ from kotha.evaluation.translation import remembered_targets, score_translations,
 from kotha.text.corpus.pairs import TextPairs
 
 
-def test_a_translation_that_is_its_reference() -> None:
+def test_a_translation_equal_to_its_reference() -> None:
     score = score_translations(["আমি ভাত খেতে ভালোবাসি ।"], ["আমি ভাত খেতে ভালোবাসি ।"])
     assert (score.bleu, score.chrf) == (pytest.approx(100), pytest.approx(100))
     assert score.sentences == 1
 
 
 def test_bleu_on_paper() -> None:
-    """All runs of words are found; four words for five give a brevity penalty of e to 1 - 5/4."""
+    """All n-grams match; four words for five give a brevity penalty of e to 1 - 5/4."""
     score = score_translations(["ক খ গ ঘ"], ["ক খ গ ঘ ঙ"])
     assert score.bleu == pytest.approx(100 * math.exp(1 - 5 / 4))
     assert score.chrf < 100
 
 
-def test_the_signatures_say_what_must_agree() -> None:
+def test_scores_carry_their_signatures() -> None:
     score = score_translations(["ক খ"], ["ক খ"])
     assert "nrefs:1" in score.bleu_signature
     assert "tok:13a" in score.bleu_signature
@@ -31,7 +31,7 @@ def test_the_signatures_say_what_must_agree() -> None:
     assert "version:" in score.chrf_signature
 
 
-def test_who_remembers_gives_the_translation_of_the_likest_source() -> None:
+def test_the_translation_memory_returns_the_target_of_the_nearest_source() -> None:
     learned = TextPairs(("the red boat", "the blue boat on the river", "The house"), ("ক", "খ", "গ"))
     asked = ["blue river", "the red boat", "house", "nothing of this"]
     assert remembered_targets(learned, asked) == ["খ", "ক", "গ", "ক"]
@@ -39,7 +39,7 @@ def test_who_remembers_gives_the_translation_of_the_likest_source() -> None:
     assert table.remarks[0].startswith("BLEU: nrefs:1") and "no translation has four" in str(table.remarks[-1])
 
 
-def test_what_cannot_be_compared_is_refused(monkeypatch) -> None:
+def test_invalid_translations_are_rejected(monkeypatch) -> None:
     with pytest.raises(DataError, match="nothing to compare"):
         score_translations([], [])
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics.bleu", None)

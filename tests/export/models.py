@@ -1,4 +1,4 @@
-"""Small models with weights that are nowhere 0 or 1, one for each layout, and a tokenizer."""
+"""Small models with random weights, one for each layout, and a tokenizer."""
 
 from functools import cache
 from typing import Any
@@ -17,7 +17,7 @@ VOCABULARY = 512
 TEXT: dict[str, Any] = {"vocab_size": VOCABULARY, "d_model": 16, "n_heads": 2, "n_layers": 2, "context_length": 216}
 
 CONFIGS: dict[str, ModelConfig] = {
-    # The course's: no bias in attention, a head of its own; GPT-2 has biases everywhere.
+    # The course's model: no bias in attention, an untied head; GPT-2 has all biases.
     "course": GPTConfig(**TEXT, attention_bias=False, tied_head=False, dropout=0.2),
     "gpt2": GPTConfig(**TEXT, activation="gelu-tanh", initialization="xavier"),
     "qwen3": GPTConfig(**TEXT, **MODERN, n_kv_heads=1, d_head=12, dropout=0.3, rotary_base=5000.0),
@@ -47,7 +47,7 @@ def tokenizer() -> Tokenizer:
 
 
 def shaken(config: ModelConfig, seed: int = 0) -> Bundle:
-    """Random weights everywhere, also where models start at 0 and 1."""
+    """Random values for all weights, including those initialized to 0 or 1."""
     torch.manual_seed(seed)
     model = build(config)
     with torch.no_grad():

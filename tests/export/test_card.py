@@ -1,4 +1,4 @@
-"""What a run tells the model card: what is there; what cannot be read is not left out in silence."""
+"""Information from a run for the model card; unreadable files raise errors."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from kotha.errors import KothaError
 from kotha.export.card import About
 
 
-def test_what_is_not_there_tells_nothing_and_what_is_broken_is_said(tmp_path: Path) -> None:
+def test_missing_files_are_ignored_and_damaged_ones_raise_an_error(tmp_path: Path) -> None:
     assert About.of(tmp_path) == About.of(tmp_path / "nowhere") == About.of(None) == About()
     (tmp_path / "config.json").write_text(json.dumps({"training": {}}), encoding="utf-8")
     assert About.of(tmp_path, "mit") == About({"training": {}}, license="mit")
@@ -20,7 +20,7 @@ def test_what_is_not_there_tells_nothing_and_what_is_broken_is_said(tmp_path: Pa
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux has a file whose first page nobody can read")
 @pytest.mark.parametrize("name", ["config.json", "summary.json"])
-def test_what_the_disk_does_not_give_is_told(tmp_path: Path, name: str) -> None:
+def test_an_io_error_is_raised(tmp_path: Path, name: str) -> None:
     (tmp_path / name).symlink_to("/proc/self/mem")
     with pytest.raises(KothaError, match=f"{name} cannot be read: Input/output error"):
         About.of(tmp_path)

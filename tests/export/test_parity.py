@@ -1,4 +1,4 @@
-"""What a parity report counts, judges and says."""
+"""Figures, verdict and messages of a parity report."""
 
 import math
 from dataclasses import replace
@@ -33,7 +33,7 @@ def test_the_largest_difference_of_all_pairs_counts() -> None:
     assert report.max_logit_difference == 1.5
     assert report.positions == 3
     assert report.best_equal == 2 / 3
-    assert told(report) == ["logits differ by 1.5, and 0.0001 is allowed"]
+    assert told(report) == ["logits differ by 1.5, but at most 0.0001 is allowed"]
 
 
 def test_a_nan_is_a_difference() -> None:
@@ -43,23 +43,23 @@ def test_a_nan_is_a_difference() -> None:
     assert not report.passed
 
 
-def test_smaller_weights_are_judged_by_their_best_tokens() -> None:
+def test_quantized_weights_are_judged_by_their_best_tokens() -> None:
     far = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
     loose = replace(FRESH, tolerance=None, least_best_equal=0.9)
     assert with_logits(loose, [(far, far * 3)]).passed
-    assert told(with_logits(loose, [(far, -far)])) == ["0.0% of best tokens agree, and 90.0% must"]
+    assert told(with_logits(loose, [(far, -far)])) == ["only 0.0% of best tokens agree; at least 90.0% must"]
 
 
 def test_lines_that_differ_are_counted_and_the_first_is_shown() -> None:
     report = replace(FRESH)
     report.compare_lines(lambda line: [len(line)], lambda line: [min(len(line), 3)], ["ab", "abcd", "abcde"])
     assert (report.lines, report.lines_different, report.tokens_equal) == (3, 2, False)
-    assert repr(report) == "ParityReport(hf: failed; 2 of 3 lines give other tokens)"
+    assert repr(report) == "ParityReport(hf: failed; 2 of 3 lines give different tokens)"
     assert ["first line that differs", "'abcd'"] in shown(report)
-    assert shown(report)[-1] == ["verdict", "FAILED: 2 of 3 lines give other tokens"]
+    assert shown(report)[-1] == ["verdict", "FAILED: 2 of 3 lines give different tokens"]
 
 
-def test_what_was_not_asked_is_neither_right_nor_wrong() -> None:
+def test_an_unchecked_report_neither_passes_nor_fails() -> None:
     report = ParityReport(door="hf", remarks=["not checked: nobody is there"])
     assert (report.tokens_equal, report.checked, report.passed) == (None, False, True)
     assert repr(report) == "ParityReport(hf: nothing was compared)"
@@ -67,7 +67,7 @@ def test_what_was_not_asked_is_neither_right_nor_wrong() -> None:
     assert report.to_dict()["max_logit_difference"] is None
 
 
-def test_built_in_lines_hold_what_breaks_tokenizers() -> None:
+def test_built_in_lines_include_the_difficult_ones() -> None:
     lines = built_in_lines(40)
     assert len(lines) == 40
     assert lines[: len(AWKWARD_LINES)] == list(AWKWARD_LINES)
@@ -76,15 +76,15 @@ def test_built_in_lines_hold_what_breaks_tokenizers() -> None:
         assert mark in text
 
 
-def test_what_is_not_judged_is_not_called_passed() -> None:
+def test_a_report_without_limits_does_not_say_passed() -> None:
     compared = {"max_logit_difference": 1.0, "best_equal": 0.7, "positions": 100}
     report = ParityReport("gguf", peer="llama.cpp", tolerance=None, **compared)
-    assert shown(report)[-1][1].endswith("how much the weights lost is told, not judged")
+    assert shown(report)[-1][1].endswith("the loss of precision in the weights is reported only")
     assert shown(replace(report, least_best_equal=0.6))[-1] == ["verdict", "passed"]
 
 
-def test_a_notebook_shows_the_verdict_and_trusts_no_line() -> None:
+def test_the_notebook_table_shows_the_verdict_and_escapes_lines() -> None:
     report = ParityReport("hf", peer="it", lines=2, lines_different=1, first_line_different="<script>")
     shown = report._repr_html_()
-    assert "FAILED: 1 of 2 lines give other tokens" in shown
+    assert "FAILED: 1 of 2 lines give different tokens" in shown
     assert "<script>" not in shown

@@ -1,4 +1,4 @@
-"""Which export formats a config can have, and which setting closes one."""
+"""Which export formats a config supports, and which setting rules one out."""
 
 import pytest
 from tests.export.models import CONFIGS
@@ -24,52 +24,57 @@ QWEN3 = CONFIGS["qwen3"]
         ("vit-digits", "ViTForImageClassification"),
     ],
 )
-def test_presets_pass(name: str, as_what: str) -> None:
+def test_presets_can_be_exported_to_hf(name: str, as_what: str) -> None:
     assert str(supported_targets(preset(name))[0].because) == f"opens as {as_what}"
 
 
 @pytest.mark.parametrize(
     ("config", "said"),
     [
-        (GPT2.replace(norm_order="post"), "norm_order=post: GPT-2 has pre"),
-        (GPT2.replace(positions="sinusoidal"), "positions=sinusoidal: GPT-2 has learned"),
-        (GPT2.replace(head_bias=True), "head_bias=true: GPT-2 has false"),
-        (GPT2.replace(n_kv_heads=1), "n_kv_heads=1: GPT-2 has 2"),
-        (GPT2.replace(d_head=4), "d_head=4: GPT-2 has 8"),
-        (QWEN3.replace(feedforward_bias=True), "feedforward_bias=true: Qwen3 has false"),
-        (QWEN3.replace(final_norm=False), "final_norm=false: Qwen3 has true"),
-        (CONFIGS["bert"].replace(activation="relu"), "activation=relu: BERT has gelu"),
-        (preset("transformer-base"), "positions=sinusoidal: Marian has sinusoidal-halves"),
-        (CONFIGS["marian"].replace(norm_eps=1e-6), "norm_eps=1e-06: Marian has 1e-05"),
-        (CONFIGS["vit"].replace(qk_norm=True), "qk_norm=true: ViT has false"),
+        (GPT2.replace(norm_order="post"), "norm_order=post: GPT-2 requires pre"),
+        (GPT2.replace(positions="sinusoidal"), "positions=sinusoidal: GPT-2 requires learned"),
+        (GPT2.replace(head_bias=True), "head_bias=true: GPT-2 requires false"),
+        (GPT2.replace(n_kv_heads=1), "n_kv_heads=1: GPT-2 requires 2"),
+        (GPT2.replace(d_head=4), "d_head=4: GPT-2 requires 8"),
+        (QWEN3.replace(feedforward_bias=True), "feedforward_bias=true: Qwen3 requires false"),
+        (QWEN3.replace(final_norm=False), "final_norm=false: Qwen3 requires true"),
+        (CONFIGS["bert"].replace(activation="relu"), "activation=relu: BERT requires gelu"),
+        (preset("transformer-base"), "positions=sinusoidal: Marian requires sinusoidal-halves"),
+        (CONFIGS["marian"].replace(norm_eps=1e-6), "norm_eps=1e-06: Marian requires 1e-05"),
+        (CONFIGS["vit"].replace(qk_norm=True), "qk_norm=true: ViT requires false"),
         (preset("mini"), "norm_order=post: GPT-2"),
     ],
 )
-def test_the_setting_in_the_way_is_named(config: GPTConfig, said: str) -> None:
-    with pytest.raises(ConfigError, match=f"no Hugging Face layout fits this model: .*{said}"):
+def test_the_unsupported_setting_is_named(config: GPTConfig, said: str) -> None:
+    with pytest.raises(ConfigError, match=f"no Hugging Face architecture fits this model: .*{said}"):
         choose_layout(config)
 
 
-def test_removed_heads_close_hf_and_gguf() -> None:
+def test_removed_heads_rule_out_hf_and_gguf() -> None:
     config = QWEN3.replace(n_kv_heads=2, removed_heads=("blocks.0.attention.0",))
     closed = {target.name: str(target.because) for target in supported_targets(config) if not target.open}
     assert set(closed) == {"hf", "gguf"}
-    assert closed["gguf"] == "removed_heads: llama.cpp's qwen3 has all heads; export the model before pruning"
+    assert (
+        closed["gguf"]
+        == "removed_heads: llama.cpp's qwen3 does not support removed heads; export the model before pruning"
+    )
     assert {target.name: str(target.because) for target in supported_targets(config)}[
         "web"
     ] == "opens in any browser, as one file"
-    assert "removed_heads: Qwen3 has all heads; export the model before pruning" in closed["hf"]
+    assert "removed_heads: Qwen3 does not support removed heads; export the model before pruning" in closed["hf"]
 
 
 @pytest.mark.parametrize("name", ["bert", "marian", "vit"])
-def test_a_page_is_for_what_writes(name: str) -> None:
+def test_a_page_requires_a_gpt(name: str) -> None:
     target = supported_targets(CONFIGS[name])[-1]
     assert (target.name, target.open) == ("web", False)
-    assert str(target.because) == f"family={CONFIGS[name].family}: the page writes a text on, which a gpt does"
+    assert (
+        str(target.because) == f"family={CONFIGS[name].family}: the page continues text, which only a gpt model can do"
+    )
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_every_preset_gets_an_answer(name: str) -> None:
+def test_every_preset_has_a_result_for_every_format(name: str) -> None:
     found = supported_targets(preset(name))
     assert [target.name for target in found] == ["hf", "gguf", "onnx", "web"]
     assert all(str(target.because) for target in found)

@@ -1,4 +1,4 @@
-"""The tables of foreign names read the same both ways."""
+"""The tables of weight names work in both directions."""
 
 import pytest
 import torch
@@ -13,7 +13,7 @@ BY_NAME = {layout.name: layout for layout in LAYOUTS if not layout.family.endswi
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_out_and_back_is_the_same(name: str) -> None:
+def test_weights_round_trip(name: str) -> None:
     layout = choose_layout(CONFIGS[name])
     assert layout.architecture == ARCHITECTURES[name]
     model = shaken(layout.full(CONFIGS[name])).model
@@ -26,11 +26,11 @@ def test_out_and_back_is_the_same(name: str) -> None:
     assert all(torch.equal(back[each], ours[each]) for each in ours)
 
 
-def test_every_layout_is_tried() -> None:
+def test_every_layout_is_tested() -> None:
     assert {layout.architecture for layout in BY_NAME.values()} == set(ARCHITECTURES.values())
 
 
-def test_gpt2_turns_matrices_and_keeps_three_in_one() -> None:
+def test_gpt2_transposes_matrices_and_joins_queries_keys_and_values() -> None:
     gpt2 = BY_NAME["gpt2"]
     model = shaken(gpt2.full(CONFIGS["gpt2"])).model
     ours = unique_weights(model)
@@ -44,7 +44,7 @@ def test_gpt2_turns_matrices_and_keeps_three_in_one() -> None:
 @pytest.mark.parametrize(
     ("name", "written", "usual"),
     [
-        ("gpt2", "h.0.ln_1.weight", "transformer.h.0.ln_1.weight"),  # a body that was saved alone
+        ("gpt2", "h.0.ln_1.weight", "transformer.h.0.ln_1.weight"),  # a body saved without its head
         ("gpt2", "h.3.attn.masked_bias", None),
         ("llama", "model.layers.0.self_attn.rotary_emb.inv_freq", None),
         ("bert", "bert.embeddings.LayerNorm.gamma", "bert.embeddings.LayerNorm.weight"),
@@ -58,6 +58,6 @@ def test_other_spellings_are_known(name: str, written: str, usual: str | None) -
     assert layout.usual(written, {usual}) == usual
 
 
-def test_a_name_without_a_place_is_refused() -> None:
-    with pytest.raises(KothaError, match="no place for a weight called"):
+def test_an_unknown_name_is_rejected() -> None:
+    with pytest.raises(KothaError, match="unknown weight"):
         BY_NAME["gpt2"].name_of("../tokens.weight")

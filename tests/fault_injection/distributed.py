@@ -154,7 +154,7 @@ def losses(run: Path) -> list[float]:
 def going_on(log: Path) -> int | None:
     """How many processes have last said that they go on."""
     said = re.findall(
-        r"going on from step [\d,]+ of [\d,]*\d(?:, in (\d+) processes)?", log.read_text(encoding="utf-8")
+        r"resuming from step [\d,]+ of [\d,]*\d(?:, in (\d+) processes)?", log.read_text(encoding="utf-8")
     )
     return int(said[-1] or 1) if said else None
 
@@ -186,7 +186,7 @@ def lost(ground: Ground) -> Found:
         second.switch_off()
         started[1] = trial.torchrun(second)
         found = trial.end(started, first)
-        trial.tells(first, "going on from step")
+        trial.tells(first, "resuming from step")
         return found
 
 
@@ -200,9 +200,9 @@ def first(ground: Ground) -> Found:
         meeting_place.switch_off()
         if left.wait(timeout=180) == 0:
             trial.found.wrong.append("who lost the others ended as if all were done")
-        trial.tells(other, "another process of this training is gone")
+        trial.tells(other, "another process of this training run exited")
         found = trial.end([trial.torchrun(each) for each in nodes], meeting_place)
-        trial.tells(meeting_place, "going on from step")
+        trial.tells(meeting_place, "resuming from step")
         return found
 
 
@@ -216,7 +216,7 @@ def slow(ground: Ground) -> Found:
         with second.slowed():
             trial.reach(first, 45)
         found = trial.end(started, first)
-        trial.tells(first, "node-2", "times slower than the median")
+        trial.tells(first, "node-2", "times as long as the median")
         trial.tells(first, "node-2", "as fast as the others again")
         return found
 
@@ -237,7 +237,7 @@ def elastic(ground: Ground) -> Found:
             each.terminate()  # asked to stop, as when a scheduler wants its machines back
         trial.trains(first, 1)
         found = trial.end(started[:1], first)
-        trial.tells(first, "going on from step")
+        trial.tells(first, "resuming from step")
         return found
 
 
@@ -260,7 +260,7 @@ def apart(ground: Ground) -> Found:
             shutil.copytree(folder, trial.seen(first) / "checkpoints", dirs_exist_ok=True)
         words = [sys.executable, "-m", "kotha", "train", *trial.words, "--resume"]
         found = trial.end([first.start([word for word in words if word != "--shard"], trial.log(first))], first)
-        trial.tells(first, "going on from step")
+        trial.tells(first, "resuming from step")
         return found
 
 
@@ -285,7 +285,7 @@ def cut(ground: Ground) -> Found:
         time.sleep(30)
         second.cable(plugged=True)
         found = trial.end(started, first)
-        trial.tells(first, "stood still")
+        trial.tells(first, "stalled")
         return found
 
 

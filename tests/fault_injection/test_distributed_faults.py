@@ -45,7 +45,7 @@ def test_how_many_go_on_is_read_from_what_they_say(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("kotha: float32 on cpu\n")
     assert distributed.going_on(log) is None
-    log.write_text("kotha: going on from step 42 of 400, in 2 processes\n")
+    log.write_text("kotha: resuming from step 42 of 400, in 2 processes\n")
     assert distributed.going_on(log) == 2
-    log.write_text(log.read_text() + "kotha: going on from step 1,042 of 4,000\n")
+    log.write_text(log.read_text() + "kotha: resuming from step 1,042 of 4,000\n")
     assert distributed.going_on(log) == 1

@@ -53,7 +53,7 @@ def write_table(file: Path, rows: list[tuple[str, str]], header: tuple[str, ...]
 
 
 def stopped_and_resumed(train: Callable[..., kotha.Run], resume: Callable[..., kotha.Run], out: Path) -> kotha.Run:
-    """A run that a scheduler stops in its fourth step and that goes on, after it was compared with one that was not."""
+    """Stop a run in its fourth step and resume it; compare it with an uninterrupted one."""
 
     def stop(event: dict[str, Any]) -> None:
         if event["step"] == 4 and "loss_nats" in event:
@@ -81,7 +81,7 @@ def tokenizer_of(kind: str) -> Tokenizer:
 
 @pytest.fixture(scope="session")
 def bases(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Model folders by family, as chance made them."""
+    """Model folders by family, with random weights."""
     folder = tmp_path_factory.mktemp("bases")
     found = {}
     for name, base, kind in (("gpt", "pocket", "unigram"), ("bert", "pocket-bert", "wordpiece")):

@@ -1,4 +1,4 @@
-"""A classifier out of a trained model, from a table to a folder that answers."""
+"""Fine-tuning a text classifier, from a table to a model folder."""
 
 import json
 from functools import partial
@@ -25,12 +25,12 @@ def runs(tmp_path_factory: pytest.TempPathFactory, bases: dict[str, Path], table
     folder = tmp_path_factory.mktemp("runs")
     settings = {**QUICK, "steps": 40, "evaluate_every": 10, "batch_size": 16}
     return {
-        name: kotha.adapt_classify(table, start=base, out=folder / name, **settings) for name, base in bases.items()
+        name: kotha.finetune_classify(table, start=base, out=folder / name, **settings) for name, base in bases.items()
     }
 
 
 @pytest.mark.parametrize("name", ["gpt", "bert"])
-def test_it_learns_and_says_how_well(runs: dict[str, kotha.Run], name: str) -> None:
+def test_training_reaches_a_good_score_and_reports_it(runs: dict[str, kotha.Run], name: str) -> None:
     summary, path = runs[name].summary, runs[name].path
     assert [each["label"] for each in summary["classes"]] == sorted(WORDS)
     assert summary["macro_f1"] > 0.4 > summary["baselines"]["majority"]["accuracy"]
@@ -42,7 +42,7 @@ def test_it_learns_and_says_how_well(runs: dict[str, kotha.Run], name: str) -> N
 
 
 @pytest.mark.parametrize("name", ["gpt", "bert"])
-def test_it_answers_with_probabilities_and_why(runs: dict[str, kotha.Run], name: str) -> None:
+def test_predictions_have_probabilities_and_attributions(runs: dict[str, kotha.Run], name: str) -> None:
     model = runs[name].model
     answer = model.classify("আজ নদী চমৎকার", why=True)
     assert list(answer.probabilities) == sorted(WORDS, key=lambda label: -answer.probabilities[label])
@@ -75,12 +75,12 @@ def test_a_long_text_is_the_mean_of_its_stretches(runs: dict[str, kotha.Run]) ->
         assert classifier.truncated == 0
 
 
-def test_a_pass_reads_long_texts_whole(tmp_path: Path, bases: dict[str, Path]) -> None:
-    """A text of several stretches takes as many places in a pass."""
+def test_a_pass_reads_all_stretches_of_long_texts(tmp_path: Path, bases: dict[str, Path]) -> None:
+    """A text of several stretches counts as several examples of a pass."""
     steps = []
     for name, times in (("short", 1), ("long", 10)):
         table = write_table(tmp_path / f"{name}.csv", [(f"{text} " * times, label) for text, label in moods(60)])
-        run = kotha.adapt_classify(
+        run = kotha.finetune_classify(
             table, start=bases["gpt"], out=tmp_path / name, epochs=1, batch_size=4, patience=None
         )
         task_sees = [
@@ -92,7 +92,7 @@ def test_a_pass_reads_long_texts_whole(tmp_path: Path, bases: dict[str, Path]) -
     assert steps[1] > 2 * steps[0]
 
 
-def test_silencing_is_leaving_out_or_hiding(runs: dict[str, kotha.Run]) -> None:
+def test_attribution_removes_or_masks_tokens(runs: dict[str, kotha.Run]) -> None:
     for name in ("gpt", "bert"):
         classifier = Classifier(runs[name].model.bundle)
         text = "আজ নদী চমৎকার"
@@ -110,26 +110,28 @@ def test_silencing_is_leaving_out_or_hiding(runs: dict[str, kotha.Run]) -> None:
             assert found.change == pytest.approx(answer.probabilities[answer.label] - float(without[best]), abs=1e-5)
 
 
-def test_texts_that_were_learned_from_are_counted(runs: dict[str, kotha.Run], table: Path) -> None:
+def test_texts_seen_in_training_are_counted(runs: dict[str, kotha.Run], table: Path) -> None:
     score = runs["gpt"].model.evaluate(table)
     assert score.seen == len(ClassifyTexts().read_parts(runs["gpt"].path).train) and runs["gpt"].summary["seen"] == 0
-    assert "so these figures are too good" in str(classes_table(score, "run").remarks[-1])
+    assert "so its scores are too high" in str(classes_table(score, "run").remarks[-1])
 
 
-def test_a_classifier_writes_no_text_and_a_writer_names_no_classes(
+def test_a_classifier_cannot_generate_and_a_gpt_cannot_classify(
     runs: dict[str, kotha.Run], bases: dict[str, Path], table: Path, tmp_path: Path
 ) -> None:
     classifier = runs["gpt"].model
     assert classifier.classify([]) == []
-    with pytest.raises(UsageError, match="is a gpt-classifier and writes no text; it names classes"):
+    with pytest.raises(UsageError, match="is a gpt-classifier and does not generate text; it is a classifier"):
         classifier.generate("আজ")
-    with pytest.raises(UsageError, match="is measured here on texts with labels; give a file of them"):
+    with pytest.raises(UsageError, match="is evaluated on labelled texts; give a file of them"):
         classifier.evaluate(["আজ"])
-    with pytest.raises(UsageError, match="this model names classes: ask it why with classify"):
+    with pytest.raises(UsageError, match="this model is a classifier: use classify to explain"):
         classifier.attention("আজ")
-    with pytest.raises(UsageError, match="this is a gpt model, and no classifier; make one of it with adapt classify"):
+    with pytest.raises(
+        UsageError, match="this is a gpt model, and no classifier; make one of it with finetune classify"
+    ):
         kotha.load(bases["gpt"]).classify("আজ")
-    with pytest.raises(ConfigError, match="a gpt-classifier model learns from texts with labels"):
+    with pytest.raises(ConfigError, match="a gpt-classifier model learns from labelled texts"):
         kotha.prepare([write_lines(tmp_path)], classifier.tokenizer, tmp_path / "data")
         kotha.train(tmp_path / "data", start=runs["gpt"], out=tmp_path / "run", steps=1)
 
@@ -140,30 +142,28 @@ def write_lines(folder: Path) -> Path:
     return file
 
 
-def test_a_classifier_can_be_started_from_again(runs: dict[str, kotha.Run], tmp_path: Path) -> None:
+def test_training_starts_from_another_classifier(runs: dict[str, kotha.Run], tmp_path: Path) -> None:
     other = write_table(tmp_path / "two.csv", [row for row in moods(60, seed=5) if row[1] != "মাঝারি"])
-    again = kotha.adapt_classify(other, start=runs["gpt"], out=tmp_path / "run", **QUICK)
+    again = kotha.finetune_classify(other, start=runs["gpt"], out=tmp_path / "run", **QUICK)
     assert [each["label"] for each in again.summary["classes"]] == ["ভালো", "মন্দ"]
 
 
 @pytest.mark.parametrize("lora", [None, 2])
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(
-    bases: dict[str, Path], table: Path, tmp_path: Path, lora
-) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(bases: dict[str, Path], table: Path, tmp_path: Path, lora) -> None:
     given: dict[str, Any] = {**QUICK, "lora": lora, "optimizer": "muon", "ema_decay": 0.5}
-    train = partial(kotha.adapt_classify, table, start=bases["gpt"], **given)
-    stopped_and_resumed(train, kotha.adapt_classify, tmp_path)
+    train = partial(kotha.finetune_classify, table, start=bases["gpt"], **given)
+    stopped_and_resumed(train, kotha.finetune_classify, tmp_path)
 
 
-def test_a_run_killed_at_its_start_goes_on_from_the_weights_that_it_was_given(
+def test_a_run_killed_before_its_first_checkpoint_resumes_from_the_initial_weights(
     bases: dict[str, Path], table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = kotha.adapt_classify(table, start=bases["gpt"], out=tmp_path / "whole", **QUICK)
+    whole = kotha.finetune_classify(table, start=bases["gpt"], out=tmp_path / "whole", **QUICK)
     with monkeypatch.context() as patch:
         patch.setattr("kotha.finetune.examples._finish", lambda *_: (_ for _ in ()).throw(KothaError("killed")))
         with pytest.raises(KothaError, match="killed"):
-            kotha.adapt_classify(table, start=bases["gpt"], out=tmp_path / "killed", **QUICK)
-    again = kotha.adapt_classify(out=tmp_path / "killed", resume=True)
+            kotha.finetune_classify(table, start=bases["gpt"], out=tmp_path / "killed", **QUICK)
+    again = kotha.finetune_classify(out=tmp_path / "killed", resume=True)
     assert whole.summary["validation"] == again.summary["validation"]
 
 
@@ -172,21 +172,21 @@ def test_a_run_killed_at_its_start_goes_on_from_the_weights_that_it_was_given(
     [
         ([("নদী", "ক"), ("গ্রাম", "ক")], "all 2 examples have the label 'ক', so there is nothing to tell apart"),
         ([("নদী", "ক"), ("গ্রাম", "ক"), ("শহর", "ক"), ("মাঠ", "খ")], "class 'খ' with 1 example cannot be divided"),
-        ([("নদী", "ক"), ("গ্রাম", "")], "the field 'mood' is empty; put it right"),
-        ([], "holds no examples"),
+        ([("নদী", "ক"), ("গ্রাম", "")], "the field 'mood' is empty; fix the input"),
+        ([], "contains no examples"),
     ],
 )
-def test_bad_examples_are_refused_and_leave_nothing(
+def test_bad_examples_are_rejected_and_leave_no_files(
     rows: list[tuple[str, str]], message: str, bases: dict[str, Path], tmp_path: Path
 ) -> None:
     file = write_table(tmp_path / "bad.csv", rows)
     with pytest.raises(KothaError, match=message):
-        kotha.adapt_classify(file, start=bases["gpt"], out=tmp_path / "run", text="said", label="mood")
+        kotha.finetune_classify(file, start=bases["gpt"], out=tmp_path / "run", text="said", label="mood")
     assert not (tmp_path / "run").exists()
 
 
-def test_weights_of_another_family_are_refused(table: Path, tmp_path: Path) -> None:
+def test_weights_of_another_family_are_rejected(table: Path, tmp_path: Path) -> None:
     vit = bundle.save(tmp_path / "vit", build(preset("vit-digits").replace(n_layers=1, d_model=16, n_heads=2)))
     with pytest.raises(KothaError, match=r"has no tokenizer|a vit model cannot classify texts"):
-        kotha.adapt_classify(table, start=vit, out=tmp_path / "run")
+        kotha.finetune_classify(table, start=vit, out=tmp_path / "run")
     assert not (tmp_path / "run").exists()

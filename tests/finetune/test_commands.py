@@ -1,4 +1,4 @@
-"""``kotha adapt classify``, ``kotha classify`` and ``kotha evaluate`` on what came out."""
+"""``kotha finetune classify``, ``kotha classify`` and ``kotha evaluate`` on the result."""
 
 import json
 from collections.abc import Callable
@@ -25,10 +25,10 @@ def call(capsys: pytest.CaptureFixture[str]) -> Call:
     return run
 
 
-def test_from_a_table_to_an_answer(call: Call, bases: dict[str, Path], table: Path, tmp_path: Path) -> None:
+def test_from_a_table_to_a_prediction(call: Call, bases: dict[str, Path], table: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     code, out, err = call(
-        "adapt",
+        "finetune",
         "classify",
         table,
         "--from",
@@ -62,29 +62,29 @@ def test_from_a_table_to_an_answer(call: Call, bases: dict[str, Path], table: Pa
     score = json.loads(out)
     assert code == OK and score["examples"] == 9 and "majority" in score["baselines"]
     code, out, err = call("evaluate", run, "--text", "আজ")
-    assert code == MISUSED and "is measured here on texts with labels; give a file of them" in err
+    assert code == MISUSED and "is evaluated on labelled texts; give a file of them" in err
     code, _, err = call("generate", run, "আজ")
-    assert code == MISUSED and "writes no text; it names classes" in err
+    assert code == MISUSED and "does not generate text; it is a classifier" in err
     code, _, err = call("chat", run)
-    assert code == MISUSED and "writes no text" in err
+    assert code == MISUSED and "does not generate text" in err
     code, _, err = call("export", run, "--to", "gguf", "--out", tmp_path / "gguf")
-    assert code != OK and "export it to hf" in err
+    assert code != OK and "export to hf" in err
 
 
 def test_what_is_wrong_is_said_in_one_line(call: Call, bases: dict[str, Path], table: Path, tmp_path: Path) -> None:
-    code, _, err = call("adapt", "classify", table, "--out", tmp_path / "run")
+    code, _, err = call("finetune", "classify", table, "--out", tmp_path / "run")
     assert code == MISUSED and "give data and a model to start from; or go on with --resume" in err
     code, _, err = call("classify", bases["gpt"], "আজ")
-    assert code == MISUSED and "this is a gpt model, and no classifier" in err
+    assert code == MISUSED and "this is a gpt model, not a classifier" in err
     code, _, err = call("classify", bases["gpt"])
     assert code == MISUSED and "classify needs TEXT" in err
     alone = write_table(tmp_path / "one.csv", [(text, "ক") for text, _ in moods(9)])
     fields = ["--text", "said", "--label", "mood"]
-    code, _, err = call("adapt", "classify", alone, "--from", bases["gpt"], "--out", tmp_path / "run", *fields)
+    code, _, err = call("finetune", "classify", alone, "--from", bases["gpt"], "--out", tmp_path / "run", *fields)
     assert code == FAILED and "all 9 examples have the label 'ক'" in err and not (tmp_path / "run").exists()
 
 
-def test_of_many_classes_the_likeliest_are_shown() -> None:
+def test_only_the_most_likely_of_many_classes_are_shown() -> None:
     many = Classified("c0", {f"c{number}": 0.001 for number in range(1000)})
     assert _line("নদী", many).plain.endswith("c11 0.1%  …  নদী")
     few = Classified("a", {"a": 0.75, "b": 0.25})

@@ -1,4 +1,4 @@
-"""A classifier of images, from folders and archives to a folder that answers."""
+"""Training an image classifier, from folders and archives to a model folder."""
 
 import json
 import zipfile
@@ -51,12 +51,12 @@ def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, archive: Path) -> kotha.Run:
-    """A run long enough to have learned."""
+    """A run long enough to reach a good score."""
     long = {**QUICK, "steps": 60, "evaluate_every": 20, "batch_size": 16, "learning_rate": 5e-3, "dropout": 0.0}
     return kotha.train(archive, out=tmp_path_factory.mktemp("runs") / "run", **long)
 
 
-def test_it_learns_and_says_how_well_beside_baselines(run: kotha.Run) -> None:
+def test_training_reaches_a_good_score_and_reports_baselines(run: kotha.Run) -> None:
     summary = run.summary
     assert (
         [each["label"] for each in summary["classes"]] == ["flat", "tall"]
@@ -66,13 +66,13 @@ def test_it_learns_and_says_how_well_beside_baselines(run: kotha.Run) -> None:
     assert summary["accuracy"] > 0.7 > summary["baselines"]["majority"]["accuracy"]
     assert 0 <= summary["baselines"]["nearest neighbour"]["accuracy"] <= 1
     assert run.model.config.labels == ("flat", "tall")  # type: ignore[attr-defined]
-    assert "unseen examples" in (run.path / PAGE).read_text(encoding="utf-8") and (run.path / "report.html").is_file()
+    assert "held-out examples" in (run.path / PAGE).read_text(encoding="utf-8") and (run.path / "report.html").is_file()
     parts = ClassifyImages().read_parts(run.path)
     assert [len(part) for part in (parts.train, parts.validation, parts.test)] == [64, 8, 8]
     assert json.loads((run.path / "config.json").read_text(encoding="utf-8"))["training"]["augment"] == "move"
 
 
-def test_it_answers_for_files_and_is_measured_again(run: kotha.Run, archive: Path, tmp_path: Path) -> None:
+def test_it_classifies_files_and_can_be_evaluated_again(run: kotha.Run, archive: Path, tmp_path: Path) -> None:
     images, labels = shapes(2, seed=9)
     files = []
     for image, label in zip(images, labels, strict=True):
@@ -82,7 +82,7 @@ def test_it_answers_for_files_and_is_measured_again(run: kotha.Run, archive: Pat
     assert sum(answers[0].probabilities.values()) == pytest.approx(1)
     assert run.model.classify(str(files[1])).probabilities == pytest.approx(answers[1].probabilities)
     assert run.model.evaluate(archive).seen == 64
-    with pytest.raises(UsageError, match="why is for texts"):
+    with pytest.raises(UsageError, match="why applies only to texts"):
         run.model.classify(files[0], why=True)
 
 
@@ -101,7 +101,7 @@ def test_folders_by_class_are_read_with_pillow_and_without(tmp_path: Path) -> No
     assert [each["label"] for each in made.summary["classes"]] == ["flat", "tall"]
 
 
-def test_an_archive_may_bring_its_own_parts(tmp_path: Path) -> None:
+def test_an_archive_may_contain_its_own_parts(tmp_path: Path) -> None:
     images, labels = shapes(40)
     names = {"x_train": images[:30], "y_train": labels[:30], "x_test": images[30:], "y_test": labels[30:]}
     np.savez(tmp_path / "a.npz", **names)
@@ -111,11 +111,11 @@ def test_an_archive_may_bring_its_own_parts(tmp_path: Path) -> None:
     assert made.summary["examples"] == 10
 
 
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(archive: Path, tmp_path: Path) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(archive: Path, tmp_path: Path) -> None:
     stopped_and_resumed(partial(kotha.train, archive, **QUICK), partial(kotha.train, archive), tmp_path)
 
 
-def test_it_goes_on_at_another_size_and_with_other_classes(run: kotha.Run, tmp_path: Path) -> None:
+def test_training_starts_from_another_image_size_and_other_classes(run: kotha.Run, tmp_path: Path) -> None:
     images, labels = shapes(60)
     larger = images.repeat(2, axis=1).repeat(2, axis=2)
     renamed = [{"flat": "lying", "tall": "standing"}[label] for label in labels]
@@ -136,7 +136,7 @@ def test_the_commands(run: kotha.Run, archive: Path, tmp_path: Path, capsys: pyt
     assert f"kotha: page in {page}\n" in said.err
     assert main(["evaluate", str(run.path), str(archive)]) == 0
     said = capsys.readouterr()
-    assert "nearest neighbour" in said.out and "It has learned from 64 of these" in said.out
+    assert "nearest neighbour" in said.out and "The model was trained on 64 of these" in said.out
     words = ["train", str(archive), "--out", str(tmp_path / "run"), "--preset", "vit-digits", "--steps", "2"]
     assert main([*words, "--set", f"image_size={SIDE}", "d_model=16", "n_heads=2", "n_layers=1"]) == 0
     said = capsys.readouterr()
@@ -145,18 +145,18 @@ def test_the_commands(run: kotha.Run, archive: Path, tmp_path: Path, capsys: pyt
     assert "nearest neighbour" in said.out and "validation accuracy" in said.out and "{" not in said.out
 
 
-def test_without_a_preset_a_small_one_is_taken_and_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_default_preset_is_small_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     images, labels = shapes(40)
     np.savez(tmp_path / "wide.npz", images=np.kron(images, np.ones((1, 2, 2), images.dtype)), labels=labels)
     words = ["train", str(tmp_path / "wide.npz"), "--out", str(tmp_path / "run"), "--steps", "1"]
     assert main([*words, "--set", "batch_size=4"]) == 0
-    assert "preset vit-digits, since none was named; it reads images of 28 x 28 pixels" in capsys.readouterr().err
+    assert "no preset given: using vit-digits, which reads images of 28 x 28 pixels" in capsys.readouterr().err
     words[words.index("--out") + 1] = str(tmp_path / "other")
     assert main([*words, "--preset", "pocket"]) != 0
-    assert "images are for a vit: --preset vit-digits" in capsys.readouterr().err
+    assert "images need a vit model: use --preset vit-digits" in capsys.readouterr().err
 
 
-def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path, tmp_path: Path) -> None:
+def test_bad_images_are_rejected_and_leave_no_files(run: kotha.Run, archive: Path, tmp_path: Path) -> None:
     (tmp_path / "broken.npz").write_bytes(b"PK no archive")
     np.savez(tmp_path / "unnamed.npz", a=np.zeros(3))
     np.savez(tmp_path / "unequal.npz", images=np.zeros((3, SIDE, SIDE), np.uint8), labels=np.zeros(2))
@@ -166,27 +166,27 @@ def test_bad_images_are_refused_and_leave_nothing(run: kotha.Run, archive: Path,
         (tmp_path / "pictures" / folder / "a.png").write_bytes(content)
     out = tmp_path / "run"
     told = {
-        "broken.npz": "holds no arrays that can be read",
+        "broken.npz": "does not contain readable arrays",
         "unnamed.npz": "has the arrays a; name them images and labels",
         "unequal.npz": "their labels",
         "one.npz": "all 9 examples have the label '0'",
-        "pictures": "is no image that can be read",
+        "pictures": "cannot be read as an image",
     }
     for name, message in told.items():
         with pytest.raises(KothaError, match=message):
             kotha.train(tmp_path / name, out=out, **QUICK)
     with pytest.raises(KothaError, match=r"the train images of .* are 1 x 14 x 14"):
         kotha.train(archive, out=out, preset="vit-digits", steps=2)
-    with pytest.raises(ConfigError, match="pocket is a gpt model, and images are for a vit"):
+    with pytest.raises(ConfigError, match="pocket is a gpt model, but images need a vit"):
         kotha.train(archive, out=out, preset="pocket", steps=2)
     gpt = bundle.save(tmp_path / "gpt", build(preset("mini")))
-    with pytest.raises(ConfigError, match="gpt is a gpt model, and images are for a vit"):
+    with pytest.raises(ConfigError, match="gpt is a gpt model, but images need a vit"):
         kotha.train(archive, out=out, start=gpt, steps=2)
     (tmp_path / "table.tsv").write_text("a\tb\n", encoding="utf-8")
-    with pytest.raises(KothaError, match=r"table\.tsv holds no images; give an \.npz archive"):
+    with pytest.raises(KothaError, match=r"table\.tsv contains no images; give an \.npz archive"):
         run.model.evaluate(tmp_path / "table.tsv")
     assert not out.exists()
-    with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
+    with pytest.raises(CheckpointError, match="contains a run; resume it with resume=True"):
         kotha.train(archive, out=run.path, **QUICK)
 
 
@@ -195,7 +195,7 @@ def _array(header: str, data: bytes = bytes(8)) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(written).to_bytes(2, "little") + written + data
 
 
-def test_what_python_s_own_parser_falls_over_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headers_that_crash_pythons_parser_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Python 3.12's tokenizer, which numpy reads old headers with, ends some in a SystemError."""
     np.save(tmp_path / "a.npy", np.zeros((8, 8)))
 
@@ -203,7 +203,9 @@ def test_what_python_s_own_parser_falls_over_is_refused(tmp_path: Path, monkeypa
         raise SystemError("returned a result with an exception set")
 
     monkeypatch.setattr(np, "load", fall)
-    with pytest.raises(UsageError, match="holds no array of pixels: returned a result with an exception set"):
+    with pytest.raises(
+        UsageError, match="does not contain an array of pixels: returned a result with an exception set"
+    ):
         read_picture(tmp_path / "a.npy", 8, 1)
 
 
@@ -217,38 +219,38 @@ def test_what_python_s_own_parser_falls_over_is_refused(tmp_path: Path, monkeypa
         "",
     ],
 )
-def test_an_array_with_a_header_that_lies_is_refused(header: str, tmp_path: Path) -> None:
+def test_an_array_with_a_wrong_header_is_rejected(header: str, tmp_path: Path) -> None:
     (tmp_path / "a.npy").write_bytes(_array(header))
-    with pytest.raises(UsageError, match="holds no array of pixels"):
+    with pytest.raises(UsageError, match="does not contain an array of pixels"):
         read_picture(tmp_path / "a.npy", 8, 1)
     with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
         archive.writestr("images.npy", _array(header))
-    with pytest.raises(DataError, match="holds no arrays that can be read"):
+    with pytest.raises(DataError, match="does not contain readable arrays"):
         read_labelled_images(tmp_path / "a.npz", 8, 1)
 
 
-def test_a_picture_of_too_many_pixels_or_of_numbers_too_large_is_refused(tmp_path: Path) -> None:
+def test_images_with_too_many_pixels_or_too_large_values_are_rejected(tmp_path: Path) -> None:
     Image = pytest.importorskip("PIL.Image", reason="pictures are read by Pillow")  # noqa: N806
     Image.new("1", (10_000, 8_000)).save(tmp_path / "a.png")
-    with pytest.raises(UsageError, match="10,000 x 8,000 pixels, and may have 67,108,864; make it smaller"):
+    with pytest.raises(UsageError, match="10,000 x 8,000 pixels, more than 67,108,864; make it smaller"):
         read_picture(tmp_path / "a.png", 8, 1)
     (tmp_path / "a.pgm").write_text(f"P2 1 1 255\n{10**30}\n")
-    with pytest.raises(UsageError, match="is no image that can be read"):
+    with pytest.raises(UsageError, match="cannot be read as an image"):
         read_picture(tmp_path / "a.pgm", 8, 1)
 
 
-def test_a_picture_that_its_own_reader_trips_over_is_refused(tmp_path: Path) -> None:
-    """In the table of a TIFF, where its pixels begin (tag 273) is said to be a text."""
+def test_an_image_that_crashes_its_reader_is_rejected(tmp_path: Path) -> None:
+    """A TIFF whose table gives the offset of the pixels (tag 273) as text."""
     Image = pytest.importorskip("PIL.Image", reason="pictures are read by Pillow")  # noqa: N806
     Image.new("L", (8, 8)).save(tmp_path / "a.tif")
     data = (tmp_path / "a.tif").read_bytes()
     at = data.index((273).to_bytes(2, "little") + (4).to_bytes(2, "little") + (1).to_bytes(4, "little"))
     (tmp_path / "a.tif").write_bytes(data[: at + 2] + (2).to_bytes(2, "little") + data[at + 4 :])
-    with pytest.raises(UsageError, match="is no image that can be read"):
+    with pytest.raises(UsageError, match="cannot be read as an image"):
         read_picture(tmp_path / "a.tif", 8, 1)
 
 
-def test_labels_of_an_archive_may_be_whole_numbers(tmp_path: Path) -> None:
+def test_labels_of_an_archive_may_be_integers(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=THREE, labels=np.array([1.0, 2.0, 10.0]))
     assert read_labelled_images(tmp_path / "a.npz", 8, 1)["train"].labels == ("1", "2", "10")
 
@@ -262,17 +264,17 @@ THREE = np.arange(3 * 64, dtype=np.uint8).reshape(3, 8, 8)
         (np.zeros((0, 8, 8), np.uint8), np.zeros((0, 3)), r"have shape \(0, .*their labels \(0,\)"),
         (np.zeros((2, 8, 0), np.uint8), np.zeros(2, int), r"have shape \(2, 8, 0\)"),
         (THREE, np.frombuffer(b"\xff\xff\xff\x7f" * 3, "<U1"), r"the train labels of .* cannot be read"),
-        (THREE, np.array([1.0, np.nan, 2.0]), "not all whole numbers or names"),
+        (THREE, np.array([1.0, np.nan, 2.0]), "not all integers or names"),
         (THREE, np.array(["a", None, "b"], dtype=object), "Object arrays cannot be loaded when allow_pickle=False"),
     ],
 )
-def test_arrays_that_are_no_labelled_images_are_refused(images: Any, labels: Any, said: str, tmp_path: Path) -> None:
+def test_arrays_that_are_no_labelled_images_are_rejected(images: Any, labels: Any, said: str, tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", images=images, labels=labels)
     with pytest.raises(DataError, match=said):
         read_labelled_images(tmp_path / "a.npz", 8, 1)
 
 
-def test_a_folder_of_a_class_is_one_however_its_disk_keeps_letters(tmp_path: Path) -> None:
+def test_class_folders_match_under_unicode_normalization(tmp_path: Path) -> None:
     for number, name in enumerate(("caf\u00e9", "cafe\u0301", "b")):
         (tmp_path / name).mkdir()
         np.save(tmp_path / name / "a.npy", np.full((8, 8), number, np.uint8))

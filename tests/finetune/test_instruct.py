@@ -1,4 +1,4 @@
-"""From instruction pairs to a model that answers: split by story, template carried on, LoRA, going on, bad input."""
+"""From instruction pairs to a model that answers: split by story, chat template, LoRA, resuming, bad input."""
 
 import json
 from pathlib import Path
@@ -56,7 +56,7 @@ def gpt(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return base(tmp_path_factory.mktemp("base") / "gpt")
 
 
-def test_what_belongs_together_stays_together_and_copies_are_taken_once(pairs: Path) -> None:
+def test_groups_stay_together_and_copies_are_used_once(pairs: Path) -> None:
     data = read_dialogues(pairs)
     parts = divide_dialogues(data, share=0.2, seed=1)
     stories = {name: set(getattr(parts, name).groups) for name in PARTS}
@@ -73,16 +73,14 @@ def test_what_belongs_together_stays_together_and_copies_are_taken_once(pairs: P
     assert data.turns[0] not in given.train.turns + given.validation.turns
     with pytest.raises(UsageError, match=r"held_out=0\.9"):
         divide_dialogues(data, share=0.9)
-    with pytest.raises(DataError, match="cannot be divided"):
+    with pytest.raises(DataError, match="cannot be split"):
         divide_dialogues(data.chosen([0, 1]))
 
 
-def test_from_pairs_to_answers_and_the_template_comes_along(
-    gpt: Path, pairs: Path, tmp_path: Path, capsys: Any
-) -> None:
+def test_from_examples_to_answers_with_the_chat_template(gpt: Path, pairs: Path, tmp_path: Path, capsys: Any) -> None:
     run = tmp_path / "taught"
     words = ["--set", *(f"{name}={value}" for name, value in QUICK.items())]
-    code = main(["adapt", "instruct", str(pairs), "--from", str(gpt), "--out", str(run), "--json", *words])
+    code = main(["finetune", "instruct", str(pairs), "--from", str(gpt), "--out", str(run), "--json", *words])
     said = capsys.readouterr()
     assert code == OK, said.err
     summary = json.loads(said.out)
@@ -99,19 +97,19 @@ def test_from_pairs_to_answers_and_the_template_comes_along(
     assert main(["evaluate", str(run), str(run / "examples" / "test.jsonl")]) == OK, (
         "its own held-out part is such a file"
     )
-    assert "answered right" in capsys.readouterr().out
+    assert "answered correctly" in capsys.readouterr().out
     with pytest.raises(CheckpointError, match="needs its examples"):
         (run / "examples" / "train.jsonl").unlink()
-        kotha.adapt_instruct(out=run, resume=True)
+        kotha.finetune_instruct(out=run, resume=True)
 
 
 def test_a_run_that_was_stopped_goes_on_as_if_it_never_was(gpt: Path, pairs: Path, tmp_path: Path) -> None:
-    whole = kotha.adapt_instruct(pairs, start=gpt, out=tmp_path / "whole", **QUICK)
-    kotha.adapt_instruct(pairs, start=gpt, out=tmp_path / "half", **{**QUICK, "steps": 2, "schedule": "constant"})
-    again = kotha.adapt_instruct(pairs, start=gpt, out=tmp_path / "again", **QUICK)
+    whole = kotha.finetune_instruct(pairs, start=gpt, out=tmp_path / "whole", **QUICK)
+    kotha.finetune_instruct(pairs, start=gpt, out=tmp_path / "half", **{**QUICK, "steps": 2, "schedule": "constant"})
+    again = kotha.finetune_instruct(pairs, start=gpt, out=tmp_path / "again", **QUICK)
     ours, theirs = (torch.cat([each.flatten() for each in run.model.model.parameters()]) for run in (whole, again))
     assert torch.equal(ours, theirs), "the same seed"
-    longer = kotha.adapt_instruct(out=tmp_path / "half", resume=True, steps=4)
+    longer = kotha.finetune_instruct(out=tmp_path / "half", resume=True, steps=4)
     assert longer.summary["steps"] == 4 and longer.summary["before"] == whole.summary["before"]
     assert AnswerQuestions().read_parts(tmp_path / "half") == AnswerQuestions().read_parts(tmp_path / "whole")
 
@@ -119,43 +117,43 @@ def test_a_run_that_was_stopped_goes_on_as_if_it_never_was(gpt: Path, pairs: Pat
 def test_lora_learns_beside_the_weights_and_brings_the_template_to_its_base(
     gpt: Path, pairs: Path, tmp_path: Path
 ) -> None:
-    run = kotha.adapt_instruct(pairs, start=gpt, out=tmp_path / "lora", lora=2, **QUICK)
+    run = kotha.finetune_instruct(pairs, start=gpt, out=tmp_path / "lora", lora=2, **QUICK)
     adapted = kotha.load(gpt, adapter=run)
     assert adapted.bundle.chat is not None and kotha.load(gpt).bundle.chat is None
     tokens = torch.tensor([[1, 2, 3]])
     torch.testing.assert_close(adapted.model(tokens), run.model.model(tokens), atol=1e-5, rtol=1e-5)
 
 
-def test_a_tokenizer_without_marks_gets_them_and_lora_is_refused_there(pairs: Path, tmp_path: Path) -> None:
+def test_chat_tokens_are_added_to_the_tokenizer_but_not_with_lora(pairs: Path, tmp_path: Path) -> None:
     bare = base(tmp_path / "bare", "wordpiece")
     heard: list[Any] = []
-    run = kotha.adapt_instruct(pairs, start=bare, out=tmp_path / "taught", on_remark=heard.append, **QUICK)
-    assert any("it has them now" in str(remark) for remark in heard)
+    run = kotha.finetune_instruct(pairs, start=bare, out=tmp_path / "taught", on_remark=heard.append, **QUICK)
+    assert any("had no chat tokens; added them" in str(remark) for remark in heard)
     opened, before = bundle.load(run.path), bundle.load(bare)
     assert opened.chat is not None and opened.config.vocab_size == before.config.vocab_size + 3  # type: ignore[union-attr]
-    with pytest.raises(UsageError, match="has no marks for turns"):
-        kotha.adapt_instruct(pairs, start=bare, out=tmp_path / "no", lora=2, **QUICK)
+    with pytest.raises(UsageError, match="has no chat tokens"):
+        kotha.finetune_instruct(pairs, start=bare, out=tmp_path / "no", lora=2, **QUICK)
     assert not (tmp_path / "no").exists()
 
 
-def test_what_cannot_be_taught_is_said(
+def test_invalid_conversations_and_models_are_rejected(
     bases: dict[str, Path], gpt: Path, pairs: Path, tmp_path: Path, capsys: Any
 ) -> None:
     out = ["--out", str(tmp_path / "run")]
     texts = tmp_path / "texts.jsonl"
     texts.write_text('{"text": "নদী", "label": "ক"}\n', encoding="utf-8")
     for words, code, said in (
-        (["adapt", "instruct", *out], MISUSED, "give data and a model to start from"),
-        (["adapt", "instruct", str(pairs), "--from", str(bases["bert"]), *out], MISUSED, "is a bert; only a gpt"),
-        (["adapt", "instruct", str(texts), "--from", str(gpt), *out], FAILED, "none that is known as an instruction"),
-        (["adapt", "instruct", *out, "--resume"], FAILED, "run"),
+        (["finetune", "instruct", *out], MISUSED, "give data and a model to start from"),
+        (["finetune", "instruct", str(pairs), "--from", str(bases["bert"]), *out], MISUSED, "is a bert; only a gpt"),
+        (["finetune", "instruct", str(texts), "--from", str(gpt), *out], FAILED, "no known names of an instruction"),
+        (["finetune", "instruct", *out, "--resume"], FAILED, "run"),
     ):
         assert main(words) == code and said in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
 
 
 def test_a_turn_of_the_talk_is_written_as_it_was_learned(gpt: Path, pairs: Path, tmp_path: Path) -> None:
-    run = kotha.adapt_instruct(pairs, start=gpt, out=tmp_path / "taught", **QUICK)
+    run = kotha.finetune_instruct(pairs, start=gpt, out=tmp_path / "taught", **QUICK)
     talk, template = run.model.chat(), run.model.bundle.chat
     assert template is not None and run.model.tokenizer is not None
     from kotha.generation.settings import SamplingSettings
@@ -164,9 +162,9 @@ def test_a_turn_of_the_talk_is_written_as_it_was_learned(gpt: Path, pairs: Path,
     assert list(request.prompt) == template.prompt(run.model.tokenizer, [Turn("user", "কে পেল?")])
 
 
-def test_what_was_learned_is_answered_and_the_answer_ends(gpt: Path, pairs: Path, tmp_path: Path) -> None:
+def test_trained_answers_are_given_and_end(gpt: Path, pairs: Path, tmp_path: Path) -> None:
     how = {"steps": 150, "batch_size": 8, "learning_rate": 1e-2, "evaluate_every": 150, "patience": None}
-    run = kotha.adapt_instruct(pairs, start=gpt, out=tmp_path / "taught", **how)
+    run = kotha.finetune_instruct(pairs, start=gpt, out=tmp_path / "taught", **how)
     learned = run.path / "examples" / "train.jsonl"
     before, after = (kotha.load(model).evaluate(learned) for model in (gpt, run.path))
     assert before.right == 0 and after.right > 0.6, "a name or a fruit by chance: less than a third"

@@ -1,4 +1,4 @@
-"""LoRA: small, right, and known by its base; beside peft where that is installed."""
+"""LoRA: size, correctness and base check; compared with peft if it is installed."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ from kotha.training.plan.memory import Conditions, plan_memory
 
 
 def scattered(model: Any) -> Any:
-    """A model whose additions are no zeros."""
+    """A model whose LoRA matrices are not zero."""
     with torch.no_grad():
         for module in model.modules():
             if isinstance(module, LowRankLinear):
@@ -32,7 +32,7 @@ def scattered(model: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", ["pocket", "pocket-bert", "pocket-seq2seq", "vit-digits"])
-def test_merged_says_what_applied_says(name: str) -> None:
+def test_a_merged_adapter_equals_an_applied_one(name: str) -> None:
     torch.manual_seed(0)
     small = {"n_layers": 1, "d_model": 16, "n_heads": 2, "d_ff": 32}
     config = preset(name).replace(**small)
@@ -61,7 +61,7 @@ def test_a_plain_twin_computes_the_same() -> None:
     torch.testing.assert_close(layer(x), by_hand)
 
 
-def test_it_learns_as_peft_does() -> None:
+def test_training_equals_peft() -> None:
     peft = pytest.importorskip("peft", reason="peft is not installed here; the twin above needs nothing")
     torch.manual_seed(0)
     ours = nn.Sequential(nn.ModuleDict({"blocks": nn.Sequential(nn.Linear(6, 5))}))
@@ -84,7 +84,7 @@ def test_it_learns_as_peft_does() -> None:
     torch.testing.assert_close(layer.merged(), theirs.merge_and_unload().layer.weight, atol=1e-5, rtol=1e-5)
 
 
-def test_muon_never_sees_a_narrow_matrix_and_what_stays_is_nobodys() -> None:
+def test_muon_gets_no_lora_matrix_and_frozen_weights_no_optimizer() -> None:
     model = build(preset("pocket").replace(n_layers=1))
     add_low_rank(model, rank=2, alpha=4.0)
     muon, decayed, plain = split_parameters(model, use_muon=True)
@@ -92,7 +92,7 @@ def test_muon_never_sees_a_narrow_matrix_and_what_stays_is_nobodys() -> None:
     assert {name.rpartition(".")[2] for name, _ in decayed} == {"low_rank_down", "low_rank_up"}
 
 
-def test_the_plan_is_smaller_by_what_does_not_learn() -> None:
+def test_the_plan_excludes_frozen_weights() -> None:
     how = Conditions(64, "float32", "cpu", compiled=False)
     whole, narrow = (plan_memory(preset("bangla-58m"), TrainConfig(lora=lora), 4, how) for lora in (None, 8))
     model = build(preset("bangla-58m"), "meta")
@@ -104,14 +104,14 @@ def test_the_plan_is_smaller_by_what_does_not_learn() -> None:
     assert narrow.total < 0.6 * whole.total
 
 
-def test_a_rank_as_wide_as_the_matrix_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"lora=16 is no less than the 16 of stack\.blocks\.0"):
+def test_a_rank_as_wide_as_the_matrix_is_rejected() -> None:
+    with pytest.raises(ConfigError, match=r"lora=16 must be less than 16, the smaller dimension of stack\.blocks\.0"):
         add_low_rank(build(GPTConfig(vocab_size=9, context_length=4, n_layers=1, d_model=16, n_heads=2)), 16, 16.0)
 
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory, bases: dict[str, Path]) -> dict[str, kotha.Run]:
-    """A text model that went on by LoRA, and two classifiers, all on one base."""
+    """A text model fine-tuned with LoRA, and two classifiers, all on one base."""
     folder, base = tmp_path_factory.mktemp("tuned"), bases["gpt"]
     (folder / "texts.txt").write_text("\n\n".join(text for text, _ in moods(40)), encoding="utf-8")
     data = kotha.prepare([folder / "texts.txt"], kotha.load(base).tokenizer, folder / "data")
@@ -119,8 +119,8 @@ def tuned(tmp_path_factory: pytest.TempPathFactory, bases: dict[str, Path]) -> d
     other = write_table(folder / "two.csv", [row for row in moods(60, seed=4) if row[1] != "মন্দ"])
     return {
         "text": kotha.train(data, start=base, out=folder / "text", lora=4, ema_decay=None, warmup_steps=1, **QUICK),
-        "moods": kotha.adapt_classify(table, start=base, out=folder / "moods", lora=4, **QUICK),
-        "two": kotha.adapt_classify(other, start=base, out=folder / "two", lora=2, **QUICK),
+        "moods": kotha.finetune_classify(table, start=base, out=folder / "moods", lora=4, **QUICK),
+        "two": kotha.finetune_classify(other, start=base, out=folder / "two", lora=2, **QUICK),
     }
 
 
@@ -141,23 +141,23 @@ def test_several_adapters_serve_one_base(tuned: dict[str, kotha.Run], bases: dic
     assert set(answer.probabilities) == {"ভালো", "মাঝারি"}
 
 
-def test_what_stays_has_not_moved(tuned: dict[str, kotha.Run], bases: dict[str, Path]) -> None:
+def test_frozen_weights_do_not_change(tuned: dict[str, kotha.Run], bases: dict[str, Path]) -> None:
     base, kept = bundle.load(bases["gpt"]).model.state_dict(), kotha.load(tuned["text"]).model.state_dict()
     moved = {name for name in base if not torch.equal(base[name], kept[name])}
     assert moved and all(".attention." in name or ".feedforward." in name for name in moved)
     assert all(name.endswith("weight") for name in moved)
 
 
-def test_another_base_is_refused(tuned: dict[str, kotha.Run], bases: dict[str, Path], tmp_path: Path) -> None:
+def test_another_base_is_rejected(tuned: dict[str, kotha.Run], bases: dict[str, Path], tmp_path: Path) -> None:
     opened = bundle.load(bases["gpt"])
     with torch.no_grad():
         next(opened.model.parameters())[0, 0] += 1
     other = bundle.save(tmp_path / "other", opened.model, opened.tokenizer)
-    with pytest.raises(KothaError, match="was learned on another model than"):
+    with pytest.raises(KothaError, match="was trained for another model than"):
         kotha.load(other, adapter=tuned["moods"].path)
     with pytest.raises(KothaError, match="does not fit"):
         kotha.load(bases["bert"], adapter=tuned["moods"].path)
-    with pytest.raises(KothaError, match="is no adapter"):
+    with pytest.raises(KothaError, match="is not an adapter"):
         kotha.load(bases["gpt"], adapter=tmp_path)
 
 
@@ -167,11 +167,11 @@ def test_another_base_is_refused(tuned: dict[str, kotha.Run], bases: dict[str, P
         *(({"rank": wrong}, "") for wrong in (3, -1, 0)),
         ({"format": "else"}, ""),
         *(({"alpha": wrong}, "") for wrong in ("much", 10**400, float("inf"), None)),
-        ({"model": {"vocab_size": 1_000_000_000}}, "parameters, this one has"),
+        ({"model": {"vocab_size": 1_000_000_000}}, "parameters, but this one has"),
         ({"model": {"n_layers": 1000}}, "1,000 layers"),
     ],
 )
-def test_a_broken_adapter_is_refused(
+def test_a_broken_adapter_is_rejected(
     tuned: dict[str, kotha.Run], bases: dict[str, Path], tmp_path: Path, change: dict[str, Any], said: str
 ) -> None:
     good = tuned["moods"].path / FOLDER
@@ -179,14 +179,16 @@ def test_a_broken_adapter_is_refused(
     about = json.loads((good / "adapter.json").read_text(encoding="utf-8"))
     changed = {**about, **change, "model": {**about["model"], **change.get("model", {})}}
     (tmp_path / "adapter.json").write_text(json.dumps(changed), encoding="utf-8")
-    with pytest.raises(KothaError, match=said or r"its config asks for|does not describe|needs a rank"):
+    with pytest.raises(KothaError, match=said or r"its config asks for|does not describe|must have a rank"):
         kotha.load(bases["gpt"], adapter=tmp_path)
 
 
-def test_lora_needs_a_base_and_its_words(tuned: dict[str, kotha.Run], bases: dict[str, Path], tmp_path: Path) -> None:
+def test_lora_needs_a_base_and_its_tokenizer(
+    tuned: dict[str, kotha.Run], bases: dict[str, Path], tmp_path: Path
+) -> None:
     data = tuned["text"].path.parent / "data"
-    with pytest.raises(UsageError, match="lora=4 learns beside weights that stay, so it needs a model to start from"):
+    with pytest.raises(UsageError, match="lora=4 adapts the weights of a trained model; give a model to start from"):
         kotha.train(data, preset="pocket", out=tmp_path / "run", lora=4, steps=1)
-    with pytest.raises(UsageError, match="cut by another tokenizer"):
+    with pytest.raises(UsageError, match="uses another tokenizer"):
         kotha.train(data, start=bases["bert"], out=tmp_path / "run", lora=4, steps=1)
     assert not (tmp_path / "run").exists()

@@ -1,4 +1,4 @@
-"""A translator out of a table of pairs, from the table to a folder that answers."""
+"""Training a translation model, from a table of pairs to a model folder."""
 
 import json
 from functools import partial
@@ -28,12 +28,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory, table: Path) -> kotha.Run:
-    """A run long enough to have learned."""
+    """A run long enough to reach a good score."""
     long = {**QUICK, "steps": 120, "batch_size": 32, "evaluate_every": 40, "learning_rate": 1e-2, "dropout": 0.0}
     return kotha.train(table, out=tmp_path_factory.mktemp("runs") / "run", reverse=True, **long)
 
 
-def test_it_learns_and_says_how_well(run: kotha.Run) -> None:
+def test_training_reaches_a_good_score_and_reports_it(run: kotha.Run) -> None:
     summary = run.summary
     assert summary["chrf"] > 50 and summary["sentences"] == 15 and summary["seen"] == 0
     assert "tok:13a" in summary["bleu_signature"] and "nw:2" in summary["chrf_signature"]
@@ -50,7 +50,7 @@ def test_it_learns_and_says_how_well(run: kotha.Run) -> None:
     assert samples and all(" → " in sample for sample in samples)
 
 
-def test_it_translates_and_shows_where_it_looked(run: kotha.Run) -> None:
+def test_it_translates_with_an_alignment(run: kotha.Run) -> None:
     test = TranslatePairs().read_parts(run.path).test
     source, target = test.sources[0], test.targets[0]
     assert set(run.model.translate(source).split()) & set(target.split())
@@ -64,11 +64,11 @@ def test_it_translates_and_shows_where_it_looked(run: kotha.Run) -> None:
     assert run.model.tokenizer is not None
     ids = [piece.id for piece in own.pieces["written"] if piece.id is not None]
     assert run.model.tokenizer.decode(ids) == run.model.translate(source), "what it wrote, piece by piece"
-    with pytest.raises(UsageError, match=r"there is no layer 'decoder\.1' in this model; did you mean 'decoder\.0'"):
+    with pytest.raises(UsageError, match=r"this model has no layer 'decoder\.1'; did you mean 'decoder\.0'"):
         run.model.alignment(source, layer=1)
 
 
-def test_one_tokenizer_knows_both_languages_and_nothing_held_out(run: kotha.Run, table: Path) -> None:
+def test_the_tokenizer_is_trained_on_both_sides_of_training_pairs_only(run: kotha.Run, table: Path) -> None:
     tokenizer = run.model.tokenizer
     assert tokenizer is not None
     for text in ("আমি ভাত খাই", "river you eat"):
@@ -79,9 +79,7 @@ def test_one_tokenizer_knows_both_languages_and_nothing_held_out(run: kotha.Run,
     assert sum(map(len, sources)) == 300
 
 
-def test_measuring_takes_the_direction_that_was_learned_and_counts_what_was_seen(
-    run: kotha.Run, tmp_path: Path
-) -> None:
+def test_evaluation_uses_the_trained_direction_and_counts_seen_pairs(run: kotha.Run, tmp_path: Path) -> None:
     few = write_pairs(tmp_path / "few.tsv", 10)
     score = run.model.evaluate(few)
     assert score.fields == ("bn", "en") and score.sentences == 10
@@ -90,14 +88,14 @@ def test_measuring_takes_the_direction_that_was_learned_and_counts_what_was_seen
     assert run.model.evaluate(few, pair=("en", "bn")).fields == ("en", "bn")
 
 
-def test_a_run_that_was_stopped_ends_as_one_that_was_not(table: Path, tmp_path: Path) -> None:
+def test_a_resumed_run_equals_an_uninterrupted_one(table: Path, tmp_path: Path) -> None:
     again = stopped_and_resumed(partial(kotha.train, table, **QUICK), partial(kotha.train, table), tmp_path)
     whole = kotha.Run(tmp_path / "whole")
     for figure in ("chrf", "bleu", "fields"):
         assert whole.summary[figure] == again.summary[figure]
 
 
-def test_it_goes_on_from_another_translator(run: kotha.Run, table: Path, tmp_path: Path) -> None:
+def test_training_starts_from_another_translation_model(run: kotha.Run, table: Path, tmp_path: Path) -> None:
     given = {name: value for name, value in QUICK.items() if name not in (*SIZES, "preset")}
     again = kotha.train(table, out=tmp_path / "run", start=run, reverse=True, **given)
     assert again.model.tokenizer is not None and run.model.tokenizer is not None
@@ -105,7 +103,7 @@ def test_it_goes_on_from_another_translator(run: kotha.Run, table: Path, tmp_pat
     assert again.metrics[0]["loss_nats"] < 3, "it begins with what it knew"
 
 
-def test_files_for_the_parts_a_tokenizer_and_a_named_recipe_are_taken(run: kotha.Run, tmp_path: Path) -> None:
+def test_given_parts_tokenizer_and_recipe_are_used(run: kotha.Run, tmp_path: Path) -> None:
     data = write_pairs(tmp_path / "a.tsv", 60)
     held = tmp_path / "b.tsv"
     held.write_text("en\tbn\n" + "".join("\t".join(row) + "\n" for row in made_up_pairs(60)[40:]), encoding="utf-8")
@@ -115,7 +113,7 @@ def test_files_for_the_parts_a_tokenizer_and_a_named_recipe_are_taken(run: kotha
     assert made.model.config.vocab_size == run.model.tokenizer.vocab_size  # type: ignore[union-attr, attr-defined]
 
 
-def test_a_run_for_some_time(table: Path, tmp_path: Path) -> None:
+def test_a_run_with_a_time_budget(table: Path, tmp_path: Path) -> None:
     given = {name: value for name, value in QUICK.items() if name not in ("steps", "evaluate_every")}
     made = kotha.train(table, out=tmp_path / "run", minutes=0.01, **given)
     assert made.summary["steps"] >= 8
@@ -125,44 +123,46 @@ def test_a_run_for_some_time(table: Path, tmp_path: Path) -> None:
     ("name", "text", "message"),
     [
         ("a.tsv", "", "the file is empty"),
-        ("a.tsv", "en\none\n", "has one column or none, and a pair has two"),
-        ("a.jsonl", '{"text": "একটি"}\n', "has one column or none"),
-        ("a.tsv", "en\tbn\n", "holds no examples"),
+        ("a.tsv", "en\none\n", "has fewer than two columns"),
+        ("a.jsonl", '{"text": "একটি"}\n', "has fewer than two columns"),
+        ("a.tsv", "en\tbn\n", "contains no examples"),
         ("a.tsv", "en\tbn\none\tএক\ntwo\n", "the row has 1 cells, the first row has 2"),
-        ("a.tsv", "en\tbn\none\tএক\ntwo\t\n", "line 3: the field 'bn' is empty; put it right"),
+        ("a.tsv", "en\tbn\none\tএক\ntwo\t\n", "line 3: the field 'bn' is empty; fix the input"),
         ("a.tsv", "en\tbn\none\tএক\n", "1 example cannot be divided"),
     ],
 )
-def test_bad_pairs_are_refused_and_leave_nothing(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_bad_pairs_are_rejected_and_leave_no_files(tmp_path: Path, name: str, text: str, message: str) -> None:
     (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(KothaError, match=message):
         kotha.train(tmp_path / name, out=tmp_path / "run", **QUICK)
     assert not (tmp_path / "run").exists()
 
 
-def test_pairs_longer_than_the_context_are_refused(table: Path, tmp_path: Path) -> None:
+def test_pairs_longer_than_the_context_are_rejected(table: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="none of 270 training examples can be used"):
         kotha.train(table, out=tmp_path / "run", context_length=2, **QUICK)
     assert not (tmp_path / "run").exists()
 
 
-def test_other_families_and_other_settings_are_refused(run: kotha.Run, table: Path, tmp_path: Path) -> None:
+def test_other_families_and_settings_are_rejected(run: kotha.Run, table: Path, tmp_path: Path) -> None:
     gpt = bundle.save(tmp_path / "gpt", build(preset("mini")))
     out = tmp_path / "run"
-    with pytest.raises(ConfigError, match="gpt is a gpt model, and pairs of texts are for a seq2seq"):
+    with pytest.raises(ConfigError, match="gpt is a gpt model, but pairs of texts need a seq2seq"):
         kotha.train(table, out=out, start=gpt, steps=2)
-    with pytest.raises(ConfigError, match="pocket is a gpt model, and pairs of texts are for a seq2seq: preset="):
+    with pytest.raises(
+        ConfigError, match="pocket is a gpt model, but pairs of texts need a seq2seq model: use preset="
+    ):
         kotha.train(table, out=out, preset="pocket", steps=2)
-    with pytest.raises(UsageError, match="a table of pairs needs a preset that translates"):
+    with pytest.raises(UsageError, match="for a table of pairs use a translation preset"):
         kotha.train(table, out=out)
-    with pytest.raises(ConfigError, match="class_weights is for classes"):
+    with pytest.raises(ConfigError, match="class_weights is only for classifiers"):
         kotha.train(table, out=out, **QUICK, class_weights="balanced")
-    with pytest.raises(UsageError, match="lora=4 learns beside weights that stay"):
+    with pytest.raises(UsageError, match="lora=4 adapts the weights of a trained model"):
         kotha.train(table, out=out, **QUICK, lora=4)
     with pytest.raises(UsageError, match="reverse: for a table of pairs, which is a file"):
         kotha.train(tmp_path, out=out, reverse=True)
     assert not out.exists()
-    with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
+    with pytest.raises(CheckpointError, match="contains a run; resume it with resume=True"):
         kotha.train(table, out=run.path, **QUICK)
-    with pytest.raises(ConfigError, match="a run that goes on keeps its model"):
+    with pytest.raises(ConfigError, match="a resumed run keeps its model"):
         kotha.train(table, out=run.path, resume=True, d_model=64)

@@ -1,4 +1,4 @@
-"""Parts that share no text, each class in each."""
+"""Splits: parts that share no text, with every class in each."""
 
 from collections import Counter
 
@@ -16,7 +16,7 @@ def examples(n_each: int, classes: str = "abc", start: int = 0) -> LabelledTexts
     return LabelledTexts(texts, labels)
 
 
-def test_each_class_is_divided_by_itself_and_by_lot() -> None:
+def test_the_split_is_random_and_stratified() -> None:
     data = examples(40)
     first, again, other = divide(data, seed=1), divide(data, seed=1), divide(data, seed=2)
     assert first == again and first != other
@@ -26,29 +26,29 @@ def test_each_class_is_divided_by_itself_and_by_lot() -> None:
     assert sorted(texts) == sorted(data.texts)
 
 
-def test_copies_are_taken_once_and_near_copies_of_what_is_held_out_not_at_all() -> None:
+def test_copies_are_used_once_and_near_copies_of_held_out_texts_removed() -> None:
     data = examples(10)
     twice = LabelledTexts((*data.texts, *data.texts[:5]), (*data.labels, *data.labels[:5]))
     found = divide(twice)
     assert len(found.train) + len(found.validation) + len(found.test) == 30
-    assert "5 texts stood there before" in str(found.remarks[0])
+    assert "5 texts skipped" in str(found.remarks[0])
     quoted = f"He said: {found.test.texts[0]}, and went on"
     leaking = LabelledTexts((*found.train.texts, quoted), (*found.train.labels, "a"))
     cleaned = divide(leaking, found.validation, found.test)
     assert quoted not in cleaned.train.texts and len(cleaned.train) == len(found.train)
-    assert "1 text to learn from held most of a held-out one" in str(cleaned.remarks[0])
+    assert "1 text removed from training" in str(cleaned.remarks[0])
 
 
-def test_a_given_part_is_taken_as_it_is() -> None:
+def test_a_given_part_is_used_unchanged() -> None:
     data, test = examples(10), examples(4, start=100)
     found = divide(data, test=test)
     assert found.test is test and len(found.validation) == 3 and len(found.train) == 27
 
 
-def test_what_cannot_be_divided_is_refused() -> None:
+def test_data_that_cannot_be_split_is_rejected() -> None:
     with pytest.raises(DataError, match="all 5 examples have the label 'a'"):
         divide(examples(5, "a"))
-    with pytest.raises(DataError, match="class 'a' with 2 examples cannot be divided"):
+    with pytest.raises(DataError, match="class 'a' with 2 examples cannot be split"):
         divide(examples(2))
     with pytest.raises(DataError, match="class 'c' of the test examples has no training example"):
         divide(examples(5, "ab"), test=examples(2, "abc", start=50))
@@ -64,7 +64,7 @@ def pairs(n_pairs: int, start: int = 0) -> TextPairs:
     return TextPairs(tuple(f"the source number {n}" for n in numbers), tuple(f"target {n} of all" for n in numbers))
 
 
-def test_pairs_are_divided_by_lot_and_stay_together() -> None:
+def test_pairs_are_split_at_random_and_stay_together() -> None:
     data = pairs(100)
     first, again, other = (divide(data, seed=seed, share=0.1) for seed in (1, 1, 2))
     assert first == again and first != other
@@ -75,21 +75,21 @@ def test_pairs_are_divided_by_lot_and_stay_together() -> None:
     assert len(divide(pairs(20_000)).test) == 500, "more would take longer than they are worth"
 
 
-def test_a_pair_gives_a_held_out_one_away_by_either_side() -> None:
+def test_pairs_leak_through_either_side() -> None:
     found = divide(pairs(20), share=0.1)
     source, target = found.test.sources[0], found.validation.targets[0]
     known = found.train
     more = TextPairs((*known.sources, source, "another"), (*known.targets, "something else", f" {target}  "))
     cleaned = divide(more, found.validation, found.test)
     assert cleaned.train == known
-    assert [*map(str, cleaned.remarks)] == ["2 pairs to learn from held most of a held-out one and were left out"]
+    assert [*map(str, cleaned.remarks)] == ["2 pairs removed from training: they contain most of a held-out example"]
     twice = TextPairs(known.sources * 2, known.targets * 2)
-    assert str(divide(twice).remarks[0]) == f"{len(known)} pairs stood there before and were left out"
+    assert str(divide(twice).remarks[0]) == f"{len(known)} pairs skipped: copies of earlier ones"
 
 
-def test_pairs_that_cannot_be_divided_are_refused() -> None:
-    with pytest.raises(DataError, match="2 examples cannot be divided into some to learn from and some held out"):
+def test_pairs_that_cannot_be_split_are_rejected() -> None:
+    with pytest.raises(DataError, match="2 examples cannot be split into training and held-out examples"):
         divide(pairs(2))
-    with pytest.raises(DataError, match="once copies are gone, too few examples are left"):
+    with pytest.raises(DataError, match="too few training examples are left once copies are removed"):
         divide(pairs(3), validation=pairs(3), test=pairs(1, start=9))
     assert len(divide(pairs(1), pairs(1, start=5), pairs(1, start=9)).train) == 1

@@ -52,8 +52,8 @@ def make() -> None:
         "text,label\n" + "".join(f"নদী {n} আর মাছ,জল\nপাহাড় {n} আর পাথর,মাটি\n" for n in range(20)), encoding="utf-8"
     )
     adapt = ["--set", "batch_size=2", "precision=float32", "warmup_steps=2", "steps=6"]
-    run("adapt", "classify", "classes.csv", "--from", "runs/bert", "--out", "runs/classifier", *adapt)
-    run("adapt", "classify", "classes.csv", "--from", "runs/gpt", "--lora", "2", "--out", f"runs/{ADAPTED}", *adapt)
+    run("finetune", "classify", "classes.csv", "--from", "runs/bert", "--out", "runs/classifier", *adapt)
+    run("finetune", "classify", "classes.csv", "--from", "runs/gpt", "--lora", "2", "--out", f"runs/{ADAPTED}", *adapt)
     run("index", "stories.jsonl", "--out", "index.db")
     for page in Path("runs").rglob("*.html"):  # nobody reads them back
         page.unlink()

@@ -1,4 +1,4 @@
-"""Beam search beside an exhaustive one, and beside Marian's generate."""
+"""Beam search compared with an exhaustive search and with Marian's generate."""
 
 import itertools
 from pathlib import Path
@@ -31,7 +31,7 @@ def tiny(vocab_size: int = 4, context_length: int = 4, seed: int = 0, **more: An
 
 @torch.no_grad()
 def all_sentences(model: Seq2Seq, source: list[int], longest: int) -> list[Hypothesis]:
-    """Every target that ends, or that fills the room, with its score, best first."""
+    """All complete targets with their scores, best first."""
     found = []
     for length in range(1, longest + 1):
         for words in itertools.product(range(4), repeat=length):
@@ -114,11 +114,11 @@ def test_side_by_side_they_find_what_each_finds_alone(beams: int, positions: str
 @pytest.mark.parametrize(
     ("given", "wording"),
     [
-        ({"beams": 0}, "beams=0 follows nothing"),
-        ({"tokens": 0}, "tokens=0 leaves no room"),
+        ({"beams": 0}, "beams=0 is too small"),
+        ({"tokens": 0}, "tokens=0 is too small"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(given: dict[str, Any], wording: str) -> None:
+def test_settings_out_of_range_are_rejected(given: dict[str, Any], wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
         BeamSettings(start=START, end=END, **given)
 

@@ -21,7 +21,7 @@ def step(model: GPT, cache: RowCache, tokens: list[int]) -> Tensor:
 
 @torch.no_grad()
 def fill(model: GPT, cache: RowCache, first: int, prompts: list[list[int]]) -> None:
-    """Read prompts into rows from the first on, side by side."""
+    """Read prompts into rows, starting at ``first``."""
     longest = max(len(prompt) for prompt in prompts)
     cache.first, cache.n_rows, cache.even = first, len(prompts), 0
     model.hidden(torch.tensor([prompt + [0] * (longest - len(prompt)) for prompt in prompts]), cache=cache)
@@ -31,7 +31,7 @@ def fill(model: GPT, cache: RowCache, first: int, prompts: list[list[int]]) -> N
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @torch.no_grad()
-def test_prompts_of_different_lengths_go_on_as_if_read_anew(layout: str) -> None:
+def test_prompts_of_different_lengths_continue_as_if_read_together(layout: str) -> None:
     model = tiny(layout, context_length=12, vocab_size=30)
     texts = torch.randint(30, (3, 12)).tolist()
     lengths = [2, 7, 5]
@@ -50,7 +50,7 @@ def test_a_row_is_refilled_moved_and_looked_at_in_part() -> None:
     first, second, third = torch.randint(30, (3, 9)).tolist()
     cache = RowCache(model.config, 4)
     fill(model, cache, 0, [first, second])
-    fill(model, cache, 0, [third[:3]])  # shorter than what stood there
+    fill(model, cache, 0, [third[:3]])  # shorter than the previous content
     cache.move(1, 2)
     cache.move(0, 1)
     cache.move(2, 0)
@@ -73,7 +73,7 @@ def test_a_translation_step_by_step_is_the_same(positions: str, norm_order: str)
     source, target = torch.randint(30, (2, 7)), torch.randint(30, (2, 9))
     real = torch.ones(2, 7, dtype=torch.bool)
     real[1, 4:] = False
-    memories, cache = model.remember(model.encode(source, real)), RowCache(config, 2)
+    memories, cache = model.project_kv(model.encode(source, real)), RowCache(config, 2)
     parts = []
     for token in torch.split(target, 1, dim=1):
         parts.append(model.head(model.decode(token, memories, real, cache)))

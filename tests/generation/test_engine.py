@@ -1,4 +1,4 @@
-"""The engine beside its plain twin: alone, in a batch, past the context; streams, stops, cancelling, errors."""
+"""The engine compared with the plain version: alone, in a batch, beyond the context; streams, stops, errors."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -41,13 +41,13 @@ MIXED = [
 
 @pytest.fixture(params=["a CPU's pace", "a GPU's pace"])
 def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways of looking for ends: after each step, and behind blocks of steps while the next are under way."""
+    """Both ways of checking for ended rows: after each step, and after blocks of steps while the next ones run."""
     if request.param == "a GPU's pace":
         monkeypatch.setitem(engine_module._PACE, "cpu", (4, True))
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, tokens: Iterable[int]) -> None:
-    """Let an engine with one request draw these tokens."""
+    """Make an engine with one request sample these tokens."""
     coming = iter(tokens)
     monkeypatch.setattr(rows_module, "draw", lambda *_: torch.tensor([next(coming, 0)]))
 
@@ -67,7 +67,9 @@ def plainly(model: GPT, request: Request) -> list[int]:
 
 @pytest.mark.parametrize("weights", [None, "float32"], ids=["the model", "in C"])
 @pytest.mark.usefixtures("pace")
-def test_a_context_that_no_machine_holds_costs_what_is_read(weights, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_grows_with_the_tokens_read_and_not_with_the_context_length(
+    weights, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(cache_module, "_FIRST", 4)  # so that it grows several times
     model = tiny("modern", context_length=10**9)
     engine = Engine(model, trained("unigram"), max_batch=3, weights=weights)
@@ -78,29 +80,29 @@ def test_a_context_that_no_machine_holds_costs_what_is_read(weights, monkeypatch
     assert [result.ids for result in results] == [result.ids for result in usual.generate(requests)]
 
 
-def test_what_the_memory_cannot_hold_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_larger_than_the_memory_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cache_module, "_free_memory", lambda _: 5e5)
     engine = Engine(tiny("modern", context_length=10**9, vocab_size=30), None, max_batch=1)
-    with pytest.raises(KothaError, match=r"the cache for 1 texts of 3,000 tokens needs .* GiB are free"):
+    with pytest.raises(KothaError, match=r"the KV cache for 1 texts of 3,000 tokens needs .* GiB are free"):
         engine.generate([Request(prompt=(1,) * 3000, tokens=2)])
 
 
 @pytest.mark.parametrize("settings", MIXED[:5], ids=["greedy", "top-k", "top-p", "min-p", "all"])
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
-def test_scores_that_are_no_numbers_are_said(settings: SamplingSettings, broken: float) -> None:
-    model = tiny("classic", vocab_size=600)  # more than are ranked at first
+def test_nan_and_infinite_logits_raise_an_error(settings: SamplingSettings, broken: float) -> None:
+    model = tiny("classic", vocab_size=600)  # more tokens than are ranked at first
     with torch.no_grad():
         model.head.weight[3] = broken
-    with pytest.raises(KothaError, match="the model's scores are NaN or infinite"):
+    with pytest.raises(KothaError, match="the model's logits are NaN or infinite"):
         Engine(model, None).generate([Request(prompt=(1, 2), tokens=3, settings=settings)])
-    with pytest.raises(KothaError, match="the model's scores are NaN or infinite"):
+    with pytest.raises(KothaError, match="the model's logits are NaN or infinite"):
         continue_plainly(model, [1, 2], 3, settings)
 
 
 @pytest.mark.parametrize(("layout", "removed"), [*((each, []) for each in LAYOUTS), *REMOVED.items()])
 @pytest.mark.usefixtures("pace")
-def test_a_mixed_batch_past_the_context_is_the_plain_twin(layout: str, removed: list[str]) -> None:
-    """Also of a pruned model, whose layers have heads of their own number."""
+def test_a_mixed_batch_beyond_the_context_equals_the_plain_version(layout: str, removed: list[str]) -> None:
+    """Also for a pruned model, whose layers have different numbers of heads."""
     model = remove_heads(tiny(layout), removed) if removed else tiny(layout)
     requests = [ask(place) for place in range(6)]  # prompts and 24 tokens: three times the context
     expected = [plainly(model, request) for request in requests]
@@ -110,11 +112,11 @@ def test_a_mixed_batch_past_the_context_is_the_plain_twin(layout: str, removed: 
 
 
 @pytest.mark.usefixtures("pace")
-def test_who_else_is_in_the_batch_does_not_matter() -> None:
+def test_the_output_does_not_depend_on_the_batch() -> None:
     model, tokenizer = tiny("modern", context_length=16), trained("unigram")
     requests = [ask(place, tokens=3 + 5 * place) for place in range(6)] * 2
     alone = [Engine(model, tokenizer).generate([request])[0] for request in requests]
-    for max_batch in (1, 2, 3, 12):  # of fewer than there are requests, rows are given on
+    for max_batch in (1, 2, 3, 12):  # with fewer rows than requests, rows are reused
         results = Engine(model, tokenizer, max_batch=max_batch).generate(requests)
         assert [r.ids for r in results] == [r.ids for r in alone], max_batch
         assert [r.text for r in results] == [r.text for r in alone], max_batch
@@ -122,8 +124,8 @@ def test_who_else_is_in_the_batch_does_not_matter() -> None:
 
 @pytest.mark.usefixtures("pace")
 @pytest.mark.parametrize("penalty", [None, 1.3])
-def test_of_a_long_text_only_its_end_is_encoded(penalty: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it says is the same as when all of it is; a penalty counts what was said anywhere."""
+def test_only_the_end_of_a_long_prompt_is_encoded(penalty: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The output is the same as with the whole prompt; the repetition penalty counts all of it."""
     text = " ".join([PROMPTS[2]] * 600)
     model, read = tiny("modern", context_length=24), []
     request = Request(prompt=text, tokens=6, settings=SamplingSettings(top_k=5, seed=1, repetition_penalty=penalty))
@@ -135,14 +137,14 @@ def test_of_a_long_text_only_its_end_is_encoded(penalty: float | None, monkeypat
     assert (max(read) == len(text)) if penalty else (max(read) < len(text) / 4)
 
 
-def test_a_context_of_one_token_writes_too() -> None:
+def test_a_context_of_one_token_works() -> None:
     model = tiny("no positions", context_length=1, vocab_size=30)
     (result,) = Engine(model, None).generate([Request(prompt=(3, 4), tokens=5, settings=MIXED[1])])
     assert list(result.ids) == continue_plainly(model, [3, 4], 5, MIXED[1])
 
 
 @pytest.mark.usefixtures("pace")
-def test_a_text_is_a_documents_beginning_and_ids_are_as_they_are() -> None:
+def test_a_text_prompt_starts_a_document_and_ids_are_used_unchanged() -> None:
     model, tokenizer = tiny(context_length=16), trained("unigram")
     bare = tuple(tokenizer.encode("নদীর ঘাটে"))
     prompts: list[Any] = ["নদীর ঘাটে", (tokenizer.special["eos"], *bare), bare]
@@ -155,8 +157,8 @@ def test_a_text_is_a_documents_beginning_and_ids_are_as_they_are() -> None:
 
 
 @pytest.mark.usefixtures("pace")
-def test_an_end_is_no_repetition() -> None:
-    """A document begins behind an end; were that penalised, no text with a penalty would find its own end."""
+def test_end_tokens_are_exempt_from_the_repetition_penalty() -> None:
+    """A document starts after an end token; if that were penalized, no text with a penalty would end."""
     model, tokenizer = tiny("post-norm", context_length=16), trained("unigram")  # whose head is its own
     end = tokenizer.special["eos"]
     with torch.no_grad():  # after মা the end has 10, token 7 has 5, the others nothing
@@ -176,7 +178,7 @@ def test_an_end_is_no_repetition() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.usefixtures("pace")
-def test_a_stream_joins_to_the_text_of_its_tokens(kind: str) -> None:
+def test_streamed_text_equals_the_decoded_tokens(kind: str) -> None:
     tokenizer = trained(kind)
     model = tiny(context_length=16, vocab_size=tokenizer.vocab_size)
     requests = [
@@ -192,14 +194,12 @@ def test_a_stream_joins_to_the_text_of_its_tokens(kind: str) -> None:
 @pytest.mark.parametrize(
     ("tokens", "stopped", "ids"), [(9, "end", (20, 21)), (2, "length", (20, 21)), (0, "length", ())]
 )
-def test_an_answer_ends_for_a_reason(
-    tokens: int, stopped: str, ids: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_stop_reasons(tokens: int, stopped: str, ids: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
     model, tokenizer = tiny(context_length=16), trained("unigram")
     scripted(monkeypatch, (20, 21, tokenizer.special["eos"]))
     [found] = Engine(model, tokenizer).generate([Request(prompt="মা", tokens=tokens)])
     assert (found.stopped, found.ids, found.tokens) == (stopped, ids, len(ids))
-    assert found.prompt_tokens == 1 + len(tokenizer.encode("মা")), "behind the token that starts a document"
+    assert found.prompt_tokens == 1 + len(tokenizer.encode("মা")), "after the start-of-document token"
     assert (found.tokens_per_second > 0) == (found.text != "") == bool(ids)
 
 
@@ -216,7 +216,7 @@ def test_a_stop_string_that_straddles_tokens_is_not_shown(stop: str, monkeypatch
             shown, result = shown + event.text, event.result
     assert isinstance(result, Result)
     normal = tokenizer.normalize(text)
-    letters_cut = stop == "ধ্যায় ছা"  # begins inside a letter: ন্ধ্যা is one
+    letters_cut = stop == "ধ্যায় ছা"  # starts inside a cluster: ন্ধ্যা is one
     if letters_cut:
         assert shown.startswith(normal)
     else:
@@ -225,7 +225,7 @@ def test_a_stop_string_that_straddles_tokens_is_not_shown(stop: str, monkeypatch
 
 
 @pytest.mark.usefixtures("pace")
-def test_probabilities_are_the_models_own() -> None:
+def test_probabilities_are_those_before_sampling_settings() -> None:
     model, tokenizer = tiny(context_length=16), trained("unigram")
     quiet, telling = ask(3, tokens=10), ask(3, tokens=10, alternatives=5)
     plain, told = Engine(model, tokenizer).generate([quiet, telling])
@@ -248,7 +248,7 @@ def test_probabilities_are_the_models_own() -> None:
 # -- cancelling --------------------------------------------------------------------------------------------------------
 
 
-def test_one_that_still_waits_can_be_cancelled_and_a_listener_may_go() -> None:
+def test_a_waiting_request_can_be_cancelled_and_a_stream_abandoned() -> None:
     engine = Engine(tiny(context_length=12), trained("unigram"), max_batch=1)
     first, second = engine.submit(ask(1)), engine.submit(ask(2))
     engine.cancel(second)
@@ -298,7 +298,7 @@ def test_joined_weights_change_nothing_and_leave_the_model_alone() -> None:
 @pytest.mark.parametrize("weights", ["bfloat16", "int8"])
 @pytest.mark.parametrize("layout", ["classic", "modern"])
 @torch.no_grad()
-def test_narrow_weights_say_almost_the_same(weights: Any, layout: str) -> None:
+def test_narrow_weights_give_almost_the_same_logits(weights: Any, layout: str) -> None:
     model = tiny(layout, context_length=16, vocab_size=50)
     narrow = Engine(model, None, weights=weights).model
     tokens = torch.randint(50, (4, 16))
@@ -329,11 +329,11 @@ def test_a_step_is_one_graph() -> None:
     assert graphs == 1
 
 
-# -- beside transformers -----------------------------------------------------------------------------------------------
+# -- with transformers -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["gpt2", "qwen3"])
-def test_the_best_tokens_are_those_of_transformers(name: str, tmp_path: Path) -> None:
+def test_greedy_tokens_equal_those_of_transformers(name: str, tmp_path: Path) -> None:
     model = shaken(CONFIGS[name]).model
     write_hf(Bundle(model, None), tmp_path / "hf")
     theirs = AutoModelForCausalLM.from_pretrained(tmp_path / "hf").eval()
@@ -349,18 +349,18 @@ def test_the_best_tokens_are_those_of_transformers(name: str, tmp_path: Path) ->
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 
-def test_mistakes_are_answered() -> None:
+def test_invalid_requests_are_rejected() -> None:
     model = tiny(vocab_size=30)
     bert = BERT(BERTConfig(d_model=8, n_heads=2, n_layers=1, vocab_size=9, context_length=4))
     engine = Engine(model, None)
     cases: list[tuple[Any, str]] = [
-        (lambda: Engine(bert, None), "a BERT does not continue text; use a GPT"),  # type: ignore[arg-type]
-        (lambda: Engine(model, None, max_batch=0), "max_batch=0 has no room"),
+        (lambda: Engine(bert, None), "a BERT cannot continue text; use a GPT"),  # type: ignore[arg-type]
+        (lambda: Engine(model, None, max_batch=0), "max_batch=0 is too small"),
         (lambda: Engine(model, None, weights="int9"), "did you mean 'int8'"),  # type: ignore[arg-type]
-        (lambda: engine.submit(Request(prompt="মা")), "a prompt of text needs a tokenizer"),
-        (lambda: engine.submit(Request()), "the prompt is empty, and this vocabulary has no token"),
-        (lambda: engine.submit(Request(prompt=(1, 30))), "token id 30 of the prompt is outside the vocabulary of 30"),
-        (lambda: Request(tokens=-1), "tokens=-1 cannot be written; use 0 or more"),
+        (lambda: engine.submit(Request(prompt="মা")), "a text prompt needs a tokenizer"),
+        (lambda: engine.submit(Request()), "the prompt is empty, and the vocabulary has no start-of-document token"),
+        (lambda: engine.submit(Request(prompt=(1, 30))), "token id 30 in the prompt is outside the vocabulary of 30"),
+        (lambda: Request(tokens=-1), "tokens=-1 is negative; use 0 or more"),
         (lambda: Request(stop=("",)), "an empty stop string would end every text"),
         (lambda: Request(alternatives=101), "alternatives=101 is out of range; use 0 to 100"),
     ]

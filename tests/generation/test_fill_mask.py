@@ -1,4 +1,4 @@
-"""Filling gaps, beside Hugging Face's own pipeline on the exported model; and what is refused."""
+"""Fill-mask compared with Hugging Face's pipeline on the exported model, and rejected input."""
 
 import json
 from pathlib import Path
@@ -37,7 +37,7 @@ def theirs(folder: Path) -> Path:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_words_and_chances_are_those_of_transformers(folder: Path, theirs: Path, text: str) -> None:
+def test_words_and_probabilities_equal_those_of_transformers(folder: Path, theirs: Path, text: str) -> None:
     ours = kotha.load(folder).fill(text, words=700 - 5)
     pipe = transformers.pipeline("fill-mask", model=str(theirs), top_k=700)
     found = pipe(text)
@@ -56,7 +56,7 @@ def test_words_and_chances_are_those_of_transformers(folder: Path, theirs: Path,
         assert [guess.probability for guess in mine] == sorted((guess.probability for guess in mine), reverse=True)
 
 
-def test_whether_a_sentence_follows_is_what_transformers_says(folder: Path, theirs: Path) -> None:
+def test_next_sentence_prediction_equals_transformers(folder: Path, theirs: Path) -> None:
     first, second = "মা বাজারে গেল।", "সে মাছ কিনল।"
     tokenizer = transformers.AutoTokenizer.from_pretrained(theirs)
     model = transformers.BertForPreTraining.from_pretrained(theirs).eval()
@@ -65,7 +65,7 @@ def test_whether_a_sentence_follows_is_what_transformers_says(folder: Path, thei
     assert kotha.load(folder).follows(first, second) == pytest.approx(float(said.softmax(-1)[0, 0]), rel=1e-4)
 
 
-def test_a_word_takes_its_place_in_the_text(folder: Path) -> None:
+def test_the_text_contains_the_predicted_word(folder: Path) -> None:
     [first, second] = kotha.load(folder).fill("[MASK] সকালে মা [MASK] গেল।", words=700 - 5).words
     plain = next(guess for guess in first if not guess.word.startswith("##"))
     assert plain.text == f"{plain.word} সকালে মা [MASK] গেল।"
@@ -75,7 +75,7 @@ def test_a_word_takes_its_place_in_the_text(folder: Path) -> None:
         assert guess.text.count(GAP) == 1
 
 
-def test_the_command_prints_for_people_and_programs(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_text_and_json(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = TEXTS[0]
     assert main(["fill", str(folder), text, "--words", "3", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -89,17 +89,17 @@ def test_the_command_prints_for_people_and_programs(folder: Path, capsys: pytest
     assert 0 < json.loads(capsys.readouterr().out)["follows"] < 1
 
 
-def test_what_cannot_be_filled_is_said(folder: Path, tmp_path: Path) -> None:
+def test_invalid_fill_requests_are_rejected(folder: Path, tmp_path: Path) -> None:
     lm = kotha.load(folder)
     with pytest.raises(UsageError, match=r"no gap to fill; write \[MASK\]"):
         lm.fill("মা বাজারে গেল।")
-    with pytest.raises(UsageError, match="at least one"):
+    with pytest.raises(UsageError, match="words=0 is too small"):
         lm.fill(GAP, words=0)
-    with pytest.raises(UsageError, match="and the model reads 40; shorten it"):
+    with pytest.raises(UsageError, match="but the model's context is 40; shorten it"):
         lm.fill("মা " * 60 + GAP)
     with pytest.raises(UsageError, match="one of them is empty"):
         lm.follows("মা", " ")
-    with pytest.raises(UsageError, match="is a bert and writes no text; it fills gaps: ask it to fill"):
+    with pytest.raises(UsageError, match="is a bert and does not generate text; it fills gaps: use fill"):
         lm.generate("মা")
     gpt = kotha.LanguageModel(Bundle(shaken(GPTConfig(**SIZES)).model, lm.tokenizer))
     with pytest.raises(UsageError, match="only a BERT fills gaps"):

@@ -1,4 +1,4 @@
-"""The step in C beside the model itself, for every layout, in float32 and int8; and life without a compiler."""
+"""The step in C compared with the model, for every layout, in float32 and int8; and without a compiler."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -33,8 +33,8 @@ def no_compiler(monkeypatch: Any) -> Iterator[None]:
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 @pytest.mark.parametrize("threads", [1, 3])
 @torch.no_grad()
-def test_a_step_in_c_is_a_step_of_the_model(layout: str, removed: list[str], weights: Any, threads: int) -> None:
-    """Also where each layer has heads of its own number."""
+def test_a_step_in_c_equals_a_step_of_the_model(layout: str, removed: list[str], weights: Any, threads: int) -> None:
+    """Also for layers with different numbers of heads."""
     whole = tiny(layout, context_length=12, vocab_size=31)
     model = prepare(remove_heads(whole, removed) if removed else whole, weights)
     library = native()
@@ -44,7 +44,7 @@ def test_a_step_in_c_is_a_step_of_the_model(layout: str, removed: list[str], wei
     try:
         step = NativeStep(model, here, library)
         for cache in (here, there):
-            cache.lengths.copy_(torch.tensor([0, 2, 7]))  # rows of different lengths; what they hold is the same noise
+            cache.lengths.copy_(torch.tensor([0, 2, 7]))  # rows of different lengths with the same random content
             for tensor in (*cache.keys, *cache.values):
                 tensor.copy_(torch.randn(tensor.shape, generator=torch.Generator().manual_seed(5)))
         for _ in range(5):
@@ -63,7 +63,7 @@ def test_a_step_in_c_is_a_step_of_the_model(layout: str, removed: list[str], wei
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 @torch.no_grad()
-def test_prompts_read_in_c_are_prompts_read_by_the_model(layout: str, weights: Any, monkeypatch: Any) -> None:
+def test_prompts_read_in_c_equal_prompts_read_by_the_model(layout: str, weights: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(native_module, "_PIECE", 5)  # so that texts are cut in the middle
     model = prepare(tiny(layout, context_length=12, vocab_size=31), weights)
     here, there, library = RowCache(model.config, 3), RowCache(model.config, 3), native()
@@ -76,14 +76,14 @@ def test_prompts_read_in_c_are_prompts_read_by_the_model(layout: str, weights: A
         there.first, there.n_rows, there.even = row, 1, 0
         model.hidden(torch.tensor([text]), cache=there)
     for mine, other in zip(here.keys + here.values, there.keys + there.values, strict=True):
-        # A number that lies between two whole ones may be rounded either way.
+        # A number halfway between two integers may be rounded either way.
         assert other.abs().max() > 0.5 and (mine - other).abs().max() <= (1e-4 if weights == "float32" else 0.05)
 
 
 @needs_compiler
 @pytest.mark.parametrize("shape", [(1, 5), (3, 16), (9, 37), (64, 384), (131, 70)])
 @pytest.mark.parametrize("weights", ["float32", "int8"])
-def test_a_row_is_the_same_to_the_last_bit_whatever_is_beside_it(shape: tuple[int, int], weights: str) -> None:
+def test_a_row_does_not_depend_on_other_rows_to_the_last_bit(shape: tuple[int, int], weights: str) -> None:
     linear = nn.Linear(shape[1], shape[0]).requires_grad_(False)
     layer, x = (Int8Linear(linear) if weights == "int8" else linear), torch.randn(11, shape[1])
     library = native()
@@ -97,8 +97,8 @@ def test_a_row_is_the_same_to_the_last_bit_whatever_is_beside_it(shape: tuple[in
 
 @needs_compiler
 @pytest.mark.parametrize("weights", ["float32", "int8"])
-def test_probabilities_are_the_same_to_the_last_digit_in_company_and_alone(weights: Any) -> None:
-    """Nine texts at once through four rows, past the context and with prompts of every length, then each by itself."""
+def test_probabilities_are_identical_alone_and_in_a_batch(weights: Any) -> None:
+    """Nine texts in four rows, beyond the context and with prompts of every length, then each alone."""
     model = tiny("modern", context_length=24, vocab_size=31)
     prompts = [tuple(range(1, 2 + 4 * place)) for place in range(6)] + [(3,), (4, 5), (6,)]
     requests = [
@@ -111,7 +111,7 @@ def test_probabilities_are_the_same_to_the_last_digit_in_company_and_alone(weigh
         assert found.written == alone.written and found.ids == alone.ids
 
 
-def test_the_quicker_number_of_threads_is_taken_and_the_other_tried_again() -> None:
+def test_the_faster_number_of_threads_is_used_and_the_other_retried() -> None:
     pace, taken = Pace(4), []
     for step in range(300):
         threads = pace.threads()

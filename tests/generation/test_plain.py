@@ -1,4 +1,4 @@
-"""The readable twin, by hand; and beside transformers' own filters."""
+"""The readable version, by hand and compared with the filters of transformers."""
 
 import json
 import math
@@ -30,11 +30,11 @@ def test_the_same_seed_writes_the_same_text() -> None:
     assert first.startswith("মা")
 
 
-def test_it_slides_past_the_context_and_takes_an_empty_prompt() -> None:
+def test_generation_beyond_the_context_and_with_an_empty_prompt() -> None:
     assert write(tiny(context_length=4), trained("unigram"), "", tokens=30)
 
 
-def test_the_model_is_left_as_it_was() -> None:
+def test_the_model_is_not_changed() -> None:
     model = tiny().train()
     write(model, trained("unigram"), "মা", tokens=2)
     assert model.training
@@ -58,14 +58,14 @@ def test_chances_by_hand() -> None:
         assert math.isclose(sum(kept.values()), 1)
 
 
-def test_the_penalty_pulls_down_what_was_said_whatever_its_sign() -> None:
+def test_the_penalty_lowers_positive_and_negative_logits() -> None:
     settings = SamplingSettings(temperature=1, top_k=None, repetition_penalty=2.0)
     kept = chances(torch.tensor([2.0, -1.0, 0.0]), settings, seen=[0, 1, 1])
     weights = {0: math.exp(1.0), 1: math.exp(-2.0), 2: math.exp(0.0)}
     assert kept == pytest.approx({token: weight / sum(weights.values()) for token, weight in weights.items()})
 
 
-def test_a_number_points_into_the_chances() -> None:
+def test_a_number_selects_a_token_by_cumulative_probability() -> None:
     logits = torch.log(torch.tensor([0.2, 0.5, 0.3]))
     settings = SamplingSettings(temperature=1, top_k=None)
     assert [draw(logits, settings, [], number) for number in (0, 0.49, 0.51, 0.79, 0.81, 0.999999)] == [
@@ -86,7 +86,7 @@ def test_draws_follow_the_chances() -> None:
     assert torch.allclose(shares, torch.tensor([0.2, 0.5, 0.3, 0.0]), atol=0.03)
 
 
-def test_numbers_of_a_seed_do_not_depend_on_how_many_are_wanted() -> None:
+def test_random_numbers_of_a_seed_do_not_depend_on_their_count() -> None:
     assert torch.equal(uniforms(3, 5000)[:7], uniforms(3, 7))
     assert not torch.equal(uniforms(3, 7), uniforms(4, 7))
     assert uniforms(3, 0).shape == (0,)
@@ -95,14 +95,14 @@ def test_numbers_of_a_seed_do_not_depend_on_how_many_are_wanted() -> None:
 @pytest.mark.parametrize(
     "case", json.loads((Path(__file__).parents[2] / "web/tests/cases/sampling.json").read_text(encoding="utf-8"))
 )
-def test_the_page_is_held_to_what_the_library_draws_from(case: dict[str, Any]) -> None:
+def test_the_web_pages_cases_equal_the_library(case: dict[str, Any]) -> None:
     kept = chances(torch.tensor(case["logits"]), SamplingSettings(**case["settings"]), case["seen"])
     assert list(kept) == case["kept"]
     assert list(kept.values()) == pytest.approx(case["chances"], abs=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_filters_are_transformers_own(seed: int) -> None:
+def test_filters_equal_those_of_transformers(seed: int) -> None:
     random.seed(seed)
     torch.manual_seed(seed)
     logits, seen = 3 * torch.randn(50), [random.randrange(50) for _ in range(10)]

@@ -1,4 +1,4 @@
-"""Long prompts: read in pieces beside those who write, taken over from others that began alike, the text as ever."""
+"""Long prompts: read in pieces while others generate, and reused for common prefixes, with the same output."""
 
 from typing import Any
 
@@ -26,13 +26,13 @@ def ids(count: int, seed: int = 0) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("layout", ["classic", "modern"])
 @pytest.mark.parametrize("length", [1, 3, 5, 6, 8, 9, 13, 23, 24, 25, 40])
-def test_a_prompt_in_pieces_is_the_plain_twin(layout: str, length: int) -> None:
+def test_a_prompt_in_pieces_equals_the_plain_version(layout: str, length: int) -> None:
     model = tiny(layout, context_length=24, vocab_size=30)
     [result] = Engine(model, None).generate([Request(prompt=ids(length), tokens=30, settings=DRAWN)])
     assert list(result.ids) == continue_plainly(model, ids(length), 30, DRAWN)
 
 
-def test_others_go_on_writing_while_a_long_prompt_is_read() -> None:
+def test_other_requests_continue_while_a_long_prompt_is_read() -> None:
     engine = Engine(tiny(context_length=64, vocab_size=30), None, max_batch=2)
     short = engine.submit(Request(prompt=ids(2), tokens=40, settings=DRAWN))
     engine.step()
@@ -40,8 +40,8 @@ def test_others_go_on_writing_while_a_long_prompt_is_read() -> None:
     written = []
     for _ in range(9):  # forty tokens before the last, four a step
         assert not engine.step()
-        written.append(engine._active[0].asked)
-    assert written == list(range(2, 11)), "a token for the short one in every step"
+        written.append(engine._active[0].scheduled)
+    assert written == list(range(2, 11)), "one token for the short prompt in every step"
     finished = {event.number: event.result for _ in range(60) for event in engine.step()}
     assert finished[long].ids == tuple(continue_plainly(engine.model, ids(41), 2, DRAWN))
     assert finished[short].ids == tuple(continue_plainly(engine.model, ids(2), 40, DRAWN))
@@ -60,7 +60,7 @@ def test_two_long_prompts_take_turns_and_count_as_rows() -> None:
     assert not engine._reading and not engine._active
 
 
-def test_what_began_alike_is_taken_over_bit_by_bit() -> None:
+def test_a_common_prefix_is_reused_bit_for_bit() -> None:
     model = tiny("modern", context_length=64, vocab_size=30)
     kept = Engine(model, None, kept_bytes=1 << 20)
     first, other = ids(21), (*ids(21)[:14], *ids(9, seed=1))
@@ -72,7 +72,7 @@ def test_what_began_alike_is_taken_over_bit_by_bit() -> None:
     assert kept.prompts.tokens_reused == 12 + 20
 
 
-def test_no_more_is_kept_than_allowed_and_the_oldest_goes() -> None:
+def test_the_prefix_cache_is_limited_and_evicts_the_oldest() -> None:
     model = tiny(context_length=64, vocab_size=30)
     one = prefill.Prompt(ids(20), Engine(model, None)._cache).n_bytes
     engine = Engine(model, None, kept_bytes=2 * one + 10)
@@ -80,10 +80,10 @@ def test_no_more_is_kept_than_allowed_and_the_oldest_goes() -> None:
         engine.generate([Request(prompt=ids(21, seed), tokens=1, settings=DRAWN)])
     assert [key[:5] for key in engine.prompts._kept] == [ids(21, seed)[:5] for seed in (0, 2)]
     engine.generate([Request(prompt=ids(61), tokens=1, settings=DRAWN)])
-    assert len(engine.prompts._kept) == 2, "what alone is too large is not kept"
+    assert len(engine.prompts._kept) == 2, "a prompt larger than the limit is not cached"
 
 
-def test_who_leaves_while_being_read_frees_the_place() -> None:
+def test_cancelling_during_prefill_frees_the_row() -> None:
     engine = Engine(tiny(context_length=64, vocab_size=30), None, max_batch=1)
     leaving = engine.submit(Request(prompt=ids(41), tokens=5, settings=DRAWN))
     next_one = engine.submit(Request(prompt=ids(3), tokens=5, settings=DRAWN))

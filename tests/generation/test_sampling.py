@@ -1,4 +1,4 @@
-"""Sampling for a batch beside its readable twin; errors in settings."""
+"""Sampling for a batch compared with the readable version; errors in settings."""
 
 import random
 from typing import Any
@@ -13,7 +13,7 @@ from kotha.generation.settings import SamplingSettings
 
 
 def random_settings(chooser: random.Random) -> SamplingSettings:
-    """Any mixture of settings, far ones among them."""
+    """A random mixture of settings, including extreme ones."""
     maybe = lambda value: value if chooser.random() < 0.5 else None
     return SamplingSettings(
         temperature=chooser.choice([0, 0.05, 0.3, 0.8, 1.0, 2.0, 50.0]),
@@ -32,7 +32,7 @@ def draw_in_batch(logits: torch.Tensor, rows: list[SamplingSettings], seen: torc
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_five_hundred_random_settings_draw_as_the_twin(seed: int) -> None:
+def test_five_hundred_random_settings_equal_the_plain_version(seed: int) -> None:
     chooser, n = random.Random(seed), 20
     torch.manual_seed(seed)
     vocab_size = chooser.choice([2, 30, 257, 1000])
@@ -47,7 +47,7 @@ def test_five_hundred_random_settings_draw_as_the_twin(seed: int) -> None:
         assert draw_in_batch(logits[here], [settings], seen[here], numbers[here]) == [together[row]], "alone"
 
 
-def test_the_last_number_below_one_falls_on_a_token() -> None:
+def test_the_largest_number_below_one_selects_a_token() -> None:
     numbers = torch.full((1,), 1 - 2**-24)
     logits = torch.zeros(1, 1000)
     for settings in (SamplingSettings(temperature=1, top_k=None), SamplingSettings(temperature=1, top_k=3, min_p=1.0)):
@@ -58,17 +58,17 @@ def test_the_last_number_below_one_falls_on_a_token() -> None:
 @pytest.mark.parametrize(
     ("given", "wording"),
     [
-        ({"temperature": -0.1}, "temperature=-0.1 cannot work; use 0"),
-        ({"temperature": float("nan")}, "temperature=nan cannot work"),
-        ({"temperature": float("inf")}, "temperature=inf cannot work"),
-        ({"temperature": 10**400}, "cannot work"),
-        ({"top_k": 0}, "top_k=0 leaves nothing to draw from; use 1 or more"),
-        ({"top_p": 0}, "top_p=0 is no share; use a number above 0 and up to 1"),
-        ({"min_p": 1.01}, "min_p=1.01 is no share"),
-        ({"repetition_penalty": 0}, "repetition_penalty=0 cannot work; use 1.1 or so"),
+        ({"temperature": -0.1}, "temperature=-0.1 is out of range; use 0"),
+        ({"temperature": float("nan")}, "temperature=nan is out of range"),
+        ({"temperature": float("inf")}, "temperature=inf is out of range"),
+        ({"temperature": 10**400}, "is out of range"),
+        ({"top_k": 0}, "top_k=0 is out of range; use 1 or more"),
+        ({"top_p": 0}, "top_p=0 is out of range; use a number above 0 and up to 1"),
+        ({"min_p": 1.01}, "min_p=1.01 is out of range"),
+        ({"repetition_penalty": 0}, "repetition_penalty=0 is out of range; use a number above 0 and up to 100"),
         ({"seed": -1}, "seed=-1 must be a whole number from 0"),
     ],
 )
-def test_settings_that_cannot_work_are_refused(given: dict[str, Any], wording: str) -> None:
+def test_settings_out_of_range_are_rejected(given: dict[str, Any], wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
         SamplingSettings(**given)

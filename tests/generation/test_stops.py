@@ -1,4 +1,4 @@
-"""Stop strings, letter by letter."""
+"""Stop strings, one grapheme cluster at a time."""
 
 import random
 
@@ -16,7 +16,7 @@ from kotha.text.akshara import units
     [
         (["।"], ["মা", " আসে", "।", " তার"], "মা আসে", "।"),
         (["শেষ।"], ["এই ", "শে", "ষ", " হ", "শেষ।", "x"], "এই শেষ হ", "শেষ।"),  # a false start first
-        (["ক"], ["কি", "ক্ষ", "খ"], "কিক্ষখ", None),  # part of a letter is not the letter
+        (["ক"], ["কি", "ক্ষ", "খ"], "কিক্ষখ", None),  # part of a cluster does not match
         (["ক"], ["কি", "ক", "খ"], "কি", "ক"),
         (["abc", "b"], ["xa", "b"], "xa", "b"),  # a shorter one inside the beginning of a longer one
         (["aab"], ["a", "a", "a", "b"], "a", "aab"),
@@ -35,7 +35,7 @@ def test_text_ends_before_a_stop_string(stop: list[str], parts: list[str], shown
     stop=st.lists(st.lists(st.sampled_from([*"কখগ", "কি"]), min_size=1, max_size=3).map("".join), max_size=3),
     seed=st.integers(0, 100),
 )
-def test_what_is_shown_does_not_depend_on_the_pieces(letters: list[str], stop: list[str], seed: int) -> None:
+def test_output_does_not_depend_on_how_the_text_is_split(letters: list[str], stop: list[str], seed: int) -> None:
     chooser, pieces, rest = random.Random(seed), [], list(letters)
     while rest:
         size = chooser.randint(1, 4)
@@ -50,7 +50,7 @@ def test_what_is_shown_does_not_depend_on_the_pieces(letters: list[str], stop: l
         assert not any(end[: len(units(text))] == units(text) for end in ends), "it is never shown"
 
 
-def test_any_text_passes_where_nothing_stops_it() -> None:
+def test_text_without_a_stop_string_passes_unchanged() -> None:
     text = "".join(ADVERSARIAL)
     stops = Stops(["ZZZ"])
     assert stops.push(text) + stops.finish() == text

@@ -1,4 +1,4 @@
-"""Translating: the marks of training, from Python and from the command, and what is refused."""
+"""Translation from Python and from the command line, its special tokens, and rejected input."""
 
 import io
 import json
@@ -34,15 +34,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> Pa
     return save(tmp_path_factory.mktemp("translate") / "seq2seq", model.eval(), tokenizer)
 
 
-def test_a_model_translates_with_the_marks_of_training(folder: Path, tokenizer: Tokenizer) -> None:
+def test_translation_uses_the_special_tokens_of_training(folder: Path, tokenizer: Tokenizer) -> None:
     lm, told = kotha.load(folder), list[tuple[Message, int, int]]()
     found = lm.translate([SHORT, LONG, " "], beams=2, on_progress=lambda *each: told.append(each))
     settings = BeamSettings(start=tokenizer.special["bos"], end=tokenizer.special["eos"], beams=2)
-    for text, source in zip(found, (SHORT, LONG), strict=False):  # of a long source the beginning is read
+    for text, source in zip(found, (SHORT, LONG), strict=False):  # a long source is truncated
         ids = [*tokenizer.encode(source)[:7], settings.end]
         best = beam_search(lm.model, ids, settings)[0]  # type: ignore[arg-type]
         assert text == tokenizer.decode(best.ids) == lm.translate(source, beams=2)
-    assert found[2] == "", "of nothing comes nothing"
+    assert found[2] == "", "an empty source gives an empty text"
     assert told[-1] == (Message("translating"), 3, 3)
 
 
@@ -55,7 +55,7 @@ def test_the_command_takes_a_text_or_lines(
     lines = "\n".join([SHORT, "", LONG]) + "\n"
     (tmp_path / "lines.txt").write_text(lines, encoding="utf-8")
     assert main(["translate", str(folder), "--file", str(tmp_path / "lines.txt")]) == 0
-    assert capsys.readouterr().out.splitlines() == expected, "a line for a line, the empty one too"
+    assert capsys.readouterr().out.splitlines() == expected, "one line per line, also for an empty one"
     monkeypatch.setattr("sys.stdin", io.StringIO(lines))
     assert main(["translate", str(folder), "--file", "-", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)
@@ -64,27 +64,31 @@ def test_the_command_takes_a_text_or_lines(
     for content, count in (("", 0), (f"{SHORT}\u2028{SHORT}\x0c\n", 1)):
         (tmp_path / "lines.txt").write_text(content, encoding="utf-8")
         assert main(["translate", str(folder), "--file", str(tmp_path / "lines.txt"), "--json"]) == 0
-        assert len(json.loads(capsys.readouterr().out)) == count, "a line for a line, wherever else its text may break"
+        assert len(json.loads(capsys.readouterr().out)) == count, (
+            "one result per line, whatever other line separators it contains"
+        )
 
 
-def test_what_cannot_be_translated_is_said(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_invalid_translation_requests_are_rejected(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     lm = kotha.load(folder)
     gpt = build(GPTConfig(vocab_size=lm.config.vocab_size, context_length=8, n_layers=1, d_model=16, n_heads=2))
     with pytest.raises(UsageError, match="only a Seq2Seq translates"):
         kotha.LanguageModel(Bundle(gpt, lm.tokenizer)).translate(SHORT)
-    with pytest.raises(UsageError, match="is a seq2seq and writes no text; ask it to translate"):
+    with pytest.raises(UsageError, match="is a seq2seq and does not generate text; use translate"):
         lm.generate("মা")
     unmarked = Tokenizer(lm.tokenizer.backend)
     del unmarked.special["bos"]
-    with pytest.raises(DataError, match="no mark to start and end"):
+    with pytest.raises(DataError, match="no bos and eos tokens"):
         kotha.LanguageModel(Bundle(lm.model, unmarked)).translate(SHORT)
     (tmp_path / "latin.txt").write_bytes(b"\xff\xfe\xe9")
     for words, said in (
-        ([], "give either a text to translate, or --file"),
-        ([SHORT, "--file", "x"], "give either a text to translate, or --file"),
+        ([], "give either a text or --file"),
+        ([SHORT, "--file", "x"], "give either a text or --file"),
         (["--file", str(tmp_path / "latin.txt")], "is not UTF-8 text"),
         (["--file", str(tmp_path / "none.txt")], "No such file"),
-        ([SHORT, "--beams", "0"], "follows nothing; use 1 or more"),
+        ([SHORT, "--beams", "0"], "is too small; use 1 or more"),
     ):
         assert main(["translate", str(folder), *words]) != 0
         assert said in capsys.readouterr().err

@@ -1,4 +1,4 @@
-"""The Bangla of the catalogues is the house's own, in every package."""
+"""The Bangla of the catalogues follows the style guide, in every package."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def entries(package: str) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_words_are_those_that_were_agreed_on(package: str) -> None:
+def test_no_banned_words(package: str) -> None:
     for english, bangla in entries(package):
         assert unicodedata.is_normalized("NFC", bangla), english
         assert not [word for word in BANNED if word in bangla], f"{english}: {bangla}"

@@ -1,6 +1,6 @@
-"""Every message has both languages, with the same values; and none is put together where it is raised.
+"""Every message has both languages with the same values, and no template is built at run time.
 
-A package whose catalogue stands in ``i18n/bn`` is held to it whole.
+These tests cover every package with a catalogue in ``i18n/bn``.
 """
 
 import ast
@@ -36,7 +36,7 @@ def tree_of(path: Path) -> ast.Module:
 
 @cache
 def errors() -> frozenset[str]:
-    """The names of all classes of errors that carry a message."""
+    """The names of all subclasses of KothaError."""
     bases = {
         node.name: {ast.unparse(base) for base in node.bases}
         for path in SOURCE.rglob("*.py")
@@ -50,7 +50,7 @@ def errors() -> frozenset[str]:
 
 
 def calls(package: str) -> Iterator[tuple[str, ast.Call]]:
-    """Where messages and errors are made: (file and line, call)."""
+    """Yield the calls that create messages and errors: (file and line, call)."""
     for path in modules(package):
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in errors() | MESSAGES:
@@ -67,7 +67,7 @@ def names(template: str) -> set[str]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_no_message_is_put_together_where_it_is_made(package: str) -> None:
+def test_no_message_template_is_built_at_run_time(package: str) -> None:
     built = [
         where for where, call in calls(package) if call.args and isinstance(call.args[0], ast.JoinedStr | ast.BinOp)
     ]
@@ -108,28 +108,28 @@ def said(value: object) -> Iterator[str]:
 @pytest.mark.parametrize(
     "file", ["doctor/advice.json", "faults.json", "plan/cluster.json", "plan/render.json", "reporting/curves.json"]
 )
-def test_what_a_data_file_says_is_in_the_catalogue(file: str) -> None:
+def test_texts_of_data_files_are_in_the_catalogue(file: str) -> None:
     (path,) = SOURCE.glob(f"*/{file}")
     words = {text: " ".join(literal(text)).split() for text in said(json.loads(path.read_text(encoding="utf-8")))}
     sentences = {text for text, parts in words.items() if sum(part.isalpha() for part in parts) > 1}
     assert sentences and not sentences - catalogue("bn").keys()
 
 
-def test_no_entry_is_without_its_message() -> None:
+def test_the_catalogue_has_no_orphans() -> None:
     strings = {
         node.value
         for path in SOURCE.rglob("*.py")
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    for file in SOURCE.rglob("*.json"):  # what data files say
+    for file in SOURCE.rglob("*.json"):  # texts of data files
         if not {"i18n", "static"} & set(file.relative_to(SOURCE).parts):
             strings |= set(said(json.loads(file.read_text(encoding="utf-8"))))
-    # Help is said paragraph by paragraph of a docstring, and argument by argument.
+    # Help is translated by paragraph of a docstring, and by argument.
     helped = {" ".join(part.split()) for each in strings for part in each.split("\n\n")}
     documented = [docstring_parser.parse(each) for each in strings if "Args:\n" in each]
     helped |= {argument.description for each in documented for argument in each.params}
-    assert not catalogue("bn").keys() - strings - helped, "no module has this template any more"
+    assert not catalogue("bn").keys() - strings - helped, "no module uses this template"
 
 
 def test_a_template_is_in_one_catalogue_only() -> None:
@@ -180,6 +180,6 @@ def test_a_template_without_values_is_literal() -> None:
 @pytest.mark.parametrize(
     "error", [CorpusError("{n} broken", ways=("skip",), n=3), InUseError(Path("a"), " 7"), KothaError("{x}", x="{y}")]
 )
-def test_an_error_comes_whole_from_another_process(error: KothaError) -> None:
+def test_errors_can_be_pickled(error: KothaError) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.__dict__) == (type(error), str(error), error.__dict__)

@@ -1,4 +1,4 @@
-"""Numbers as a person reads them: one table of digits, one way to say a size and a time."""
+"""Numbers, sizes and durations as text."""
 
 from pathlib import Path
 
@@ -12,12 +12,12 @@ from kotha.i18n.numbers import DIGITS, Duration, Size, ascii_digits, bangla_digi
 SOURCE = Path(__file__).parents[2] / "src" / "kotha"
 
 
-def test_the_digits_stand_in_one_place() -> None:
+def test_bangla_digits_are_defined_once() -> None:
     table = "".join(bangla for _, bangla in DIGITS)
     assert [path.name for path in SOURCE.rglob("*.py") if table in path.read_text(encoding="utf-8")] == ["numbers.py"]
 
 
-def test_digits_go_there_and_back() -> None:
+def test_digits_round_trip() -> None:
     assert bangla_digits("2026-11-15: 8,192.5") == "২০২৬-১১-১৫: ৮,১৯২.৫"
     assert ascii_digits(bangla_digits("0123456789")) == "0123456789"
 
@@ -34,7 +34,7 @@ def test_digits_go_there_and_back() -> None:
         (99_960_000_000, "100 GB"),
     ],
 )
-def test_a_size_is_read_at_a_glance(n_bytes: int, words: str) -> None:
+def test_sizes_in_words(n_bytes: int, words: str) -> None:
     assert str(Size(n_bytes)) == words
 
 
@@ -50,7 +50,7 @@ def test_a_size_is_read_at_a_glance(n_bytes: int, words: str) -> None:
         (864_000, "10 days", "১০ দিন"),
     ],
 )
-def test_a_time_is_said_in_one_unit(seconds: float, english: str, bangla: str) -> None:
+def test_durations_in_words(seconds: float, english: str, bangla: str) -> None:
     assert str(Duration(seconds)) == english
     assert in_words(Duration(seconds), "bn") == bangla
 
@@ -70,10 +70,10 @@ def test_names_keep_their_digits_and_numbers_do_not() -> None:
         ("`--steps` দিন: {n:,}", "`--steps` দিন: 2,312,741"),
     ],
 )
-def test_the_sentence_decides_about_its_digits(template: str, filled: str) -> None:
+def test_formulas_keep_latin_digits(template: str, filled: str) -> None:
     assert translate(Bilingual("", template, n=2_312_741), "bn") == filled
 
 
 @pytest.mark.parametrize("value", [0, 7, 950, 1_000, 99_999, 100_000, 2_312_741, 58_139_648, 10**12, -45_678])
-def test_whole_numbers_are_written_as_icu_does(value: int) -> None:
+def test_whole_numbers_equal_icu(value: int) -> None:
     assert number(value, ",", "bn") == MessageFormat("{n, number}", "bn_BD").format({"n": value})

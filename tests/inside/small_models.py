@@ -1,4 +1,4 @@
-"""Small models of every body with tokenizers, for the tests of what is shown of them."""
+"""Small models of every architecture with tokenizers, for the tests of inspection."""
 
 from functools import cache
 from typing import Any
@@ -18,7 +18,7 @@ BODIES = ("gpt", "gpt-grouped", "gpt-post", "bert", "seq2seq", "seq2seq-pre", "v
 
 
 def make(body: str) -> Bundle:
-    """A model of a body, with weights far from their start, so that every part matters and heads differ."""
+    """Return a model with large weights, so that every part matters and heads differ."""
     tokenizer = None if body == "vit" else trained("wordpiece" if body == "bert" else "unigram")
     torch.manual_seed(0)
     model = build(_config(body, tokenizer)).eval()
@@ -28,7 +28,7 @@ def make(body: str) -> Bundle:
     return Bundle(model, tokenizer)
 
 
-small = cache(make)  # for tests that leave the model as it is
+small = cache(make)  # for tests that do not change the model
 
 
 def _config(body: str, tokenizer: Tokenizer | None) -> ModelConfig:

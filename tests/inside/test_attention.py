@@ -1,4 +1,4 @@
-"""Attention maps: the page shows what was traced, row by row, and no text breaks out of it."""
+"""Attention maps: the page has the traced weights, and text cannot inject markup."""
 
 import base64
 import json
@@ -63,7 +63,7 @@ def test_the_page_holds_the_traced_weights(body: str) -> None:
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_only_those_who_may_not_look_ahead_are_called_causal(body: str) -> None:
+def test_only_masked_attention_is_called_causal(body: str) -> None:
     maps = maps_of(body).maps
     causal = {each.name for each in maps if each.causal}
     expected = {
@@ -75,7 +75,7 @@ def test_only_those_who_may_not_look_ahead_are_called_causal(body: str) -> None:
 
 
 @pytest.mark.parametrize("body", ["gpt", "gpt-grouped", "bert", "seq2seq"])
-def test_the_other_mask_is_the_same_queries_and_keys(body: str) -> None:
+def test_the_other_mask_uses_the_same_queries_and_keys(body: str) -> None:
     model, given = small(body).model, input_of(body)
     with trace(model) as seen, torch.no_grad():
         model(*given.inputs)
@@ -98,7 +98,7 @@ def test_an_image_has_no_other_mask() -> None:
     assert np.abs(pixels[..., 1] - np.linspace(0, 255, 64).reshape(8, 8)).max() <= 0.51
 
 
-def test_each_step_is_the_row_that_it_was_written_from() -> None:
+def test_each_step_refers_to_the_row_it_was_generated_from() -> None:
     bundle = small("gpt")
     model, tokenizer = bundle.model, bundle.tokenizer
 
@@ -128,7 +128,7 @@ def test_each_step_is_the_row_that_it_was_written_from() -> None:
 
 
 class Tags(HTMLParser):
-    """Which elements a page has."""
+    """Collects the elements of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -150,10 +150,10 @@ def test_a_hostile_token_stays_text() -> None:
     assert data_in(html)["lines"]["tokens"][0]["text"] == HOSTILE
     markup = re.sub(r"<script>.*?</script>", "", html, flags=re.DOTALL)
     assert not re.search(r"https?://|@import|url\((?!data:)", markup)
-    assert "default-src 'none'" in html and "unsafe" not in markup, "only what has its hash may run"
+    assert "default-src 'none'" in html and "unsafe" not in markup, "only scripts with a listed hash can run"
 
 
-def test_a_head_is_summed_up_as_by_hand() -> None:
+def test_a_head_summary_matches_manual_computation() -> None:
     each = maps_of("gpt").maps[0]
     summary = summarize(each)[2]
     weights = each.weights[2].double().numpy()
@@ -166,7 +166,7 @@ def test_a_head_is_summed_up_as_by_hand() -> None:
     assert share == pytest.approx(weights[1:].max()) and weights[query, key] == pytest.approx(share)
 
 
-def test_what_has_no_weight_is_no_look() -> None:
+def test_zero_weights_are_not_listed() -> None:
     weights = torch.tensor([[[1.0, 0.0], [0.25, 0.75]]])
     two_tokens = replace(maps_of("gpt").maps[0], heads=(0,), weights=weights)
     (summary,) = summarize(two_tokens)
@@ -179,19 +179,19 @@ def test_layers_are_chosen_by_number_or_name() -> None:
     assert choose_layers(model, ["0"]) == ["encoder.0", "decoder.0"]
     chosen = attention_maps(model, input_of("seq2seq"), ["decoder.1"])
     assert [each.name for each in chosen.maps] == ["decoder.1.attention", "decoder.1.cross"]
-    with pytest.raises(UsageError, match="there is no layer '7' in this model; known: decoder"):
+    with pytest.raises(UsageError, match="this model has no layer '7'; known: decoder"):
         attention_maps(model, input_of("seq2seq"), choose_layers(model, ["7"]))
     with pytest.raises(UsageError, match=r"did you mean 'decoder\.1'"):
         attention_maps(model, input_of("seq2seq"), ["decodr.1"])
 
 
-def test_an_absurd_size_is_refused_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_weights_are_rejected_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_WEIGHTS", 100)
     with pytest.raises(UsageError, match=r"weights are more than a page can hold \(100\); use a shorter text"):
         maps_of("gpt")
 
 
-def test_heads_keep_their_names_when_others_are_gone() -> None:
+def test_heads_keep_their_numbers_after_pruning() -> None:
     model = remove_heads(small("gpt").model, ["blocks.0.attention.1"])
     found = attention_maps(model, input_of("gpt"))
     assert found.maps[0].heads == (0, 2, 3) and found.maps[0].weights.shape[0] == 3

@@ -1,4 +1,4 @@
-"""Every traced number of a layer, computed again in NumPy from the weights alone, in double."""
+"""Every traced number of a layer, recomputed in NumPy from the weights in double precision."""
 
 import math
 from typing import Any
@@ -23,7 +23,7 @@ def softmax(x: Array) -> Array:
 
 
 def normalised(x: Array, weights: Weights, name: str, eps: float) -> Array:
-    """LayerNorm where there is a bias, RMSNorm where there is none."""
+    """LayerNorm if there is a bias, else RMSNorm."""
     if f"{name}.bias" in weights:
         x = x - x.mean(axis=-1, keepdims=True)
     root = np.sqrt((x**2).mean(axis=-1, keepdims=True) + eps)
@@ -35,7 +35,7 @@ def linear(x: Array, weights: Weights, name: str) -> Array:
 
 
 def turned(x: Array, base: float) -> Array:
-    """Rotary positions as complex numbers: the pair (i, i + D/2) is one, and its place turns it."""
+    """Rotary positions as complex numbers: each pair (i, i + D/2) is rotated by its position."""
     half = x.shape[-1] // 2
     angles = np.arange(x.shape[2])[:, None] / base ** (np.arange(half) / half)
     pairs = (x[..., :half] + 1j * x[..., half:]) * np.exp(1j * angles)
@@ -43,7 +43,7 @@ def turned(x: Array, base: float) -> Array:
 
 
 def attention(x: Array, memory: Array, weights: Weights, part: str, about: dict[str, Any]) -> Weights:
-    """Each place of an attention, head by head."""
+    """Compute every hook point of an attention, head by head."""
     found: dict[str, list[Array]] = {}
     n_kv = about["n_kv_heads"]
     q, k, v = (
@@ -84,7 +84,7 @@ def feedforward(x: Array, weights: Weights, activation: str) -> Array:
 
 
 def layer(x: Array, memory: Array | None, weights: Weights, about: dict[str, Any]) -> Weights:
-    """Every place of a layer, from what enters it."""
+    """Compute every hook point of a layer from its input."""
     seen: Weights = {"residual_in": x}
 
     def around(x: Array, part: str) -> Array:
@@ -94,7 +94,7 @@ def layer(x: Array, memory: Array | None, weights: Weights, about: dict[str, Any
         else:
             own = {**about, "rotary": about["rotary"] and part == "attention"}
             looked_at = before if part == "attention" else memory
-            assert looked_at is not None, "a decoder has a memory"
+            assert looked_at is not None, "a decoder has encoder outputs"
             seen.update(attention(before, looked_at, weights, part, own))
         after = x + seen[part]
         normal = before if about["pre"] else normalised(after, weights, f"{part}_norm", about["norm_eps"])
@@ -130,7 +130,7 @@ def compare(model: nn.Module, seen: Trace, name: str, block: Block, memory: Arra
         np.testing.assert_allclose(traced[place], value, rtol=1e-4, atol=2e-5, err_msg=f"{name}.{place}")
 
 
-def test_every_number_of_a_layer_is_numpys(family_member: tuple[nn.Module, list[torch.Tensor]]) -> None:
+def test_every_number_of_a_layer_matches_numpy(family_member: tuple[nn.Module, list[torch.Tensor]]) -> None:
     model, inputs = family_member
     with trace(model) as seen:
         model(*inputs)
@@ -138,8 +138,8 @@ def test_every_number_of_a_layer_is_numpys(family_member: tuple[nn.Module, list[
         compare(model, seen, name, block, double(seen["encoder.norm"]) if name.startswith("decoder") else None)
 
 
-def test_a_wrong_number_is_noticed(family_member: tuple[nn.Module, list[torch.Tensor]]) -> None:
-    """The check above can fail: a layer whose value matrix was changed after the fact is told apart."""
+def test_a_wrong_number_is_detected(family_member: tuple[nn.Module, list[torch.Tensor]]) -> None:
+    """The check above can fail: it detects a value matrix that was changed afterwards."""
     model, inputs = family_member
     with trace(model) as seen:
         model(*inputs)

@@ -1,4 +1,4 @@
-"""Embeddings: neighbours wired by hand, NumPy's own decomposition, gradients row by row."""
+"""Embeddings: hand-made neighbours, comparison with NumPy, gradients row by row."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def row_of(tokenizer: Tokenizer, word: str) -> int:
 
 
 def wired(tokenizer: Tokenizer) -> Embeddings:
-    """Every word a direction of its own, beside a large part that all share; মা and বাবা nearly alike."""
+    """Each word has its own direction plus a large common part; মা and বাবা are nearly equal."""
     model = model_of(tokenizer, 16)
     with torch.no_grad():
         table = model.tokens.weight
@@ -55,7 +55,7 @@ def wired(tokenizer: Tokenizer) -> Embeddings:
     return Embeddings(model, tokenizer)
 
 
-def test_the_neighbour_that_was_wired_is_found(tokenizer: Tokenizer) -> None:
+def test_the_hand_made_neighbour_is_found(tokenizer: Tokenizer) -> None:
     table = wired(tokenizer)
     word = table.find("মা")
     assert word.pieces == ("␣মা",)
@@ -66,7 +66,7 @@ def test_the_neighbour_that_was_wired_is_found(tokenizer: Tokenizer) -> None:
     assert "মা" not in [each.text for each in near]
 
 
-def test_the_common_part_hides_differences_until_it_is_taken_away(tokenizer: Tokenizer) -> None:
+def test_subtracting_the_mean_reveals_differences(tokenizer: Tokenizer) -> None:
     table = wired(tokenizer)
     plain = nearest_words(table, table.find("নদী"), count=3, centred=False)
     assert min(each.cosine for each in plain) > 0.98
@@ -74,7 +74,7 @@ def test_the_common_part_hides_differences_until_it_is_taken_away(tokenizer: Tok
 
 
 @pytest.mark.parametrize("centred", [True, False])
-def test_cosines_are_those_of_numpy(tokenizer: Tokenizer, centred: bool) -> None:
+def test_cosines_match_numpy(tokenizer: Tokenizer, centred: bool) -> None:
     table = wired(tokenizer)
     vectors = table.vectors.numpy()
     mean = vectors[table.rows.numpy()].mean(0) if centred else 0
@@ -92,23 +92,23 @@ def test_a_word_of_several_pieces_is_their_mean(tokenizer: Tokenizer) -> None:
     assert np.allclose(word.vector.numpy(), rows.mean(0))
 
 
-@pytest.mark.parametrize(("word", "wording"), [("", "an empty word"), ("☃", "no letters for “☃”")])
-def test_what_is_no_word_is_refused(tokenizer: Tokenizer, word: str, wording: str) -> None:
+@pytest.mark.parametrize(("word", "wording"), [("", "the word is empty"), ("☃", "cannot spell “☃”")])
+def test_an_invalid_word_is_rejected(tokenizer: Tokenizer, word: str, wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
         wired(tokenizer).find(word)
 
 
-def test_a_model_of_images_has_no_words() -> None:
+def test_an_image_model_has_no_words() -> None:
     vit = build(ViTConfig(image_size=4, patch_size=2, n_classes=2, n_layers=1, d_model=4, n_heads=1))
     with pytest.raises(UsageError, match="no words"):
         Embeddings(vit, None)
 
 
-def test_the_plane_is_that_of_numpy() -> None:
+def test_the_principal_plane_matches_numpy() -> None:
     vectors = torch.randn(40, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     places, shares = principal_plane(vectors)
     centred = vectors.numpy() - vectors.numpy().mean(0)
-    values, axes = np.linalg.eigh(centred.T @ centred)  # another road: the covariance's own directions, ascending
+    values, axes = np.linalg.eigh(centred.T @ centred)  # independently: eigenvectors of the covariance, ascending
     expected = centred @ axes[:, ::-1][:, :2]
     assert np.allclose(np.abs(places.numpy()), np.abs(expected))
     assert shares == pytest.approx(tuple(values[::-1][:2] / values.sum()))
@@ -117,7 +117,7 @@ def test_the_plane_is_that_of_numpy() -> None:
     assert torch.allclose(again.flip(0), places)
 
 
-def test_the_map_holds_the_frequent_and_the_chosen(tokenizer: Tokenizer) -> None:
+def test_the_map_has_frequent_and_chosen_words(tokenizer: Tokenizer) -> None:
     table = wired(tokenizer)
     found = word_map(table, [table.find("মা")], count=6)
     assert [dot.text for dot in found.dots if dot.chosen] == ["মা"]
@@ -127,7 +127,7 @@ def test_the_map_holds_the_frequent_and_the_chosen(tokenizer: Tokenizer) -> None
     assert 0 < sum(found.shares) <= 1 + 1e-9
 
 
-def test_the_page_escapes_what_a_vocabulary_holds(tokenizer: Tokenizer) -> None:
+def test_the_page_escapes_tokens(tokenizer: Tokenizer) -> None:
     table = wired(tokenizer)
     table.texts[row_of(tokenizer, "মা")] = " a<script>"
     view = embeddings_view(table, ["নদী"], count=2, map_words=8, name="<words>")
@@ -142,7 +142,7 @@ def test_the_page_escapes_what_a_vocabulary_holds(tokenizer: Tokenizer) -> None:
 
 
 def gradient_rows(model, tokens: list[int]) -> tuple[int, int]:
-    """What autograd itself leaves in the two tables after a plain backward pass."""
+    """Return the gradients of the two tables after a plain backward pass."""
     logits = model(torch.tensor([tokens[:-1]]))
     torch.nn.functional.cross_entropy(logits[0], torch.tensor(tokens[1:])).backward()
     rows = tuple(int((each.weight.grad != 0).any(1).sum()) for each in (model.tokens, model.head))
@@ -151,7 +151,7 @@ def gradient_rows(model, tokens: list[int]) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("tied", [False, True])
-def test_a_step_touches_the_rows_that_autograd_says(tokenizer: Tokenizer, tied: bool) -> None:
+def test_touched_rows_match_autograd(tokenizer: Tokenizer, tied: bool) -> None:
     model, tokens = model_of(tokenizer, tied_head=tied), tokenizer.encode("মা নদী মা বই লাল মা")
     in_table, in_head = gradient_rows(model, tokens)
     before = {name: value.clone() for name, value in model.state_dict().items()}
@@ -164,9 +164,9 @@ def test_a_step_touches_the_rows_that_autograd_says(tokenizer: Tokenizer, tied: 
     assert all(each.grad is None for each in model.parameters())
 
 
-def test_only_a_next_token_step_is_counted(tokenizer: Tokenizer) -> None:
+def test_touched_rows_need_a_next_token_model(tokenizer: Tokenizer) -> None:
     sizes = {"vocab_size": tokenizer.vocab_size, "context_length": 8, "n_layers": 1, "d_model": 8, "n_heads": 2}
-    with pytest.raises(UsageError, match="a bert does not make"):
+    with pytest.raises(UsageError, match="a bert does not do"):
         touched_rows(build(BERTConfig(**sizes)), [1, 2, 3])
     with pytest.raises(UsageError, match=r"1 token\(s\)"):
         touched_rows(model_of(tokenizer), [1])

@@ -1,4 +1,4 @@
-"""The flow: stations in the order of the arithmetic, figures as NumPy finds them."""
+"""The flow: stations in order of computation, figures as in NumPy."""
 
 import json
 from dataclasses import replace
@@ -23,7 +23,7 @@ def found_of(body: str) -> Flow:
 
 
 @pytest.mark.parametrize(("body", "order"), [("gpt", PRE), ("gpt-post", POST), ("bert", POST), ("vit", PRE)])
-def test_stations_come_in_the_order_of_the_arithmetic(body: str, order: list[str]) -> None:
+def test_stations_are_in_order_of_computation(body: str, order: list[str]) -> None:
     places = [station.place for station in found_of(body).stations]
     layers = [f"blocks.{layer}.{place}" for layer in (0, 1) for place in order]
     start = places.index(layers[0])
@@ -42,7 +42,7 @@ def test_a_decoder_also_looks_at_the_source() -> None:
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_figures_are_those_of_what_was_traced(body: str) -> None:
+def test_figures_match_the_trace(body: str) -> None:
     model, given = small(body).model, input_of(body)
     with trace(model) as seen, torch.no_grad():
         model(*given.inputs)
@@ -66,7 +66,7 @@ def test_figures_are_those_of_what_was_traced(body: str) -> None:
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_the_answer_is_the_models(body: str) -> None:
+def test_the_answer_equals_the_model_output(body: str) -> None:
     model, given = small(body).model, input_of(body)
     with torch.no_grad():
         output = model(*given.inputs)
@@ -84,7 +84,7 @@ def test_a_bert_answers_at_each_mask() -> None:
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_the_page_has_every_station_and_no_markup_of_others(body: str) -> None:
+def test_the_page_has_every_station_and_escapes_text(body: str) -> None:
     view = flow_view(small(body), replace(input_of(body), title=HOSTILE))
     assert HOSTILE not in view.html and view.html.count("</script>") == 3
     stations = data_in(view.html)["stations"]
@@ -94,7 +94,7 @@ def test_the_page_has_every_station_and_no_markup_of_others(body: str) -> None:
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_every_station_is_known_in_both_languages(body: str) -> None:
+def test_every_station_label_is_bilingual(body: str) -> None:
     known = words("flow")
     missing = {station.label for station in found_of(body).stations}
     assert not {label for label in missing if f"label.{label}" not in known}

@@ -1,4 +1,4 @@
-"""Readings: a text or an image as a model's input, and how each position reads."""
+"""Model inputs: a text or an image as tensors, and the readable pieces of each position."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def joined(pieces) -> str:
     return "".join(piece.text for piece in pieces).replace("␣", " ").replace("◌", "").strip()
 
 
-def test_a_gpt_reads_the_text_behind_the_mark_that_starts_a_document() -> None:
+def test_a_gpt_input_begins_with_the_start_token() -> None:
     bundle = small("gpt")
     given = read(bundle.model, bundle.tokenizer, TEXT)
     assert given.inputs[0].tolist() == [[bundle.tokenizer.special["eos"], *bundle.tokenizer.encode(TEXT)]]
@@ -29,7 +29,7 @@ def test_a_gpt_reads_the_text_behind_the_mark_that_starts_a_document() -> None:
     assert (given.written_from, given.remarks) == (None, ())
 
 
-def test_what_is_looked_at_is_what_generation_reads() -> None:
+def test_inspection_and_generation_use_the_same_input() -> None:
     bundle = small("gpt")
     given = read(bundle.model, bundle.tokenizer, TEXT)
     greedy = Request(prompt=TEXT, tokens=1, settings=SamplingSettings(temperature=0, repetition_penalty=None))
@@ -38,26 +38,26 @@ def test_what_is_looked_at_is_what_generation_reads() -> None:
     assert result.ids == (int(given.pass_through(bundle.model)[0, -1].argmax()),)
 
 
-def test_a_gpt_reads_an_empty_text_as_the_start_of_a_document() -> None:
+def test_an_empty_text_is_the_start_token() -> None:
     bundle = small("gpt")
     given = read(bundle.model, bundle.tokenizer, "")
     assert [piece.text for piece in given.lines["tokens"]] == ["<|endoftext|>"]
-    assert list(map(str, given.remarks)) == ["the text is empty: the model reads nothing but its own marks"]
+    assert list(map(str, given.remarks)) == ["the text is empty: the input is special tokens only"]
 
 
-def test_a_long_text_is_cut_with_a_remark_and_never_while_writing() -> None:
+def test_a_long_text_is_cut_with_a_remark_unless_generating() -> None:
     bundle = small("gpt")
     ids = bundle.tokenizer.encode(TEXT * 9)
     given = read(bundle.model, bundle.tokenizer, TEXT * 9)
     assert given.inputs[0].tolist() == [ids[-48:]]
-    assert f"the text has {len(ids) + 1} tokens; the model sees the last 48" in str(given.remarks[0]), (
+    assert f"the text has {len(ids) + 1} tokens; the model sees only the last 48" in str(given.remarks[0]), (
         "its start is one"
     )
-    with pytest.raises(UsageError, match="more than the context of 48"):
+    with pytest.raises(UsageError, match="exceed the context length of 48"):
         read(bundle.model, bundle.tokenizer, TEXT, write=lambda ids: [1] * 48)
 
 
-def test_what_the_model_writes_is_told_apart() -> None:
+def test_generated_tokens_are_marked() -> None:
     bundle = small("gpt")
     given = read(bundle.model, bundle.tokenizer, TEXT, write=lambda ids: [ids[0], ids[1]])
     ids = [bundle.tokenizer.special["eos"], *bundle.tokenizer.encode(TEXT)]
@@ -93,24 +93,24 @@ def test_a_seq2seq_reads_source_and_target() -> None:
 @pytest.mark.parametrize(
     ("body", "given", "wording"),
     [
-        ("gpt", {"second": "ক"}, "second is for a BERT"),
-        ("bert", {"target": "ক"}, "target is for a Seq2Seq"),
-        ("bert", {"write": lambda ids: []}, "fills in words and writes none"),
-        ("bert", {"text": TEXT * 9}, "more than the context of 48; shorten it"),
+        ("gpt", {"second": "ক"}, "second applies only to a BERT"),
+        ("bert", {"target": "ক"}, "target applies only to a Seq2Seq"),
+        ("bert", {"write": lambda ids: []}, "a BERT cannot generate text"),
+        ("bert", {"text": TEXT * 9}, "more than the context length of 48; shorten it"),
         ("seq2seq", {}, "also needs a target"),
         ("seq2seq", {"text": "", "target": "ক"}, "nothing to translate"),
-        ("seq2seq", {"target": "ক", "write": lambda ids: []}, "leave generate out"),
+        ("seq2seq", {"target": "ক", "write": lambda ids: []}, "omit either generate or target"),
         ("seq2seq", {"target": TEXT * 9}, "the target has"),
-        ("vit", {}, "reads images and no text"),
+        ("vit", {}, "takes images, not text"),
     ],
 )
-def test_what_a_body_cannot_read_is_refused(body: str, given: dict, wording: str) -> None:
+def test_an_unsupported_input_is_rejected(body: str, given: dict, wording: str) -> None:
     bundle = small(body)
     with pytest.raises(UsageError, match=wording):
         read(bundle.model, bundle.tokenizer, **{"text": "আজ", **given})
 
 
-def test_pieces_read_as_letters_and_parts_of_letters_say_so() -> None:
+def test_pieces_are_readable_and_partial_characters_are_marked() -> None:
     tokenizer = trained("bpe-qwen35")
     (first, *_) = tokenizer.encode("ৡ")
     assert name_piece(tokenizer, first).part
@@ -135,14 +135,14 @@ def write_picture(path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["a.npy", "a.json", "a.pgm", "a.png"])
-def test_an_image_is_read_from_many_files(tmp_path: Path, name: str) -> None:
+def test_image_file_formats(tmp_path: Path, name: str) -> None:
     given = read_image(small("vit").model, write_picture(tmp_path / name))
     expected = torch.from_numpy(PIXELS.astype(np.float32))[None, None] / 127.5 - 1
     torch.testing.assert_close(given.inputs[0], expected)
     assert [piece.text for piece in given.lines["patches"]] == ["class", "1,1", "1,2", "2,1", "2,2"]
 
 
-def test_a_plain_pgm_and_colours_are_read(tmp_path: Path) -> None:
+def test_plain_pgm_and_colour_images(tmp_path: Path) -> None:
     (tmp_path / "a.pgm").write_text("P2 2 2 100 0 20 100 60")
     image = read_picture(tmp_path / "a.pgm", 2, 1)
     assert ((image + 1) * 127.5).round().tolist() == [[[0, 51], [255, 153]]]
@@ -153,21 +153,21 @@ def test_a_plain_pgm_and_colours_are_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "wording"),
     [
-        ("a.png", b"no image", "is no image that can be read"),
-        ("a.npy", b"no array", "holds no array of pixels"),
+        ("a.png", b"no image", "cannot be read as an image"),
+        ("a.npy", b"no array", "does not contain an array of pixels"),
         ("a.json", b"[[1, 900]]", "pixels outside 0 to 255"),
         ("a.json", b'["x"]', "an image is"),
-        ("a.pgm", b"P5 8 8 255 abc", "is no image that can be read"),
+        ("a.pgm", b"P5 8 8 255 abc", "cannot be read as an image"),
     ],
 )
-def test_a_broken_image_is_refused(tmp_path: Path, name: str, content: bytes, wording: str) -> None:
+def test_a_broken_image_is_rejected(tmp_path: Path, name: str, content: bytes, wording: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UsageError, match=wording):
         read_picture(tmp_path / name, 8, 1)
 
 
 def test_a_missing_image_and_a_wrong_body_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="there is no image"):
+    with pytest.raises(UsageError, match=r"image .* not found"):
         read_image(small("vit").model, tmp_path / "none.png")
-    with pytest.raises(UsageError, match="an image is for a ViT"):
+    with pytest.raises(UsageError, match="only a ViT takes an image"):
         read_image(small("gpt").model, torch.zeros(1, 8, 8))

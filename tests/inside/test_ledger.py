@@ -1,4 +1,4 @@
-"""Every number of a pass opens: its lines of arithmetic, taken anew from their terms, give what the model computed."""
+"""Every number of a pass: its lines of arithmetic, recomputed from their terms, give the model's value."""
 
 import math
 import random
@@ -14,7 +14,7 @@ from kotha.inside.numbers.ledger import Ledger, keep
 from kotha.inside.trace import record
 from kotha.model.family import Model
 
-# Cells that are tried of each matrix.
+# Cells tested in each matrix.
 TRIED = 6
 
 
@@ -27,7 +27,7 @@ def given_to(body: str) -> tuple[Model, ModelInput]:
 
 
 def reckoned(line: CellLine) -> float:
-    """A line's value from its terms, by a second hand."""
+    """Recompute the value of a line from its terms, independently."""
     products = [math.prod(term) for term in line.terms]
     match line.kind:
         case "sum":
@@ -63,7 +63,7 @@ def numbers_of(ledger: Ledger, source: CellSource) -> list[float]:
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_every_number_opens(body: str) -> None:
+def test_every_cell_can_be_recomputed(body: str) -> None:
     ledger = keep(*given_to(body))
     opened = 0
     for entry in ledger.entries.values():
@@ -91,7 +91,7 @@ def test_every_number_opens(body: str) -> None:
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_matrices_are_the_traced_ones(body: str) -> None:
+def test_matrices_equal_the_trace(body: str) -> None:
     model, given = given_to(body)
     ledger = keep(model, given)
     missing = []
@@ -100,12 +100,12 @@ def test_matrices_are_the_traced_ones(body: str) -> None:
             missing.append(seen.place.rpartition(".")[2])
         elif seen.place != "logits" or body != "vit":
             torch.testing.assert_close(ledger[seen.place].values, seen.values)
-    # Names of what has another name here, or was hidden nowhere, so that the scores themselves go on.
+    # Values that have another name here, or are not recorded because nothing is masked.
     assert set(missing) <= {"residual_mid", "residual_cross", "masked_scores", "positions"}
     assert ledger.output is not None
 
 
-def test_what_is_made_of_a_matrix() -> None:
+def test_uses_of_a_matrix() -> None:
     ledger = keep(*given_to("gpt-grouped"))
     site = "blocks.0.attention"
     assert ledger.uses(f"{site}.queries") == [f"{site}.scores"]
@@ -118,7 +118,7 @@ def test_what_is_made_of_a_matrix() -> None:
     ]  # fmt: skip
 
 
-def test_a_silent_head_adds_nothing_and_says_so() -> None:
+def test_a_silenced_head_is_zero_in_the_ledger() -> None:
     model, given = given_to("gpt")
     head = attentions(model)["blocks.1.attention"].heads[2]
     ledger = keep(model, given, [f"blocks.1.attention.{head}"])
@@ -129,7 +129,7 @@ def test_a_silent_head_adds_nothing_and_says_so() -> None:
     assert made.lines[-1].gives == "silenced" and made.lines[0].value != 0
 
 
-def test_a_masked_cell_is_hidden_and_weighs_nothing() -> None:
+def test_a_masked_score_has_no_weight() -> None:
     ledger = keep(*given_to("gpt"))
     for site, value in (("masked_scores", -math.inf), ("weights", 0.0)):
         operation = ledger[f"blocks.0.attention.{site}"].operation

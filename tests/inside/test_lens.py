@@ -1,4 +1,4 @@
-"""The lens: each layer's answer, against a few lines of plain torch."""
+"""The lens: the prediction of each layer, compared with a few lines of torch."""
 
 import json
 from dataclasses import replace
@@ -17,7 +17,7 @@ SPEAKING = [body for body in BODIES if body != "vit"]
 
 
 @pytest.mark.parametrize("body", SPEAKING)
-def test_the_last_layer_says_what_the_model_says(body: str) -> None:
+def test_the_last_layer_equals_the_model(body: str) -> None:
     model, given = small(body).model, input_of(body)
     with torch.no_grad():
         output: Any = model(*given.inputs)
@@ -31,7 +31,7 @@ def test_the_last_layer_says_what_the_model_says(body: str) -> None:
 
 
 @pytest.mark.parametrize("body", ["gpt", "gpt-grouped", "gpt-post"])
-def test_every_layer_equals_the_model_cut_off_there(body: str) -> None:
+def test_every_layer_equals_the_truncated_model(body: str) -> None:
     model, given = small(body).model, input_of(body)
     tokens = given.inputs[0]
     found = lens(model, given)
@@ -56,15 +56,15 @@ def test_every_layer_equals_the_model_cut_off_there(body: str) -> None:
                 x = model.stack.blocks[depth](x, "causal", model.positions.rotation(places))
 
 
-def test_a_vit_is_refused() -> None:
-    with pytest.raises(UsageError, match="a ViT has classes"):
+def test_a_vit_is_rejected() -> None:
+    with pytest.raises(UsageError, match="a ViT predicts classes"):
         lens_view(Bundle(small("vit").model, None), input_of("vit"))
 
 
-def test_json_and_page_hold_the_same() -> None:
+def test_json_and_page_have_the_same_data() -> None:
     view = lens_view(small("bert"), input_of("bert"))
     row = json.loads(json.dumps(view.to_dict()))
-    assert row["question"] == "which word stands here" and row["layers"] == data_in(view.html)["layers"]
+    assert row["question"] == "which word is here" and row["layers"] == data_in(view.html)["layers"]
     assert row["layers"][1]["positions"][0]["best"][0]["id"] == view.found.layers[1].positions[0].best[0].id
     hostile = replace(input_of("bert"), spell=lambda token: f"{HOSTILE}{token}", title=HOSTILE)
     html = lens_view(small("bert"), hostile).html

@@ -1,4 +1,4 @@
-"""The trace: what it sees is what happens, it changes nothing, and its arrays are whole or absent."""
+"""The trace: it records the actual values, changes nothing, and saves arrays atomically."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from torch import nn
 from kotha.errors import UsageError
 from kotha.inside.hook_points import attentions, layers
 from kotha.inside.trace import record, trace, write_arrays
-from kotha.model.attention import set_reading
+from kotha.model.attention import set_implementation
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import classifying
 
@@ -24,11 +24,11 @@ def first(answer: Any) -> torch.Tensor:
     return answer if isinstance(answer, torch.Tensor) else answer[0]
 
 
-@pytest.mark.parametrize("reading", ["fused", "explicit"])
+@pytest.mark.parametrize("implementation", ["fused", "explicit"])
 @pytest.mark.parametrize("training", [False, True])
-def test_tracing_changes_nothing(family_member: Member, reading: Any, training: bool) -> None:
+def test_tracing_changes_nothing(family_member: Member, implementation: Any, training: bool) -> None:
     model, inputs = family_member
-    set_reading(model, reading)
+    set_implementation(model, implementation)
     model.train(training)
     weights = {key: value.clone() for key, value in model.state_dict().items()}
     hooks = [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()]
@@ -43,11 +43,11 @@ def test_tracing_changes_nothing(family_member: Member, reading: Any, training: 
     assert [len(module._forward_hooks) + len(module._forward_pre_hooks) for module in model.modules()] == hooks
 
 
-def test_the_fused_model_shows_what_the_explicit_one_does(family_member: Member) -> None:
+def test_fused_and_explicit_attention_record_the_same(family_member: Member) -> None:
     model, inputs = family_member
     sights = []
-    for reading in ("explicit", "fused"):
-        set_reading(model, reading)
+    for implementation in ("explicit", "fused"):
+        set_implementation(model, implementation)
         with trace(model) as seen:
             model(*inputs)
         sights.append(seen)
@@ -58,7 +58,7 @@ def test_the_fused_model_shows_what_the_explicit_one_does(family_member: Member)
         torch.testing.assert_close(fused[place], explicit[place], rtol=1e-4, atol=1e-5)
 
 
-def test_every_place_is_seen_and_fits_its_neighbours(family_member: Member) -> None:
+def test_every_hook_point_is_recorded_and_consistent(family_member: Member) -> None:
     model, inputs = family_member
     with trace(model) as seen:
         model(*inputs)
@@ -77,28 +77,28 @@ def test_every_place_is_seen_and_fits_its_neighbours(family_member: Member) -> N
     torch.testing.assert_close(seen["logits"], first(model(*inputs)))
 
 
-def test_only_what_is_asked_for_is_kept(gpt: Member) -> None:
+def test_only_requested_hook_points_are_kept(gpt: Member) -> None:
     model, inputs = gpt
     with trace(model, layers=["blocks.1"], places=["*.attention.weights", "logits"]) as seen:
         model(*inputs)
         model(*inputs)
     assert list(seen) == ["blocks.1.attention.weights", "logits"]
     assert len(seen.passes("logits")) == 2
-    with pytest.raises(UsageError, match="was not traced"):
+    with pytest.raises(UsageError, match="was not recorded"):
         seen["blocks.0.attention.weights"]
 
 
-def test_a_wrong_name_is_refused_with_the_nearest(gpt: Member) -> None:
+def test_a_wrong_name_suggests_the_nearest(gpt: Member) -> None:
     model, _ = gpt
     with pytest.raises(UsageError, match=r"did you mean 'blocks\.1'"), trace(model, layers=["blocks1"]):
         pass
     with pytest.raises(UsageError, match="did you mean 'logits'"), trace(model, places=["logit"]):
         pass
-    with trace(model) as seen, pytest.raises(UsageError, match="nothing has passed logits yet"):
+    with trace(model) as seen, pytest.raises(UsageError, match="nothing has been recorded at logits yet"):
         seen["logits"]
 
 
-def test_hooks_go_when_the_model_fails(gpt: Member) -> None:
+def test_hooks_are_removed_when_the_model_fails(gpt: Member) -> None:
     model, _ = gpt
     with pytest.raises(Exception, match="token"), trace(model):
         model(torch.tensor([[model.config.vocab_size]]))
@@ -114,7 +114,7 @@ def test_a_classifier_is_traced_too(bert: Member) -> None:
 
 
 @pytest.mark.parametrize("body", BODIES)
-def test_arrays_are_what_was_traced(tmp_path: Path, body: str) -> None:
+def test_saved_arrays_equal_the_trace(tmp_path: Path, body: str) -> None:
     model, given = small(body).model, input_of(body)
     with trace(model) as seen, torch.no_grad():
         model(*given.inputs)
@@ -129,7 +129,7 @@ def test_arrays_are_what_was_traced(tmp_path: Path, body: str) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["a.npz"]
 
 
-def test_figures_leave_out_what_a_mask_hides() -> None:
+def test_figures_exclude_masked_scores() -> None:
     (found,) = record(small("gpt").model, input_of("gpt"), ["blocks.0"], ["*.masked_scores"])
     values = found.values.double().numpy()
     row = found.to_dict()

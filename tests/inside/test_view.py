@@ -1,4 +1,4 @@
-"""A view: the same finding as data, as an offline page, and in a notebook's frame; for every room, from Python."""
+"""A view of every kind: the same result as data, as an offline page, and in a notebook frame."""
 
 import html
 import json
@@ -40,26 +40,26 @@ VIEWS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", VIEWS)
-def test_a_view_is_data_a_page_and_a_frame(name: str, tmp_path: Path) -> None:
+def test_a_view_has_data_a_page_and_a_notebook_frame(name: str, tmp_path: Path) -> None:
     view: View[Any] = VIEWS[name]()
     json.dumps(view.to_dict(), allow_nan=False)
     assert view.save(tmp_path / "new" / "page.html").read_text(encoding="utf-8") == view.html
-    markup = re.sub(r"<script>.*?</script>", "", view.html, flags=re.DOTALL)  # which the policy holds
+    markup = re.sub(r"<script>.*?</script>", "", view.html, flags=re.DOTALL)  # allowed by the content security policy
     assert not re.search(r'(src|href)="(?!data:)|url\((?!data:)|@import', markup)
     frame = view._repr_html_()
     assert frame.startswith("<iframe ") and 'sandbox="allow-scripts"' in frame and "width:100%" in frame
     inner = re.fullmatch(r'<iframe [^>]* srcdoc="([^"]*)"></iframe>', frame)
-    assert inner is not None and html.unescape(inner[1]) == view.html, "nothing of the page gets out of its frame"
+    assert inner is not None and html.unescape(inner[1]) == view.html, "the page stays inside its frame"
     assert repr(str(view.title)) in repr(view) and len(repr(view)) < 500
 
 
-def test_a_page_is_saved_as_a_page(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"a\.png would be a page; call it .*a\.html"):
+def test_a_page_is_saved_as_html(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"a\.png would hold an HTML page; name it .*a\.html"):
         View("x", 1, lambda: "<p>", dict).save(tmp_path / "a.png")
     assert not list(tmp_path.iterdir())
 
 
-def test_the_page_is_made_when_it_is_wanted_and_once(tmp_path: Path) -> None:
+def test_the_page_is_built_once_on_first_access(tmp_path: Path) -> None:
     made: list[int] = []
     view = View("x", 1, lambda: made.append(1) or "<p>", dict)  # type: ignore[func-returns-value]
     assert made == []
@@ -69,10 +69,10 @@ def test_the_page_is_made_when_it_is_wanted_and_once(tmp_path: Path) -> None:
         view.save(tmp_path / "taken")
 
 
-def test_remarks_come_back_as_data() -> None:
+def test_remarks_are_part_of_the_view() -> None:
     assert any("its context" in str(each) for each in attention_view(small("gpt"), given(TEXT * 9)).remarks)
 
 
-def test_what_is_asked_is_checked_when_it_is_said() -> None:
-    with pytest.raises(UsageError, match="tokens=3 shows nothing; use 9 or more"):
+def test_options_are_validated_immediately() -> None:
+    with pytest.raises(UsageError, match="tokens=3 is too few; use 9 or more"):
         TextSource(text="আজ", tokens=3)

@@ -1,4 +1,4 @@
-"""A GPT wired by hand: one head looks at the token before, and in the next layer one finds what followed last time.
+"""A GPT wired by hand: a previous-token head, and in the next layer an induction head that uses it.
 
 A token is one number out of V, a place one out of P, and there is room for V numbers more, in which the first layer
 writes the token before. LayerNorm only moves and scales such vectors, which no softmax minds here.
@@ -17,7 +17,7 @@ SHARP = 60.0
 
 @torch.no_grad()
 def wired(**changes: Any) -> GPT:
-    """Head 0 of layer 0: previous token. Head 1 of layer 1: induction. The others look nowhere in particular."""
+    """Head 0 of layer 0: previous token. Head 1 of layer 1: induction. The others attend uniformly."""
     torch.manual_seed(0)
     config = GPTConfig(
         vocab_size=V,
@@ -42,12 +42,12 @@ def wired(**changes: Any) -> GPT:
         block.feedforward.down.weight.zero_()
     first, second = (block.attention for block in model.stack.blocks)
     one, two = slice(0, P), slice(P, 2 * P)
-    # Layer 0, head 0: the query of a place is the place before it; it carries the token over, into the free room.
+    # Layer 0, head 0: the query of a position matches the position before it; it copies the token to free dimensions.
     set_head(first, one, query=torch.eye(P).roll(-1, 0), key=torch.eye(P), at=places)
     first.value.weight[one] = 0
     first.value.weight[:V, tokens] = torch.eye(V)
     first.output.weight[before, :V] = torch.eye(V)
-    # Layer 1, head 1: the query is the token itself, the key the token before a place.
+    # Layer 1, head 1: the query is the token itself, the key is the token before a position.
     second.query.weight[two] = 0
     second.query.weight[P : P + V, tokens] = SHARP * torch.eye(V)
     second.key.weight[two] = 0
@@ -68,6 +68,6 @@ def set_head(attention: Any, rows: slice, query: torch.Tensor, key: torch.Tensor
 
 
 def random_text(n: int, seed: int = 0) -> torch.Tensor:
-    """Tokens at random, some far more frequent than others: (T,)."""
+    """Draw random tokens, some far more frequent than others: (T,)."""
     chance = torch.Generator().manual_seed(seed)
     return torch.multinomial(1 / torch.arange(1, V + 1), n, replacement=True, generator=chance)

@@ -1,4 +1,4 @@
-"""What the tests of the bodies share: one thread, random weights, and what "the same" means beside another library."""
+"""Shared by the tests of models: one thread, random weights, and the comparison with another library."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -22,7 +22,7 @@ def one_thread() -> Iterator[None]:
 
 
 def shake(model: nn.Module) -> None:
-    """Random weights everywhere, also where models start at 0 and 1."""
+    """Random values for all weights, including those initialized to 0 or 1."""
     with torch.no_grad():
         for parameter in (each for each in model.parameters() if each.requires_grad):
             parameter.add_(torch.randn_like(parameter) * 0.1)
@@ -31,7 +31,7 @@ def shake(model: nn.Module) -> None:
 def assert_parity(
     ours: Any, theirs: nn.Module, outputs: list[tuple[Tensor, Tensor]], convert: Convert | None = None
 ) -> None:
-    """Outputs, each (ours, theirs), to 1e-5, and the gradient of every weight to 1e-4."""
+    """Compare outputs, each (ours, theirs), to 1e-5, and the gradients of all weights to 1e-4."""
     for mine, other in outputs:
         assert mine.shape == other.shape
         assert (mine - other).abs().max() <= 1e-5
@@ -48,7 +48,7 @@ def assert_parity(
 
 
 def converted(ours: Any, theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of transformers, or their gradients, by the names of ours."""
+    """The weights of transformers, or their gradients, by Kotha's names."""
     layout, shapes = choose_layout(ours.config), shapes_of(ours.named_parameters(remove_duplicate=False))
     places = layout.places(shapes, ours.config)
     named = {layout.usual(name, places): tensor for name, tensor in theirs.items()}
@@ -56,6 +56,6 @@ def converted(ours: Any, theirs: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def gradients(model: nn.Module) -> dict[str, Tensor]:
-    """By name, tied weights under each of theirs; zero where nothing flowed."""
+    """Gradients by name, tied weights under each of their names; zeros for missing gradients."""
     named = model.named_parameters(remove_duplicate=False)
     return {name: torch.zeros_like(p) if p.grad is None else p.grad for name, p in named}

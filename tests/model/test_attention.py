@@ -1,4 +1,4 @@
-"""The one attention: two readings, beside torch's own, and its properties."""
+"""Attention: its two implementations, compared with torch's own, and its properties."""
 
 import itertools
 from typing import Any
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from kotha.model.attention import Attention, set_reading
+from kotha.model.attention import Attention, set_implementation
 from kotha.model.config import BlockConfig
 from kotha.model.masks import Mask, causal_mask, looking_around, looking_back, padding_mask
 from kotha.model.position import RotaryPositions
@@ -40,10 +40,10 @@ LAYOUTS = [
 ]
 
 
-def both_readings(attention: Attention, x: Tensor, *arguments: Any, **named: Any) -> list[tuple[Tensor, Tensor]]:
+def both_implementations(attention: Attention, x: Tensor, *arguments: Any, **named: Any) -> list[tuple[Tensor, Tensor]]:
     results = []
-    for reading in ("explicit", "fused"):
-        attention.reading = reading
+    for implementation in ("explicit", "fused"):
+        attention.implementation = implementation
         own = x.detach().clone().requires_grad_()
         y = attention(own, *arguments, **named)
         (gradient,) = torch.autograd.grad((y * torch.linspace(-1, 1, y.numel()).view_as(y)).sum(), own)
@@ -54,17 +54,17 @@ def both_readings(attention: Attention, x: Tensor, *arguments: Any, **named: Any
 @pytest.mark.parametrize("mask", NAMES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("rotary", [False, True])
-def test_explicit_is_fused(mask: str, layout: dict[str, Any], rotary: bool) -> None:
+def test_explicit_and_fused_attention_agree(mask: str, layout: dict[str, Any], rotary: bool) -> None:
     assert largest_difference(mask, layout, rotary, "cpu") <= 1e-5
 
 
 def largest_difference(mask: str, layout: dict[str, Any], rotary: bool, device: str) -> float:
-    """Between the two readings, of answers and gradients; NaN, which is below nothing, where one is not finite."""
+    """The largest difference between the two implementations, in outputs and gradients; NaN if one is not finite."""
     torch.manual_seed(0)
     with torch.device(device):
         attention = Attention(BlockConfig(d_model=C, n_heads=4, **layout))
         rotation = RotaryPositions(attention.d_head, 10_000).rotation(torch.arange(T)) if rotary else None
-        explicit, fused = both_readings(attention, torch.randn(B, T, C), masks(mask, T), rotation)
+        explicit, fused = both_implementations(attention, torch.randn(B, T, C), masks(mask, T), rotation)
     differences = [(one - two).abs().max() for one, two in zip(explicit, fused, strict=True)]
     return torch.stack(differences).max().item()
 
@@ -72,38 +72,38 @@ def largest_difference(mask: str, layout: dict[str, Any], rotary: bool, device: 
 @pytest.mark.parametrize("mask", ["none", "padding", "a row that may look nowhere"])
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("remembered", [False, True])
-def test_explicit_is_fused_across(mask: str, layout: dict[str, Any], remembered: bool) -> None:
+def test_explicit_and_fused_cross_attention_agree(mask: str, layout: dict[str, Any], remembered: bool) -> None:
     torch.manual_seed(0)
     attention = Attention(BlockConfig(d_model=C, n_heads=4, **layout))
     source = torch.randn(B, S, C)
-    memory = attention.remember(source) if remembered else source
-    explicit, fused = both_readings(attention, torch.randn(B, T, C), masks(mask, S), memory=memory)
+    memory = attention.project_kv(source) if remembered else source
+    explicit, fused = both_implementations(attention, torch.randn(B, T, C), masks(mask, S), memory=memory)
     for one, two in zip(explicit, fused, strict=True):
         assert one.isfinite().all()
         assert (one - two).abs().max() <= 1e-5
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device on this machine")
-def test_explicit_is_fused_on_a_gpu() -> None:
+def test_explicit_and_fused_attention_agree_on_a_gpu() -> None:
     for mask, layout, rotary in itertools.product(NAMES, LAYOUTS, [False, True]):
         assert largest_difference(mask, layout, rotary, "cuda") <= 1e-5
 
 
-def test_causal_counts_from_the_first_key_where_keys_are_more() -> None:
-    """As a cache laid out in advance has them: what is behind the queries is not written yet."""
+def test_causal_mask_counts_from_the_first_key_when_there_are_more_keys_than_queries() -> None:
+    """As in a preallocated cache, where the keys after the queries are not yet written."""
     torch.manual_seed(0)
     attention = Attention(BlockConfig(d_model=C, n_heads=4))
     x, source = torch.randn(B, T, C), torch.randn(B, S, C)
-    explicit, fused = both_readings(attention, x, "causal", memory=source)
+    explicit, fused = both_implementations(attention, x, "causal", memory=source)
     assert (explicit[0] - fused[0]).abs().max() <= 1e-5
     assert (attention(x, "causal", memory=source[:, :T]) - fused[0]).abs().max() <= 1e-5
 
 
-def test_a_row_that_may_look_nowhere_mixes_nothing() -> None:
+def test_a_fully_masked_row_gives_zeros() -> None:
     torch.manual_seed(0)
     attention = Attention(BlockConfig(d_model=C, n_heads=4, attention_bias=False))
-    for reading in ("explicit", "fused"):
-        attention.reading = reading
+    for implementation in ("explicit", "fused"):
+        attention.implementation = implementation
         y = attention(torch.randn(B, T, C), masks("a row that may look nowhere", T))
         assert (y[1] == 0).all()
         assert (y[0] != 0).any()
@@ -116,7 +116,7 @@ def test_a_row_that_may_look_nowhere_mixes_nothing() -> None:
     mask=st.sampled_from(["none", "causal", "padding", "cross"]),
     seed=st.integers(0, 1000),
 )
-def test_attention_is_torchs_own(n_heads: int, bias: bool, mask: str, seed: int) -> None:
+def test_attention_equals_torchs_multihead_attention(n_heads: int, bias: bool, mask: str, seed: int) -> None:
     torch.manual_seed(seed)
     theirs = nn.MultiheadAttention(C, n_heads, bias=bias, batch_first=True)
     for parameter in theirs.parameters():
@@ -130,7 +130,7 @@ def test_attention_is_torchs_own(n_heads: int, bias: bool, mask: str, seed: int)
     expected, weights = theirs(x, source, source, average_attn_weights=False, **hidden.get(mask, {}))
     seen: dict[str, Tensor] = {}
     ours.weights.register_forward_hook(lambda module, inputs, output: seen.update(weights=output))
-    ours.reading = "explicit"
+    ours.implementation = "explicit"
     y = ours(x, may_look, memory=source)
     assert (y - expected).abs().max() <= 1e-5
     assert (seen["weights"] - weights).abs().max() <= 1e-5
@@ -148,7 +148,7 @@ def masked(mask: Mask) -> Tensor:
 
 
 def from_multihead(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """``nn.MultiheadAttention``'s weights by our names; Q, K and V are stored in one."""
+    """``nn.MultiheadAttention``'s weights by Kotha's names; Q, K and V are stored as one matrix."""
     ours = {}
     for name, tensor in theirs.items():
         if name.startswith("in_proj_"):
@@ -161,10 +161,10 @@ def from_multihead(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
 
 @settings(max_examples=10, deadline=None, derandomize=True)
 @given(mask=st.sampled_from(NAMES), seed=st.integers(0, 1000))
-def test_every_quantity_can_be_watched_and_rows_sum_to_one(mask: str, seed: int) -> None:
+def test_hooks_see_every_quantity_and_weights_sum_to_one(mask: str, seed: int) -> None:
     torch.manual_seed(seed)
     attention = Attention(BlockConfig(d_model=C, n_heads=4, n_kv_heads=2))
-    attention.reading = "explicit"
+    attention.implementation = "explicit"
     seen: dict[str, Tensor] = {}
     for name in ("queries", "keys", "values", "scores", "masked_scores", "weights", "head_outputs"):
         hook = lambda module, inputs, output, name=name: seen.update({name: output})
@@ -187,23 +187,23 @@ def test_every_quantity_can_be_watched_and_rows_sum_to_one(mask: str, seed: int)
     assert (seen["weights"] >= 0).all()
 
 
-def test_dropout_leaves_out_weights_in_training_alone() -> None:
+def test_dropout_applies_to_weights_only_in_training() -> None:
     torch.manual_seed(0)
     attention = Attention(BlockConfig(d_model=C, n_heads=4, attention_dropout=0.5))
     x = torch.randn(B, T, C)
-    for reading in ("explicit", "fused"):
-        attention.reading = reading
+    for implementation in ("explicit", "fused"):
+        attention.implementation = implementation
         assert not torch.equal(attention.train()(x), attention(x))
         assert torch.equal(attention.eval()(x), attention(x))
 
 
-def test_a_reading_can_be_switched_on_a_live_model() -> None:
+def test_an_implementation_can_be_switched_on_a_live_model() -> None:
     layers = nn.ModuleList(Attention(BlockConfig(d_model=C, n_heads=4)) for _ in range(2))
-    set_reading(layers, "explicit")
-    assert [layer.reading for layer in layers] == ["explicit", "explicit"]
+    set_implementation(layers, "explicit")
+    assert [layer.implementation for layer in layers] == ["explicit", "explicit"]
 
 
-def test_masks_combine_and_say_who_may_look() -> None:
+def test_causal_and_padding_masks_combine() -> None:
     real = torch.tensor([[True, True, False]])
     both = looking_back(real)
     assert isinstance(both, Tensor)

@@ -1,4 +1,4 @@
-"""Two caches of the smallest kind, one that grows and one laid out in advance: cached and uncached logits agree."""
+"""Two minimal caches, one growing and one preallocated: cached and uncached logits agree."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ LAYOUTS: dict[str, GPTConfig] = {
 
 
 class Growing:
-    """Joins new keys and values to the old."""
+    """Concatenates new keys and values to the old."""
 
     def __init__(self) -> None:
         self.length = 0
@@ -45,7 +45,7 @@ class Growing:
 
 
 class Static:
-    """Writes into tensors laid out in advance, always of one shape; each row of the batch has its own length."""
+    """Writes to preallocated tensors of fixed shape; each row of the batch has its own length."""
 
     def __init__(self, config: ModelConfig, n_batch: int, size: int) -> None:
         shape = (config.n_layers, n_batch, config.n_kv_heads, size, config.d_head)
@@ -77,7 +77,7 @@ def in_steps(model: GPT, tokens: Tensor, cache: Cache, steps: list[int]) -> Tens
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("kind", ["growing", "static"])
 @pytest.mark.parametrize("steps", [[10], [1] * 10, [4, 1, 1, 4], [7, 3]])
-def test_cached_is_uncached(layout: str, kind: str, steps: list[int]) -> None:
+def test_cached_and_uncached_logits_agree(layout: str, kind: str, steps: list[int]) -> None:
     torch.manual_seed(0)
     model = GPT(LAYOUTS[layout]).eval()
     tokens = torch.randint(30, (2, 10))
@@ -85,7 +85,7 @@ def test_cached_is_uncached(layout: str, kind: str, steps: list[int]) -> None:
     assert (in_steps(model, tokens, cache, steps) - model(tokens)).abs().max() <= 1e-5
 
 
-def test_what_was_not_counted_as_read_can_be_taken_back() -> None:
+def test_tokens_not_yet_advanced_can_be_discarded() -> None:
     torch.manual_seed(0)
     model = GPT(LAYOUTS["modern"]).eval()
     tokens, guess = torch.randint(30, (1, 5)), torch.randint(30, (1, 3))
@@ -124,5 +124,5 @@ def test_a_position_beyond_the_context_is_refused() -> None:
     model = GPT(LAYOUTS["classic"]).eval()
     cache = Growing()
     cache.length = 10
-    with pytest.raises(UsageError, match="11 tokens are more than context_length=10"):
+    with pytest.raises(UsageError, match="11 tokens exceed context_length=10"):
         model(torch.zeros(1, 1, dtype=torch.long), cache=cache)

@@ -1,4 +1,4 @@
-"""Configs: what follows from what, what is refused, and in which words."""
+"""Configs: derived fields, rejected values, and the error messages."""
 
 import json
 import subprocess
@@ -15,7 +15,7 @@ GPT: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 1, "vocab_size":
 VIT: dict[str, Any] = {"d_model": 16, "n_heads": 2, "n_layers": 1, "image_size": 28, "patch_size": 7, "n_classes": 10}
 
 
-def test_fields_left_out_follow_from_others() -> None:
+def test_omitted_fields_are_derived_from_others() -> None:
     config = Seq2SeqConfig(d_model=64, n_heads=4, vocab_size=10, context_length=4)
     assert (config.d_head, config.n_kv_heads, config.d_ff) == (16, 4, 256)
     assert (config.n_layers, config.n_decoder_layers) == (6, 6)
@@ -23,7 +23,7 @@ def test_fields_left_out_follow_from_others() -> None:
     assert config.replace(norm_order="pre").final_norm
 
 
-def test_a_changed_config_keeps_what_was_chosen_and_follows_where_it_was_not() -> None:
+def test_replace_keeps_explicit_fields_and_derives_the_others_again() -> None:
     config = GPTConfig(**GPT, d_ff=40)
     wider = config.replace(d_model=32, n_heads=8)
     assert (wider.d_head, wider.n_kv_heads, wider.d_ff) == (4, 8, 40)
@@ -35,14 +35,14 @@ def test_a_changed_config_keeps_what_was_chosen_and_follows_where_it_was_not() -
     [
         ({"d_model": 500, "n_heads": 8}, "d_model=500 is not divisible by n_heads=8; try n_heads=10 or d_model=512"),
         ({"n_heads": 8, "n_kv_heads": 3}, "n_heads=8 is not divisible by n_kv_heads=3; try n_kv_heads=2"),
-        ({"d_head": 5, "positions": "rotary"}, "d_head=5 is odd, and rotary positions come in pairs; try 6"),
-        ({"d_model": 15, "n_heads": 3, "positions": "sinusoidal"}, "d_model=15 is odd, and sinusoidal positions"),
-        ({"dropout": 1.0}, "dropout=1.0 is not a share; use 0 (off) up to 0.9"),
-        ({"attention_dropout": -0.1}, "attention_dropout=-0.1 is not a share"),
-        ({"norm_eps": 0.0}, "norm_eps=0.0 is not a small positive number; try 1e-5"),
-        ({"rotary_base": 1.0}, "rotary_base=1.0 must be above 1; 10000 is usual"),
+        ({"d_head": 5, "positions": "rotary"}, "d_head=5 must be even for rotary positions; try 6"),
+        ({"d_model": 15, "n_heads": 3, "positions": "sinusoidal"}, "d_model=15 must be even for sinusoidal positions"),
+        ({"dropout": 1.0}, "dropout=1.0 is out of range; use 0 (off) to 0.9"),
+        ({"attention_dropout": -0.1}, "attention_dropout=-0.1 is out of range"),
+        ({"norm_eps": 0.0}, "norm_eps=0.0 must be a small positive number; try 1e-5"),
+        ({"rotary_base": 1.0}, "rotary_base=1.0 must be greater than 1; 10000 is typical"),
         ({"n_layers": 0}, "n_layers=0 must be a whole number from 1"),
-        ({"n_layers": 1025}, "n_layers=1025 is more than any model has; use 1 to 1,024"),
+        ({"n_layers": 1025}, "n_layers=1025 is too large; use 1 to 1,024"),
         ({"rotary_base": 10**400}, "must be a number"),
         ({"n_layers": True}, "n_layers=True must be a whole number"),
         ({"d_model": "512"}, "d_model='512' must be a whole number"),
@@ -51,11 +51,11 @@ def test_a_changed_config_keeps_what_was_chosen_and_follows_where_it_was_not() -
         ({"d_model": None}, "d_model=None must be a whole number"),
         ({"qk_norm": 1}, "qk_norm=1 must be true or false"),
         ({"dropout": float("nan")}, "dropout=nan must be a number"),
-        ({"activation": "gelu-tan"}, "activation='gelu-tan' is not a choice; did you mean 'gelu-tanh'?"),
-        ({"norm": "batch"}, "norm='batch' is not a choice; known: layer, rms"),
+        ({"activation": "gelu-tan"}, "activation='gelu-tan' is not a valid choice; did you mean 'gelu-tanh'?"),
+        ({"norm": "batch"}, "norm='batch' is not a valid choice; known: layer, rms"),
     ],
 )
-def test_a_config_that_cannot_be_is_refused(changes: dict[str, Any], message: str) -> None:
+def test_an_invalid_config_is_rejected(changes: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         GPTConfig(**{**GPT, **changes})
     assert message in str(error.value)
@@ -68,7 +68,7 @@ def test_patches_must_divide_the_image() -> None:
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_config_comes_back_from_json(name: str) -> None:
+def test_a_config_round_trips_through_json(name: str) -> None:
     values = json.loads(json.dumps(preset(name).to_dict()))
     assert None not in values.values()
     assert config_from_dict(values) == preset(name)
@@ -78,14 +78,14 @@ def test_a_config_comes_back_from_json(name: str) -> None:
     ("values", "message"),
     [
         ({"family": "gpt", **GPT, "n_head": 2}, "'n_head' is not a setting of GPTConfig; did you mean 'n_heads'?"),
-        ({"family": "gpt", "d_model": 16, "n_heads": 2}, "GPTConfig needs n_layers, vocab_size, context_length"),
-        ({"family": "gtp", **GPT}, "family='gtp' is not a model family; did you mean 'gpt'?"),
-        (GPT, "family=None is not a model family; known: bert, bert-classifier, gpt, gpt-classifier, seq2seq, vit"),
-        ({"family": ["gpt"], **GPT}, "is not a model family"),
+        ({"family": "gpt", "d_model": 16, "n_heads": 2}, "GPTConfig is missing n_layers, vocab_size, context_length"),
+        ({"family": "gtp", **GPT}, "unknown model family 'gtp'; did you mean 'gpt'?"),
+        (GPT, "unknown model family None; known: bert, bert-classifier, gpt, gpt-classifier, seq2seq, vit"),
+        ({"family": ["gpt"], **GPT}, "unknown model family"),
         ({"family": "vit", **VIT, "vocab_size": 5}, "'vocab_size' is not a setting of ViTConfig"),
     ],
 )
-def test_a_config_from_elsewhere_is_refused_by_name(values: dict[str, Any], message: str) -> None:
+def test_unknown_and_missing_keys_are_named_in_the_error(values: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         config_from_dict(values)
     assert message in str(error.value)
@@ -102,8 +102,8 @@ def test_bert_and_vit_have_their_papers_defaults() -> None:
     assert ViTConfig(**VIT).final_norm
 
 
-def test_an_unknown_preset_is_answered_with_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="preset 'bangla-59m' does not exist; did you mean 'bangla-58m'"):
+def test_an_unknown_preset_suggests_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="unknown preset 'bangla-59m'; did you mean 'bangla-58m'"):
         preset("bangla-59m")
 
 

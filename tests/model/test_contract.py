@@ -1,4 +1,4 @@
-"""What every family does: compile whole, train a step, agree in both readings, come back bit-equal, refuse."""
+"""Properties of every family: compile to one graph, train a step, reload bit for bit, reject invalid input."""
 
 import copy
 from collections.abc import Callable
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")
 
 
 def example(config: ModelConfig) -> list[Tensor]:
-    """Inputs that a model of this config reads, padding included where it knows some."""
+    """Inputs for a model of this config, with padding if it supports any."""
     if isinstance(config, ViTConfig):
         return [torch.randn(2, 3, 12, 12)]
     tokens = torch.randint(30, (2, 9))
@@ -42,7 +42,7 @@ def example(config: ModelConfig) -> list[Tensor]:
 
 
 def answers(output: Tensor | BERTOutput) -> Tensor:
-    """Everything that a model said, in one row."""
+    """All outputs of a model in one row."""
     parts = output if isinstance(output, tuple) else (output,)
     return torch.cat([part.flatten() for part in parts])
 
@@ -54,7 +54,7 @@ def made(name: str, **sizes: Any) -> tuple[Model, list[Tensor]]:
 
 
 def compiled_and_plain(name: str, n_layers: int, **options: Any) -> tuple[Tensor, Tensor]:
-    """What a family member answers compiled as one graph, and as it is."""
+    """The outputs of a model compiled as one graph, and of the model itself."""
     torch._dynamo.reset()
     model, inputs = made(name, n_layers=n_layers)
     model.eval()
@@ -67,14 +67,14 @@ def compiled_and_plain(name: str, n_layers: int, **options: Any) -> tuple[Tensor
 
 @FAMILIES
 def test_every_family_is_one_graph(name: str) -> None:
-    # What breaks a graph breaks it in the first layer, and the compiler takes its time for each.
+    # A graph breaks in the first layer if at all, and compiling takes time for each layer.
     compiled, plain = compiled_and_plain(name, n_layers=1, backend="aot_eager")
     torch.testing.assert_close(compiled, plain, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
 @FAMILIES
-@pytest.mark.filterwarnings("ignore")  # what the compiler's own imports have to say
+@pytest.mark.filterwarnings("ignore")  # warnings of the compiler's imports
 def test_every_family_compiles(name: str) -> None:
     compiled, plain = compiled_and_plain(name, n_layers=2)
     torch.testing.assert_close(compiled, plain, rtol=1e-4, atol=1e-5)
@@ -114,7 +114,7 @@ def test_every_family_trains_under_autocast(name: str) -> None:
 
 @FAMILIES
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_every_family_comes_back_bit_equal(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
+def test_every_family_reloads_bit_for_bit(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
     model, inputs = made(name)
     model = model.to(dtype).eval()
     inputs = [each.to(dtype) if each.is_floating_point() else each for each in inputs]
@@ -148,12 +148,13 @@ def test_tokens_and_positions_out_of_range_are_refused(name: str) -> None:
     model, _ = made(name)
     beyond, below, long = torch.tensor([[3, 30]]), torch.tensor([[-1]]), torch.zeros(1, 11, dtype=torch.long)
     words = (
-        "token id 30 is outside the vocabulary of 30; ids run from 0 to 29: was the text encoded by another tokenizer?"
+        "token id 30 is out of range: the vocabulary has 30 entries, 0 to 29; "
+        "was the text encoded with another tokenizer?"
     )
     assert refused(lambda: model(beyond)) == words
-    assert refused(lambda: model(below)).startswith("token id -1 is outside the vocabulary of 30")
+    assert refused(lambda: model(below)).startswith("token id -1 is out of range")
     assert refused(lambda: model(long)) == (
-        "11 tokens are more than context_length=10; pass the last 10, or train with a longer context"
+        "11 tokens exceed context_length=10; pass the last 10, or train with a longer context"
     )
 
 
@@ -167,7 +168,9 @@ def test_both_sides_of_a_translation_are_checked() -> None:
 
 def test_a_segment_out_of_range_is_refused() -> None:
     model, _ = made("bert")
-    assert "segment 2 is outside the segments of 2" in refused(lambda: model(torch.tensor([[1]]), torch.tensor([[2]])))
+    assert "segment id 2 is out of range: the segment table has 2 entries" in refused(
+        lambda: model(torch.tensor([[1]]), torch.tensor([[2]]))
+    )
 
 
 def test_checks_cost_compiled_code_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Evaluation mode ends with its block, also where the block ends badly."""
+"""Evaluation mode ends with its block, also after an error."""
 
 import pytest
 from torch import nn
@@ -7,7 +7,7 @@ from kotha.model.evaluating import evaluating
 
 
 @pytest.mark.parametrize("training", [True, False])
-def test_a_model_is_as_before_even_after_an_error(training: bool) -> None:
+def test_the_mode_is_restored_even_after_an_error(training: bool) -> None:
     model = nn.Sequential(nn.Dropout(0.5)).train(training)
     with pytest.raises(ValueError, match="inside"), evaluating(model):
         assert not model.training and not model[0].training
@@ -15,7 +15,7 @@ def test_a_model_is_as_before_even_after_an_error(training: bool) -> None:
     assert model.training is training and model[0].training is training
 
 
-def test_a_model_that_writes_and_fails_goes_on_training() -> None:
+def test_training_mode_is_restored_after_a_failed_generation() -> None:
     import torch
 
     from kotha.generation.plain import continue_plainly

@@ -11,7 +11,7 @@ FENCE = re.compile(r"```(python|diff)\n(.*?)```", re.DOTALL)
 
 
 def excerpts() -> list[str]:
-    """Pieces of code on the page: whole blocks of Python, and the lines of a diff by themselves."""
+    """Code on the page: complete blocks of Python, and single lines of diffs."""
     pieces = []
     for kind, body in FENCE.findall(PAGE.read_text(encoding="utf-8")):
         pieces += [body] if kind == "python" else [line[1:] + "\n" for line in body.splitlines()]

@@ -1,4 +1,4 @@
-"""The chunked losses beside ``F.cross_entropy`` on all logits."""
+"""The chunked losses compared with ``F.cross_entropy`` on all logits."""
 
 from collections.abc import Callable
 from typing import Any
@@ -70,14 +70,14 @@ def test_chunks_change_neither_loss_nor_gradients(
 
 
 @pytest.mark.parametrize("measured", [chosen, twin])
-def test_nothing_is_kept_for_a_backward_pass_that_will_not_come(measured: Loss) -> None:
+def test_no_gradients_are_computed_without_a_backward_pass(measured: Loss) -> None:
     values = inputs(0)
     with torch.no_grad():
         assert not measured(*values, 0.0).requires_grad
         torch.testing.assert_close(measured(*values, 0.0), plain(*values, 0.0))  # type: ignore[arg-type]
 
 
-def test_each_token_by_itself() -> None:
+def test_losses_per_token() -> None:
     hidden, weight, targets, bias = inputs(0)
     assert hidden is not None
     assert weight is not None
@@ -105,7 +105,7 @@ def test_under_autocast_the_head_is_used_in_its_type(smoothing: float) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch, of its own tracing
-def test_the_twin_compiles_whole() -> None:
+def test_the_chunked_loss_compiles_to_one_graph() -> None:
     compiled = torch.compile(lambda *values: next_token_loss(*values), fullgraph=True, backend="aot_eager")
     one, two = inputs(0), inputs(0)
     expected, result = plain(*one, 0.0), compiled(*two)  # type: ignore[arg-type]
@@ -117,7 +117,7 @@ def test_the_twin_compiles_whole() -> None:
         torch.testing.assert_close(ours.grad, theirs.grad)
 
 
-def test_where_torch_has_no_such_loss_the_twin_steps_in(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_chunked_loss_is_used_if_torch_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loss, "_torch_loss", None)
     values = inputs(0)
     torch.testing.assert_close(chosen(*values, 0.0), plain(*values, 0.0))  # type: ignore[arg-type]
@@ -125,8 +125,8 @@ def test_where_torch_has_no_such_loss_the_twin_steps_in(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("way", [module.loss_and_slope, module._in_place])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_words_that_do_not_exist_change_nothing(way: Any, smoothing: float) -> None:
-    """A head that is filled up for a GPU: its last logits are of no word, whatever they are."""
+def test_padding_rows_of_the_head_change_nothing(way: Any, smoothing: float) -> None:
+    """A head padded for a GPU: the logits of the padding rows are ignored."""
     torch.manual_seed(0)
     logits, target, scale = torch.randn(6, 11), torch.randint(0, 11, (6, 1)), torch.full((6, 1), 1 / 6)
     filled = torch.cat([logits, torch.full((6, 5), 40.0)], dim=1)

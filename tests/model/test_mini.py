@@ -1,11 +1,11 @@
-"""``mini`` in torch beside its page of NumPy."""
+"""``mini`` in torch compared with its page of NumPy."""
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from kotha.model.attention import set_reading
+from kotha.model.attention import set_implementation
 from kotha.model.family import build
 from kotha.model.mini_numpy import mini
 from kotha.model.presets import preset
@@ -20,7 +20,7 @@ def test_torch_and_numpy_agree(seed: int, dtype: torch.dtype) -> None:
         for parameter in model.parameters():
             parameter.normal_(std=0.5)
     model = model.to(dtype)
-    set_reading(model, "explicit")
+    set_implementation(model, "explicit")
     seen: dict[str, Tensor] = {}
     block = "stack.blocks.0"
     places = {

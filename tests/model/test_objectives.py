@@ -1,4 +1,4 @@
-"""Every objective beside torch's and Hugging Face's own."""
+"""Every objective compared with torch's and Hugging Face's own."""
 
 from types import SimpleNamespace
 
@@ -36,7 +36,7 @@ def assert_same(mine: torch.Tensor, other: torch.Tensor, weights: list[torch.Ten
         assert one is None or torch.allclose(one, two, atol=1e-6)
 
 
-def test_words_and_pairs_are_hugging_faces_pretraining_loss() -> None:
+def test_masked_words_and_pairs_equal_hugging_faces_pretraining_loss() -> None:
     theirs = BertForPreTraining(
         BertConfig(
             vocab_size=40,
@@ -69,7 +69,7 @@ def test_words_and_pairs_are_hugging_faces_pretraining_loss() -> None:
     other.backward()
     expected = converted(ours, {name: each.grad for name, each in theirs.named_parameters() if each.grad is not None})
     for name, parameter in ours.named_parameters():
-        if name != "head.bias":  # theirs is stored under another name
+        if name != "head.bias":  # stored under another name in transformers
             assert torch.allclose(parameter.grad, expected[name], atol=1e-5), name
     assert torch.allclose(ours.head.bias.grad, theirs.cls.predictions.bias.grad, atol=1e-5)
 
@@ -96,7 +96,7 @@ def test_image_classes_are_cross_entropy(smoothing: float) -> None:
 
 
 @pytest.mark.parametrize("body", [BERTConfig(**TEXT), GPTConfig(**TEXT)], ids=["bert", "gpt"])
-def test_a_text_is_classed_by_what_it_says_and_not_by_its_padding(body: BERTConfig | GPTConfig) -> None:
+def test_padding_does_not_change_a_classification(body: BERTConfig | GPTConfig) -> None:
     model = TextClassifier(classifying(body, "abc")).eval()
     with torch.no_grad():
         for parameter in model.parameters():  # from 0.02 on, changes of a token hardly show
@@ -118,11 +118,11 @@ def test_a_text_is_classed_by_what_it_says_and_not_by_its_padding(body: BERTConf
 
 
 def test_a_classifier_needs_a_body_that_reads_text_and_a_choice() -> None:
-    with pytest.raises(ConfigError, match="a vit model cannot classify texts; use a bert or a gpt"):
+    with pytest.raises(ConfigError, match="a vit model cannot classify text; use bert or gpt"):
         classifying(ViTConfig(**SIZES, image_size=8, patch_size=4, n_classes=3), "abc")
-    with pytest.raises(ConfigError, match=r"labels=\['a'\] cannot be used; give at least 2, each"):
+    with pytest.raises(ConfigError, match=r"labels=\['a'\] is not valid; use at least 2"):
         classifying(GPTConfig(**TEXT), "a")
-    with pytest.raises(ConfigError, match="cannot be used; give at least 2, each its own name"):
+    with pytest.raises(ConfigError, match="is not valid; use at least 2 labels, distinct and not empty"):
         classifying(GPTConfig(**TEXT), "aa")
 
 

@@ -9,7 +9,7 @@ from kotha.model.family import build
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import Preset, preset, presets
 
-# Counted by others, or on the course's paper; what the list of presets says of each is held to the built model.
+# Published counts and the course's; the counts in presets.json are compared with the built models.
 PUBLISHED = {
     "bangla-58m": 58_139_648,
     "gpt2": 124_439_808,

@@ -1,4 +1,4 @@
-"""Positions, norms, feed-forwards and how weights start."""
+"""Positions, norms, feed-forwards and initialization."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What must hold whatever the weights are."""
+"""Properties that hold for any weights."""
 
 from typing import Any
 

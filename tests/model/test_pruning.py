@@ -1,4 +1,4 @@
-"""Removing heads: the answers of a silenced head, fewer weights, and a folder that opens again."""
+"""Removing heads: the outputs equal those with the head set to zero, weights shrink, and a saved model reloads."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from kotha.artifacts import model_folder as bundle
 from kotha.errors import ConfigError
 from kotha.inside.hook_points import attentions
-from kotha.model.attention import Attention, set_reading
+from kotha.model.attention import Attention, set_implementation
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import (
     BERTConfig,
@@ -54,7 +54,7 @@ CASES: dict[str, tuple[ModelConfig, list[str]]] = {
 
 
 def made(config: ModelConfig) -> tuple[Any, list[Tensor]]:
-    """A model in which every weight matters, biases too, and something to put in."""
+    """A model with random weights, including biases, and inputs for it."""
     torch.manual_seed(0)
     model = build(config).eval()
     with torch.no_grad():
@@ -73,7 +73,7 @@ def answer(model: nn.Module, inputs: list[Tensor]) -> Tensor:
 
 
 def with_zeros(model: nn.Module, heads: list[str], inputs: list[Tensor]) -> Tensor:
-    """The whole model's answer with columns of the output matrix set to zero, which is a head that adds nothing."""
+    """The unpruned model's output with a head's columns of the output matrix set to zero."""
     kept = {name: each.clone() for name, each in model.state_dict().items()}
     with torch.no_grad():
         for head in heads:
@@ -86,12 +86,12 @@ def with_zeros(model: nn.Module, heads: list[str], inputs: list[Tensor]) -> Tens
     return found
 
 
-@pytest.mark.parametrize("reading", ["fused", "explicit"])
+@pytest.mark.parametrize("implementation", ["fused", "explicit"])
 @pytest.mark.parametrize("case", CASES)
-def test_a_removed_head_is_a_head_that_adds_nothing(case: str, reading: Any) -> None:
+def test_a_removed_head_is_a_head_that_adds_nothing(case: str, implementation: Any) -> None:
     config, heads = CASES[case]
     model, inputs = made(config)
-    set_reading(model, reading)
+    set_implementation(model, implementation)
     whole, silenced = answer(model, inputs), with_zeros(model, heads, inputs)
     pruned = remove_heads(model, heads)
     torch.testing.assert_close(answer(pruned, inputs), silenced, rtol=1e-5, atol=1e-5)
@@ -108,7 +108,7 @@ def test_the_weights_fall_and_are_counted_from_the_config_alone(case: str) -> No
     assert count_parameters(pruned.config).total == n
     fewer = sum(each.numel() for each in model.parameters()) - n
     with_bias = 1 if config.attention_bias else 0
-    # A query's rows and the output's columns for each head; keys and values once nobody looks at them.
+    # The query rows and output columns of each head; key and value rows when no head uses them.
     queries = len(heads) * config.d_head * (2 * config.d_model + with_bias)
     keys = sum(config.n_kv_heads - len(pruned.config.key_heads_of(name)) for name in config.attentions())
     assert fewer == queries + keys * config.d_head * 2 * (config.d_model + with_bias)
@@ -117,11 +117,11 @@ def test_the_weights_fall_and_are_counted_from_the_config_alone(case: str) -> No
 def test_uneven_groups_keep_their_own_key_heads() -> None:
     config, heads = CASES["grouped, uneven"]
     attention = remove_heads(made(config)[0], heads).stack.blocks[1].attention
-    assert attention.heads == (0, 2, 3, 4, 7) and attention.shares == (3, 2) and not attention.shares_evenly
+    assert attention.heads == (0, 2, 3, 4, 7) and attention.queries_per_kv_head == (3, 2) and not attention.even_groups
     gone = CASES["grouped, a key head gone"]
     first, second = (block.attention for block in remove_heads(made(gone[0])[0], gone[1]).stack.blocks)
-    assert (first.heads, first.shares, first.key.out_features) == ((2, 3), (2,), 4)
-    assert (second.heads, second.shares, second.shares_evenly) == ((0, 3), (1, 1), True)
+    assert (first.heads, first.queries_per_kv_head, first.key.out_features) == ((2, 3), (2,), 4)
+    assert (second.heads, second.queries_per_kv_head, second.even_groups) == ((0, 3), (1, 1), True)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -147,7 +147,7 @@ def test_a_folder_whose_heads_do_not_fit_its_weights_is_refused(tmp_path: Path) 
     values = json.loads(file.read_text())
     values["model"]["removed_heads"] = ["blocks.0.attention.1"]
     file.write_text(json.dumps(values))
-    with pytest.raises(Exception, match=r"query\.weight has shape \[16, 16\], and its config asks for \[12, 16\]"):
+    with pytest.raises(Exception, match=r"query\.weight has shape \[16, 16\], but its config requires \[12, 16\]"):
         bundle.load(tmp_path / "whole")
 
 
@@ -177,13 +177,13 @@ def test_names_are_those_by_which_the_model_is_looked_at(case: str) -> None:
     [
         (
             ["blocks.2.attention.0"],
-            "there is no head 'blocks.2.attention.0'; each attention has heads 0 to 3, named as",
+            "unknown head 'blocks.2.attention.0'; each attention has heads 0 to 3, with names",
         ),
-        (["blocks.0.cross.0"], "there is no head 'blocks.0.cross.0'"),
-        (["blocks.0.attention.4"], "there is no head 'blocks.0.attention.4'"),
-        (["blocks.0.attention"], "there is no head 'blocks.0.attention'"),
-        (["3"], "there is no head '3'"),
-        (["blocks.0.attention." + "9" * 5000], "there is no head"),
+        (["blocks.0.cross.0"], "unknown head 'blocks.0.cross.0'"),
+        (["blocks.0.attention.4"], "unknown head 'blocks.0.attention.4'"),
+        (["blocks.0.attention"], "unknown head 'blocks.0.attention'"),
+        (["3"], "unknown head '3'"),
+        (["blocks.0.attention." + "9" * 5000], "unknown head"),
         ([f"blocks.1.attention.{n}" for n in range(4)], "all 4 heads of blocks.1.attention would be removed; leave at"),
         ("blocks.0.attention.1", "removed_heads='blocks.0.attention.1' must be a list of names"),
         ([1], r"removed_heads=[1] must be a list of names"),
@@ -196,9 +196,9 @@ def test_heads_that_cannot_go_are_refused(heads: Any, message: str) -> None:
 
 
 def test_a_config_that_claims_a_billion_heads_or_layers_is_refused_at_once() -> None:
-    with pytest.raises(ConfigError, match="n_heads=1073741824 is more than any model has; use 1 to 4,096"):
+    with pytest.raises(ConfigError, match="n_heads=1073741824 is too large; use 1 to 4,096"):
         GPTConfig(**{**TEXT, "n_heads": 1 << 30, "d_head": 1})
-    with pytest.raises(ConfigError, match="there is no head"):
+    with pytest.raises(ConfigError, match="unknown head"):
         GPTConfig(**{**TEXT, "n_layers": 1000}, removed_heads=("block.0.attention.0",))
 
 

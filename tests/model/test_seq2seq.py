@@ -1,4 +1,4 @@
-"""Stacks of blocks beside torch's own ``nn.Transformer``."""
+"""Stacks of blocks compared with torch's ``nn.Transformer``."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ TORCH = {
 
 
 def from_torch(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """``nn.Transformer``'s weights by our names; Q, K and V are stored in one, and norms by number."""
+    """``nn.Transformer``'s weights by Kotha's names; Q, K and V are stored as one matrix, and norms by number."""
     ours = {}
     for name, tensor in theirs.items():
         for foreign, own in TORCH.items():

@@ -1,4 +1,4 @@
-"""Every body beside its twin in transformers: the same outputs and the same gradients, whatever its sizes."""
+"""Every architecture compared with transformers: the same outputs and gradients."""
 
 from typing import Any
 
@@ -21,7 +21,7 @@ ENDS = {"bos_token_id": 0, "eos_token_id": 0}
 
 
 def twin(theirs: Any, family: str) -> Any:
-    """Our model by their config, with their weights, which are nowhere 0 or 1."""
+    """Kotha's model with the config and the (random) weights of the transformers model."""
     shake(theirs)
     _, config = read_config(theirs.config.to_dict())
     assert config.family == family
@@ -31,7 +31,7 @@ def twin(theirs: Any, family: str) -> Any:
 
 
 def padded(n_rows: int, n_tokens: int, n_padded: int) -> Tensor:
-    """What is no padding, where the second row has some: (B, T)."""
+    """True at real positions, with padding in the second row: (B, T)."""
     real = torch.ones(n_rows, n_tokens, dtype=torch.bool)
     real[1, max(1, n_tokens - n_padded) :] = False
     return real
@@ -83,7 +83,7 @@ def test_bert_is_hugging_faces(n_layers: int, n_heads: int, n_tokens: int, n_pad
     tokens, segments = torch.randint(40, (3, n_tokens)), torch.randint(2, (3, n_tokens))
     mine = ours(tokens, segments, real)
     other = theirs(tokens, attention_mask=real.long(), token_type_ids=segments)
-    # What stands at padding is nobody's business; everything else is the same.
+    # Outputs at padding may differ; all others are the same.
     words = mine.token_logits * real[..., None], other.prediction_logits * real[..., None]
     assert_parity(ours, theirs, [words, (mine.pair_logits, other.seq_relationship_logits)])
 
@@ -147,7 +147,7 @@ def test_images_may_lie_in_memory_as_they_like() -> None:
 
 def test_images_that_do_not_fit_are_refused() -> None:
     model = build(preset("vit-digits"))
-    with pytest.raises(UsageError, match="images of 30x28 pixels do not divide into patches of patch_size=7; resize"):
+    with pytest.raises(UsageError, match="image size 30x28 is not divisible by patch_size=7; resize"):
         model(torch.zeros(1, 1, 30, 28))
-    with pytest.raises(UsageError, match="images with 3 channels for a model of n_channels=1"):
+    with pytest.raises(UsageError, match="the images have 3 channels, but the model expects n_channels=1"):
         model(torch.zeros(1, 3, 28, 28))

@@ -1,4 +1,4 @@
-"""The workshop's sheet, questions 1 to 5, out of the attention class that the 58M model uses."""
+"""The workshop's sheet, questions 1 to 5, computed by the attention class of the 58M model."""
 
 import math
 
@@ -17,7 +17,7 @@ SHEET = {
 }
 Q = [[0.37, 0.57], [0.39, 0.34], [0.30, 0.55]]
 K = [[0.57, 0.37], [0.34, 0.39], [0.55, 0.30]]
-# What a student finds on paper, question by question; -inf where nobody may look.
+# The results on paper, question by question; -inf at masked positions.
 SCORES = [[sum(a * b for a, b in zip(q, k, strict=True)) / math.sqrt(2) for k in K] for q in Q]
 ON_PAPER = {
     "queries": Q,
@@ -43,7 +43,7 @@ def test_the_sheet_is_what_the_58m_models_attention_computes() -> None:
     for name in ON_PAPER:
         hook = lambda module, inputs, output, name=name: seen.update({name: output[0, 0].detach()})
         attention.get_submodule(name).register_forward_hook(hook)
-    attention.reading = "explicit"
+    attention.implementation = "explicit"
     attention(torch.tensor([X], dtype=torch.float64), "causal")
     for name, expected in ON_PAPER.items():
         torch.testing.assert_close(seen[name], torch.tensor(expected, dtype=torch.float64), rtol=0, atol=1e-6, msg=name)

@@ -187,7 +187,7 @@ print(json.dumps(found))
         "nul": "OSError",
         "folder": "PermissionError",
         "line": "x\r\n",
-        "held": "b is in use: another process is writing there; wait until it ends, stop it, or choose another place",
+        "held": "b is in use: another process is writing there; wait until it ends, stop it, or choose another path",
         "left": ["a", "b"],
     }
 

@@ -1,4 +1,4 @@
-"""What a document of ours says, read back from its page: its blocks, and all of its text in either language."""
+"""Reads a document back from its page: its blocks, and all of its text in either language."""
 
 import json
 import re
@@ -36,7 +36,7 @@ class Shown:
         return [[text(cell, language) for cell in row] for row in self.blocks("table")[place]["cells"]]
 
     def words(self, language: Language = "en") -> list[str]:
-        """All messages, outermost first; what they hold is filled in."""
+        """All messages, outermost first, with their values filled in."""
         return [text(each, language) for each in _messages(self.data)]
 
 

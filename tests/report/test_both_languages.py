@@ -1,4 +1,4 @@
-"""Documents in Bangla: the figures of the English ones, and no English sentence."""
+"""Documents in Bangla have the same numbers as in English, and no English sentence."""
 
 import json
 import re
@@ -74,7 +74,7 @@ def test_a_run_s_report() -> None:
         ("classes", {"loss_nats": None}),
     ],
 )
-def test_a_report_of_another_task_and_of_one_that_goes_on(task, figures) -> None:
+def test_a_report_of_another_task_and_of_an_unfinished_run(task, figures) -> None:
     config = {**CONFIG, "task": task, "references": {"ln K": 0.7, "class frequencies": 0.68}, "floors": {}}
     for metrics in ([*METRICS[:30], {"step": 30, "validation": figures}], METRICS[:3], []):
         held(report_document(Record(config, metrics, {})))
@@ -113,7 +113,7 @@ def test_the_page_of_a_sweep() -> None:
     held(sweep_document(found), "dropout", "trial 1")
 
 
-def test_what_a_training_and_a_demo_leave_opens_in_the_command_s_language(tmp_path: Path, capsys) -> None:
+def test_pages_of_a_run_and_a_demo_open_in_the_commands_language(tmp_path: Path, capsys) -> None:
     folder = tmp_path / "demo"
     words = ["demo", "--out", str(folder), "--documents", "100", "--vocab-size", "1000", "--minutes", "0.02"]
     assert main([*words, "--language", "bn"]) == 0

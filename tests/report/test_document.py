@@ -1,4 +1,4 @@
-"""A document is one offline file: data in, both languages with it, and nothing that it is given becomes markup."""
+"""A document is one offline file in both languages, and its data cannot become markup."""
 
 import math
 
@@ -28,7 +28,7 @@ from kotha.report.table import Table
 ATTACK = "</script><script>alert('x')</script>&\"\ud800\u2028"
 
 
-def test_text_cannot_write_into_the_page() -> None:
+def test_text_cannot_inject_markup() -> None:
     line = DrawnLine(ATTACK, [(0, 1.0)])
     blocks = [
         *(Heading(ATTACK), Paragraph([ATTACK, Message(ATTACK)]), Headline([(ATTACK, ATTACK)]), Code(ATTACK, ATTACK)),
@@ -49,7 +49,7 @@ def test_nothing_is_fetched_and_the_policy_forbids_it() -> None:
     assert "<noscript><h1>কথা</h1>" in html
 
 
-def test_it_opens_in_the_language_that_is_asked_for_and_has_both() -> None:
+def test_a_page_has_both_languages_and_opens_in_the_requested_one() -> None:
     document = Report(Message("Loss"), [Plural("{n} layer", "{n:,} layers", n=1200)], [Heading(Message("Settings"))])
     with pages_open_in("bn"):
         bangla = Shown(document.html())
@@ -61,14 +61,14 @@ def test_it_opens_in_the_language_that_is_asked_for_and_has_both() -> None:
     assert english.words("bn") == ["লস", "১,২০০টি স্তর", "সেটিংস"]
 
 
-def test_points_are_thinned_and_what_is_no_number_is_a_gap() -> None:
+def test_points_are_thinned_and_nan_is_a_gap() -> None:
     points = [(step, math.nan if step == 7 else 1 / (step + 3)) for step in range(20_000)]
     (curves,) = Shown(Report("t", [], [Curves("t", "x", "y", [DrawnLine("l", points)])]).html()).blocks("curves")
     drawn = curves["lines"][0]["points"]
     assert len(drawn) < 700 and drawn[0] == [0.0, 0.33333] and [7.0, None] in drawn
 
 
-def test_a_table_in_a_notebook_is_a_table() -> None:
+def test_a_notebook_shows_an_html_table() -> None:
     table = Table("<b>", ["", Message("measured")], [["x", Message("{t}", t=Duration(64))]], ["<i>"])
     assert table.html() == (
         "<table><caption>&lt;b&gt;</caption><thead><tr><th></th><th>measured</th></tr></thead>"

@@ -1,4 +1,4 @@
-"""Pictures as files: well-formed, the same each time, true to their numbers."""
+"""Pictures as files: well-formed, deterministic, with the right numbers."""
 
 import re
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_a_grid_takes_lists_arrays_and_tensors(kind) -> None:
 @given(
     st.lists(st.lists(any_number, min_size=3, max_size=3), min_size=1, max_size=4), st.text(max_size=8), st.booleans()
 )
-def test_whatever_is_drawn_is_well_formed(values, name, numbers) -> None:
+def test_pictures_are_well_formed(values, name, numbers) -> None:
     drawn = grid(values, [name] * len(values), [name] * 3, title=name, digits=2 if numbers else None)
     root = ElementTree.fromstring(drawn.svg())
     _, _, width, height = map(float, root.attrib["viewBox"].split())
@@ -51,7 +51,7 @@ def test_bars_are_as_long_as_their_values() -> None:
     assert [float(bar.attrib["width"]) for bar in root.findall(f"{SVG}rect")[1:]] == [320.0, 80.0, 0.0]
 
 
-def test_pieces_and_lines_and_several_beside_each_other() -> None:
+def test_pieces_lines_and_combined_pictures() -> None:
     cut = pieces({"টোকেন": ["আমি", " বলি"]}, title="x")
     assert "␣বলি" in cut.svg()
     drawn = lines({"a": [(0, 1.0), (1, 2.0)], "b": [(0, 2.0)]}, x="step", y="loss", title="t")
@@ -59,24 +59,24 @@ def test_pieces_and_lines_and_several_beside_each_other() -> None:
     assert ElementTree.fromstring(both.svg()).findall(f"{SVG}svg")
 
 
-def test_a_picture_is_saved_whole_and_shows_itself(tmp_path: Path) -> None:
+def test_a_picture_is_saved_and_displayed(tmp_path: Path) -> None:
     picture = grid([[1]])
     assert picture.save(tmp_path / "a.svg") is picture
     assert (tmp_path / "a.svg").read_text() == picture._repr_svg_()
-    with pytest.raises(UsageError, match=r"a picture is an \.svg file"):
+    with pytest.raises(UsageError, match=r"use a path that ends in \.svg"):
         picture.save(tmp_path / "a.png")
 
 
 @pytest.mark.parametrize(
     ("draw", "says"),
     [
-        (lambda: grid([]), "rows of numbers, all of the same length"),
-        (lambda: grid([[1], [1, 2]]), "rows of numbers, all of the same length"),
-        (lambda: bars({}), "names and values of 0 or more"),
-        (lambda: bars({"a": -1}), "names and values of 0 or more"),
-        (lambda: lines({}, x="", y=""), "0 lines cannot be told apart; draw 1 to 4"),
+        (lambda: grid([]), "must have the same length"),
+        (lambda: grid([[1], [1, 2]]), "must have the same length"),
+        (lambda: bars({}), "at least one value, and no value below 0"),
+        (lambda: bars({"a": -1}), "at least one value, and no value below 0"),
+        (lambda: lines({}, x="", y=""), "0 lines cannot be drawn; give 1 to 4"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(draw, says) -> None:
+def test_invalid_input_to_pictures_is_rejected(draw, says) -> None:
     with pytest.raises(UsageError, match=says):
         draw()

@@ -1,4 +1,4 @@
-"""Pages write messages as Python does: both are held to the same answers (``web/tests/message.test.ts``)."""
+"""Pages render messages as Python does: both share test cases (``web/tests/message.test.ts``)."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ TOLD = json.loads((Path(__file__).parents[2] / "web" / "tests" / "data" / "messa
 
 
 @pytest.mark.parametrize("case", TOLD["cases"], ids=lambda case: case["en"])
-def test_python_writes_them_so_too(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_renders_the_shared_messages(case: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     for english, bangla in TOLD["bangla"].items():
         monkeypatch.setitem(catalogue("bn"), english, bangla)
     made = message(case["message"])

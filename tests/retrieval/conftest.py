@@ -1,4 +1,4 @@
-"""A few Bangla documents, and what makes vectors without a model."""
+"""A few Bangla documents, and an embedder without a model."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ DOCUMENTS = [
 
 
 class BagOfStems:
-    """Vectors by hashed stems: known numbers, and no model."""
+    """Embeds texts by hashed stems: known numbers, without a model."""
 
     note = EmbedderNote("stems", "bag of stems", 64)
 

@@ -1,4 +1,4 @@
-"""Vectors by a model's layers, and the nearest of them, beside numpy and torch by hand."""
+"""Embeddings from a model's layers, and nearest neighbours, compared with numpy and torch."""
 
 from functools import partial
 
@@ -40,13 +40,13 @@ def test_one_text_is_one_vector() -> None:
     assert np.array_equal(lm.embed("নদীর ধারে"), lm.embed(["নদীর ধারে", "মা"])[0])
 
 
-def test_layer_0_is_the_mean_of_the_table(embedders: list[Embedder]) -> None:
+def test_layer_0_is_the_mean_of_the_token_embeddings(embedders: list[Embedder]) -> None:
     table, tokenizer = embedders[0].model.tokens.weight.detach().numpy(), embedders[0].tokenizer
     by_hand = unit(np.stack([table[tokenizer.encode(text)].mean(axis=0) for text in TEXTS]))
     assert np.allclose(embedders[0](TEXTS), by_hand, atol=1e-5)
 
 
-def test_a_layer_is_the_mean_of_its_states_alone_or_in_a_batch(embedders: list[Embedder]) -> None:
+def test_an_embedding_is_the_mean_of_states_alone_or_in_a_batch(embedders: list[Embedder]) -> None:
     for layer, embed in enumerate(embedders[1:], 1):
         short = TEXTS[:2]
         ids = [embed.tokenizer.encode(text) for text in short]
@@ -63,9 +63,11 @@ def test_a_layer_is_the_mean_of_its_states_alone_or_in_a_batch(embedders: list[E
         assert together.shape == (3, 16) and np.allclose(together[:2], by_hand, atol=1e-5)
 
 
-def test_fingerprints_tell_models_and_layers_apart(embedders: list[Embedder]) -> None:
+def test_fingerprints_distinguish_models_and_layers(embedders: list[Embedder]) -> None:
     assert len({embed.note.fingerprint for embed in embedders}) == 3
-    with pytest.raises(UsageError, match="layer=3: tiny has layers 1 to 2, and 0 is its token table"):
+    with pytest.raises(
+        UsageError, match="layer=3 is out of range: tiny has layers 1 to 2, and 0 is its token embedding"
+    ):
         Embedder(embedders[0].model, embedders[0].tokenizer, "tiny", 3)
     assert not embedders[0]([""]).any()
 
@@ -79,7 +81,7 @@ def test_few_vectors_are_compared_by_plain_cosine() -> None:
     assert np.allclose([cosine for _, cosine in found], np.sort(cosines)[::-1][:4], atol=1e-6)
 
 
-def test_many_are_whitened_so_that_a_loud_direction_does_not_drown_the_others() -> None:
+def test_many_vectors_are_whitened() -> None:
     rng = np.random.default_rng(0)
     said = rng.normal(size=(400, 24)).astype(np.float32)
     loud = 3 + 20 * rng.normal(size=(800, 1)).astype(np.float32)  # has nothing to do with what is said

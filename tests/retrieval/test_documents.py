@@ -1,4 +1,4 @@
-"""Files of every kind, and what is wrong with some of them."""
+"""Files of every format, and problems with some of them."""
 
 import json
 from pathlib import Path
@@ -25,36 +25,36 @@ def written(path: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("odd", ["<![1]>", "<![>", "<![ক[খ]]>", "<![CDATA[x]]>", "<![if IE]>"])
-def test_what_a_browser_passes_over_is_passed_over(tmp_path: Path, odd: str) -> None:
+def test_html_that_browsers_ignore_is_skipped(tmp_path: Path, odd: str) -> None:
     [(text, _)] = read(written(tmp_path / "a.html", f"<p>আগে {odd}</p><p>পরে</p>"))
     assert text.startswith("আগে") and text.endswith("পরে")
 
 
-def test_a_page_gives_its_text_alone_and_a_heading_stays_with_its_paragraph(tmp_path: Path) -> None:
+def test_html_yields_text_only_with_headings_kept_with_paragraphs(tmp_path: Path) -> None:
     first, second = read(written(tmp_path / "a.html", PAGE))
     assert first == (f"নদী\n\n{(LONG * 12).strip()}", "line 2")
     assert second == ("কলম & খাতা", "line 3")
 
 
-def test_markdown_loses_its_layout_and_keeps_its_words(tmp_path: Path) -> None:
+def test_markdown_layout_is_removed(tmp_path: Path) -> None:
     text = "# নদী\n\n- [মিনা](http://x) **বড়** `মেয়ে`\n\n```\ncode_here\n```\n| a | b |\n|---|---|\n" + LONG * 12
     [(found, place)] = read(written(tmp_path / "a.md", text))
     assert place == "line 1"
     assert found.startswith("নদী\n\nমিনা বড় মেয়ে\n\n") and "```" not in found and "code_here" in found
 
 
-def test_records_are_documents_of_their_own(tmp_path: Path) -> None:
+def test_each_record_is_a_document(tmp_path: Path) -> None:
     rows = "\n".join(json.dumps({"body": text}, ensure_ascii=False) for text in ("মা", "বাবা"))
     assert read(written(tmp_path / "a.jsonl", rows), field="body") == [("মা", "line 1"), ("বাবা", "line 2")]
 
 
-def test_a_folder_is_walked_and_what_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_folders_are_walked_and_unreadable_files_reported(tmp_path: Path) -> None:
     for name in ("b.md", "a.txt", "c.exe", ".hidden.txt", "d/e.html"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         written(tmp_path / name, "নদী")
     problems: list[CorpusProblem] = []
     assert [file.name for file in list_files([tmp_path], problems.append)[0]] == ["a.txt", "b.md", "e.html"]
-    assert sorted(str(problem.reason) for problem in problems)[0] == "passed over: hidden"
+    assert sorted(str(problem.reason) for problem in problems)[0] == "skipped: hidden"
     with pytest.raises(CorpusError, match=r"nothing\.md does not exist"):
         list_files([tmp_path / "nothing.md"])
 
@@ -63,11 +63,11 @@ def test_a_folder_is_walked_and_what_cannot_be_read_is_told(tmp_path: Path) -> N
     ("name", "content", "said"),
     [
         ("a.md", b"\xff\xfe broken", "not valid UTF-8"),
-        ("a.html", b"<script>1</script>", "there is no text in it"),
-        ("a.md", b"", "there is no text in it"),
+        ("a.html", b"<script>1</script>", "the file contains no text"),
+        ("a.md", b"", "the file contains no text"),
     ],
 )
-def test_a_bad_file_is_an_error_or_is_left_out(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_a_bad_file_is_an_error_or_skipped(tmp_path: Path, name: str, content: bytes, said: str) -> None:
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(CorpusError, match=said):
@@ -103,21 +103,21 @@ def pdf_that_shows(operations: bytes) -> bytes:
     )
 
 
-def test_a_pdf_is_read_by_its_pages_and_one_of_pictures_is_said_to_be_so(tmp_path: Path) -> None:
+def test_a_pdf_is_read_by_page_and_a_scanned_one_is_reported(tmp_path: Path) -> None:
     pytest.importorskip("pypdf", reason="needs the extra kotha[pdf]")
     file = tmp_path / "a.pdf"
     file.write_bytes(pdf_of(b"The river Padma"))
     assert read(file) == [("The river Padma", "page 1")]
     for content, said in (
-        (pdf_of(b""), "pages that are pictures need OCR first"),
-        (b"%PDF-1.4 no", "not a readable pdf"),
+        (pdf_of(b""), "scanned pages need OCR first"),
+        (b"%PDF-1.4 no", "not a readable PDF"),
     ):
         file.write_bytes(content)
         with pytest.raises(CorpusError, match=said):
             read(file)
 
 
-def test_letters_of_a_pdf_stand_as_they_were_written_and_not_as_they_were_drawn(tmp_path: Path) -> None:
+def test_pdf_text_uses_actual_text_instead_of_glyphs(tmp_path: Path) -> None:
     pytest.importorskip("pypdf", reason="needs the extra kotha[pdf]")
     file = tmp_path / "a.pdf"
     # The vowel sign of দে is drawn before its consonant; the conjunct of স্ত্রী is one glyph. Glyphs touch each other.
@@ -130,7 +130,7 @@ def test_letters_of_a_pdf_stand_as_they_were_written_and_not_as_they_were_drawn(
     assert read(file) == [("দেx স্ত্রী and on", "page 1")]
 
 
-def test_without_pypdf_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pypdf_the_error_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "pypdf", None)
     file = tmp_path / "a.pdf"
     file.write_bytes(pdf_of(b"x"))

@@ -1,4 +1,4 @@
-"""Words that survive being compared, and passages that hold all of a text."""
+"""Word folding, and passages that contain all of a text."""
 
 import pytest
 from hypothesis import given
@@ -25,22 +25,22 @@ def forms(text: str) -> list[str]:
         ("বাং\u200cলা", "বাংলা"),
     ],
 )
-def test_what_reads_the_same_is_the_same(one: str, other: str) -> None:
+def test_equal_words_in_other_encodings_match(one: str, other: str) -> None:
     assert fold(one) == fold(other)
 
 
 @pytest.mark.parametrize(("one", "other"), [("কৃষি", "কষ"), ("কাল", "কল"), ("বড়", "বড"), ("চাঁদ", "চাদ")])
-def test_a_mark_makes_another_word(one: str, other: str) -> None:
+def test_vowel_signs_distinguish_words(one: str, other: str) -> None:
     assert not {word.stem for word in fold(one)} & {word.stem for word in fold(other)}
 
 
-def test_endings_are_taken_off_and_short_words_stay() -> None:
+def test_endings_are_removed_except_from_short_words() -> None:
     assert {word.stem for word in fold("নদীর নদীতে নদীকে নদীগুলোর নদী")} == {"নদী"}
     assert [word.stem for word in fold("মার তার কে")] == ["মার", "তার", "কে"]
 
 
 @given(st.text(), st.integers(40, 200))
-def test_passages_hold_every_word_and_none_is_too_long(text: str, letters: int) -> None:
+def test_passages_contain_every_word_and_keep_the_limit(text: str, letters: int) -> None:
     passages = cut(text, letters)
     assert "".join("".join(passages).split()) == "".join(text.split())
     assert all(0 < len(passage) <= letters for passage in passages)
@@ -50,6 +50,6 @@ def test_sentences_end_at_a_danda_and_not_within_a_number() -> None:
     assert sentences("দাম ৩.৫ টাকা।তারপর? “যাও!” শেষ") == ["দাম ৩.৫ টাকা।", "তারপর?", "“যাও!”", "শেষ"]
 
 
-def test_a_passage_too_short_for_a_sentence_is_refused() -> None:
-    with pytest.raises(UsageError, match="letters=5: a passage holds at least 40; 600 is usual"):
+def test_a_passage_size_below_the_minimum_is_rejected() -> None:
+    with pytest.raises(UsageError, match=r"letters=5 is too few; use at least 40 characters \(600 is usual\)"):
         Indexing(letters=5)

@@ -1,4 +1,4 @@
-"""An index kept up to date, asked, killed, read while it is written, and handed damaged files."""
+"""An index: updates, search, kills, concurrent reads, and damaged files."""
 
 import builtins
 import errno
@@ -51,7 +51,7 @@ def test_consonants_alone_do_not_match(store: SqliteStore) -> None:
     plain.close()
 
 
-def test_meaning_is_exact_cosine(store: SqliteStore) -> None:
+def test_search_by_meaning_is_exact_cosine(store: SqliteStore) -> None:
     embed = BagOfStems()
     found = search(store, "বাঘের ডোরা", 10, "meaning", embed).hits
     vectors = embed([hit.passage.text for hit in found]).astype(np.float16).astype(np.float32)
@@ -61,7 +61,7 @@ def test_meaning_is_exact_cosine(store: SqliteStore) -> None:
     assert search(store, "বাঘের ডোরা", 2, "both", embed).hits[0].passage.text.startswith("সুন্দরবনে")
 
 
-def test_frequencies_are_those_that_counting_gives(store: SqliteStore) -> None:
+def test_frequencies_equal_counts_by_hand(store: SqliteStore) -> None:
     beside = sqlite3.connect(store.name)
     rows = beside.execute("SELECT text FROM passages").fetchall()
     beside.close()
@@ -94,7 +94,7 @@ def indexed(folder: Path, *names: str, how: Indexing = HOW) -> SqliteStore:
     return store
 
 
-def test_a_file_that_is_gone_from_its_folder_is_forgotten(tmp_path: Path) -> None:
+def test_documents_of_a_deleted_file_are_removed(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     store = indexed(folder, "a.txt", "b.txt")
     (folder / "b.txt").unlink()
@@ -104,9 +104,7 @@ def test_a_file_that_is_gone_from_its_folder_is_forgotten(tmp_path: Path) -> Non
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["index"], "one file, with no log left"
 
 
-def test_a_folder_that_cannot_be_opened_just_now_is_not_forgotten(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_of_an_unreadable_folder_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     closed = tmp_path / "folder" / "closed"
     store = indexed(closed.parent, "closed/a.txt", "a.txt")
     real, problems = os.scandir, []
@@ -127,9 +125,7 @@ def test_a_folder_that_cannot_be_opened_just_now_is_not_forgotten(
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.md"])
-def test_a_file_that_cannot_be_read_just_now_is_not_forgotten(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_documents_of_an_unreadable_file_are_kept(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, skipping = tmp_path / "folder", Indexing(letters=HOW.letters, errors="skip")
     store = indexed(folder, name, "b.txt", how=skipping)
     real = io.open
@@ -149,7 +145,7 @@ def test_a_file_that_cannot_be_read_just_now_is_not_forgotten(
     store.close()
 
 
-def test_a_folder_that_is_closed_is_not_said_to_be_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreadable_folder_is_not_reported_as_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(path: str) -> None:
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
 
@@ -162,15 +158,15 @@ def test_a_folder_that_is_closed_is_not_said_to_be_empty(tmp_path: Path, monkeyp
 def test_vectors_of_two_models_are_not_mixed(store: SqliteStore, file: Path) -> None:
     other = BagOfStems()
     other.note = type(other.note)("other", "another", 64)
-    with pytest.raises(UsageError, match="holds vectors of bag of stems; name that model again, or a new index"):
+    with pytest.raises(UsageError, match="holds vectors of bag of stems; use that model, or a new index"):
         update(store, [file], HOW, other)
-    with pytest.raises(UsageError, match="holds vectors of bag of stems; name that model again"):
+    with pytest.raises(UsageError, match="holds vectors of bag of stems; use that model"):
         update(store, [file], HOW)
-    with pytest.raises(UsageError, match="was embedded by bag of stems; search with that model"):
+    with pytest.raises(UsageError, match="holds vectors of bag of stems; search with that model"):
         search(store, "নদী", 1, "both", other)
 
 
-def test_a_problem_in_the_middle_loses_nothing(store: SqliteStore, file: Path, tmp_path: Path) -> None:
+def test_a_problem_in_the_middle_of_a_file_loses_nothing(store: SqliteStore, file: Path, tmp_path: Path) -> None:
     broken = tmp_path / "broken.md"
     broken.write_bytes(b"\xff")
     with pytest.raises(CorpusError, match="not valid UTF-8"):
@@ -183,7 +179,7 @@ def test_a_problem_in_the_middle_loses_nothing(store: SqliteStore, file: Path, t
 # -- hostile and empty ----------------------------------------------------------------------------------------------
 
 
-def test_an_index_made_in_vain_is_not_left_behind_and_one_that_is_read_stays_one_file(tmp_path: Path) -> None:
+def test_an_unused_new_index_is_deleted_and_reading_leaves_one_file(tmp_path: Path) -> None:
     empty, full = tmp_path / "empty.txt", tmp_path / "full.txt"
     empty.touch()
     full.write_text(DOCUMENTS[0], encoding="utf-8")
@@ -199,9 +195,9 @@ def test_an_index_made_in_vain_is_not_left_behind_and_one_that_is_read_stays_one
     assert sorted(tmp_path.iterdir()) == [empty, full, tmp_path / "index"]
 
 
-def test_an_empty_index_and_an_empty_question_say_so(tmp_path: Path, store: SqliteStore) -> None:
+def test_an_empty_index_and_an_empty_question_are_errors(tmp_path: Path, store: SqliteStore) -> None:
     empty = SqliteStore(tmp_path / "empty", write=True)
-    with pytest.raises(KothaError, match="is empty: no documents were indexed yet"):
+    with pytest.raises(KothaError, match="is empty; index some documents first"):
         search(empty, "নদী")
     empty.close()
     with pytest.raises(UsageError, match="the question is empty"):
@@ -209,11 +205,11 @@ def test_an_empty_index_and_an_empty_question_say_so(tmp_path: Path, store: Sqli
     assert search(store, "?!", 3, "words").hits == []
 
 
-def test_what_is_no_index_is_refused(tmp_path: Path, store: SqliteStore) -> None:
-    with pytest.raises(KothaError, match="there is no index"):
+def test_a_file_that_is_no_index_is_rejected(tmp_path: Path, store: SqliteStore) -> None:
+    with pytest.raises(KothaError, match="no index at"):
         SqliteStore(tmp_path / "nowhere")
     (tmp_path / "text").write_text("a text file that is long enough")
-    with pytest.raises(KothaError, match="is no index, or damaged"):
+    with pytest.raises(KothaError, match="is not an index, or is damaged"):
         SqliteStore(tmp_path / "text", write=True)
     assert (tmp_path / "text").read_text() == "a text file that is long enough"
     (tmp_path / "nothing").touch()
@@ -223,16 +219,16 @@ def test_what_is_no_index_is_refused(tmp_path: Path, store: SqliteStore) -> None
     other.execute("CREATE TABLE mine (x)")
     other.close()
     for write in (False, True):
-        with pytest.raises(KothaError, match="is no index; choose another name"):
+        with pytest.raises(KothaError, match="is not an index; choose another name"):
             SqliteStore(tmp_path / "other", write=write)
 
 
-def test_a_table_that_acts_on_its_own_is_refused(store: SqliteStore) -> None:
+def test_an_index_with_triggers_or_views_is_rejected(store: SqliteStore) -> None:
     changed = sqlite3.connect(store.name)
     changed.execute("CREATE TRIGGER evil AFTER INSERT ON documents BEGIN DELETE FROM passages; END")
     changed.commit()
     changed.close()
-    with pytest.raises(KothaError, match="holds other tables than an index does"):
+    with pytest.raises(KothaError, match="does not have the tables of an index"):
         SqliteStore(store.name)
 
 
@@ -297,7 +293,7 @@ def test_a_writer_killed_at_random_moments_leaves_a_readable_index(tmp_path: Pat
     fresh.close()
 
 
-def test_readers_see_a_whole_state_while_another_writes(tmp_path: Path) -> None:
+def test_readers_see_a_consistent_state_during_writes(tmp_path: Path) -> None:
     index, file = tmp_path / "index", write_many(tmp_path, 1)
     begun = begin(index, file)
     counts = []

@@ -1,4 +1,4 @@
-"""The ranking beside a plain BM25 that is written out here, word for word as the paper has it."""
+"""The ranking, compared with a plain BM25 written as in the paper."""
 
 import math
 
@@ -22,7 +22,7 @@ def plain_bm25(question: list[str], passage: list[str], passages: list[list[str]
     return score
 
 
-def test_where_no_words_stand_side_by_side_it_is_bm25_of_words_and_stems() -> None:
+def test_without_adjacent_words_the_score_is_bm25_of_words_and_stems() -> None:
     question, passages = "বাঘের বনে ঢাকায়", [fold(text) for text in DOCUMENTS]
     asked = fold(question)
     stems = [[word.stem for word in passage] for passage in passages]
@@ -38,11 +38,11 @@ def test_where_no_words_stand_side_by_side_it_is_bm25_of_words_and_stems() -> No
         assert lexical.weigh(asked, passage, worth, mean) == pytest.approx(by_stems + by_words)
 
 
-def test_an_empty_text_weighs_nothing() -> None:
+def test_an_empty_text_scores_zero() -> None:
     assert lexical.weigh(fold("নদী"), [], {"নদী": 1.0}, 5.0) == 0.0 == lexical.weigh([], fold("নদী"), {}, 5.0)
 
 
-def test_fusing_adds_what_each_ranking_says() -> None:
+def test_fusion_adds_the_scores_of_both_rankings() -> None:
     stored = [Excerpt(str(number), "a", "line 1") for number in range(3)]
     hits = fuse([(stored[0], 0.50), (stored[1], 0.49)], [(stored[1], 0.9), (stored[2], 0.8), (stored[0], 0.7)])
     assert [hit.score for hit in hits] == pytest.approx([0.49 + 0.18, 0.50 + 0.14, 0.16])

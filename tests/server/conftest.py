@@ -1,4 +1,4 @@
-"""A server on loopback with small models: one that only writes, and one that was taught to take turns."""
+"""A server on loopback with small models: one for completion, and one that was fine-tuned for conversation."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -29,7 +29,7 @@ from kotha.text.tokenizer.chat import ChatTemplate
 
 @dataclass
 class Address:
-    """Where a server is, and the app behind it."""
+    """A running server: its URL, its app, and the folder of its models."""
 
     url: str
     app: Any
@@ -37,7 +37,7 @@ class Address:
 
 
 def ask(address: Address, path: str, status: int = 200, **asked: Any) -> Any:
-    """What one of our own routes answers; where it refuses, its message, which names no place of the server."""
+    """Return the answer of a route, or its error message, which must contain no path of the server."""
     return _told(address, http.post(f"{address.url}/api/{path}", json=asked, timeout=180), status)
 
 
@@ -68,7 +68,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def endless(models: Path) -> list[str]:
-    """The words of a command that goes on until it is told to stop."""
+    """The arguments of a command that runs until it is stopped."""
     return ["serve", str(models / "plain"), "--port", "0", "--device", "cpu"]
 
 
@@ -80,12 +80,12 @@ def started(app: Any, host: str = "127.0.0.1") -> Iterator[str]:
     yield f"http://127.0.0.1:{listening.getsockname()[1]}"
     server.should_exit = True
     thread.join(20)
-    assert not thread.is_alive(), "a server that is told to stop stops"
+    assert not thread.is_alive(), "the server stops after the signal"
 
 
 @pytest.fixture
 def serve(models: Path) -> Iterator[Callable[..., Address]]:
-    """Starts servers of models, by their names or folders, for one test."""
+    """Start servers with models, by name or folder, for one test."""
     with ExitStack() as stack:
 
         def begin(*names: str | Path, **settings: Any) -> Address:
@@ -105,7 +105,7 @@ def address(models: Path) -> Iterator[Address]:
 
 
 def save_small(folder: Path, bodies: Sequence[str]) -> None:
-    """Small models that have learned nothing, each in a folder of its name; of texts, a classifier too."""
+    """Small untrained models, each in a folder of its name; with a text classifier."""
     for body in bodies:
         made = make(body)
         bundle.save(folder / body, made.model, made.tokenizer)
@@ -125,7 +125,7 @@ def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def house(families: Path) -> Iterator[Address]:
-    """A server with all of them."""
+    """A server with all these models."""
     settings = ServeSettings(limits=Limits(rows=4, positions=32, prompts=4, numbers=30_000, image_pixels=4096))
     app = make_app([str(each) for each in sorted(families.iterdir())], settings, device="cpu")
     for url in started(app):

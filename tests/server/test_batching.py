@@ -1,4 +1,4 @@
-"""The thread that drives an engine: turns between clients, full queues, who leaves, what breaks, the end."""
+"""The batcher: turns between clients, full queues, cancellation, errors, shutdown."""
 
 import asyncio
 import threading
@@ -30,7 +30,7 @@ def ask(tokens: int = 4, token: int = 3) -> Request:
 
 
 def held(batcher: Batcher) -> threading.Event:
-    """Let the engine wait before each step until it is told to go on."""
+    """Let the engine wait for the gate before each step."""
     gate, step = threading.Event(), batcher.engine.step
 
     def waiting() -> Any:
@@ -66,21 +66,21 @@ def test_clients_take_turns() -> None:
         return order
 
     order = asyncio.run(run())
-    assert order.index("other") <= 2, order  # behind the one at work, and not behind all that came before
+    assert order.index("other") <= 2, order  # behind the running one, not behind all earlier ones
 
 
-def test_a_full_queue_is_told_at_once_and_others_still_find_a_place() -> None:
+def test_a_full_queue_is_rejected_at_once_for_one_client_only() -> None:
     async def run() -> None:
         batcher = Batcher(engine(), 4, 2)
         gate = held(batcher)
         tickets = [batcher.submit(ask(), "one")]
         await eventually(lambda: batcher.n_at_work == 1)
         tickets += [batcher.submit(ask(), "one") for _ in range(2)]
-        with pytest.raises(RefusedError, match="2 of your texts wait already") as caught:
+        with pytest.raises(RefusedError, match="2 of your texts are already waiting") as caught:
             batcher.submit(ask(), "one")
         assert caught.value.status == 429
         tickets += [batcher.submit(ask(), "two"), batcher.submit(ask(), "three")]
-        with pytest.raises(RefusedError, match="4 texts wait already") as caught:
+        with pytest.raises(RefusedError, match="4 texts are already waiting") as caught:
             batcher.submit(ask(), "four")
         assert caught.value.status == 503
         gate.set()
@@ -90,7 +90,7 @@ def test_a_full_queue_is_told_at_once_and_others_still_find_a_place() -> None:
     asyncio.run(run())
 
 
-def test_who_leaves_frees_the_place_at_once_wherever_it_was() -> None:
+def test_cancelling_frees_the_row_or_the_queue_at_once() -> None:
     async def run() -> None:
         batcher = Batcher(engine(), 10, 10)
         at_work, waiting, last = (
@@ -104,13 +104,13 @@ def test_who_leaves_frees_the_place_at_once_wherever_it_was() -> None:
         at_work.cancel()
         assert (await asyncio.wait_for(last.result(), 20)).tokens == 4
         await eventually(lambda: batcher.n_at_work == 0)
-        at_work.cancel()  # once more does nothing
+        at_work.cancel()  # a second call does nothing
         batcher.close(10)
 
     asyncio.run(run())
 
 
-def test_broken_weights_are_told_and_the_thread_goes_on() -> None:
+def test_broken_weights_fail_the_request_and_not_the_thread() -> None:
     async def run() -> None:
         batcher = Batcher(engine(2), 10, 10)
         head = batcher.engine.model.head.weight
@@ -130,14 +130,14 @@ def test_broken_weights_are_told_and_the_thread_goes_on() -> None:
     asyncio.run(run())
 
 
-def test_closing_finishes_what_was_taken_and_takes_nothing_more() -> None:
+def test_closing_finishes_accepted_requests_and_accepts_no_more() -> None:
     async def run() -> None:
         batcher = Batcher(engine(), 10, 10)
         gate = held(batcher)
         tickets = [batcher.submit(ask(), "a") for _ in range(3)]
         closing = asyncio.create_task(asyncio.to_thread(batcher.close, 20))
         await eventually(lambda: batcher._closing)
-        with pytest.raises(RefusedError, match="the server is stopping"):
+        with pytest.raises(RefusedError, match="the server is shutting down"):
             batcher.submit(ask(), "b")
         gate.set()
         assert [(await ticket.result()).tokens for ticket in tickets] == [4, 4, 4]
@@ -147,8 +147,8 @@ def test_closing_finishes_what_was_taken_and_takes_nothing_more() -> None:
     asyncio.run(run())
 
 
-def test_a_server_that_stops_waits_for_its_texts_in_a_thread(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The text can only be finished by what the loop does meanwhile, as streams do that let go of their places."""
+def test_shutdown_waits_for_texts_in_a_thread(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text can only finish if the event loop keeps running, as with streams that release their models."""
     monkeypatch.setattr("kotha.server.app._DRAIN_SECONDS", 15.0)  # less than the engine waits for the gate
     app = make_app([str(models / "plain")], device="cpu")
     shelf = app.state.kotha.registry
@@ -171,8 +171,8 @@ def test_a_server_that_stops_waits_for_its_texts_in_a_thread(models: Path, monke
     assert asyncio.run(run()) == 4
 
 
-def test_rows_are_shared_and_what_was_put_back_goes_on_as_if_nothing_had_been() -> None:
-    """One client has all rows for long texts; another's short ones come before their end, and no text changes by it."""
+def test_rows_are_shared_and_a_paused_text_is_resumed_unchanged() -> None:
+    """One client fills all rows with long texts; another's short ones finish first, and no text changes."""
     long = [Request(prompt=(3 + place,), tokens=40, settings=SamplingSettings(seed=place)) for place in range(6)]
     short = [Request(prompt=(9,), tokens=2, settings=SamplingSettings(seed=place)) for place in range(3)]
     alone = [engine().generate([request])[0].ids for request in long + short]
@@ -200,7 +200,7 @@ def test_rows_are_shared_and_what_was_put_back_goes_on_as_if_nothing_had_been() 
     assert found == alone
 
 
-def test_who_was_put_back_may_leave() -> None:
+def test_a_paused_request_can_be_cancelled() -> None:
     async def run() -> None:
         batcher = Batcher(engine(2), 100, 50)
         gate = held(batcher)

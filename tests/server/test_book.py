@@ -1,4 +1,4 @@
-"""The book under /book/: its files and no others, its own scripts and no others, open to whoever has no key."""
+"""The book at /book/: only its own files and scripts are allowed, and no key is needed."""
 
 import base64
 import hashlib
@@ -50,23 +50,25 @@ def test_pages_are_read_without_a_key_and_models_are_not(reading: Address) -> No
 @pytest.mark.parametrize(
     "path", ["secret.key", "link.html", "../outside.html", "%2e%2e/outside.html", "bn/", "nowhere.html"]
 )
-def test_nothing_else_is_found(reading: Address, path: str) -> None:
+def test_only_files_of_the_book_are_served(reading: Address, path: str) -> None:
     key = {"authorization": "Bearer a-key-that-nobody-guesses"}
     assert http.get(f"{reading.url}/book/{path}", headers=key).status_code == 404
 
 
-def test_a_script_that_is_written_in_is_allowed_by_its_hash_alone(reading: Address) -> None:
+def test_an_inline_script_is_allowed_by_its_hash_only(reading: Address) -> None:
     begin = http.get(f"{reading.url}/book/").headers["content-security-policy"]
     digest = base64.b64encode(hashlib.sha256(SCRIPT.encode()).digest()).decode()
     assert f"script-src 'self' 'sha256-{digest}';" in begin
     assert begin.count("unsafe") == begin.count("style-src 'self' 'unsafe-inline'") == 1
-    assert http.get(f"{reading.url}/health").headers["content-security-policy"] == POLICY, "the others' is as it was"
+    assert http.get(f"{reading.url}/health").headers["content-security-policy"] == POLICY, (
+        "other pages keep their policy"
+    )
 
 
 def test_without_a_book_there_is_none(address: Address) -> None:
     assert http.get(f"{address.url}/book/").status_code == 404
 
 
-def test_a_folder_that_is_no_book_is_refused(tmp_path: Path, models: Path) -> None:
-    with pytest.raises(UsageError, match=r"holds no index\.html; build it with `make docs`"):
+def test_a_folder_without_a_book_is_rejected(tmp_path: Path, models: Path) -> None:
+    with pytest.raises(UsageError, match=r"contains no index\.html; build the book with `make docs`"):
         make_app([str(models / "plain")], ServeSettings(book=tmp_path), device="cpu")

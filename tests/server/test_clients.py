@@ -1,4 +1,4 @@
-"""Clients that others wrote and people use, as they come: simonw's ``llm``, LangChain's OpenAI classes."""
+"""Third-party clients, unchanged: simonw's ``llm``, LangChain's OpenAI classes."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from tests.server.conftest import Address
 PROMPT = "নদীর ধারে"
 
 
-def test_llm_writes_and_converses(address: Address, tmp_path: Path) -> None:
+def test_llm_completes_and_chats(address: Address, tmp_path: Path) -> None:
     pytest.importorskip("llm", reason="simonw's client")
     models = [
         {"model_id": "writer", "model_name": "plain", "completion": True},
@@ -32,7 +32,7 @@ def test_llm_writes_and_converses(address: Address, tmp_path: Path) -> None:
             assert done.returncode == 0 and done.stdout.decode().strip(), done.stderr.decode()[-2000:]
 
 
-def test_langchain_writes_converses_and_embeds(address: Address) -> None:
+def test_langchain_completes_chats_and_embeds(address: Address) -> None:
     chain = pytest.importorskip("langchain_openai", reason="LangChain's classes")
     where = {"base_url": f"{address.url}/v1", "api_key": "none"}
     writer = chain.OpenAI(model="plain", max_tokens=12, seed=3, temperature=0.8, **where)

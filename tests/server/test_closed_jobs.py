@@ -1,4 +1,4 @@
-"""Jobs of which the disk gives nothing just now: they hide no other, and nothing that is theirs is taken away."""
+"""Jobs whose files cannot be read: they do not hide other jobs, and their files are kept."""
 
 import errno
 import io
@@ -18,7 +18,7 @@ from kotha.server.settings import Limits
 
 @pytest.fixture
 def shut(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int], None]:
-    """A place that a disk gives nothing of: neither what is in it, nor, of a broken one, what it is itself."""
+    """Make a path unreadable: its content, and after an I/O error its status too."""
     stat, opened, listed = Path.stat, io.open, Path.iterdir
 
     def shut(place: Path, number: int = errno.EACCES) -> None:
@@ -46,7 +46,7 @@ def shut(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int], None]:
 
 
 @pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
-def test_a_job_that_cannot_be_looked_at_hides_no_other(
+def test_an_unreadable_job_does_not_hide_others(
     number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shut: Callable[[Path, int], None]
 ) -> None:
     store = JobStore(tmp_path)
@@ -55,10 +55,10 @@ def test_a_job_that_cannot_be_looked_at_hides_no_other(
     states = {each.id: (each.state, each.said) for each in JobStore(tmp_path).all()}
     assert states == {closed: ("done", ""), other: ("done", "")}
     monkeypatch.undo()
-    assert JobStore(tmp_path).status(closed).state == "done", "nothing was taken away"
+    assert JobStore(tmp_path).status(closed).state == "done", "nothing was removed"
 
 
-def test_what_runs_does_so_although_its_checkpoints_cannot_be_listed(
+def test_a_job_is_running_even_if_its_checkpoints_cannot_be_listed(
     tmp_path: Path, shut: Callable[[Path, int], None]
 ) -> None:
     store = JobStore(tmp_path, most_running=1)
@@ -66,11 +66,11 @@ def test_what_runs_does_so_although_its_checkpoints_cannot_be_listed(
     (tmp_path / id / "out" / "checkpoints").mkdir(parents=True)
     shut(tmp_path / id / "out" / "checkpoints", errno.EIO)
     assert [(each.kind, each.state) for each in store.all()] == [("train", "running")]
-    with pytest.raises(JobConflictError, match="1 jobs run already"):
+    with pytest.raises(JobConflictError, match="1 jobs are already running"):
         store.begin("train", "", ["presets"])
 
 
-def test_files_that_a_closed_job_may_need_stay(
+def test_files_that_an_unreadable_job_may_need_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shut: Callable[[Path, int], None]
 ) -> None:
     store = JobStore(tmp_path, limits=Limits(file_rest_seconds=0))

@@ -1,4 +1,4 @@
-"""The Dockerfile, as far as it can be tried without Docker; and what docs/serving.md says of the server."""
+"""The Dockerfile, as far as it can be tested without Docker, and the tables and commands of docs/serving.md."""
 
 import itertools
 import json
@@ -26,7 +26,7 @@ LIMIT = re.compile(r"^\| `(\w+)` \| ([\d,]+) \|", re.MULTILINE)
 
 
 def instructions() -> list[tuple[str, str]]:
-    """The lines of the Dockerfile, joined where they go on: the instruction, and the rest."""
+    """The instructions of the Dockerfile with continued lines joined: name and arguments."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     plain = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     lines = plain.replace("\\\n", " ").splitlines()
@@ -34,7 +34,7 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def last_stage() -> dict[str, str]:
-    """What the image itself is, by instruction; the last of each kind counts."""
+    """The instructions of the last stage; the last of each kind counts."""
     found: dict[str, str] = {}
     for name, rest in instructions():
         found = {"FROM": rest} if name == "FROM" else {**found, name: rest}
@@ -52,13 +52,11 @@ def test_it_is_built_on_debian_in_two_stages_and_not_run_by_root() -> None:
     assert "ENTRYPOINT" in image and "CMD" not in image
     for name, rest in instructions():
         if "pip install" in rest:
-            assert rest.count("--constraint constraints.txt") == rest.count("pip install"), "what is tested, no other"
+            assert rest.count("--constraint constraints.txt") == rest.count("pip install"), "only the tested versions"
         assert "://" not in rest or "127.0.0.1" in rest, f"{name}: no host is named"
 
 
-def test_its_command_line_is_one_that_the_server_takes(
-    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_its_command_line_is_valid(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     program, *words = json.loads(last_stage()["ENTRYPOINT"])
     assert program == "/opt/kotha/bin/kotha" and words[0] == "serve"
     assert main(["serve", "--help"]) == 0
@@ -66,10 +64,10 @@ def test_its_command_line_is_one_that_the_server_takes(
     assert [word for word in words if word.startswith("--") and word not in offered] == []
     key = words[words.index("--key-file") + 1]
     assert f":{key}:ro" in GUIDE and f":{key}:ro" in (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    assert main(words) != 0 and key in capsys.readouterr().err, "without its key it does not begin"
+    assert main(words) != 0 and key in capsys.readouterr().err, "it does not start without its key"
 
 
-def test_its_health_check_sees_a_server_and_misses_one(models: Path) -> None:
+def test_its_health_check_passes_with_a_server_and_fails_without(models: Path) -> None:
     program = json.loads(last_stage()["HEALTHCHECK"].split("CMD ")[1])
     assert program[:2] == ["/opt/kotha/bin/python", "-c"]
     app = make_app([str(models / "plain")], ServeSettings(host="0.0.0.0", key="a-key-of-sixteen-letters"), device="cpu")
@@ -82,7 +80,7 @@ def test_its_health_check_sees_a_server_and_misses_one(models: Path) -> None:
     assert gone.returncode != 0
 
 
-def test_the_wheel_is_built_of_what_the_build_may_see(tmp_path: Path) -> None:
+def test_the_wheel_builds_from_the_files_of_the_docker_context(tmp_path: Path) -> None:
     pytest.importorskip("hatchling", reason="the build backend, which the tests' environment has")
     seen = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
     copied = [rest.split()[:-1] for name, rest in instructions() if name == "COPY" and not rest.startswith("--from")]
@@ -132,7 +130,7 @@ def test_the_commands_of_the_guide_have_flags_that_exist(capsys: pytest.CaptureF
         assert [word for word in command if word.startswith("--") and word not in offered] == [], line
 
 
-def test_the_guide_names_every_address(address: Address) -> None:
+def test_the_guide_names_every_route(address: Address) -> None:
     for path in address.app.openapi()["paths"]:
         *folders, last = [part for part in path.split("/") if part and not part.startswith("{")]
         assert re.search(rf"\b{re.escape(last)}\b", GUIDE), path

@@ -1,4 +1,4 @@
-"""Sheets to work out by hand, over the wire: the library's own numbers, and the same as a spreadsheet."""
+"""Exercise sheets over HTTP match the library, also as spreadsheets."""
 
 import io
 import json
@@ -54,7 +54,7 @@ def test_a_sheet_by_its_name_is_the_library_s_and_the_one_of_the_page_s_tests(ho
 
 
 def assert_alike(one: object, other: object) -> None:
-    """The same, but for the last bit of a power: processors with other vectors round it in another way."""
+    """Equal except for the last bit of powers, which processors round differently."""
     if isinstance(one, dict) and isinstance(other, dict):
         assert one.keys() == other.keys()
         for name, value in one.items():
@@ -84,7 +84,7 @@ def test_a_named_sheet_has_its_own_numbers_and_a_block_other_ones_too(house: Add
 @pytest.mark.parametrize(
     ("model", "asked"), [("gpt", {"layer": 1, "head": 2}), ("bert", {}), ("seq2seq", {"target": "মা", "part": "cross"})]
 )
-def test_a_head_has_what_a_pencil_can_do(house: Address, model: str, asked: dict[str, Any]) -> None:
+def test_a_sheet_of_a_head_is_small_enough_for_paper(house: Address, model: str, asked: dict[str, Any]) -> None:
     said = post(house, model=model, text="নদী", **asked).json()
     sheet = model_sheet(bundle.load(house.folder / model), "নদী", **asked)
     for name in ("scores", "weights"):
@@ -97,16 +97,16 @@ def test_a_head_has_what_a_pencil_can_do(house: Address, model: str, asked: dict
     assert all(operand in known for step in said["steps"] for operand in step["operands"])
 
 
-def test_what_is_no_sheet_is_refused_in_words(house: Address) -> None:
+def test_invalid_sheets_are_rejected_with_a_message(house: Address) -> None:
     def refused(**asked: Any) -> str:
         said = post(house, **asked)
         assert said.status_code == 400, said.text
         return str(said.json()["error"]["message"])
 
-    assert "go together" in refused(model="gpt")
+    assert "given together" in refused(model="gpt")
     assert "give one of them" in refused(model="gpt", text=TEXT, size="3x4x2")
     assert "is not TOKENSxWIDTHxHEAD" in refused(size="99x4x2")
-    assert "reads no text" in refused(model="vit", text=TEXT)
+    assert "cannot read text" in refused(model="vit", text=TEXT)
     assert "shorten it" in refused(model="gpt", text=TEXT * 20)
 
 
@@ -115,7 +115,7 @@ def steps_page(said: httpx.Response) -> str:
         return book.read("xl/worksheets/sheet1.xml").decode()
 
 
-def test_a_spreadsheet_comes_as_a_file(house: Address) -> None:
+def test_a_spreadsheet_is_sent_as_a_file(house: Address) -> None:
     pytest.importorskip("xlsxwriter", reason="writes spreadsheets")
     said = post(house, "/spreadsheet")
     assert said.headers["content-type"].endswith("spreadsheetml.sheet")
@@ -123,6 +123,6 @@ def test_a_spreadsheet_comes_as_a_file(house: Address) -> None:
     given = {"X": [[2.5, 1.0, 0.0], [1.0, 0.0, 0.0]]}
     assert "<v>2.5</v>" in steps_page(post(house, "/spreadsheet", size="2x3x2", given=given))
     assert "X has shape (2, 3)" in post(house, "/spreadsheet", given=given).text
-    assert "as long as each other" in post(house, "/spreadsheet", given={"X": [[1.0], [1.0, 2.0]]}).text
+    assert "the same length" in post(house, "/spreadsheet", given={"X": [[1.0], [1.0, 2.0]]}).text
     assert "without a model" in post(house, "/spreadsheet", given=given, model="gpt", text="নদী").text
     assert "SQRT(" in steps_page(post(house, "/spreadsheet", model="gpt", text="নদী"))

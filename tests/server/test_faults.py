@@ -1,4 +1,4 @@
-"""What goes wrong while a server runs is told in words, costs nobody else anything, and is over when it is mended."""
+"""Faults while a server runs: they give a message, do not affect other requests, and end when the cause is gone."""
 
 import asyncio
 import errno
@@ -51,7 +51,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 
 async def overfill(url: str, batcher: Any) -> list[httpx.Response]:
-    """Three clients of one row and three places to wait: what the two answer who find none, and then the others."""
+    """Three clients, one row, three waiting places: return the answers to the two rejected ones, then the others."""
     gate, step = threading.Event(), batcher.engine.step
     batcher.engine.step = lambda: gate.wait(30) and step()
     path, asked = f"{url}/v1/completions", {**ASKED, "model": "plain"}
@@ -67,15 +67,15 @@ async def overfill(url: str, batcher: Any) -> list[httpx.Response]:
         return [*refused, *await asyncio.gather(*sent)]
 
 
-def test_a_full_queue_is_refused_in_words_and_written_to_afterwards(serve: Any) -> None:
+def test_a_full_queue_is_rejected_with_a_message_and_works_again(serve: Any) -> None:
     limits = Limits(rows=1, waiting=3, waiting_for_one=2)
     at = serve(limits=limits)
     assert ask(at.url).is_success
     mine, everyones, *written = asyncio.run(overfill(at.url, at.app.state.kotha.registry.opened["plain"].batcher))
-    assert mine.status_code == 429 and "2 of your texts wait already" in mine.json()["error"]["message"]
-    assert everyones.status_code == 503 and "3 texts wait already" in everyones.json()["error"]["message"]
+    assert mine.status_code == 429 and "2 of your texts are already waiting" in mine.json()["error"]["message"]
+    assert everyones.status_code == 503 and "3 texts are already waiting" in everyones.json()["error"]["message"]
     assert mine.headers["retry-after"] == everyones.headers["retry-after"] == "1"
-    assert [each.status_code for each in written] == [200] * 4, "who had a place keeps it"
+    assert [each.status_code for each in written] == [200] * 4, "accepted requests are finished"
     assert ask(at.url).is_success
 
 
@@ -111,24 +111,22 @@ def test_a_model_that_is_damaged_before_its_first_use(
 ) -> None:
     at = serve(shelf / "plain", shelf / "taught")
     damage(shelf / "plain")
-    for _ in range(2):  # the second is not told otherwise than the first
+    for _ in range(2):  # the second request gets the same error
         told = ask(at.url)
         assert told.status_code == 500 and told.json()["error"]["type"] == "server_error"
         message = told.json()["error"]["message"]
-        assert "plain" in message and str(shelf) not in message, "by its name, which clients know"
+        assert "plain" in message and str(shelf) not in message, "errors contain the name, not the path"
     assert ask(at.url, "taught").is_success
     shutil.copytree(models / "plain", shelf / "plain", dirs_exist_ok=True)
-    assert ask(at.url).is_success, "it is mended, and nobody had to start the server again"
+    assert ask(at.url).is_success, "it works again without a restart"
 
 
-def test_a_model_that_is_damaged_while_it_is_open_and_after_it_was_put_away(
-    models: Path, shelf: Path, serve: Any
-) -> None:
+def test_a_model_damaged_while_loaded_and_after_unloading(models: Path, shelf: Path, serve: Any) -> None:
     at = serve(shelf / "plain", shelf / "taught", limits=Limits(model_bytes=1))
     before = ask(at.url).json()["choices"]
     truncate(shelf / "plain")
-    assert ask(at.url).json()["choices"] == before, "what is in memory does not need the disk"
-    assert ask(at.url, "taught").is_success  # which puts the other away
+    assert ask(at.url).json()["choices"] == before, "a loaded model does not need the disk"
+    assert ask(at.url, "taught").is_success  # which unloads the other
     told = ask(at.url)
     assert told.status_code == 500 and "truncated" in told.json()["error"]["message"]
     assert ask(at.url, "taught").is_success
@@ -147,7 +145,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def training(data: Path, steps: int) -> list[str]:
-    """The command for a small training that saves often."""
+    """The command for a small training run that saves often."""
     sizes = [f"steps={steps}", "batch_size=2", "warmup_steps=1", "evaluate_every=5", "evaluate_tokens=100"]
     return ["train", str(data), "--preset", "char", *(f"--set={size}" for size in sizes), "--out", OUT_PLACE]
 
@@ -157,12 +155,12 @@ def process_of(folder: Path) -> int:
 
 
 def command_of(job: int) -> int:
-    """The process that a job's own process waits for."""
+    """The pid of the command of a job's process."""
     return int(Path(f"/proc/{job}/task/{job}/children").read_text().split()[0])
 
 
-@pytest.mark.slow  # half a minute; the next one kills a command that learns nothing
-def test_a_training_that_is_killed_is_told_so_and_goes_on(tmp_path: Path, data: Path) -> None:
+@pytest.mark.slow  # half a minute; the next test kills a quick command
+def test_a_killed_training_job_is_reported_and_can_be_resumed(tmp_path: Path, data: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", training(data, steps=30))
     out = store.result(id)
@@ -171,7 +169,7 @@ def test_a_training_that_is_killed_is_told_so_and_goes_on(tmp_path: Path, data: 
     os.killpg(process_of(tmp_path / id), signal.SIGKILL)
     killed = waited(store, id, over)
     assert killed.state == "killed"
-    assert "was killed" in killed.said and killed.said.endswith("go on with it from what it saved last")
+    assert "was killed" in killed.said and killed.said.endswith("resume it from its last checkpoint")
     store.go_on(id)
     done = waited(store, id, over)
     assert done.state == "done", done.said
@@ -182,11 +180,11 @@ def test_a_training_that_is_killed_is_told_so_and_goes_on(tmp_path: Path, data: 
     for saved in (out / CHECKPOINTS).iterdir():
         shutil.rmtree(saved) if saved.is_dir() else saved.unlink()
     note(tmp_path, id, code=143, ended=1.0)
-    with pytest.raises(JobConflictError, match="saved nothing"):
+    with pytest.raises(JobConflictError, match="no checkpoint"):
         store.go_on(id)
 
 
-def test_a_command_that_is_killed_under_its_job_is_told_so(tmp_path: Path, endless: list[str]) -> None:
+def test_a_killed_command_is_reported(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", endless)
     waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
@@ -212,19 +210,19 @@ def test_a_command_does_not_outlive_its_job(tmp_path: Path, endless: list[str]) 
     )
 
 
-def test_what_people_say_is_never_a_place(tmp_path: Path) -> None:
+def test_user_input_is_never_a_placeholder(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", ["presets", "{out}", "{job}/x", OUT_PLACE])
     assert json.loads(noted(tmp_path, id)["commands"]) == [["presets", "{out}", "{job}/x", str(tmp_path / id / "out")]]
     waited(store, id, over)
 
 
-def test_what_is_no_training_is_told_to_begin_again(tmp_path: Path) -> None:
+def test_a_killed_job_that_is_no_training_must_be_started_again(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("tokenizer", "", ["presets"])
     waited(store, id, over)
     for code, state, words in [
-        (-signal.SIGKILL, "killed", "begin it again"),
+        (-signal.SIGKILL, "killed", "start it again"),
         (-signal.SIGSEGV, "failed", "ended by SIGSEGV"),
         (1, "failed", ""),
     ]:
@@ -232,23 +230,23 @@ def test_what_is_no_training_is_told_to_begin_again(tmp_path: Path) -> None:
         assert store.status(id).state == state and words in store.status(id).said
 
 
-def test_a_training_that_saved_nothing_is_not_told_to_go_on(tmp_path: Path) -> None:
+def test_a_killed_training_job_without_a_checkpoint_must_be_started_again(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", ["presets"])
     waited(store, id, over)
     note(tmp_path, id, code=-signal.SIGKILL, ended=1.0)
-    assert store.status(id).said.endswith("with its machine; begin it again")
+    assert store.status(id).said.endswith("the machine went down; start it again")
     (store.result(id) / CHECKPOINTS / "step-00000004").mkdir(parents=True)
-    assert store.status(id).said.endswith("go on with it from what it saved last")
+    assert store.status(id).said.endswith("resume it from its last checkpoint")
 
 
-def test_what_came_of_jobs_that_versions_before_kept_in_notes_stays(tmp_path: Path) -> None:
+def test_the_output_of_jobs_of_earlier_versions_is_kept(tmp_path: Path) -> None:
     (tmp_path / ("0" * 12) / "out").mkdir(parents=True)
     (tmp_path / ("0" * 12) / "job.json").write_text("{}")
     assert JobStore(tmp_path).all() == [] and (tmp_path / ("0" * 12) / "out").is_dir()
 
 
-def test_a_table_that_is_damaged_is_told_so(tmp_path: Path) -> None:
+def test_a_damaged_job_table_is_reported(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     (tmp_path / DATABASE).write_bytes(b"no table " * 1000)
     with pytest.raises(KothaError, match="the list of jobs cannot be read or written: file is not a database"):
@@ -271,7 +269,7 @@ def test_models_are_listed_when_the_folder_of_one_is_gone(shelf: Path, serve: An
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A disk of a few pages, which is soon full."""
+    """A file system of a few pages, which is quickly full."""
     place = tmp_path / "disk"
     place.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", place], capture_output=True, check=False)
@@ -282,20 +280,20 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path, but: int = 0) -> Path:
-    """Take all of a disk but so many bytes."""
+    """Fill a disk except for some bytes."""
     filler, free = disk / "filler", shutil.disk_usage(disk).free
     filler.write_bytes(b"x" * (free - but))
     return filler
 
 
-def test_a_job_on_a_disk_that_fills_up_fails_with_words(small_disk: Path, data: Path) -> None:
+def test_a_job_on_a_full_disk_fails_with_a_message(small_disk: Path, data: Path) -> None:
     store = JobStore(small_disk / "jobs")
     id = store.begin("train", "", training(data, steps=200))
     failed = waited(store, id, over)
     assert failed.state == "failed" and "No space left on device" in failed.said, failed
 
 
-def test_last_words_find_a_place_on_a_full_disk(small_disk: Path, endless: list[str]) -> None:
+def test_the_end_of_a_job_is_recorded_on_a_full_disk(small_disk: Path, endless: list[str]) -> None:
     store = JobStore(small_disk / "jobs")
     id = store.begin("train", "", endless)
     waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
@@ -306,7 +304,7 @@ def test_last_words_find_a_place_on_a_full_disk(small_disk: Path, endless: list[
     assert ended.ended is not None and ended.ended > ended.began
 
 
-def test_a_full_disk_takes_no_text_and_no_job_and_says_so(small_disk: Path, serve: Any) -> None:
+def test_a_full_disk_rejects_uploads_and_jobs_with_a_message(small_disk: Path, serve: Any) -> None:
     at = serve(jobs=small_disk / "jobs")
     file = http.post(f"{at.url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
     filler = fill(small_disk)
@@ -315,20 +313,20 @@ def test_a_full_disk_takes_no_text_and_no_job_and_says_so(small_disk: Path, serv
     assert str(small_disk) not in told.text
     told = http.post(f"{at.url}/api/jobs", json={"kind": "index", "texts": [file]})
     assert told.status_code == 500 and "No space left on device" in told.json()["error"]["message"]
-    assert str(small_disk) not in told.text, "where it is, nobody has to know"
-    assert http.get(f"{at.url}/api/jobs").json() == [], "what never began is no job"
+    assert str(small_disk) not in told.text, "the answer contains no path"
+    assert http.get(f"{at.url}/api/jobs").json() == [], "no job was started"
     assert ask(at.url).is_success
     filler.unlink()
     assert http.post(f"{at.url}/api/files", json={"text": "ক"}).is_success
 
 
-def test_a_job_that_cannot_be_noted_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_that_cannot_be_recorded_does_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, spawn, store = [], os.posix_spawn, JobStore(tmp_path)
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
 
     def spawned(*args: Any, **named: Any) -> int:
         begun.append(spawn(*args, **named))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (8, usual[1]))  # as a disk that is full from now on
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8, usual[1]))  # like a disk that is full from now on
         return begun[-1]
 
     monkeypatch.setattr(os, "posix_spawn", spawned)
@@ -341,10 +339,10 @@ def test_a_job_that_cannot_be_noted_does_not_run(tmp_path: Path, monkeypatch: py
     assert JobStore(tmp_path).all() == []
 
 
-def test_a_job_that_may_write_nothing_large_fails_with_words(
+def test_a_job_with_a_file_size_limit_fails_with_a_message(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As under a quota: small files are written, the weights are not."""
+    """Like a quota: small files can be written, the weights cannot."""
     store, spawn = JobStore(tmp_path), os.posix_spawn
 
     def limited(*args: Any, **named: Any) -> int:
@@ -360,8 +358,8 @@ def test_a_job_that_may_write_nothing_large_fails_with_words(
 
 
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EACCES, errno.ENOENT])
-def test_a_disk_that_fails_is_told_without_its_places(code: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_io_error_is_reported_without_paths(code: int, caplog: pytest.LogCaptureFixture) -> None:
     status, body, _ = answer(OSError(code, os.strerror(code), "/home/me/jobs/log.txt"))
     told = body["error"]["message"]
-    assert status == 500 and told == f"the server's disk fails: {os.strerror(code)}; its log says where"
+    assert status == 500 and told == f"I/O error on the server: {os.strerror(code)}; see its log"
     assert caplog.records[0].exc_info is not None

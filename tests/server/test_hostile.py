@@ -1,4 +1,4 @@
-"""Requests that cost far more to look at than to send, and connections that never ask: bounded, and told in words."""
+"""Requests that are cheap to send and expensive to process, and idle connections: they are bounded."""
 
 import json
 import socket
@@ -34,11 +34,11 @@ def refused(address: Address, path: str, asked: Any, status: int = 400) -> dict[
         ("/api/inside/lens", {"text": PILE}),
     ],
 )
-def test_a_pile_of_marks_is_no_letter(address: Address, path: str, asked: dict[str, Any]) -> None:
+def test_too_many_combining_marks_are_rejected(address: Address, path: str, asked: dict[str, Any]) -> None:
     assert "marks" in refused(address, path, {"model": "plain", **asked})["message"]
 
 
-def test_marks_as_people_write_them_are_letters(address: Address) -> None:
+def test_ordinary_combining_marks_are_accepted(address: Address) -> None:
     text = "ক্ষ্ম্যাঁ e\u0301\u0323 Z̷̖̈a̶̙͠l̵̙̍g̴̫̈o̸̱͆ עִבְרִית"
     said = http.post(f"{address.url}/api/card", json={"model": "plain", "text": text}, timeout=60)
     assert said.status_code == 200 and said.json()["letters"]
@@ -52,18 +52,18 @@ def test_marks_as_people_write_them_are_letters(address: Address) -> None:
         b"GET /health HTTP/1.1\r\nHost: localhost\r\nno colon\r\n\r\n",
     ],
 )
-def test_what_is_no_http_is_refused_as_everything_else(address: Address, sent: bytes) -> None:
+def test_invalid_http_gets_the_usual_error_body(address: Address, sent: bytes) -> None:
     host, _, port = address.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(sent)
-        told = b"".join(iter(lambda: connection.recv(1 << 16), b""))  # until it is hung up
+        told = b"".join(iter(lambda: connection.recv(1 << 16), b""))  # until the server closes it
     head, _, body = told.decode().partition("\r\n\r\n")
     status, *lines = head.split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
     assert status.startswith("HTTP/1.1 400") and headers["connection"] == "close"
     assert headers.items() >= {**HEADERS, "content-type": "application/json", "cache-control": "no-store"}.items()
     error = json.loads(body)["error"]
-    assert error["type"] == "invalid_request_error" and "no HTTP request" in error["message"]
+    assert error["type"] == "invalid_request_error" and "invalid HTTP request" in error["message"]
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_what_is_no_http_is_refused_as_everything_else(address: Address, sent: b
         ("/v1/completions", {"prompt": "x", "seed": 10**400}, "seed"),
     ],
 )
-def test_only_the_first_fault_is_looked_for(address: Address, path: str, asked: dict[str, Any], param: str) -> None:
-    """All of them would be some hundred thousand, and gigabytes."""
+def test_only_the_first_error_is_collected(address: Address, path: str, asked: dict[str, Any], param: str) -> None:
+    """Collecting all errors would take gigabytes."""
     error = refused(address, path, {"model": "plain", **asked})
     assert error["param"].startswith(param) and len(error["message"]) < 2_000
 
@@ -88,30 +88,30 @@ def test_only_the_first_fault_is_looked_for(address: Address, path: str, asked: 
 @pytest.mark.parametrize(
     ("body", "kind", "told"),
     [
-        (b'{"model": "plain",}', "application/json", "no JSON"),
+        (b'{"model": "plain",}', "application/json", "not valid JSON"),
         (b'{"model": "plain"}', "text/plain", "content-type"),
         (b'{"model": "plain", "max_token": 3}', "application/json", "max_tokens"),
         (
             b'{"model": "plain", "messages": [{"role": "user"}], "tools": [{}]}',
             "application/json",
-            "tools is not offered",
+            "tools is not supported",
         ),
     ],
 )
-def test_a_slip_is_told_in_words(address: Address, body: bytes, kind: str, told: str) -> None:
+def test_a_mistake_is_reported_with_a_message(address: Address, body: bytes, kind: str, told: str) -> None:
     path = "/v1/chat/completions" if b"messages" in body else "/v1/completions"
     answer = http.post(address.url + path, content=body, headers={"content-type": kind})
     error = answer.json()["error"]
     assert answer.status_code == 400 and told in error["message"] and "Value error" not in error["message"], error
 
 
-def test_a_long_text_is_cut_a_part_at_a_time(address: Address) -> None:
+def test_a_long_text_is_tokenized_in_parts(address: Address) -> None:
     assert "20,000" in refused(address, "/api/card", {"model": "plain", "text": "ক" * 20_001})["message"]
     assert "tokens" in refused(address, "/api/read", {"model": "plain", "prompt": "ক্" * 20_000})["message"]
 
 
 @pytest.mark.parametrize("header", ["Host: [", "Host: [::1", "Host: 127.0.0.1\r\nOrigin: http://["])
-def test_a_name_that_is_none_is_refused_at_the_door(address: Address, header: str) -> None:
+def test_an_invalid_host_is_rejected_by_the_guard(address: Address, header: str) -> None:
     host, port = address.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), 10) as connection:
         connection.sendall(f"GET /health HTTP/1.1\r\n{header}\r\nConnection: close\r\n\r\n".encode())
@@ -119,23 +119,23 @@ def test_a_name_that_is_none_is_refused_at_the_door(address: Address, header: st
     assert b" 403 " in said.split(b"\r\n")[0] and b"content-security-policy" in said
 
 
-def test_who_sends_no_headers_is_hung_up_on_and_others_are_served(serve: Any) -> None:
+def test_a_connection_without_headers_is_closed_and_others_are_served(serve: Any) -> None:
     at = serve(limits=Limits(body_seconds=0.5, connections=8))
     host, port = at.url.removeprefix("http://").split(":")
     slow = [socket.create_connection((host, int(port)), 10) for _ in range(12)]
     for each in slow:
         each.sendall(b"GET /health HTTP/1.1\r\n")
-    assert http.get(f"{at.url}/health", timeout=30).status_code == 200, "after those before it were let go"
+    assert http.get(f"{at.url}/health", timeout=30).status_code == 200, "idle connections were closed"
     for each in slow:
         each.settimeout(30)
         assert each.recv(1) == b""
         each.close()
 
 
-def test_one_connection_may_ask_again_and_again(serve: Any) -> None:
+def test_a_connection_is_reused(serve: Any) -> None:
     at = serve(limits=Limits(body_seconds=2))
     with httpx.Client(base_url=at.url) as client:
-        for _ in range(4):  # longer, all together, than a body may take
+        for _ in range(4):  # together longer than the time limit of a body
             assert client.get("/health").status_code == 200
             time.sleep(0.8)
 
@@ -143,14 +143,14 @@ def test_one_connection_may_ask_again_and_again(serve: Any) -> None:
 @pytest.mark.parametrize(
     ("method", "path", "told"), [("GET", "/nowhere", "/openapi.json"), ("GET", "/v1/completions", "POST")]
 )
-def test_an_address_that_is_none_names_those_that_are(address: Address, method: str, path: str, told: str) -> None:
+def test_an_unknown_route_names_the_existing_ones(address: Address, method: str, path: str, told: str) -> None:
     answer = http.request(method, address.url + path)
     assert answer.status_code in (404, 405) and told in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("path", ["/api/inside/pass", "/api/card", "/v1/completions", "/api/write"])
 @pytest.mark.parametrize("half", [b"\\ud83d", b"\xed\xa0\xbd"], ids=["escaped", "as bytes"])
-def test_half_a_character_is_refused_at_the_door(address: Address, path: str, half: bytes) -> None:
+def test_a_lone_surrogate_is_rejected(address: Address, path: str, half: bytes) -> None:
     key = "prompt" if path in ("/v1/completions", "/api/write") else "text"
     bodies = [b'{"model": "plain", "%s": "a%s"}' % (key.encode(), half), b'{"model": "plain", "%stext": "a"}' % half]
     bodies.append('{"model": "plain", "text": "a\ud83d"}'.encode("utf-16-le", "surrogatepass"))
@@ -161,7 +161,7 @@ def test_half_a_character_is_refused_at_the_door(address: Address, path: str, ha
         assert answer.status_code == 400 and "half a character" in answer.json()["error"]["message"], answer.text[:300]
 
 
-def test_two_halves_are_a_character(address: Address) -> None:
+def test_a_surrogate_pair_is_accepted(address: Address) -> None:
     body = b'{"model": "plain", "text": "\\ud83d\\ude00"}'
     answer = http.post(f"{address.url}/api/card", content=body, headers={"content-type": "application/json"})
     assert answer.status_code == 200
@@ -183,7 +183,7 @@ INSIDE = [f"inside/{view}" for view in ("attention", "lens", "flow", "heads", "w
 
 @pytest.mark.parametrize("path", ["classify", "fill", "translate", "ask", "plan", "doctor", "compare", "card", *INSIDE])
 @pytest.mark.parametrize("body", HOSTILE_BODIES)
-def test_hostile_requests_are_answered_in_words(house: Address, path: str, body: bytes) -> None:
+def test_hostile_requests_get_a_message(house: Address, path: str, body: bytes) -> None:
     headers = {"content-type": "application/json"}
     said = http.post(f"{house.url}/api/{path}", content=body, headers=headers, timeout=60)
     assert said.status_code in (400, 404), said.text[:300]

@@ -1,4 +1,4 @@
-"""The views inside over the wire: the library's own numbers, what a family cannot show, limits, silence."""
+"""Inspection over HTTP: the library's own numbers, unsupported families, limits, silenced heads."""
 
 import base64
 import io
@@ -118,23 +118,21 @@ def test_heads_are_studied_as_the_library_does(house: Address) -> None:
         assert told["ablation_nats"] == pytest.approx(head["ablation_nats"], abs=1e-4)
     assert ask(house, "inside/heads", model="bert", text=text, tokens=40)["heads"]
     assert "4,096 or less" in refused(house, "inside/heads", model="gpt", text=text, tokens=4097)
-    assert "knows no data" in refused(house, "inside/heads", model="gpt")
+    assert "training data of gpt was not found" in refused(house, "inside/heads", model="gpt")
     assert str(house.folder) not in refused(house, "inside/heads", model="gpt")
     for model in ("seq2seq", "vit"):
         assert "measured on" in refused(house, "inside/heads", model=model, text=text)
 
 
-def test_what_weights_show_is_worked_out_once_for_all_texts(
-    serve: Any, families: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_head_weights_are_computed_once(serve: Any, families: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = serve(families / "gpt")
     first = ask(alone, "inside/heads", model="gpt", text=TEXT)
-    monkeypatch.setattr(np.linalg, "svd", None)  # whoever calls it now fails
+    monkeypatch.setattr(np.linalg, "svd", None)  # a second computation would fail
     again, other = (ask(alone, "inside/heads", model="gpt", text=text) for text in (TEXT, TEXT[::-1] * 2))
     assert again == first and other["sharing"] == first["sharing"] and other["loss_nats"] != first["loss_nats"]
 
 
-def test_a_text_is_read_alike_whoever_asks(house: Address) -> None:
+def test_all_views_read_a_text_alike(house: Address) -> None:
     studied = ask(house, "inside/heads", model="gpt", text=TEXT)
     silent = ask(house, "inside/silence", model="gpt", text=TEXT, heads=[studied["heads"][0]["head"]])
     assert studied["tokens"] == len(silent["lines"]["tokens"]) - 1 == len(silent["whole"]["nats"])
@@ -152,14 +150,14 @@ def test_a_worksheet_has_all_numbers(house: Address) -> None:
         np.testing.assert_allclose(told, wanted, atol=1e-5)
     crossed = ask(house, "inside/worksheet", model="seq2seq", text="নদী", target="মা", part="cross")
     assert crossed["place"] == "decoder.0.cross"
-    assert "reads no text" in refused(house, "inside/worksheet", model="vit", text=TEXT)
-    assert "there is no attention 'blocks.7.attention'" in refused(
+    assert "cannot read text" in refused(house, "inside/worksheet", model="vit", text=TEXT)
+    assert "this model has no attention 'blocks.7.attention'" in refused(
         house, "inside/worksheet", model="gpt", text=TEXT, layer=7
     )
-    assert "there is no head 9" in refused(house, "inside/worksheet", model="gpt", text=TEXT, head=9)
+    assert "has no head 9" in refused(house, "inside/worksheet", model="gpt", text=TEXT, head=9)
 
 
-def test_what_is_said_with_heads_silent_is_what_the_library_says(house: Address) -> None:
+def test_silencing_heads_matches_the_library(house: Address) -> None:
     heads = ["blocks.0.attention.1", "blocks.1.attention.3"]
     said = ask(house, "inside/silence", model="gpt", text=TEXT, heads=heads, generate=3)
     model, tokenizer = library(house, "gpt").gpt
@@ -179,22 +177,22 @@ def test_what_is_said_with_heads_silent_is_what_the_library_says(house: Address)
     assert not np.allclose(said["whole"]["nats"], said["without"]["nats"])
     assert said["whole"]["written"] and said["without"]["written"]
     again = ask(house, "inside/silence", model="gpt", text=TEXT, heads=heads)
-    assert again["whole"] == {**said["whole"], "written": None}, "nothing of it stays"
+    assert again["whole"] == {**said["whole"], "written": None}, "no effect remains"
 
 
-def test_every_view_can_be_had_with_heads_silent(house: Address) -> None:
+def test_every_view_accepts_silenced_heads(house: Address) -> None:
     heads = every_head(library(house, "gpt").model)[:4]
     for path, part in (("attention", "maps"), ("flow", "stations"), ("lens", "positions")):
         plain = ask(house, f"inside/{path}", model="gpt", text=TEXT)
         silent = ask(house, f"inside/{path}", model="gpt", text=TEXT, silenced=heads)
         assert plain[part][0] == silent[part][0] and plain != silent
         assert ask(house, f"inside/{path}", model="gpt", text=TEXT) == plain
-        assert "there is no head" in refused(
+        assert "has no head" in refused(
             house, f"inside/{path}", model="gpt", text=TEXT, silenced=["blocks.9.attention.0"]
         )
 
 
-@pytest.mark.parametrize(("model", "question"), [("bert", "which word stands"), ("seq2seq", "what comes next")])
+@pytest.mark.parametrize(("model", "question"), [("bert", "which word is"), ("seq2seq", "what comes next")])
 def test_other_families_are_silenced_too(house: Address, model: str, question: str) -> None:
     head = every_head(library(house, model).model)[0]
     said = ask(house, "inside/silence", model=model, text=TEXT, heads=[head])
@@ -204,14 +202,14 @@ def test_other_families_are_silenced_too(house: Address, model: str, question: s
 
 
 @pytest.mark.parametrize("path", ["attention", "lens", "flow", "worksheet", "silence", "alignment"])
-def test_long_texts_are_refused_in_words(house: Address, path: str) -> None:
+def test_long_texts_are_rejected_with_a_message(house: Address, path: str) -> None:
     asked: dict[str, Any] = {"model": "seq2seq" if path == "alignment" else "gpt"}
     asked |= {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
     for text in (TEXT * 10, "ক" * 300_000):
         assert "more than 32 tokens" in refused(house, f"inside/{path}", text=text, **asked)
 
 
-def test_large_answers_are_refused_in_words(house: Address, serve: Any) -> None:
+def test_large_answers_are_rejected_with_a_message(house: Address, serve: Any) -> None:
     asked = {"model": "gpt", "text": TEXT, "heads": ["blocks.0.attention.1"], "generate": 129}
     assert "generate: it must be 128 or less" in refused(house, "inside/silence", **asked)
     at = serve(house.folder / "gpt", limits=Limits(numbers=100))
@@ -220,7 +218,7 @@ def test_large_answers_are_refused_in_words(house: Address, serve: Any) -> None:
     assert "shorter text" in refused(at, "inside/worksheet", **asked)
 
 
-def test_what_is_written_for_a_client_that_left_is_written_no_further(house: Address, serve: Any) -> None:
+def test_generation_stops_when_the_client_disconnects(house: Address, serve: Any) -> None:
     passes: list[int] = []
     entered, gate = threading.Event(), threading.Event()
 
@@ -242,24 +240,24 @@ def test_what_is_written_for_a_client_that_left_is_written_no_further(house: Add
             break
         threading.Event().wait(0.01)
     gate.set()
-    ask(at, "inside/flow", model="gpt", text="মা")  # when its turn has come
-    assert len(passes) <= 2, "the one that was under way, and the flow's own"
+    ask(at, "inside/flow", model="gpt", text="মা")  # when its turn comes
+    assert len(passes) <= 2, "the running one, and the flow's own"
     assert not any(block._forward_pre_hooks for block in layers(model).values())
 
 
 HOSTILE_IMAGES = {
-    "no base64": ("%%%", "not in base64"),
-    "not a PNG": (base64.b64encode(b"GIF89a" + b"\0" * 100).decode(), "no PNG"),
-    "empty": ("", "no PNG"),
-    "cut": (None, "no image that can be read"),
-    "a bomb": (None, "no image that can be read"),
-    "no pixels": (None, "no image that can be read"),
+    "no base64": ("%%%", "not valid base64"),
+    "not a PNG": (base64.b64encode(b"GIF89a" + b"\0" * 100).decode(), "not a PNG"),
+    "empty": ("", "not a PNG"),
+    "cut": (None, "cannot be read as an image"),
+    "a bomb": (None, "cannot be read as an image"),
+    "no pixels": (None, "cannot be read as an image"),
     "too large": ("A" * 2_000_000, "larger than"),
 }
 
 
 @pytest.mark.parametrize("kind", HOSTILE_IMAGES)
-def test_hostile_images_are_refused_in_words(house: Address, kind: str) -> None:
+def test_hostile_images_are_rejected_with_a_message(house: Address, kind: str) -> None:
     text, said = HOSTILE_IMAGES[kind]
     if text is None:
         data = bytearray(base64.b64decode(png(IMAGES[0])))
@@ -271,8 +269,8 @@ def test_hostile_images_are_refused_in_words(house: Address, kind: str) -> None:
     assert said in refused(house, "inside/flow", **asked)
 
 
-def test_a_png_that_tells_its_size_twice_is_not_unpacked() -> None:
-    """A small header for whoever looks ahead, a large one for whoever unpacks."""
+def test_a_png_with_two_sizes_is_not_decoded() -> None:
+    """A small size in the first header, a large one in the second."""
 
     def chunk(name: bytes, data: bytes) -> bytes:
         return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
@@ -282,12 +280,12 @@ def test_a_png_that_tells_its_size_twice_is_not_unpacked() -> None:
 
     rows = chunk(b"IDAT", zlib.compress(bytes(101 * 100))) + chunk(b"IEND", b"")
     for first in (header(4), chunk(b"tEXt", struct.pack(">II", 4, 4) + b"k\0" + bytes(20))):
-        with pytest.raises(kotha.KothaError, match=r"100 x 100 pixels|no image that can be read"):
+        with pytest.raises(kotha.KothaError, match=r"100 x 100 pixels|cannot be read as an image"):
             decode_png(b"\x89PNG\r\n\x1a\n" + first + header(100) + rows, 8, 1, 4096)
     assert decode_png(b"\x89PNG\r\n\x1a\n" + header(100) + rows, 8, 1, 10_000).shape == (1, 8, 8)
 
 
-def test_every_cut_and_every_changed_byte_of_a_png_is_an_answer_or_a_refusal() -> None:
+def test_every_truncated_or_changed_png_is_decoded_or_rejected() -> None:
     whole = base64.b64decode(png(IMAGES[0]))
     chance = np.random.default_rng(1)
     damaged = [whole[:length] for length in range(len(whole))]
@@ -302,11 +300,11 @@ def test_every_cut_and_every_changed_byte_of_a_png_is_an_answer_or_a_refusal() -
             continue
 
 
-def test_a_text_that_names_a_file_is_a_text(house: Address) -> None:
+def test_a_text_that_looks_like_a_path_is_a_text(house: Address) -> None:
     assert ask(house, "inside/flow", model="gpt", text="/etc/passwd")["answers"]
 
 
-def test_a_model_says_what_it_is(house: Address) -> None:
+def test_a_model_is_described(house: Address) -> None:
     said = http.get(f"{house.url}/api/models/seq2seq").json()
     assert said["family"] == "seq2seq" and said["context_length"] == 48
     assert [site["name"] for site in said["attentions"]] == [
@@ -321,22 +319,22 @@ def test_a_model_says_what_it_is(house: Address) -> None:
     assert http.get(f"{house.url}/api/models/nobody").status_code == 404
 
 
-def test_broken_weights_are_told(families: Path, tmp_path: Path, serve: Any) -> None:
+def test_broken_weights_are_reported(families: Path, tmp_path: Path, serve: Any) -> None:
     opened = bundle.load(families / "gpt")
     with torch.no_grad():
         for parameter in opened.model.parameters():
-            parameter.mul_(1e20)  # finite, as every weight that is opened, and what comes of it is not
+            parameter.mul_(1e20)  # finite weights whose results are not
     bundle.save(tmp_path / "broken", opened.model, opened.tokenizer)
     at = serve(tmp_path / "broken")
     for path in ("attention", "lens", "flow", "silence"):
         asked = {"model": "broken", "text": TEXT}
         asked |= {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
         said = http.post(f"{at.url}/api/inside/{path}", json=asked, timeout=60)
-        assert said.status_code == 500 and "weights are broken" in said.json()["error"]["message"], said.text
+        assert said.status_code == 500 and "weights are damaged" in said.json()["error"]["message"], said.text
 
 
-def test_texts_are_written_while_a_view_takes_its_time(house: Address, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And who waits for the turn, or for vectors, holds up nobody else."""
+def test_generation_continues_during_a_slow_view(house: Address, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests that wait for their turn, or for embeddings, do not block others."""
     began, gate = threading.Event(), threading.Event()
 
     def slow(*given: Any) -> Any:
@@ -354,7 +352,7 @@ def test_texts_are_written_while_a_view_takes_its_time(house: Address, monkeypat
         vectors = [pool.submit(httpx.post, f"{house.url}/v1/embeddings", json=wanted, timeout=60) for _ in range(10)]
         written = http.post(f"{house.url}/v1/completions", json={"model": "gpt", "prompt": "মা", "max_tokens": 3})
         assert written.status_code == 200
-        assert ask(house, "inside/flow", model="bert", text=TEXT)["answers"], "another model's turn"
+        assert ask(house, "inside/flow", model="bert", text=TEXT)["answers"], "other models have their own turns"
         with pytest.raises(httpx.ReadTimeout):
             http.post(f"{house.url}/api/inside/lens", json=asked, timeout=0.3)
         assert not any(each.done() for each in (*views, *vectors))
@@ -363,7 +361,7 @@ def test_texts_are_written_while_a_view_takes_its_time(house: Address, monkeypat
         assert all(each.result().status_code == 200 for each in vectors)
 
 
-def test_it_is_told_how_far_the_work_of_a_model_is(house: Address) -> None:
+def test_the_progress_of_a_study_is_reported(house: Address) -> None:
     nothing = {"stage": "", "done": 0, "total": 0}
     assert http.get(f"{house.url}/api/progress", params={"model": "never-opened"}).json() == nothing
     ask(house, "inside/flow", model="gpt", text="মা")
@@ -375,5 +373,5 @@ def test_it_is_told_how_far_the_work_of_a_model_is(house: Address) -> None:
         "done": 3,
         "total": 8,
     }
-    assert http.get(f"{house.url}/api/progress").json() == nothing, "that is of no model"
+    assert http.get(f"{house.url}/api/progress").json() == nothing, "progress of requests without a model"
     turns.how_far = None

@@ -1,4 +1,4 @@
-"""Jobs: a process each that outlives the server, found again by the next one; stopped, killed, failed, gone on with."""
+"""Jobs: processes that outlive the server and are found by the next one; stopped, killed, failed, resumed."""
 
 import asyncio
 import errno
@@ -50,19 +50,19 @@ def waited(store: JobStore, id: str, until: Callable[[Job], bool], seconds: floa
 
 
 def note(folder: Path, id: str, **values: Any) -> None:
-    """Change what the table says of a job."""
+    """Change columns of a job's row."""
     with transaction(folder, write=True) as table:
         table.execute(f"UPDATE jobs SET {', '.join(f'{name}=?' for name in values)} WHERE id=?", (*values.values(), id))
 
 
 def noted(folder: Path, id: str) -> dict[str, Any]:
-    """What the table says of a job."""
+    """Return a job's row."""
     with transaction(folder) as table:
         return dict(table.execute("SELECT * FROM jobs WHERE id=?", (id,)).fetchone())
 
 
 def add(folder: Path, id: str, kind: str, *commands: list[str], **more: Any) -> None:
-    """A job as the table tells of it, without any work."""
+    """Insert a job's row without starting it."""
     (folder / id).mkdir()
     values = {
         "id": id,
@@ -81,7 +81,7 @@ def over(status: Job) -> bool:
     return status.state != "running"
 
 
-def test_a_job_runs_and_tells_how_it_ended(tmp_path: Path) -> None:
+def test_a_job_runs_and_reports_how_it_ended(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "প্রথম", ["presets"])
     done = waited(store, id, over)
@@ -98,15 +98,15 @@ def test_another_server_finds_it_running_and_stops_it(tmp_path: Path, endless: l
     other = JobStore(tmp_path, most_running=1)
     waited(other, id, lambda status: "Ctrl-C stops it" in status.said)
     assert other.status(id).state == "running"
-    with pytest.raises(KothaError, match="1 jobs run already"):
+    with pytest.raises(KothaError, match="1 jobs are already running"):
         other.begin("train", "", ["presets"])
     other.stop(id)
     assert waited(other, id, over).state == "stopped"
-    other.stop(id)  # once more does nothing
+    other.stop(id)  # a second call does nothing
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0])
-def test_a_job_that_is_stopped_soon_after_it_began_leaves_nothing_running(
+def test_a_job_stopped_right_after_its_start_leaves_no_process(
     tmp_path: Path, endless: list[str], moment: float
 ) -> None:
     store = JobStore(tmp_path)
@@ -118,24 +118,24 @@ def test_a_job_that_is_stopped_soon_after_it_began_leaves_nothing_running(
     assert stopped.state == "stopped" and stopped.ended is not None, stopped
     assert "memory" not in stopped.said
     end = time.monotonic() + 60
-    while processes_of(session) and time.monotonic() < end:  # who wrote down the end takes a moment to end, too
+    while processes_of(session) and time.monotonic() < end:  # the process that recorded the end needs a moment to exit
         time.sleep(0.05)
     assert processes_of(session) == []
 
 
 def processes_of(session: int) -> list[int]:
-    """The processes of a session that still do something."""
+    """The running processes of a session."""
     found = []
     for file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it ended while we looked
+        with suppress(OSError):  # it has ended meanwhile
             state, _, _, its_session = file.read_text(encoding="utf-8").rpartition(") ")[2].split()[:4]
             if int(its_session) == session and state != "Z":
                 found.append(int(file.parent.name))
     return found
 
 
-def test_a_signal_while_the_command_is_being_begun_reaches_it(tmp_path: Path, endless: list[str]) -> None:
-    """Between the command's first moment and the one in which its job knows of it."""
+def test_a_signal_during_the_start_of_a_command_reaches_it(tmp_path: Path, endless: list[str]) -> None:
+    """The signal comes after the command has started and before its job has its pid."""
     create_table(tmp_path)
     add(tmp_path, "0123456789ab", "train", endless)
     program = (
@@ -159,7 +159,7 @@ def test_a_signal_while_the_command_is_being_begun_reaches_it(tmp_path: Path, en
     assert noted(tmp_path, "0123456789ab")["code"] == -signal.SIGTERM
 
 
-def test_a_job_whose_server_died_before_it_was_written_down_does_nothing(tmp_path: Path) -> None:
+def test_a_job_does_nothing_if_its_server_died_before_recording_it(tmp_path: Path) -> None:
     JobStore(tmp_path)
     server = subprocess.Popen(["true"])
     server.wait()
@@ -171,9 +171,9 @@ def test_a_job_whose_server_died_before_it_was_written_down_does_nothing(tmp_pat
 def test_what_a_killed_server_left_is_cleared_by_the_next(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", endless)
-    (tmp_path / "00000000000f").mkdir()  # killed before it said what the job is
+    (tmp_path / "00000000000f").mkdir()  # killed before the job was recorded
     (tmp_path / ".00000000000e.kotha-gone" / "out").mkdir(parents=True)  # while it removed a job
-    (tmp_path / "uploads" / ".00000000000d.txt.kotha-partial").write_text("আ")  # while a text was brought
+    (tmp_path / "uploads" / ".00000000000d.txt.kotha-partial").write_text("আ")  # during an upload
     (tmp_path / "uploads" / "00000000000d.name").write_text("গান")
     assert [each.id for each in JobStore(tmp_path).all()] == [id]
     assert sorted(each.name for each in tmp_path.iterdir()) == sorted([id, "uploads", DATABASE, JOURNAL])
@@ -182,30 +182,30 @@ def test_what_a_killed_server_left_is_cleared_by_the_next(tmp_path: Path, endles
     assert waited(store, id, over).state in ("stopped", "killed")
 
 
-def test_a_job_that_was_killed_is_told_from_one_that_runs(tmp_path: Path, endless: list[str]) -> None:
+def test_a_killed_job_is_not_reported_as_running(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", endless)
     waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
     os.killpg(noted(tmp_path, id)["pid"], signal.SIGKILL)
     assert waited(store, id, over).state == "killed"
-    # A number that another process has by now is not taken for it.
+    # A reused pid is not taken for it.
     note(tmp_path, id, pid=os.getpid(), process="1")
     assert store.status(id).state == "killed"
 
 
-def test_no_more_than_may_run_are_begun_however_many_ask_at_once(tmp_path: Path, endless: list[str]) -> None:
-    stores = [JobStore(tmp_path, most_running=2) for _ in range(8)]  # as many workers have them
+def test_concurrent_requests_cannot_exceed_the_limit_of_running_jobs(tmp_path: Path, endless: list[str]) -> None:
+    stores = [JobStore(tmp_path, most_running=2) for _ in range(8)]  # as several servers would
 
     def ask(store: JobStore) -> str | None:
         try:
             return store.begin("train", "", endless)
         except JobConflictError as error:
-            assert "2 jobs run already" in str(error)
+            assert "2 jobs are already running" in str(error)
             return None
 
     with ThreadPoolExecutor(len(stores)) as workers:
         begun = [id for id in workers.map(ask, stores) if id is not None]
-    with pytest.raises(JobConflictError, match="2 jobs run already"):
+    with pytest.raises(JobConflictError, match="2 jobs are already running"):
         add(tmp_path, "a" * 12, "train")
         stores[0].go_on("a" * 12)
     for id in begun:
@@ -243,7 +243,7 @@ def said(answer: httpx.Response) -> Any:
     return answer.json()
 
 
-def test_a_text_is_brought_and_an_index_made_of_it(working: Address) -> None:
+def test_a_file_is_uploaded_and_indexed(working: Address) -> None:
     text = "\n\n".join(story.text for story in islice(stories(seed=0), 40))
     file = said(http.post(f"{working.url}/api/files", json={"text": text}))["id"]
     asked = {"kind": "index", "texts": [file], "name": "ছোট"}
@@ -255,7 +255,7 @@ def test_a_text_is_brought_and_an_index_made_of_it(working: Address) -> None:
 
 
 def written(store: JobStore, kind: str, code: int | None) -> str:
-    """A job as the table tells of it, without any work; one without a code is running."""
+    """Insert a job's row without starting it; without a code it is running."""
     id = secrets.token_hex(6)
     if code is not None:
         add(store.folder, id, kind, code=code, ended=1.0)
@@ -267,14 +267,14 @@ def written(store: JobStore, kind: str, code: int | None) -> str:
 @pytest.mark.parametrize(
     ("wanted", "given", "status", "words"),
     [
-        ("texts", "index", 404, "there is no file"),
-        ("table", "index", 404, "there is no file"),
-        ("table", "file", 400, "was brought as txt, which has no fields"),
-        ("model", "index", 409, "has no model; a training has one as soon as it has saved it"),
-        ("model", "learn running", 409, "has no model; a training has one as soon as it has saved it"),
+        ("texts", "index", 404, "not found; upload it first"),
+        ("table", "index", 404, "not found; upload it first"),
+        ("table", "file", 400, "was uploaded as txt, which has no columns"),
+        ("model", "index", 409, "has no model; a training job has one once it has saved it"),
+        ("model", "learn running", 409, "has no model; a training job has one once it has saved it"),
     ],
 )
-def test_an_id_of_another_kind_or_too_early_is_told_in_words(
+def test_an_id_of_the_wrong_kind_or_too_early_is_rejected_with_a_message(
     tmp_path: Path, models: Path, wanted: str, given: str, status: int, words: str
 ) -> None:
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
@@ -293,16 +293,16 @@ def test_an_id_of_another_kind_or_too_early_is_told_in_words(
             alike = http.post(f"{url}/v1/completions", json={"model": id, "prompt": "মা"})
             assert (alike.status_code, alike.json()) == (status, refused.json())
     assert refused.status_code == status and words in refused.json()["error"]["message"], refused.text
-    assert len(store.all()) == (given != "file"), "nothing was begun"
+    assert len(store.all()) == (given != "file"), "no job was started"
 
 
-def test_a_server_without_a_folder_takes_no_jobs(address: Address) -> None:
+def test_a_server_without_a_job_folder_rejects_jobs(address: Address) -> None:
     answer = http.get(f"{address.url}/api/jobs")
-    assert answer.status_code == 404 and "takes no jobs" in answer.json()["error"]["message"]
+    assert answer.status_code == 404 and "has no folder for jobs" in answer.json()["error"]["message"]
 
 
 def test_files_are_listed_and_removed(working: Address) -> None:
-    called = "  আমার\u202e নদী\0.csv" + "x" * 300  # as a file of anybody's may be
+    called = "  আমার\u202e নদী\0.csv" + "x" * 300  # as an uploaded file may be named
     id = said(http.post(f"{working.url}/api/files", json={"text": "নদী", "ending": "csv", "name": called}))["id"]
     listed = {each["id"]: each for each in said(http.get(f"{working.url}/api/files"))}
     assert listed[id]["name"].startswith("আমার নদী.csvxx") and len(listed[id]["name"]) == 200
@@ -313,31 +313,31 @@ def test_files_are_listed_and_removed(working: Address) -> None:
     assert http.delete(f"{working.url}/api/files/..").status_code in (400, 404, 405)
 
 
-def test_more_files_than_are_kept_are_refused(tmp_path: Path, serve: Any) -> None:
+def test_files_over_the_limit_are_rejected(tmp_path: Path, serve: Any) -> None:
     limits = Limits(files=3, files_bytes=20, jobs=1)
     at = serve(jobs=tmp_path, limits=limits)
     first = said(http.post(f"{at.url}/api/files", json={"text": "a" * 15}))["id"]
     large = http.post(f"{at.url}/api/files", json={"text": "b" * 6})
-    assert large.status_code == 413 and "take 15 bytes, and this one 6 more" in large.json()["error"]["message"]
+    assert large.status_code == 413 and "take 15 bytes and this one 6 more" in large.json()["error"]["message"]
     for _ in range(2):
         said(http.post(f"{at.url}/api/files", json={"text": "c"}))
     many = http.post(f"{at.url}/api/files", json={"text": "c"})
-    assert many.status_code == 409 and "3 files are kept" in many.json()["error"]["message"]
+    assert many.status_code == 409 and "3 files are stored" in many.json()["error"]["message"]
     said(http.delete(f"{at.url}/api/files/{first}"))
     second = said(http.post(f"{at.url}/api/files", json={"text": "b" * 6}))["id"]
     asked = {"kind": "index", "texts": [second]}
     job = said(http.post(f"{at.url}/api/jobs", json=asked))["id"]
     waited(JobStore(tmp_path), job, over)
     many = http.post(f"{at.url}/api/jobs", json=asked)
-    assert many.status_code == 409 and "1 jobs are kept" in many.json()["error"]["message"]
+    assert many.status_code == 409 and "1 jobs are stored" in many.json()["error"]["message"]
     said(http.delete(f"{at.url}/api/jobs/{job}"))
     assert {each.name for each in tmp_path.iterdir()} == {"uploads", DATABASE, JOURNAL}
-    third = said(http.post(f"{at.url}/api/files", json={"text": "b" * 6}))["id"]  # the second went with its job
+    third = said(http.post(f"{at.url}/api/files", json={"text": "b" * 6}))["id"]  # the second was removed with its job
     asked = {"kind": "index", "texts": [third]}
     waited(JobStore(tmp_path), said(http.post(f"{at.url}/api/jobs", json=asked))["id"], over)
 
 
-def test_what_runs_and_what_it_reads_is_not_removed(tmp_path: Path, endless: list[str]) -> None:
+def test_a_running_job_and_its_inputs_are_not_removed(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
     file = store.bring("নদী", "txt")
     data = store.begin("prepare", "", ["presets"])
@@ -347,9 +347,9 @@ def test_what_runs_and_what_it_reads_is_not_removed(tmp_path: Path, endless: lis
     note(tmp_path, running, commands=json.dumps([words]))
     with pytest.raises(JobConflictError, match="is running; stop it first"):
         store.remove(running)
-    with pytest.raises(JobConflictError, match=f"the file {file} is used by the job {running}"):
+    with pytest.raises(JobConflictError, match=f"the file {file} is in use by the job {running}"):
         store.remove_file(file)
-    with pytest.raises(JobConflictError, match=f"job {data} is used by the job {running}"):
+    with pytest.raises(JobConflictError, match=f"job {data} is in use by the job {running}"):
         store.remove(data)
     store.stop(running)
     waited(store, running, over)
@@ -359,7 +359,7 @@ def test_what_runs_and_what_it_reads_is_not_removed(tmp_path: Path, endless: lis
     assert store.all() == [] and store.uploads.all() == []
 
 
-def test_a_job_that_cannot_be_removed_is_there_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_removal_leaves_the_job_unchanged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = JobStore(tmp_path)
     id = store.begin("prepare", "", ["presets"])
     waited(store, id, over)
@@ -376,7 +376,7 @@ def test_a_job_that_cannot_be_removed_is_there_as_it_was(tmp_path: Path, monkeyp
     assert {each.name for each in tmp_path.iterdir()} == {"uploads", DATABASE, JOURNAL}
 
 
-def test_a_model_goes_with_its_job_unless_it_is_used(tmp_path: Path, models: Path) -> None:
+def test_removing_a_job_removes_its_model_unless_in_use(tmp_path: Path, models: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", ["presets"])
     waited(store, id, over)
@@ -388,7 +388,7 @@ def test_a_model_goes_with_its_job_unless_it_is_used(tmp_path: Path, models: Pat
         said(http.post(f"{url}/v1/completions", json=asked, timeout=60))
         shelf.opened[id].users += 1
         refused = http.delete(f"{url}/api/jobs/{id}")
-        assert refused.status_code == 409 and "is being used" in refused.json()["error"]["message"]
+        assert refused.status_code == 409 and "is in use" in refused.json()["error"]["message"]
         said(http.post(f"{url}/v1/completions", json=asked, timeout=60))
         shelf.opened[id].users -= 1
         said(http.delete(f"{url}/api/jobs/{id}"))
@@ -397,7 +397,7 @@ def test_a_model_goes_with_its_job_unless_it_is_used(tmp_path: Path, models: Pat
         assert [each["id"] for each in said(http.get(f"{url}/v1/models"))["data"]] == ["taught"]
 
 
-def test_what_a_job_said_names_no_place_of_the_server(working: Address, tmp_path: Path) -> None:
+def test_the_output_of_a_job_contains_no_paths_of_the_server(working: Address, tmp_path: Path) -> None:
     store = JobStore(working.folder)
     file = store.bring("নদী", "txt")
     model = tmp_path / "some" / "model"
@@ -411,8 +411,10 @@ def test_what_a_job_said_names_no_place_of_the_server(working: Address, tmp_path
     assert store.status(id).said == f"it cannot read uploads/{file}.txt"
 
 
-def test_the_event_loop_reads_no_job(tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch, serve: Any) -> None:
-    """Whatever is asked: folders of jobs, and names of files, are looked at in threads."""
+def test_jobs_are_not_read_in_the_event_loop(
+    tmp_path: Path, models: Path, monkeypatch: pytest.MonkeyPatch, serve: Any
+) -> None:
+    """Job folders and file names are read in threads for every request."""
     in_loop: list[str] = []
 
     def watched(kind: type, name: str) -> None:
@@ -451,9 +453,7 @@ def test_the_event_loop_reads_no_job(tmp_path: Path, models: Path, monkeypatch: 
 
 
 @pytest.mark.slow
-def test_from_a_text_to_a_model_that_writes_through_a_server_that_died(
-    working: Address, models: Path, serve: Any
-) -> None:
+def test_a_training_job_survives_its_server_and_its_model_generates(working: Address, models: Path, serve: Any) -> None:
     text = "\n\n".join(story.text for story in islice(stories(seed=1), 200))
     file = said(http.post(f"{working.url}/api/files", json={"text": text}))["id"]
     store = JobStore(working.folder)
@@ -464,7 +464,7 @@ def test_from_a_text_to_a_model_that_writes_through_a_server_that_died(
     waited(store, run, lambda _: metrics.is_file() and metrics.stat().st_size > 0)
     said(http.post(f"{working.url}/api/jobs/{run}/stop"))
     assert waited(store, run, over).state == "stopped"
-    # Another server, as after a crash: it knows the job, goes on with it, and serves what comes of it.
+    # Another server, as after a crash: it finds the job, resumes it, and serves its model.
     at = serve(jobs=working.folder)
     assert said(http.post(f"{at.url}/api/jobs/{run}/go-on"))["state"] == "running"
     assert waited(store, run, over, 300).state == "done", store.status(run).said
@@ -482,14 +482,14 @@ def clients(app: Any) -> Iterator[httpx.Client]:
 
 
 @pytest.mark.extended
-def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
+def test_one_job_makes_tokenizer_data_and_model(tmp_path: Path, models: Path) -> None:
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
     for client in clients(app):
         sizes = {"n_layers": 1, "d_model": 16, "n_heads": 2, "context_length": 32, "batch_size": 4}
         asked = {"kind": "learn", "stories": 60, "steps": 8, "preset": "mini", "sizes": sizes, "vocab_size": 600}
         id = client.post("/api/jobs", json={**asked, "name": "গল্প"}).json()["id"]
         stages = client.get(f"/api/runs/{id}").json()["stages"]
-        assert list(stages) == ["stories", "tokenizer", "prepare"] and not stages["prepare"], "nothing is made yet"
+        assert list(stages) == ["stories", "tokenizer", "prepare"] and not stages["prepare"], "no stage is complete yet"
         for _ in range(600):
             status = client.get(f"/api/jobs/{id}").json()
             if status["state"] != "running":
@@ -513,7 +513,7 @@ def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "asked", "told"),
     [
-        ("files", {"text": ""}, "text: it is empty; fill it in"),
+        ("files", {"text": ""}, "text: it must not be empty"),
         ("files", {}, "text: it is missing"),
         ("files", {"text": "ক", "ending": "sh"}, "ending: it must be 'txt', 'jsonl', 'csv' or 'tsv'"),
         ("jobs", {"minutes": 1}, "the field 'kind' is missing"),
@@ -523,29 +523,33 @@ def test_the_whole_way_is_one_job(tmp_path: Path, models: Path) -> None:
         ("jobs", {"kind": "learn", "minutes": "soon"}, "minutes: it must be a number"),
         ("jobs", {"kind": "learn", "minutes": 1, "seed": 1.5}, "seed: it must be a whole number"),
         ("jobs", {"kind": "learn", "minutes": 1, "preset": "mimi"}, "did you mean 'mini'"),
-        ("jobs", {"kind": "learn", "minutes": 1, "preset": "vit-digits"}, "there is no preset 'vit-digits'"),
-        ("jobs", {"kind": "learn", "minutes": 1, "preset": "po\0cket"}, "there is no preset"),
+        ("jobs", {"kind": "learn", "minutes": 1, "preset": "vit-digits"}, "no preset 'vit-digits'"),
+        ("jobs", {"kind": "learn", "minutes": 1, "preset": "po\0cket"}, "that trains on plain text"),
         ("jobs", {"kind": "learn", "minutes": 1, "start": "plain", "vocab_size": 600}, "keeps its sizes"),
-        ("jobs", {"kind": "learn", "minutes": 1, "out": "/etc"}, "there is no field 'out'"),
+        ("jobs", {"kind": "learn", "minutes": 1, "out": "/etc"}, "unknown field 'out'"),
         ("jobs", {"kind": "learn", "minutes": 1, "seed": -1}, "seed: it must be 0 or more"),
         ("jobs", {"kind": "learn", "minutes": 1, "seed": 1 << 63}, "9,223,372,036,854,775,808"),
         ("jobs", {"kind": "index", "texts": ["/etc/passwd"]}, "index.texts.0"),
         ("jobs", {"kind": "index", "texts": ["0" * 12] * 1001}, "index.texts"),
-        ("jobs", {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "plain"}, "there is no file"),
+        (
+            "jobs",
+            {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "plain"},
+            "not found; upload it first",
+        ),
         (
             "jobs",
             {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "a", "fields": ["\0", "b"]},
             "fields.0",
         ),
-        ("jobs/000000000000/stop", {}, "there is no job"),
+        ("jobs/000000000000/stop", {}, "not found"),
     ],
 )
-def test_what_cannot_be_begun_is_refused_in_our_words(working: Address, path: str, asked: Any, told: str) -> None:
-    status = 404 if told.startswith("there is no job") or told.startswith("there is no file") else 400
+def test_invalid_jobs_are_rejected_with_a_message(working: Address, path: str, asked: Any, told: str) -> None:
+    status = 404 if told.startswith("not found") else 400
     assert told in refused(working, path, status, **asked)
 
 
-def test_a_model_that_is_no_run_has_no_curve(working: Address) -> None:
+def test_a_model_without_a_run_has_no_curve(working: Address) -> None:
     read(working, "runs/plain", 404)
 
 

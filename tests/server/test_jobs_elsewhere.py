@@ -1,4 +1,4 @@
-"""Jobs on systems that know less of processes than Linux does."""
+"""Jobs on systems without Linux's process information."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ from kotha.server.jobs import store, table
 from kotha.server.jobs.table import JobConflictError
 
 
-def test_where_there_is_no_proc_ps_says_when_a_process_began(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_proc_the_start_time_comes_from_ps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "Path", lambda _: Path("/nowhere"))
     monkeypatch.setattr(table, "sys", SimpleNamespace(platform="darwin"))
     mine = table.began(os.getpid())
@@ -23,7 +23,7 @@ def test_where_there_is_no_proc_ps_says_when_a_process_began(monkeypatch: pytest
     assert table.began(child.pid) is None
 
 
-def test_a_server_on_windows_says_that_it_keeps_no_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_jobs_are_rejected_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "sys", SimpleNamespace(platform="win32"))
-    with pytest.raises(JobConflictError, match="no jobs on Windows"):
+    with pytest.raises(JobConflictError, match="cannot run jobs on Windows"):
         store._check_system()

@@ -1,4 +1,4 @@
-"""Blind pairs through the server: what people say is kept as ``kotha judge`` keeps it, and told only late."""
+"""Blind comparison over HTTP: judgements are stored as by ``kotha judge``, and results come late."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ def client(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
             yield client, folder
 
 
-def test_judgements_are_kept_and_the_tally_comes_late(client: Any) -> None:
+def test_judgements_are_stored_and_results_come_late(client: Any) -> None:
     client, folder = client
     asked = {"models": ["plain", "taught"], "prompts": PROMPTS, "tokens": 6}
     told = client.post("/api/judgings", json=asked).json()
@@ -42,7 +42,7 @@ def test_judgements_are_kept_and_the_tally_comes_late(client: Any) -> None:
     assert meeting == kept
 
 
-def test_mistakes_are_told(client: Any) -> None:
+def test_mistakes_are_reported(client: Any) -> None:
     client, _ = client
     twice = client.post("/api/judgings", json={"models": ["plain", "plain"], "prompts": ["মা"]})
     assert twice.status_code == 400 and "twice" in twice.json()["error"]["message"]

@@ -1,4 +1,4 @@
-"""Files that are brought go again: with their job, for want of room, or at a word; none that is needed."""
+"""Uploads are removed with their job, to make room, or on request, but not while a job needs them."""
 
 import errno
 import json
@@ -40,7 +40,7 @@ def age(store: JobStore, file: str, seconds: float) -> None:
     os.utime(store.uploads.place(file), (then, then))
 
 
-def test_a_file_goes_with_the_last_job_that_names_it(tmp_path: Path) -> None:
+def test_a_file_is_removed_with_the_last_job_that_uses_it(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     shared, own, other = (store.bring(text, "txt", "নদী.txt") for text in "কখগ")
     first, second = ended(store, shared, own), ended(store, shared)
@@ -51,17 +51,17 @@ def test_a_file_goes_with_the_last_job_that_names_it(tmp_path: Path) -> None:
     assert sorted(each.name for each in (tmp_path / "uploads").iterdir()) == [f"{other}.name", f"{other}.txt"]
 
 
-def test_a_training_that_went_on_still_needs_its_table(tmp_path: Path) -> None:
+def test_a_resumed_training_job_still_needs_its_table(tmp_path: Path) -> None:
     """Its command then names the run alone, whose folder knows where the table is."""
     store = JobStore(tmp_path, limits=AT_ONCE)
     table = store.bring("text,label\n", "csv")
     id = ended(store, table)
     assert json.loads(noted(tmp_path, id)["files"]) == [table]
-    note(tmp_path, id, commands=json.dumps([["adapt", "classify", "--resume"]]))
+    note(tmp_path, id, commands=json.dumps([["finetune", "classify", "--resume"]]))
     assert store.remove_spare_files() == [] and ids(store) == {table}
 
 
-def test_where_there_is_no_room_the_oldest_go_that_no_job_needs(tmp_path: Path) -> None:
+def test_the_oldest_spare_files_are_removed_to_make_room(tmp_path: Path) -> None:
     store = JobStore(tmp_path, limits=Limits(files=4, file_rest_seconds=60))
     needed, old, older, fresh = (store.bring(text, "txt") for text in "কখগঘ")
     ended(store, needed)
@@ -71,24 +71,22 @@ def test_where_there_is_no_room_the_oldest_go_that_no_job_needs(tmp_path: Path) 
     assert ids(store) == {needed, old, fresh, fifth}
     sixth = store.bring("চ", "txt")
     assert ids(store) == {needed, fresh, fifth, sixth}
-    with pytest.raises(
-        JobConflictError, match=r"4 files are kept, .* remove a job that nobody needs, and its files go"
-    ):
+    with pytest.raises(JobConflictError, match=r"4 files are stored, .* remove a job that is no longer needed"):
         store.bring("ছ", "txt")
     assert ids(store) == {needed, fresh, fifth, sixth}
 
 
-def test_nothing_goes_for_a_file_that_has_no_room_even_so(tmp_path: Path) -> None:
+def test_no_file_is_removed_if_that_would_not_make_enough_room(tmp_path: Path) -> None:
     store = JobStore(tmp_path, limits=Limits(files_bytes=20, file_rest_seconds=0))
     spare, needed = store.bring("a" * 8, "txt"), store.bring("b" * 8, "txt")
     ended(store, needed)
-    with pytest.raises(RefusedError, match="take 16 bytes, and this one 13 more"):
+    with pytest.raises(RefusedError, match="take 16 bytes and this one 13 more"):
         store.bring("c" * 13, "txt")
     assert ids(store) == {spare, needed}
     assert store.bring("c" * 12, "txt") in ids(store) and spare not in ids(store)
 
 
-def test_spare_files_are_told_and_go_with_one_word(tmp_path: Path, models: Path) -> None:
+def test_spare_files_are_marked_and_removed_together(tmp_path: Path, models: Path) -> None:
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path, limits=AT_ONCE), device="cpu")
     for client in clients(app):
         spare, needed = (said(client.post("/api/files", json={"text": text}))["id"] for text in ("নদী", "গ্রাম"))
@@ -100,18 +98,18 @@ def test_spare_files_are_told_and_go_with_one_word(tmp_path: Path, models: Path)
         assert said(client.delete("/api/files")) == {"count": 0, "n_bytes": 0}
 
 
-def test_a_job_whose_file_went_meanwhile_never_began(tmp_path: Path) -> None:
+def test_a_job_is_not_started_if_its_file_was_removed_meanwhile(tmp_path: Path) -> None:
     store = JobStore(tmp_path, limits=AT_ONCE)
     file = store.bring("ক", "txt")
     words = reading(store, file)
     store.remove_spare_files()
-    with pytest.raises(NoSuchJobError, match=f"there is no file '{file}'; bring it first"):
+    with pytest.raises(NoSuchJobError, match=f"file '{file}' not found; upload it first"):
         store.begin("tokenizer", "", words)
     assert store.all() == []
 
 
 @pytest.mark.parametrize("moved", [False, True], ids=["while it is written", "as the folder is synced"])
-def test_of_a_file_that_a_full_disk_refuses_nothing_stays(tmp_path: Path, monkeypatch, moved: bool) -> None:
+def test_an_upload_to_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch, moved: bool) -> None:
     """Whoever was refused brings it again: a name without its file would stay for ever, and a file without its name
     would stand there twice."""
     store, write = JobStore(tmp_path), uploads_module.atomic_write

@@ -1,4 +1,4 @@
-"""Labels of jobs: a name and tags that may change while all else stays, kept whole, bounded, and never in the way."""
+"""Names and tags of jobs: they can change at any time, are bounded, and do not affect the job."""
 
 import resource
 from pathlib import Path
@@ -21,7 +21,7 @@ def change(address: Address, id: str, **label: Any) -> dict[str, Any]:
     return found
 
 
-def test_a_label_is_kept_and_found_by_another_server(tmp_path: Path) -> None:
+def test_a_label_is_stored_and_found_by_another_server(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = written(store, "train", 0)
     store.label(id, "গল্পের মডেল", ["ছোট", "গল্প"])
@@ -33,13 +33,13 @@ def test_a_label_is_kept_and_found_by_another_server(tmp_path: Path) -> None:
     assert (store.status(id).name, store.status(id).tags) == ("", ()), "as it was begun"
 
 
-def test_a_training_is_begun_with_tags(tmp_path: Path) -> None:
+def test_a_training_job_is_started_with_tags(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "প্রথম", ["presets"], tags=["গল্প"])
     assert (store.status(id).name, store.status(id).tags) == ("প্রথম", ("গল্প",))
 
 
-def test_trainings_are_listed_with_their_tags(working: Address) -> None:  # noqa: F811
+def test_training_runs_are_listed_with_their_tags(working: Address) -> None:  # noqa: F811
     store = JobStore(working.folder)
     id = written(store, "train", 0)
     assert change(working, id, name=" আমার   মডেল ", tags=["ছোট", "র‍্যাম", "ছোট"])["tags"] == ["ছোট", "র‍্যাম"]
@@ -55,28 +55,28 @@ def test_trainings_are_listed_with_their_tags(working: Address) -> None:  # noqa
 @pytest.mark.parametrize(
     ("label", "words"),
     [
-        ({"tags": ["ক" * (LONGEST_TAG + 1)]}, "tags.0: it is longer than 40 letters; shorten it"),
-        ({"tags": ["\u09df" * LONGEST_TAG]}, "tags.0: it has 80 letters, and may have 40"),
-        ({"tags": [str(each) for each in range(MOST_TAGS + 1)]}, "tags: it has more than 12 parts; leave some out"),
+        ({"tags": ["ক" * (LONGEST_TAG + 1)]}, "tags.0: it is longer than 40 characters; shorten it"),
+        ({"tags": ["\u09df" * LONGEST_TAG]}, "tags.0: it has 80 characters, more than 40"),
+        ({"tags": [str(each) for each in range(MOST_TAGS + 1)]}, "tags: it has more than 12 items; remove some"),
         ({"tags": [{}] * 100_000}, "tags"),
-        ({"tags": ["ভালো", ""]}, "tags.1: it is empty; fill it in"),
+        ({"tags": ["ভালো", ""]}, "tags.1: it must not be empty"),
         ({"tags": [" \t "]}, "a tag is empty"),
         ({"tags": ["\u200d"]}, "a tag is empty"),
-        ({"tags": ["ক, খ"]}, "a tag has no comma"),
+        ({"tags": ["ক, খ"]}, "a tag cannot contain a comma"),
         ({"tags": ["ক\u202eখ"]}, "U+202E"),
         ({"tags": ["ক\x00"]}, "U+0000"),
         ({"tags": ["ক\x1b[31m"]}, "U+001B"),
         ({"tags": "ক"}, "tags: it must be a list"),
-        ({"tags": [7]}, "tags.0: it must be a text"),
+        ({"tags": [7]}, "tags.0: it must be a string"),
         ({"tags": ["a" + "\u0316\u0301" * 19]}, "marks"),
-        ({"name": "ক" * (LONGEST_NAME + 1)}, "name: it is longer than 200 letters; shorten it"),
-        ({"name": "ক\u2066"}, "name: it has a letter that cannot be seen, U+2066"),
-        ({"name": 7}, "name: it must be a text"),
-        ({"kind": "train"}, "there is no field 'kind'"),
-        ({"commands": [["rm"]]}, "there is no field 'commands'"),
+        ({"name": "ক" * (LONGEST_NAME + 1)}, "name: it is longer than 200 characters; shorten it"),
+        ({"name": "ক\u2066"}, "name: it contains the invisible character U+2066"),
+        ({"name": 7}, "name: it must be a string"),
+        ({"kind": "train"}, "unknown field 'kind'"),
+        ({"commands": [["rm"]]}, "unknown field 'commands'"),
     ],
 )
-def test_what_is_no_label_is_refused_and_changes_nothing(working: Address, label: Any, words: str) -> None:  # noqa: F811
+def test_invalid_labels_are_rejected_and_change_nothing(working: Address, label: Any, words: str) -> None:  # noqa: F811
     store = JobStore(working.folder)
     id = written(store, "train", 0)
     store.label(id, "নাম", ["ভালো"])
@@ -86,7 +86,7 @@ def test_what_is_no_label_is_refused_and_changes_nothing(working: Address, label
     assert (store.status(id).name, store.status(id).tags) == ("নাম", ("ভালো",))
 
 
-def test_a_label_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+def test_a_failed_write_keeps_the_old_label(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     id = written(store, "train", 0)
     store.label(id, tags=["আগের"])

@@ -1,4 +1,4 @@
-"""`kotha serve` as a user types it: it says where it is, writes, and stops when told to, with nothing half-written."""
+"""`kotha serve` as a command: it prints its address, generates, and finishes open requests at shutdown."""
 
 import json
 import os
@@ -37,7 +37,7 @@ def started(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 @pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
-def test_it_drains_before_it_stops(models: Path, told: signal.Signals) -> None:
+def test_open_requests_are_finished_at_shutdown(models: Path, told: signal.Signals) -> None:
     lines: list[str] = []
     asked = {"model": "plain", "prompt": "মা", "max_tokens": 300, "stream": True, "seed": 1}
     with started(str(models / "plain")) as (server, address):
@@ -52,7 +52,7 @@ def test_it_drains_before_it_stops(models: Path, told: signal.Signals) -> None:
     assert parts[-1]["choices"][0]["finish_reason"] in ("length", "stop")
 
 
-def test_requests_are_logged_without_what_was_written(models: Path) -> None:
+def test_requests_are_logged_without_their_texts(models: Path) -> None:
     asked = {"model": "plain", "prompt": "গোপন", "max_tokens": 1}
     with started(str(models / "plain"), "--log") as (server, address):
         assert http.post(f"{address}/v1/completions", json=asked, timeout=60).is_success
@@ -72,15 +72,18 @@ def test_requests_are_logged_without_what_was_written(models: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--host", "0.0.0.0"], "--host 0.0.0.0 can be reached from other machines, so it needs a key; name a file"),
-        (["--host", "0.0.0.0"], "holds one with --key-file …"),
-        (["--port", "70000"], "--port 70000 does not exist"),
+        (
+            ["--host", "0.0.0.0"],
+            "--host 0.0.0.0 can be reached from other machines, so the server needs a key; give a file",
+        ),
+        (["--host", "0.0.0.0"], "contains one with --key-file …"),
+        (["--port", "70000"], "--port 70000 is out of range"),
         (["--host", "192.0.2.1", "--key-file", "key"], "try another host or port"),
-        (["nowhere"], "there is no nowhere"),
-        (["--key-file", "nowhere"], "the key cannot be read"),
+        (["nowhere"], "nowhere not found"),
+        (["--key-file", "nowhere"], "cannot read the key"),
     ],
 )
-def test_what_cannot_be_served_is_told_in_a_line(
+def test_start_errors_are_one_line(
     capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -91,13 +94,13 @@ def test_what_cannot_be_served_is_told_in_a_line(
     assert said in told and told.count("\n") == 1
 
 
-def test_a_port_that_is_taken_is_told(capsys: Any, models: Path) -> None:
+def test_a_port_in_use_is_reported(capsys: Any, models: Path) -> None:
     with started(str(models / "plain")) as (_, address):
         assert main(["serve", str(models / "plain"), "--port", address.rpartition(":")[2]]) == 1
-    assert "another server may be there, try --port " in capsys.readouterr().err
+    assert "another server may be using it; try --port " in capsys.readouterr().err
 
 
-def test_what_another_start_would_offer_is_told_with_its_flag(models: Path) -> None:
+def test_errors_name_the_option_that_enables_a_feature(models: Path) -> None:
     with started(str(models / "plain")) as (_, address):
         refused = [
             http.get(f"{address}/api/jobs"),
@@ -111,7 +114,7 @@ def test_what_another_start_would_offer_is_told_with_its_flag(models: Path) -> N
         assert f"start `kotha serve` with {flag}" in answer.json()["error"]["message"], answer.text
 
 
-def test_the_first_model_is_opened_before_anybody_asks(serve: Any) -> None:
+def test_the_first_model_is_loaded_at_the_start(serve: Any) -> None:
     at = serve("plain", "taught", opens_ahead=True)
     until = time.monotonic() + 60
     while not at.app.state.kotha.registry.opened and time.monotonic() < until:

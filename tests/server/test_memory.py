@@ -1,4 +1,4 @@
-"""A server that is short of memory says so to who asked, in a line to its log, and serves on."""
+"""Lack of memory gives an error and one log line, and the server continues."""
 
 import logging
 
@@ -16,7 +16,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("error", REFUSED, ids=lambda error: type(error).__name__)
-def test_want_of_memory_is_told_without_a_traceback(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
+def test_lack_of_memory_is_logged_without_a_traceback(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
     app = FastAPI()
     install(app)
 
@@ -32,7 +32,7 @@ def test_want_of_memory_is_told_without_a_traceback(error: Exception, caplog: py
     assert [record.exc_info for record in caplog.records if record.name.startswith("kotha")] == [None, None]
 
 
-def test_what_nobody_foresaw_is_still_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_unexpected_errors_are_logged_with_a_traceback(caplog: pytest.LogCaptureFixture) -> None:
     app = FastAPI()
     install(app)
 
@@ -41,5 +41,5 @@ def test_what_nobody_foresaw_is_still_in_the_log(caplog: pytest.LogCaptureFixtur
         raise RuntimeError("shapes cannot be multiplied")
 
     answer = TestClient(app).get("/")
-    assert answer.status_code == 500 and "its log says what" in answer.json()["error"]["message"]
+    assert answer.status_code == 500 and "internal error" in answer.json()["error"]["message"]
     assert any(record.exc_info for record in caplog.records)

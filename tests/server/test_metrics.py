@@ -1,4 +1,4 @@
-"""Who has an answer finds it counted; each is counted once."""
+"""Each answer is counted once, before the client has it."""
 
 import asyncio
 from typing import Any
@@ -28,7 +28,7 @@ def counted(status: str) -> float:
         ([START, PART], 1, "200", [0]),
     ],
 )
-def test_an_answer_is_counted_once_and_before_its_last_part_leaves(
+def test_an_answer_is_counted_once_and_before_its_last_part_is_sent(
     messages: list[Message], fails_at: int | None, status: str, seen: list[float]
 ) -> None:
     before, found = counted(status), []

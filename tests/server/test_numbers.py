@@ -1,4 +1,4 @@
-"""Every number of a pass over the wire: the library's own, by windows, and what made each of them."""
+"""The numbers of a pass over HTTP: windows of matrices and the computation of cells match the library."""
 
 from pathlib import Path
 from typing import Any
@@ -78,7 +78,7 @@ def test_the_loss_of_the_last_column_is_that_of_the_text(house: Address) -> None
     assert surprises[:-1] == pytest.approx(silent["without"]["nats"], abs=1e-4)
 
 
-def test_a_window_has_the_rows_and_columns_that_were_asked_for(house: Address) -> None:
+def test_a_window_has_the_requested_rows_and_columns(house: Address) -> None:
     whole = window(house, model="gpt", site="blocks.1.attention.weights", head=2, text=TEXT)
     part = window(
         house, model="gpt", site="blocks.1.attention.weights", head=2, text=TEXT, row=2, rows=3, column=1, columns=2
@@ -86,13 +86,13 @@ def test_a_window_has_the_rows_and_columns_that_were_asked_for(house: Address) -
     assert (part == whole[2:5, 1:3]).all()
     hidden = window(house, model="gpt", site="blocks.1.attention.masked_scores", text=TEXT, row=0, rows=1)
     assert np.isneginf(hidden[0, 1:]).all()
-    assert "no place" in refused(house, "inside/values", model="gpt", site="blocks.9", text=TEXT)
+    assert "unknown site" in refused(house, "inside/values", model="gpt", site="blocks.9", text=TEXT)
     assert "no head 9" in refused(
         house, "inside/values", model="gpt", site="blocks.0.attention.scores", head=9, text=TEXT
     )
 
 
-def test_a_window_of_too_many_numbers_is_refused(families: Path, serve: Any) -> None:
+def test_a_window_of_too_many_numbers_is_rejected(families: Path, serve: Any) -> None:
     at = serve(families / "gpt", limits=Limits(numbers=100))
     asked = {"model": "gpt", "site": "tokens.weight", "text": TEXT}
     said = http.post(f"{at.url}/api/inside/values", json=asked, timeout=60)
@@ -119,7 +119,7 @@ def test_a_recipe_adds_up(house: Address, model: str) -> None:
                 assert terms + (line["more"] or {"value": 0})["value"] == pytest.approx(line["value"], abs=1e-9)
 
 
-def test_of_a_long_line_the_largest_terms_are_told(house: Address) -> None:
+def test_a_long_line_reports_its_largest_terms(house: Address) -> None:
     said = ask(house, "inside/recipe", model="gpt", site="probabilities", row=0, column=5, text=TEXT)
     (line,) = [each for each in said["lines"] if each["gives"] == "total"]
     vocabulary = ledger(house, "gpt")["logits"].shape[1]

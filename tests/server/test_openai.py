@@ -55,7 +55,7 @@ def test_a_completion_is_what_the_seed_writes_alone(client: Any, address: Addres
     assert said.usage.total_tokens == wanted.prompt_tokens + wanted.tokens
 
 
-def test_a_length_of_null_is_a_length_left_out(client: Any) -> None:
+def test_a_length_of_null_is_the_default(client: Any) -> None:
     kinds: Any = (
         (client.completions, {"prompt": PROMPT}),
         (client.chat.completions, {"messages": [{"role": "user", "content": PROMPT}]}),
@@ -65,7 +65,7 @@ def test_a_length_of_null_is_a_length_left_out(client: Any) -> None:
         assert null.usage == left_out.usage and null.usage.completion_tokens > 16
 
 
-def test_many_prompts_and_texts_come_in_order(client: Any, address: Address) -> None:
+def test_many_prompts_and_texts_are_in_order(client: Any, address: Address) -> None:
     ids = bundle.load(address.folder / "plain").tokenizer.encode("মা")  # type: ignore[union-attr]
     said = client.completions.create(model="plain", prompt=[PROMPT, "মা"], max_tokens=8, seed=1, n=2)
     wanted = [alone(address, "plain", prompt, 8, seed=seed) for prompt in (PROMPT, "মা") for seed in (1, 2)]
@@ -76,7 +76,7 @@ def test_many_prompts_and_texts_come_in_order(client: Any, address: Address) -> 
     assert by_ids.choices[0].text == alone(address, "plain", tuple(ids), 8, seed=1).text
 
 
-def test_settings_reach_the_draw(client: Any, address: Address) -> None:
+def test_sampling_settings_have_an_effect(client: Any, address: Address) -> None:
     for how in [
         {"temperature": 0.0},
         {"temperature": 1.5, "top_p": 0.5},
@@ -98,7 +98,7 @@ def test_probabilities_are_the_models_own(client: Any, address: Address) -> None
     assert all(len(others) <= 2 and max(others.values()) <= 0 for others in said.logprobs.top_logprobs)
 
 
-def test_a_stream_never_cuts_a_letter_and_is_the_whole(client: Any) -> None:
+def test_a_stream_never_splits_a_character_and_is_complete(client: Any) -> None:
     how: dict[str, Any] = {"model": "plain", "prompt": PROMPT, "max_tokens": 60, "seed": 4}
     whole = client.completions.create(**how)
     parts = list(client.completions.create(**how, stream=True, stream_options={"include_usage": True}))
@@ -123,7 +123,7 @@ def test_stop_strings_end_a_text_before_them(client: Any) -> None:
     assert said.finish_reason == "stop" and stop not in aksharas(said.text) and whole.startswith(said.text)
 
 
-def test_a_chat_is_asked_by_the_models_own_template(client: Any, address: Address) -> None:
+def test_a_chat_uses_the_models_own_template(client: Any, address: Address) -> None:
     turns = [("system", "সংক্ষেপে বলো।"), ("user", "কেমন আছো?"), ("assistant", "ভালো।"), ("user", PROMPT)]
     messages = [{"role": role, "content": text} for role, text in turns]
     said = client.chat.completions.create(model="taught", messages=messages, max_completion_tokens=20, seed=3)
@@ -142,7 +142,7 @@ def test_a_chat_is_asked_by_the_models_own_template(client: Any, address: Addres
     assert parts[0].choices[0].delta.role == "assistant" and parts[-1].choices[0].finish_reason is not None
 
 
-def test_who_was_never_taught_to_converse_says_so_always(client: Any) -> None:
+def test_a_model_without_chat_training_always_adds_a_remark(client: Any) -> None:
     messages = [{"role": "user", "content": [{"type": "text", "text": PROMPT}]}]
     said = client.chat.completions.create(model="plain", messages=messages, max_tokens=5)
     assert said.model_extra["kotha"]["remark"] == str(UNTAUGHT)
@@ -150,7 +150,7 @@ def test_who_was_never_taught_to_converse_says_so_always(client: Any) -> None:
     assert first.model_extra["kotha"]["remark"] == str(UNTAUGHT)
 
 
-def test_so_does_the_model_in_the_box() -> None:
+def test_the_bundled_model_adds_the_remark() -> None:
     asked = {"model": "box", "messages": [{"role": "user", "content": PROMPT}], "max_tokens": 2}
     for url in started(make_app(device="cpu")):
         said = http.post(f"{url}/v1/chat/completions", json=asked, timeout=60).json()
@@ -161,7 +161,7 @@ def test_so_does_the_model_in_the_box() -> None:
     )
 
 
-def test_embeddings_are_the_faces(client: Any, address: Address) -> None:
+def test_embeddings_are_the_librarys_own(client: Any, address: Address) -> None:
     texts = [PROMPT, "মা"]
     said = client.embeddings.create(model="plain", input=texts)  # the client asks for base64, and decodes it
     wanted = load(address.folder / "plain", "cpu").embed(texts)
@@ -179,23 +179,25 @@ def test_embeddings_are_the_faces(client: Any, address: Address) -> None:
         ({"prompt": ["ক"] * 9}, 400, "prompt: 9 given; give 1 to 8"),
         ({"prompt": []}, 400, "prompt: 0 given"),
         ({"prompt": "নদীর ধারে " * 200}, 400, "this model's context is 64 tokens"),
-        ({"prompt": [10**6]}, 400, "token id 1000000 of the prompt is outside the vocabulary"),
+        ({"prompt": [10**6]}, 400, "token id 1000000 in the prompt is outside the vocabulary"),
         ({"temperature": -1}, 400, "temperature"),
-        ({"frequency_penalty": 1}, 400, "frequency_penalty is not offered here; leave it out"),
+        ({"frequency_penalty": 1}, 400, "frequency_penalty is not supported; remove it"),
         ({"extra_body": {"colour": "red"}}, 400, "colour"),
         ({"stop": [""]}, 400, "an empty stop string"),
         ({"logprobs": 99}, 400, "logprobs: it must be 20 or less"),
-        ({"stop": ["ক"] * 17}, 400, "it has more than 16 parts"),
+        ({"stop": ["ক"] * 17}, 400, "it has more than 16 items"),
     ],
 )
-def test_what_cannot_be_met_is_refused_in_words(client: Any, how: dict[str, Any], status: int, said: str) -> None:
+def test_unsupported_requests_are_rejected_with_a_message(
+    client: Any, how: dict[str, Any], status: int, said: str
+) -> None:
     with pytest.raises(openai.APIStatusError) as caught:
         client.completions.create(**{"model": "plain", "prompt": PROMPT, "max_tokens": 3, **how})
     assert caught.value.status_code == status, caught.value
     assert said in caught.value.message and caught.value.body["message"] in caught.value.message
 
 
-def test_many_clients_at_once_get_what_each_gets_alone(address: Address) -> None:
+def test_concurrent_clients_get_the_same_texts_as_alone(address: Address) -> None:
     async def all_at_once() -> list[str]:
         async with openai.AsyncOpenAI(base_url=f"{address.url}/v1", api_key="none", max_retries=0) as client:
             asked = [

@@ -1,4 +1,4 @@
-"""Our own addresses: counters, a design, the machine; and a schema that keeps its word."""
+"""Routes for monitoring, plans, the machine and presets; and the OpenAPI document."""
 
 import json
 import shutil
@@ -18,7 +18,7 @@ from kotha.server.settings import Limits
 TEXT = "নদীর ধারে ক্ষণিক"
 
 
-def test_it_says_how_it_fares(address: Address) -> None:
+def test_health_readiness_and_metrics_are_reported(address: Address) -> None:
     assert http.get(f"{address.url}/ready", timeout=60).json()["status"] == "ready"
     asked = {"model": "plain", "prompt": TEXT, "max_tokens": 3}
     assert http.post(f"{address.url}/v1/completions", json=asked, timeout=60).is_success
@@ -66,13 +66,13 @@ def test_schemathesis_finds_nothing(models: Path, tmp_path: Path, serve: Any) ->
     assert done.returncode == 0, done.stdout[-4000:]
 
 
-def test_a_design_for_a_text_of_a_size_that_there_is_not_yet(address: Address) -> None:
+def test_a_design_for_a_text_size_without_data(address: Address) -> None:
     told = ask(address, "plan", minutes=1, text_bytes=2_000_000, gpu="t4")
     assert told["design"] is not None and told["epochs"] > 0
     assert "data is missing" in refused(address, "plan", minutes=1)
 
 
-def test_the_machine_and_the_presets_are_told(address: Address) -> None:
+def test_the_machine_and_the_presets_are_described(address: Address) -> None:
     machine = http.get(f"{address.url}/api/machine", timeout=60).json()
     assert machine["memory_bytes"] > 0 and machine["operations_per_second"] > 0
     names = [each["name"] for each in http.get(f"{address.url}/api/presets").json()]

@@ -1,4 +1,4 @@
-"""What models are for, over the wire: the library's own answers, each family's refusals, names and never paths."""
+"""Tasks over HTTP: the library's own answers, unsupported families, names instead of paths."""
 
 import json
 import shutil
@@ -51,7 +51,7 @@ TRAINING, INDEX = "0123456789ab", "ba9876543210"
         ("api/inside/worksheet", {"model": "vit", "text": TEXT}),
     ],
 )
-def test_what_a_family_cannot_do_is_told_from_a_model_that_is_not_there(
+def test_an_unsupported_task_and_a_missing_model_give_different_errors(
     house: Address, path: str, asked: dict[str, Any]
 ) -> None:
     said = http.post(f"{house.url}/{path}", json=asked, timeout=60)
@@ -78,11 +78,11 @@ def test_texts_are_classified_as_the_library_does(house: Address, model: str) ->
     assert [each["change"] for each in told["why"]] == pytest.approx([each.change for each in expected.why], abs=1e-6)
     assert ask(house, "classify", model=model, texts=[TEXT * 9, TEXT * 99])["truncated"] == 1
     assert "more than 32 tokens" in refused(house, "classify", model=model, texts=[TEXT * 9], why=True)
-    assert "reads no images" in refused(house, "inside/attention", model="gpt", image=png(IMAGES[0]))
+    assert "cannot read images" in refused(house, "inside/attention", model="gpt", image=png(IMAGES[0]))
     assert "1 to 4" in refused(house, "classify", model=model, texts=["ক"] * 5)
     assert "1 to 4" in refused(house, "classify", model=model, texts=[])
     for path in ("inside/attention", "inside/lens", "inside/flow", "inside/heads", "inside/worksheet"):
-        assert "names classes" in refused(house, path, model=model, text=TEXT)
+        assert "is a classifier" in refused(house, path, model=model, text=TEXT)
 
 
 def test_images_are_classified_as_the_library_does(house: Address) -> None:
@@ -94,7 +94,7 @@ def test_images_are_classified_as_the_library_does(house: Address) -> None:
     for kind in ("no base64", "not a PNG", "empty"):
         text, why = HOSTILE_IMAGES[kind]
         assert why in refused(house, "classify", model="vit", images=[text])
-    assert "no classifier" in refused(house, "classify", model="gpt", texts=["ক"])
+    assert "not a classifier" in refused(house, "classify", model="gpt", texts=["ক"])
 
 
 def test_gaps_are_filled_as_the_library_does(house: Address) -> None:
@@ -105,7 +105,7 @@ def test_gaps_are_filled_as_the_library_does(house: Address) -> None:
     ]
     assert said["words"][0][0]["probability"] == pytest.approx(expected["words"][0][0]["probability"], abs=1e-6)
     assert "no gap to fill" in refused(house, "fill", model="bert", text=TEXT)
-    assert "ask for fewer words" in refused(house, "fill", model="bert", text="[MASK] " * 20, words=100)
+    assert "request fewer words" in refused(house, "fill", model="bert", text="[MASK] " * 20, words=100)
     assert "BERT" in refused(house, "fill", model="gpt", text=GAPPED)
 
 
@@ -137,7 +137,7 @@ def office(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
         yield Address(url, app, folder)
 
 
-def test_documents_are_asked_as_the_library_does(office: Address, models: Path) -> None:
+def test_questions_are_answered_as_the_library_does(office: Address, models: Path) -> None:
     question = some_stories(seed=3, n_documents=1)[0].split("।")[0]
     for name in (None, "plain", "taught"):
         asked = {"index": "stories", "question": question, "limit": 3, "tokens": 5}
@@ -153,10 +153,10 @@ def test_documents_are_asked_as_the_library_does(office: Address, models: Path) 
             expected.remark and str(expected.remark)
         )
     wrong = refused(office, "ask", index="stories", question=question, model="plain", by="meaning")
-    assert wrong.startswith("stories was embedded by taught")
+    assert wrong.startswith("stories holds vectors of taught")
     assert "no index 'storis'" in refused(office, "ask", 404, index="storis", question="ক")
     for place in ("/etc/stories.index", "../stories", "stories.index", ""):
-        assert "there is no index" in refused(office, "ask", 404, index=place, question="ক")
+        assert "no index at" in refused(office, "ask", 404, index=place, question="ক")
     assert "tokens: it must be 4,096 or less" in refused(office, "ask", index="stories", question="ক", tokens=4097)
     listed = http.get(f"{office.url}/api/indexes").json()["indexes"]
     assert [each["documents"] for each in listed if each["name"] == "stories"] == [60]
@@ -165,29 +165,31 @@ def test_documents_are_asked_as_the_library_does(office: Address, models: Path) 
 def test_a_server_has_the_indexes_that_it_was_given(house: Address, office: Address, tmp_path: Path) -> None:
     assert "has no indexes" in refused(house, "ask", 404, index="stories", question="ক")
     place = str(office.folder / "stories.index")
-    with pytest.raises(UsageError, match="two indexes are called stories"):
+    with pytest.raises(UsageError, match="two indexes are named stories"):
         Indexes([place, place])
     with pytest.raises(KothaError, match="nowhere"):
         Indexes([str(tmp_path / "nowhere.index")])
 
 
-def test_the_command_hands_indexes_on(models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_passes_indexes_to_the_server(
+    models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["serve", str(models / "plain"), "--index", str(tmp_path / "nowhere.index"), "--port", "0"]) != 0
     told = capsys.readouterr().err
     assert "nowhere.index" in told and told.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["run", TRAINING])
-def test_a_curve_is_read_as_the_library_does(office: Address, name: str) -> None:
+def test_a_curve_is_diagnosed_as_the_library_does(office: Address, name: str) -> None:
     said = ask(office, "doctor", run=name)
     assert said["looked_at_data"] is True
     assert said["findings"][0]["kind"] == "untrained" and set(said["findings"][0]["advice"]) == {"en", "bn"}
     assert said["healthy"] is None
 
 
-def test_what_has_no_curve_is_refused(office: Address, house: Address) -> None:
-    assert "no run with a curve" in refused(office, "doctor", run="plain")
-    assert "no run with a curve" in refused(office, "doctor", run=INDEX)
+def test_a_model_without_a_curve_is_rejected(office: Address, house: Address) -> None:
+    assert "no loss curve" in refused(office, "doctor", run="plain")
+    assert "no loss curve" in refused(office, "doctor", run=INDEX)
     for name in ("nobody", "../run", "/etc", "0" * 12):
         refused(office, "doctor", 404, run=name)
         refused(office, "compare", 404, runs=[name])
@@ -199,9 +201,9 @@ def test_runs_are_compared_as_the_library_does(office: Address) -> None:
     expected = kotha.compare([office.folder / "run"]).rows[0]
     assert [row["name"] for row in said["rows"]] == ["run", TRAINING]
     assert said["rows"][0]["bits_per_byte"] == pytest.approx(expected.bits_per_byte) and said["best"] is None
-    assert "no run with figures" in refused(office, "compare", runs=["run", "plain"])
+    assert "no measurements of its own" in refused(office, "compare", runs=["run", "plain"])
     assert "named twice" in refused(office, "compare", runs=["run", "run"])
-    assert "runs: it has more than 8 parts" in refused(office, "compare", runs=list("abcdefghi"))
+    assert "runs: it has more than 8 items" in refused(office, "compare", runs=list("abcdefghi"))
     brought = http.post(f"{office.url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
     measured = ask(office, "compare", runs=["plain", "run"], text=brought)
     assert measured["text"] == brought and measured["reasons"][-1]["kind"] in ("untold", "few")
@@ -229,10 +231,10 @@ def test_a_plan_is_the_librarys_own(office: Address, house: Address) -> None:
     assert "h200" in refused(office, "plan", preset="pocket", gpu="h201")
     for size, value in {"n_layers": 129, "d_model": 1 << 15, "n_heads": 257, "d_ff": 1 << 18}.items():
         assert f"{size}: it must be " in refused(office, "plan", preset="pocket", **{size: value})
-    assert "say what to plan" in refused(office, "plan")
+    assert "specify what to plan" in refused(office, "plan")
     assert "data is missing" in refused(office, "plan", minutes=3)
     empty = http.post(f"{office.url}/api/files", json={"text": " ", "ending": "jsonl"}).json()["id"]
     said = refused(office, "plan", minutes=3, data=empty)
     assert empty in said and "/uploads" not in said, "by its id, and not by its place"
     refused(office, "plan", 404, minutes=3, data="0" * 12)
-    assert "keeps no files" in refused(house, "plan", 404, minutes=3, data="0" * 12)
+    assert "no folder for jobs and files" in refused(house, "plan", 404, minutes=3, data="0" * 12)

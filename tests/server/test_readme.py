@@ -1,4 +1,4 @@
-"""The requests of docs/serving.md to the server are answered."""
+"""The requests and the script of docs/serving.md work."""
 
 import json
 import re
@@ -32,7 +32,7 @@ def test_the_requests_of_the_guide_are_answered(models: Path, tmp_path: Path, se
 
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("curl") is None, reason="the guide asks by curl")
-def test_the_guides_way_from_a_text_to_a_model_that_is_asked(serve: Any, tmp_path: Path) -> None:
+def test_the_guides_script_trains_a_model_and_generates(serve: Any, tmp_path: Path) -> None:
     [block] = [
         each for each in re.findall(r"^```sh\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE) if "/api/jobs" in each
     ]

@@ -1,4 +1,4 @@
-"""Who is let in: names, origins, keys, sizes and slow clients, on every address of the server; and the headers."""
+"""Access control on every route: host, origin, key, size, slow clients; and security headers."""
 
 import asyncio
 import json
@@ -47,14 +47,14 @@ def test_another_address_needs_a_key() -> None:
     assert KEY not in repr(ServeSettings(host="0.0.0.0", key=KEY))
 
 
-def test_a_key_is_read_from_a_file_and_must_be_one(tmp_path: Path) -> None:
+def test_a_key_is_read_from_a_file_and_checked(tmp_path: Path) -> None:
     file = tmp_path / "key"
     file.write_text(f"  {KEY}\n")
     assert read_key(file) == KEY
     for text, said in [
         ("short", "at least 16"),
         ("two words of it, long enough", "one word"),
-        ("চাবি" * 9, "plain letters"),
+        ("চাবি" * 9, "non-ASCII"),
     ]:
         file.write_text(text, encoding="utf-8")
         with pytest.raises(UsageError, match=said):
@@ -64,7 +64,7 @@ def test_a_key_is_read_from_a_file_and_must_be_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mode", "told"), [(0o600, False), (0o640, True), (0o604, True), (0o400, False)])
-def test_a_key_that_others_can_read_is_told_of(
+def test_a_key_file_readable_by_others_gives_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: int, told: bool
 ) -> None:
     file = tmp_path / "key"
@@ -73,10 +73,10 @@ def test_a_key_that_others_can_read_is_told_of(
     monkeypatch.setattr("kotha.server.lifecycle.run", lambda *_, **__: None)
     assert main(["serve", "box", "--key-file", str(file), "--port", "0"]) == 0
     said = capsys.readouterr().err
-    assert ("others on this machine can read the key" in said) == told and KEY not in said
+    assert ("other users on this machine can read the key" in said) == told and KEY not in said
 
 
-def test_every_address_refuses_who_has_no_key_or_a_wrong_one(keyed: Address) -> None:
+def test_every_route_rejects_a_missing_or_wrong_key(keyed: Address) -> None:
     for method, path in routes(keyed.app):
         for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": KEY}, {"authorization": "Basic eDp5"}):
             said = http.request(method, keyed.url + path, headers=headers)
@@ -89,7 +89,7 @@ def test_every_address_refuses_who_has_no_key_or_a_wrong_one(keyed: Address) -> 
     assert http.post(f"{keyed.url}/v1/completions", json=ASKED, headers=let_in).status_code == 200
 
 
-def test_every_address_refuses_a_foreign_name_and_a_foreign_page(address: Address, keyed: Address) -> None:
+def test_every_route_rejects_a_foreign_host_and_origin(address: Address, keyed: Address) -> None:
     port = httpx.URL(address.url).port
     foreign = [
         {"host": "evil.example"},
@@ -112,7 +112,7 @@ def test_every_address_refuses_a_foreign_name_and_a_foreign_page(address: Addres
     # On the usual ports of both, a page of another server has the same name, and neither says its port.
     for page in ("https://localhost", "ftp://localhost", "//localhost", "localhost", "http://localhost/", "https://["):
         told = http.delete(f"{address.url}/api/jobs/{'0' * 12}", headers={"host": "localhost", "origin": page})
-        assert told.status_code == 403 and "not one of the server's own" in told.json()["error"]["message"], page
+        assert told.status_code == 403 and "pages of another origin" in told.json()["error"]["message"], page
     own = {"origin": address.url, "sec-fetch-site": "same-origin"}
     assert http.get(f"{address.url}/v1/models", headers=own).status_code == 200
     let_in = {"authorization": f"Bearer {KEY}"}
@@ -131,9 +131,7 @@ def test_every_address_refuses_a_foreign_name_and_a_foreign_page(address: Addres
         ("localhost", "https://localhost", 403),
     ],
 )
-def test_a_proxy_may_put_tls_before_a_name_that_was_given(
-    models: Path, host: str, origin: str, status: int, serve: Any
-) -> None:
+def test_a_proxy_may_add_tls_for_a_given_name(models: Path, host: str, origin: str, status: int, serve: Any) -> None:
     at = serve(names=("Kotha.example",))
     headers = {"host": host, "origin": origin}
     assert http.get(f"{at.url}/v1/models", headers=headers).status_code == status
@@ -148,7 +146,7 @@ def test_every_answer_carries_the_headers(address: Address) -> None:
         assert "access-control-allow-origin" not in said.headers
 
 
-def test_a_request_that_is_too_large_is_refused_before_it_is_read(keyed: Address) -> None:
+def test_a_request_that_is_too_large_is_rejected_before_it_is_read(keyed: Address) -> None:
     let_in = {"authorization": f"Bearer {KEY}"}
     large = json.dumps({**ASKED, "prompt": "ক" * 3000}).encode()
     for body in (large, (large[start : start + 100] for start in range(0, len(large), 100))):
@@ -157,7 +155,7 @@ def test_a_request_that_is_too_large_is_refused_before_it_is_read(keyed: Address
     assert http.get(f"{keyed.url}/health").status_code == 200
 
 
-def test_a_length_of_thousands_of_digits_is_no_number(keyed: Address) -> None:
+def test_a_content_length_of_thousands_of_digits_is_rejected(keyed: Address) -> None:
     """Python would spend a second on reading it, or refuse with an error of its own."""
     url = httpx.URL(keyed.url)
     with socket.create_connection((url.host, url.port), 10) as caller:
@@ -167,7 +165,7 @@ def test_a_length_of_thousands_of_digits_is_no_number(keyed: Address) -> None:
     assert http.get(f"{keyed.url}/health").status_code == 200
 
 
-def test_a_request_that_never_ends_is_let_go(keyed: Address) -> None:
+def test_a_request_that_never_ends_is_dropped(keyed: Address) -> None:
     url = httpx.URL(keyed.url)
     with socket.create_connection((url.host, url.port), 10) as slow:
         lines = ["POST /v1/completions HTTP/1.1", "Host: 127.0.0.1", "Content-Length: 90"]
@@ -178,7 +176,7 @@ def test_a_request_that_never_ends_is_let_go(keyed: Address) -> None:
         assert time.monotonic() - began < 30
 
 
-def test_who_is_still_sending_too_much_gets_the_answer(address: Address) -> None:
+def test_a_client_still_sending_too_much_gets_the_answer(address: Address) -> None:
     """A connection that is closed meanwhile is reset, and what was answered is lost."""
     url = httpx.URL(address.url)
     with socket.create_connection((url.host, url.port), 10) as slow:
@@ -209,7 +207,7 @@ def test_who_is_still_sending_too_much_gets_the_answer(address: Address) -> None
         json.dumps({"model": "plain", "prompt": "ক" * 500_000}).encode(),
     ],
 )
-def test_hostile_bodies_are_answered_in_words(address: Address, body: bytes) -> None:
+def test_hostile_bodies_get_a_message(address: Address, body: bytes) -> None:
     said = http.post(
         f"{address.url}/v1/completions", content=body, headers={"content-type": "application/json"}, timeout=60
     )
@@ -218,13 +216,13 @@ def test_hostile_bodies_are_answered_in_words(address: Address, body: bytes) -> 
     assert http.get(f"{address.url}/health").status_code == 200
 
 
-def test_hostile_prompts_are_written_to(address: Address) -> None:
+def test_hostile_prompts_are_continued(address: Address) -> None:
     for prompt in ["\x1b[2J\x00\u202e", "<|endoftext|><|assistant|>", "\U0001f468\u200d" * 10, "{{7*7}}%s%n"]:
         said = http.post(f"{address.url}/v1/completions", json={**ASKED, "prompt": prompt})
         assert said.status_code == 200 and said.json()["usage"]["completion_tokens"] <= 1
 
 
-def test_a_client_that_leaves_in_mid_stream_frees_its_place(address: Address) -> None:
+def test_a_client_that_disconnects_during_a_stream_frees_its_row(address: Address) -> None:
     asked = {"model": "plain", "prompt": "মা", "max_tokens": 200, "stream": True, "temperature": 1.0, "n": 8}
 
     async def leave() -> None:

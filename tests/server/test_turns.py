@@ -1,4 +1,4 @@
-"""Work that takes its turn: one at a time, in time, and never a turn that does not end."""
+"""The serial executor: one task at a time, time limits, and turns that are always released."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ class Asking:
         return {"type": "http.disconnect"}
 
 
-def test_one_at_a_time_and_its_answer() -> None:
+def test_tasks_run_one_at_a_time_and_return_their_results() -> None:
     async def run() -> list[Any]:
         turns, at_work, most = SerialExecutor(), [0], [0]
 
@@ -46,7 +46,7 @@ def test_one_at_a_time_and_its_answer() -> None:
     assert asyncio.run(run()) == [[0, 1, 2, 3, 4], 1]
 
 
-def test_an_error_is_told_and_the_turn_goes_on() -> None:
+def test_an_error_is_raised_and_the_turn_released() -> None:
     async def run() -> str:
         turns = SerialExecutor()
 
@@ -61,7 +61,7 @@ def test_an_error_is_told_and_the_turn_goes_on() -> None:
 
 
 @pytest.mark.parametrize("leaves", [True, False])
-def test_who_left_or_took_too_long_is_answered_at_once_and_the_turn_ends(leaves: bool) -> None:
+def test_disconnect_and_timeout_end_the_request_at_once_and_release_the_turn(leaves: bool) -> None:
     async def run() -> None:
         turns, began, looks = SerialExecutor(), threading.Event(), []
 
@@ -78,14 +78,14 @@ def test_who_left_or_took_too_long_is_answered_at_once_and_the_turn_ends(leaves:
         await asyncio.to_thread(began.wait, 20)
         if leaves:
             request.leaves.set()
-        with pytest.raises(RefusedError, match="has left" if leaves else "took longer"):
+        with pytest.raises(RefusedError, match="disconnected" if leaves else "took longer"):
             await working
         assert await asyncio.wait_for(waiting, 20) == "next"
 
     asyncio.run(run())
 
 
-def test_who_leaves_while_waiting_takes_no_turn() -> None:
+def test_a_client_that_disconnects_while_waiting_takes_no_turn() -> None:
     async def run() -> None:
         turns, gate, done = SerialExecutor(), threading.Event(), []
         first = asyncio.create_task(turns.run(Asking(), 20, lambda _: gate.wait(20)))  # type: ignore[arg-type]
@@ -94,7 +94,7 @@ def test_who_leaves_while_waiting_takes_no_turn() -> None:
         second = asyncio.create_task(turns.run(request, 20, lambda _: done.append(1)))  # type: ignore[arg-type]
         await asyncio.sleep(0.05)
         request.leaves.set()
-        with pytest.raises(RefusedError, match="has left"):
+        with pytest.raises(RefusedError, match="disconnected"):
             await second
         gate.set()
         await first
@@ -104,7 +104,7 @@ def test_who_leaves_while_waiting_takes_no_turn() -> None:
 
 
 @pytest.mark.parametrize("shares", [True, False])
-def test_long_work_that_shares_its_turn_lets_others_go_first(shares: bool) -> None:
+def test_shared_work_lets_waiting_tasks_go_first(shares: bool) -> None:
     async def run() -> list[str]:
         turns, began, told = SerialExecutor(), threading.Event(), []
 
@@ -126,7 +126,7 @@ def test_long_work_that_shares_its_turn_lets_others_go_first(shares: bool) -> No
     assert (asyncio.run(run())[-1] == "short") is not shares
 
 
-def test_it_is_told_how_far_the_work_is_while_it_is_at_work() -> None:
+def test_progress_is_reported_while_work_runs() -> None:
     async def run() -> None:
         turns, told, go_on = SerialExecutor(), threading.Event(), threading.Event()
 
@@ -145,7 +145,7 @@ def test_it_is_told_how_far_the_work_is_while_it_is_at_work() -> None:
     asyncio.run(run())
 
 
-def test_who_leaves_work_that_shares_its_turn_leaves_a_turn_that_can_be_taken() -> None:
+def test_a_client_that_leaves_shared_work_releases_the_turn() -> None:
     async def run() -> None:
         turns, request, began = SerialExecutor(), Asking(), threading.Event()
 
@@ -159,7 +159,7 @@ def test_who_leaves_work_that_shares_its_turn_leaves_a_turn_that_can_be_taken() 
         await asyncio.to_thread(began.wait, 20)
         others = [asyncio.create_task(turns.run(Asking(), 20, lambda _: "other")) for _ in range(5)]  # type: ignore[arg-type]
         request.leaves.set()
-        with pytest.raises(RefusedError, match="has left"):
+        with pytest.raises(RefusedError, match="disconnected"):
             await working
         assert await asyncio.wait_for(asyncio.gather(*others), 20) == ["other"] * 5
         assert await turns.run(Asking(), 20, lambda _: "next") == "next"  # type: ignore[arg-type]
@@ -168,7 +168,7 @@ def test_who_leaves_work_that_shares_its_turn_leaves_a_turn_that_can_be_taken() 
 
 
 @pytest.mark.parametrize("shared", [True, False])
-def test_hooks_never_meet_the_batch(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_hooks_never_affect_the_batch(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the batch writes with the model's own weights, as on a GPU, looking inside has a copy."""
     if shared:
         monkeypatch.setattr(model_registry, "as_they_are", lambda _: None)

@@ -1,4 +1,4 @@
-"""Writing token by token, with all that could have stood at each place: the same as the library writes and gives."""
+"""Token by token generation and token probabilities match the library."""
 
 import json
 import struct
@@ -35,7 +35,7 @@ def scored(address: Address, prompt: str | Sequence[int]) -> tuple[dict[str, Any
     return json.loads(said.content[4 : 4 + length]), np.frombuffer(said.content, "<f4", offset=4 + length)
 
 
-def test_what_is_written_is_what_the_library_writes(address: Address) -> None:
+def test_generated_text_matches_the_library(address: Address) -> None:
     opened = bundle.load(address.folder / "plain")
     settings = SamplingSettings(temperature=0.9, top_k=30, top_p=0.95, min_p=0.01, repetition_penalty=1.2, seed=5)
     engine = Engine(opened.model, opened.tokenizer)  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ def test_what_is_written_is_what_the_library_writes(address: Address) -> None:
     }
 
 
-def test_ids_are_taken_as_they_are(address: Address) -> None:
+def test_token_ids_are_used_unchanged(address: Address) -> None:
     whole = written(address, prompt=TEXT, max_tokens=8, temperature=0)
     prompt = [piece["id"] for piece in whole[0]["prompt"]]
     tokens = [token["id"] for event in whole[1:] for token in event.get("tokens", [])]
@@ -105,12 +105,12 @@ def test_the_distribution_is_the_models_own(address: Address) -> None:
         ("/api/logits", {"prompt": [999_999]}, "outside the vocabulary"),
     ],
 )
-def test_what_cannot_be_is_refused(address: Address, path: str, asked: dict[str, Any], words: str) -> None:
+def test_invalid_requests_are_rejected(address: Address, path: str, asked: dict[str, Any], words: str) -> None:
     said = http.post(address.url + path, json={"model": "plain", **asked}, timeout=60)
     assert said.status_code == 400 and words in said.json()["error"]["message"]
 
 
-def test_how_likely_a_given_text_was_is_the_model_s(address: Address) -> None:
+def test_token_probabilities_of_a_given_text_are_the_models_own(address: Address) -> None:
     opened = bundle.load(address.folder / "plain")
     assert opened.tokenizer is not None
     told = http.post(f"{address.url}/api/read", json={"model": "plain", "prompt": TEXT}, timeout=60).json()["tokens"]
@@ -124,9 +124,7 @@ def test_how_likely_a_given_text_was_is_the_model_s(address: Address) -> None:
     assert told[0]["probability"] is None and told[0]["rank"] is None, "nothing stands before it"
 
 
-def test_a_text_is_read_whole_however_few_scores_are_held_at_a_time(
-    address: Address, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_text_is_read_completely_with_few_scores_in_memory(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = {"model": "plain", "prompt": TEXT}
     whole = http.post(f"{address.url}/api/read", json=asked, timeout=60).json()
     monkeypatch.setattr("kotha.server.api.text._SCORED", 2)

@@ -1,4 +1,4 @@
-"""The model in the box: whole, small, in the wheel, found where none is named, and its card says what was measured."""
+"""The bundled model: complete, small, in the wheel, the default, and its card has the measured figures."""
 
 import json
 import os
@@ -29,13 +29,13 @@ def lm() -> kotha.LanguageModel:
     return kotha.load()
 
 
-def test_it_is_whole_and_small() -> None:
+def test_it_is_complete_and_small() -> None:
     assert bundle.load(bundled.FOLDER).config.family == "gpt"
     assert bundle.stored_type(bundled.FOLDER) == "int8"
     assert sum((bundled.FOLDER / name).stat().st_size for name in FILES) <= MOST_BYTES
 
 
-def test_the_wheel_has_it() -> None:
+def test_the_wheel_contains_it() -> None:
     packed = {file.distribution_path for file in WheelBuilder(str(ROOT)).recurse_included_files()}
     assert {f"kotha/storage/bundled/{name}" for name in FILES} <= packed
 
@@ -46,13 +46,13 @@ def test_importing_kotha_does_not_touch_it() -> None:
     assert subprocess.check_output([sys.executable, "-c", code], text=True).strip() == "[]"
 
 
-def test_the_card_says_what_was_measured() -> None:
+def test_the_card_has_the_measured_figures() -> None:
     assert (bundled.FOLDER / bundled.CARD_FILE).read_text(encoding="utf-8") == card()
 
 
 @pytest.fixture
 def beside_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the commands are typed: a folder with a text in it."""
+    """The current directory of the commands: a folder with a text file."""
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text("নদীর ধারে একটি গ্রাম।", encoding="utf-8")
     return tmp_path
@@ -78,7 +78,7 @@ def beside_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ["card"],
     ],
 )
-def test_commands_work_with_no_training(words: list[str], capsys: Any, beside_a_text: Path) -> None:
+def test_commands_work_without_training(words: list[str], capsys: Any, beside_a_text: Path) -> None:
     assert main(words) == 0, capsys.readouterr().err
     assert str(bundled.FOLDER) not in capsys.readouterr().out, "it is called box"
     if words[0] == "export":
@@ -89,18 +89,18 @@ def test_commands_work_with_no_training(words: list[str], capsys: Any, beside_a_
 @pytest.mark.parametrize(
     ("words", "code", "wording"),
     [
-        (["generate", "runn"], 2, "there is no runn; name a run folder, or for a text write: kotha generate box runn"),
+        (["generate", "runn"], 2, "runn not found; name a run folder, or for a prompt write: kotha generate box runn"),
         (["evaluate"], 2, "evaluate needs RUN"),
-        (["evaluate", "box"], 2, "evaluate needs PATH, a text to measure on, or --text"),
-        (["evaluate", "box", "x", "--text", "নদী"], 2, "--text is the text itself, instead of a PATH; give one"),
+        (["evaluate", "box"], 2, "evaluate needs PATH or --text"),
+        (["evaluate", "box", "x", "--text", "নদী"], 2, "give either PATH or --text, not both"),
         (["doctor", "box"], 1, "holds no run"),
-        (["card", "."], 1, ". has no card (README.md)"),
-        (["card", "runn"], 1, "there is no runn; name a run folder or a model folder"),
-        (["generate", "আমি", "ভাত", "খাই"], 2, "খাই is too much; a text of several words needs quotes around it"),
+        (["card", "."], 1, ". has no model card (README.md)"),
+        (["card", "runn"], 1, "runn not found; name a run folder or a model folder"),
+        (["generate", "আমি", "ভাত", "খাই"], 2, "unexpected argument খাই; put quotes around a text of several words"),
         (["inside", "heads"], 2, "box knows no data that is still there; give --text …, or the path of one"),
     ],
 )
-def test_mistakes_are_answered(
+def test_mistakes_give_a_message(
     words: list[str], code: int, wording: str, capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -109,12 +109,12 @@ def test_mistakes_are_answered(
     assert wording in said and said.count("\n") == 1
 
 
-def test_a_files_name_is_no_text(capsys: Any, beside_a_text: Path) -> None:
+def test_a_file_name_is_not_taken_for_a_text(capsys: Any, beside_a_text: Path) -> None:
     assert main(["evaluate", "box", "--text", "text.txt"]) == 2
-    assert "--text is the text itself, and text.txt is a file" in capsys.readouterr().err
+    assert "--text takes the text itself, but text.txt is a file" in capsys.readouterr().err
 
 
-def test_whatever_the_locale_says_it_writes_bangla(tmp_path: Path) -> None:
+def test_bangla_is_printed_in_any_locale(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "kotha", "card"]
     found = subprocess.run(
         command, env={**os.environ, "PYTHONIOENCODING": "latin-1"}, capture_output=True, cwd=tmp_path
@@ -122,23 +122,23 @@ def test_whatever_the_locale_says_it_writes_bangla(tmp_path: Path) -> None:
     assert found.returncode == 0 and "আমি" in found.stdout.decode("utf-8"), found.stderr
 
 
-def test_a_folder_of_that_name_is_told_of(capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_named_box_gives_a_remark(capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("box").mkdir()
     assert main(["generate", "box", "আমি", "--tokens", "1"]) == 0
-    assert "box is the model that came with Kotha; the folder here is ./box" in capsys.readouterr().err
+    assert "box is the bundled model; for the folder here write ./box" in capsys.readouterr().err
 
 
-def test_python_finds_it_too(lm: kotha.LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_python_loads_it_by_default(lm: kotha.LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert repr(lm).startswith("LanguageModel('box': gpt, ")
     text = lm.generate("আমি", tokens=5)
     assert text.startswith("আমি") and kotha.load("box").generate("আমি", tokens=5) == text
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(kotha.KothaError, match="there is no box; name a run"):
+    with pytest.raises(kotha.KothaError, match="box not found; name a run"):
         kotha.load(Path("box"))
 
 
-def test_results_hold_what_was_packed() -> None:
+def test_the_results_file_describes_the_packaged_model() -> None:
     found = json.loads((ROOT / "benchmarks" / "results" / "box_model.json").read_text(encoding="utf-8"))["figures"]
     assert found["bytes"] == {name: (bundled.FOLDER / name).stat().st_size for name in FILES[:3]}
     assert found["model"] == bundle.load(bundled.FOLDER).config.to_dict()
@@ -155,11 +155,11 @@ def test_results_hold_what_was_packed() -> None:
         ("তখন – রাত্রি  -- গভীর৷", "তখন — রাত্রি — গভীর।"),
     ],
 )
-def test_lines_are_set_as_prose(found: str, wanted: str) -> None:
+def test_lines_are_joined_to_prose(found: str, wanted: str) -> None:
     assert plain(found) == wanted
 
 
-def test_headings_verse_and_plays_are_left_out() -> None:
+def test_headings_verse_and_plays_are_removed() -> None:
     prose = "সেদিন নদীর ধারে মেলা বসিয়াছিল, এবং গ্রামের সকল লোক সেখানে উপস্থিত ছিল।"
     verse = "আমারে পড়েছে আজ ডাক,\nকথা কিছু বলতেই হবে।"
     assert prose_of_work(f"ছুটি\n\n{prose}\n\n{verse}\n\n“না।”") == [prose, "“না।”"]
@@ -168,13 +168,13 @@ def test_headings_verse_and_plays_are_left_out() -> None:
     assert prose_of_work("শ্রীশ। তুমি যাও।\nবিপিন। আমি যাব না।\nশ্রীশ। কেন?") == [], "a play"
 
 
-def test_of_an_article_the_lead_remains() -> None:
+def test_only_the_lead_of_an_article_is_kept() -> None:
     lead = "মেলা হল নদীর ধারে বসা একটি বড় বাজার, যেখানে দূরের গ্রাম থেকে মানুষ আসে।"
     assert prose_of_lead(f"{lead}\n১. রহিম\n== ইতিহাস ==\n{lead}") == [lead]
     assert prose_of_lead(f"{lead} https://example.org দেখুন।") == []
 
 
-def test_a_document_is_wholly_held_out_or_not_at_all() -> None:
+def test_a_document_is_held_out_completely_or_not_at_all() -> None:
     works = [list(passages([f"{work} " * 300 for _ in range(9)])) for work in range(100)]
     parts = split({"tagore": works})
     learned, held_out = ({text.split()[0] for text in parts[part]["tagore"]} for part in ("train", "held_out"))
@@ -198,7 +198,7 @@ def begun(story: str) -> set[str]:
     return {begun_elsewhere(story, _OneOpening(), Random(seed)) for seed in range(200)}
 
 
-def test_stories_begin_behind_an_opening() -> None:
+def test_stories_start_after_an_opening() -> None:
     assert "".join(sentences(STORY)) == STORY
     assert "মা বলতেন, “যাও। তাড়াতাড়ি ফিরো।” রাজু হাসত। " in sentences(STORY), "nobody is cut off in mid-speech"
     opened = {f"গল্পটা এই। {STORY}", "ঘরের মধ্যে বসে রাজু হাসল। " + STORY.partition(" রাজু। ")[2]}
@@ -244,7 +244,7 @@ def test_openings_are_of_every_kind() -> None:
     assert not any("@" in text or "#" in text for text in before_a_child | before_a_story)
 
 
-def test_some_of_the_rest_is_read_again() -> None:
+def test_part_of_the_other_text_is_used_again() -> None:
     reports = ["হাট বসে প্রতি মঙ্গলবার।"] * 5
     read = last_reading([STORY] * 99, reports, WORKS, LEADS)
     assert read[99:104] == reports, "as they were"

@@ -1,4 +1,4 @@
-"""Files and folders appear whole or not at all."""
+"""Atomic files and folders, locks, and status queries."""
 
 import errno
 import os
@@ -46,7 +46,7 @@ def test_a_page_replaces_nothing_but_a_page(tmp_path: Path) -> None:
         write_page(tmp_path / name, "<p>")
     write_page(tmp_path / "page.html", "<h1>")
     atomic_write(tmp_path / "config.json", "{}")
-    with pytest.raises(UsageError, match=r"config\.json exists, and is no \.html file"):
+    with pytest.raises(UsageError, match=r"config\.json exists and is not a \.html file"):
         write_page(tmp_path / "config.json", "<p>")
     assert (tmp_path / "config.json").read_text() == "{}"
 
@@ -77,7 +77,7 @@ def test_a_folder_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_an_old_folder_is_replaced_only_with_leave(tmp_path: Path) -> None:
+def test_an_existing_folder_is_replaced_only_if_allowed(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
     with atomic_directory(out, lambda _: False) as partial:  # empty: nothing to lose
@@ -90,18 +90,18 @@ def test_an_old_folder_is_replaced_only_with_leave(tmp_path: Path) -> None:
     assert names(tmp_path) == ["out"]
 
 
-def test_a_file_in_the_way_is_refused(tmp_path: Path) -> None:
+def test_a_file_instead_of_a_folder_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("precious")
     with (
-        pytest.raises(KothaError, match="out is a file, and this makes a folder"),
+        pytest.raises(KothaError, match="out is a file, but the output is a folder"),
         atomic_directory(tmp_path / "out", lambda _: True),
     ):
         raise AssertionError("never reached")
 
 
-def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_reported(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(KothaError, match=r"page\.html cannot be written: .*file is a file, and no folder"):
+    with pytest.raises(KothaError, match=r"page\.html cannot be written: .*file is a file, not a folder"):
         atomic_write(tmp_path / "file" / "folder" / "page.html", "<p>")
 
 
@@ -113,7 +113,7 @@ def test_a_folder_is_not_written_over_a_link(tmp_path: Path) -> None:
     assert names(tmp_path) == ["link", "real"]
 
 
-def test_a_name_that_is_too_long_is_said(tmp_path: Path) -> None:
+def test_a_name_that_is_too_long_is_reported(tmp_path: Path) -> None:
     with (
         pytest.raises(KothaError, match="could not be written"),
         atomic_directory(tmp_path / ("ক" * 200), lambda old: True),
@@ -136,21 +136,21 @@ def test_a_folder_that_is_replaced_is_never_absent(tmp_path: Path, monkeypatch: 
     assert names(tmp_path) == ["out"]
 
 
-def test_without_an_exchange_a_kill_between_two_renames_is_mended(tmp_path: Path, monkeypatch) -> None:
+def test_without_exchange_a_kill_between_two_renames_is_repaired(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(whole, "_exchange", lambda *_: False)
     out, old = tmp_path / "out", tmp_path / ".out.kotha-old"
     atomic_write(out / "x", "old")
     with atomic_directory(out, lambda _: True) as partial:
         (partial / "y").write_text("new")
     assert names(tmp_path) == ["out"]
-    out.rename(old)  # killed here: what was there has another name
+    out.rename(old)  # killed here: the old content has another name
     with pytest.raises(KothaError, match="out exists"), atomic_directory(out, lambda _: False):
         pass
     assert names(out) == ["y"]
     assert names(tmp_path) == ["out"]
 
 
-def test_a_place_has_one_writer_at_a_time(tmp_path: Path) -> None:
+def test_a_path_has_one_writer_at_a_time(tmp_path: Path) -> None:
     wording = rf"is in use: another process \(pid {os.getpid()}\) is writing there; wait until it ends, stop it"
     with atomic_directory(tmp_path / "out", lambda _: True) as partial:
         (partial / "x").write_text("1")
@@ -177,7 +177,7 @@ with atomic_directory(here / "out", lambda _: True) as partial, atomic_file(here
 """
 
 
-def test_what_a_killed_process_left_is_cleared_by_the_next(tmp_path: Path) -> None:
+def test_leftovers_of_a_killed_writer_are_removed_by_the_next(tmp_path: Path) -> None:
     process = subprocess.Popen([sys.executable, "-c", WRITES, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert process.stdout is not None and process.stdin is not None
     with process:
@@ -188,7 +188,7 @@ def test_what_a_killed_process_left_is_cleared_by_the_next(tmp_path: Path) -> No
     assert names(tmp_path) == [".out.kotha-partial", ".page.kotha-partial"]
     atomic_write(tmp_path / "page", "ours")
     with atomic_directory(tmp_path / "out", lambda _: True) as partial:
-        assert names(partial) == [], "not what the dead process had there"
+        assert names(partial) == [], "leftovers of the killed process are removed"
     assert names(tmp_path) == ["out", "page"]
     assert (tmp_path / "page").read_text() == "ours"
 
@@ -215,7 +215,7 @@ def test_a_full_disk_leaves_no_empty_folders(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_a_link_under_a_name_of_ours_is_never_followed(tmp_path: Path, link) -> None:
+def test_a_link_at_the_partial_path_is_never_followed(tmp_path: Path, link) -> None:
     atomic_write(tmp_path / "diary", "precious")
     link(tmp_path / "diary", tmp_path / ".page.kotha-partial")
     link(tmp_path / "diary", tmp_path / ".out.kotha-partial")
@@ -227,7 +227,7 @@ def test_a_link_under_a_name_of_ours_is_never_followed(tmp_path: Path, link) -> 
 
 
 @pytest.mark.parametrize("ending", ["partial", "old"])
-def test_a_folder_that_a_link_of_ours_leads_to_is_not_emptied(tmp_path: Path, ending: str) -> None:
+def test_the_target_of_a_link_at_the_partial_path_is_not_emptied(tmp_path: Path, ending: str) -> None:
     atomic_write(tmp_path / "home" / "diary", "precious")
     (tmp_path / f".out.kotha-{ending}").symlink_to(tmp_path / "home")
     with atomic_directory(tmp_path / "out", lambda _: True) as partial:
@@ -237,14 +237,14 @@ def test_a_folder_that_a_link_of_ours_leads_to_is_not_emptied(tmp_path: Path, en
 
 
 @pytest.mark.parametrize("ending", ["partial", "old"])
-def test_what_another_user_made_is_refused_and_not_emptied(
+def test_files_of_another_user_are_rejected_and_not_emptied(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str
 ) -> None:
     theirs = tmp_path / f".out.kotha-{ending}"
     theirs.mkdir()
     (theirs / "diary").write_text("dear diary")
     monkeypatch.setattr(os, "geteuid", lambda: theirs.stat().st_uid + 1)
-    wording = f"kotha-{ending} belongs to another user; have it removed, or choose another place"
+    wording = f"kotha-{ending} belongs to another user; have it removed, or choose another path"
     with pytest.raises(KothaError, match=wording), atomic_directory(tmp_path / "out", lambda _: True):
         raise AssertionError("never reached")
     assert (theirs / "diary").read_text() == "dear diary" and not (tmp_path / "out").exists()
@@ -254,7 +254,7 @@ def test_what_another_user_made_is_refused_and_not_emptied(
     assert (tmp_path / ".page.kotha-partial").read_text() == "theirs"
 
 
-def test_what_others_call_partial_or_old_is_left_alone(tmp_path: Path) -> None:
+def test_other_names_with_partial_or_old_are_not_touched(tmp_path: Path) -> None:
     theirs = [".out.old", ".out.partial", ".page.partial"]
     for name in theirs:
         atomic_write(tmp_path / name / "thesis", "precious")
@@ -266,11 +266,11 @@ def test_what_others_call_partial_or_old_is_left_alone(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", [".", "..", "/", "new/.."])
-def test_the_folder_that_one_is_in_is_not_replaced(tmp_path: Path, monkeypatch, place: str) -> None:
+def test_the_current_directory_is_not_replaced(tmp_path: Path, monkeypatch, place: str) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     with (
-        pytest.raises(KothaError, match="is the folder that you are in"),
+        pytest.raises(KothaError, match="is the current directory"),
         atomic_directory(Path(place), lambda _: True),
     ):
         pass
@@ -279,18 +279,18 @@ def test_the_folder_that_one_is_in_is_not_replaced(tmp_path: Path, monkeypatch, 
     assert names(tmp_path / "here") == []
 
 
-def test_what_was_moved_out_of_the_way_comes_back_and_what_was_half_removed_does_not(tmp_path: Path) -> None:
+def test_moved_content_is_restored_and_half_removed_content_is_not(tmp_path: Path) -> None:
     for name in (".best.kotha-old", ".best.kotha-partial", ".best.kotha-gone", ".other.kotha-old", "other"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "said").write_text(name)
     clear_leftovers(tmp_path, "best")
     clear_leftovers(tmp_path, "other")
     assert {path.name for path in tmp_path.iterdir()} == {"best", "other"}
-    assert (tmp_path / "best" / "said").read_text() == ".best.kotha-old", "killed between two renames, it is whole"
+    assert (tmp_path / "best" / "said").read_text() == ".best.kotha-old", "complete after a kill between two renames"
     assert (tmp_path / "other" / "said").read_text() == "other"
 
 
-def test_a_half_removed_folder_never_has_its_name_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_removed_folder_never_reappears(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "step"
     folder.mkdir()
     (folder / "a").write_text("a")
@@ -305,7 +305,7 @@ def test_a_half_removed_folder_never_has_its_name_again(tmp_path: Path, monkeypa
     assert not any(tmp_path.iterdir())
 
 
-def test_a_table_in_a_table_in_a_table_is_refused_before_anyone_falls(tmp_path: Path) -> None:
+def test_deeply_nested_json_is_rejected(tmp_path: Path) -> None:
     for inner in ("[" * 200 + "]" * 200, '{"a": ' * 200 + "1" + "}" * 200):
         (tmp_path / "t.json").write_text(f'{{"model": {inner}}}', encoding="utf-8")
         with pytest.raises(KothaError, match="nested deeper than 64"):
@@ -314,7 +314,7 @@ def test_a_table_in_a_table_in_a_table_is_refused_before_anyone_falls(tmp_path: 
     assert read_table(tmp_path / "t.json") == {"model": [[[1]]]}
 
 
-def test_a_look_says_what_is_there(tmp_path: Path) -> None:
+def test_status_functions_describe_paths(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "folder").mkdir()
     for name, target in (("to a file", "file"), ("to a folder", "folder"), ("to nothing", "gone"), ("round", "round")):
@@ -334,7 +334,7 @@ def test_a_look_says_what_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("look", [exists, is_file, is_directory, is_link])
 @pytest.mark.parametrize("error", [errno.EIO, errno.EACCES, errno.ENAMETOOLONG])
-def test_a_disk_that_does_not_answer_has_not_said_no(look, error: int, tmp_path: Path, monkeypatch) -> None:
+def test_an_io_error_is_not_taken_for_a_missing_file(look, error: int, tmp_path: Path, monkeypatch) -> None:
     """Path.exists() does, from Python 3.14 on."""
     (tmp_path / "a").touch()
 
@@ -346,7 +346,7 @@ def test_a_disk_that_does_not_answer_has_not_said_no(look, error: int, tmp_path:
         look(tmp_path / "a")
 
 
-def test_what_a_folder_holds_is_told_in_order(tmp_path: Path) -> None:
+def test_the_content_of_a_folder_is_sorted(tmp_path: Path) -> None:
     for name in ("b.txt", ".a.txt", "c.md", "in/d.txt"):
         atomic_write(tmp_path / name, "")
     (tmp_path / "linked").symlink_to(tmp_path / "in")
@@ -367,7 +367,7 @@ def _broken(*_: object, **__: object) -> None:
     raise OSError(errno.EIO, os.strerror(errno.EIO))
 
 
-def test_what_cannot_be_looked_at_before_it_is_written_is_told_of_it(tmp_path: Path, monkeypatch) -> None:
+def test_an_io_error_before_writing_names_the_path(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(whole, "exists", _broken)
     with pytest.raises(whole.NotWrittenError, match="could not be written: Input/output error"):
         atomic_write(tmp_path / "in" / "a.txt", "")
@@ -375,7 +375,7 @@ def test_what_cannot_be_looked_at_before_it_is_written_is_told_of_it(tmp_path: P
 
 
 @pytest.mark.parametrize("name", ["a?b.html", "out*"])
-def test_a_name_that_windows_does_not_have_is_refused_before_the_work(name: str, tmp_path: Path, monkeypatch) -> None:
+def test_an_invalid_windows_name_is_rejected_before_the_work(name: str, tmp_path: Path, monkeypatch) -> None:
     def refuse(self: Path, **_: object) -> None:
         raise OSError(errno.EINVAL, "The filename, directory name, or volume label syntax is incorrect", str(self))
 
@@ -385,23 +385,23 @@ def test_a_name_that_windows_does_not_have_is_refused_before_the_work(name: str,
             check(tmp_path / name)
 
 
-def test_a_drive_that_is_not_there_is_refused(monkeypatch) -> None:
+def test_a_missing_drive_is_rejected(monkeypatch) -> None:
     monkeypatch.setattr(places, "exists", lambda _: False)
     monkeypatch.setattr(places, "is_link", lambda _: False)
     for path in (Path("/a/b.html"), Path("/")):
-        with pytest.raises(UsageError, match=r"nothing may be made in /$"):
+        with pytest.raises(UsageError, match=r"no files can be created in /$"):
             places._check_above(path)
 
 
-def test_a_name_that_no_file_can_have_is_none(tmp_path: Path) -> None:
+def test_an_invalid_name_does_not_exist(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("")
     assert is_file_in(tmp_path, "a")
     for name in ("b", "x" * 5000, "a\0", "../a", "", ".", f"{tmp_path.name}/a", "\ud800"):
         assert not is_file_in(tmp_path, name), name
 
 
-def test_who_has_ended_leaves_what_the_next_one_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The name of what is being written is free as soon as the first has renamed it, and he is not at his end yet."""
+def test_a_finished_writer_does_not_remove_the_next_ones_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The partial name is free once the first writer has renamed it, before that writer has finished."""
     path, real, following = tmp_path / "a.txt", whole._sync_folder, []
 
     def sync_slowly(folder: Path) -> None:
@@ -413,14 +413,16 @@ def test_who_has_ended_leaves_what_the_next_one_writes(tmp_path: Path, monkeypat
 
     monkeypatch.setattr(whole, "_sync_folder", sync_slowly)
     whole.atomic_write(path, "first")
-    assert following[1].read_text() == "second", "the first took away what the second was writing"
+    assert following[1].read_text() == "second", "the first removed what the second was writing"
     assert path.read_text() == "first"
     following[0].__exit__(None, None, None)
     assert path.read_text() == "second" and list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.parametrize("can_exchange", [True, False])
-def test_the_same_with_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool) -> None:
+def test_a_finished_writer_does_not_remove_the_next_ones_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, can_exchange: bool
+) -> None:
     out, real, following = tmp_path / "out", whole._sync_folder, []
     out.mkdir()
     (out / "old").touch()
@@ -442,25 +444,25 @@ def test_the_same_with_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     assert [each.name for each in out.iterdir()] == ["second"] and list(tmp_path.iterdir()) == [out]
 
 
-def test_what_was_taken_away_is_not_said_to_be_written(tmp_path: Path) -> None:
-    with pytest.raises(KothaError, match="somebody took away"), whole.atomic_path(tmp_path / "a.txt") as partial:
+def test_a_removed_partial_file_is_not_reported_as_written(tmp_path: Path) -> None:
+    with pytest.raises(KothaError, match="it was removed while"), whole.atomic_path(tmp_path / "a.txt") as partial:
         partial.unlink()
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_another_holds_by_now_is_not_removed(tmp_path: Path) -> None:
+def test_a_folder_locked_by_another_process_is_not_removed(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with pytest.raises(InUseError), whole.filled_folder(folder):
-        held = Lock(folder)  # another process, which saw the folder as soon as it was made
+        held = Lock(folder)  # another process that locked the new folder first
         Lock(folder)
     assert folder.is_dir()
     held.let_go()
     with pytest.raises(InUseError), whole.filled_folder(tmp_path / "other"):
         raise InUseError(tmp_path / "elsewhere")
-    assert not (tmp_path / "other").exists(), "what is in use is not this one"
+    assert not (tmp_path / "other").exists(), "another path is in use"
 
 
-def test_a_folder_whose_place_cannot_be_taken_comes_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_that_cannot_be_replaced_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out, rename = tmp_path / "out", Path.rename
     out.mkdir()
     (out / "old").touch()
@@ -477,7 +479,7 @@ def test_a_folder_whose_place_cannot_be_taken_comes_back(tmp_path: Path, monkeyp
     assert [each.name for each in out.iterdir()] == ["old"] and list(tmp_path.iterdir()) == [out]
 
 
-def test_who_waited_for_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_waiting_for_a_removed_folder_raises_an_error(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     folder.mkdir()
     held = Lock(folder)
@@ -498,18 +500,18 @@ def test_who_waited_for_a_folder_that_is_gone_is_told(tmp_path: Path) -> None:
     assert told == ["gone"]
 
 
-def test_what_is_let_go_twice_closes_nothing_of_anybody_else(tmp_path: Path) -> None:
+def test_releasing_a_lock_twice_closes_nothing_else(tmp_path: Path) -> None:
     held = Lock(tmp_path)
     held.let_go()
-    with (tmp_path / "a").open("wb") as file:  # has the descriptor that was free
+    with (tmp_path / "a").open("wb") as file:  # reuses the free descriptor
         held.let_go()
         file.write(b"a")
     assert (tmp_path / "a").read_bytes() == b"a"
 
 
 @pytest.mark.parametrize("is_directory", [False, True])
-def test_where_what_was_just_made_cannot_be_looked_at_it_goes(tmp_path: Path, monkeypatch, is_directory: bool) -> None:
-    """It was held by a lock that nobody let go, and so taken for somebody else's."""
+def test_a_new_partial_path_is_removed_if_it_cannot_be_checked(tmp_path: Path, monkeypatch, is_directory: bool) -> None:
+    """Its lock was never released, so it was taken for another process's."""
     failing, looked = [True], Lock.is_of
 
     def is_of(self: Lock, path: Path) -> bool:
@@ -529,7 +531,7 @@ def test_where_what_was_just_made_cannot_be_looked_at_it_goes(tmp_path: Path, mo
     atomic_write(tmp_path / "out", "কথা")
 
 
-def test_an_old_folder_goes_although_the_disk_does_not_say_what_it_is(tmp_path: Path, monkeypatch) -> None:
+def test_an_old_folder_is_removed_despite_io_errors(tmp_path: Path, monkeypatch) -> None:
     (tmp_path / "old" / "within").mkdir(parents=True)
     monkeypatch.setattr(Path, "stat", _broken)
     remove_directory(tmp_path / "old")
@@ -537,8 +539,8 @@ def test_an_old_folder_goes_although_the_disk_does_not_say_what_it_is(tmp_path: 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_broken_disk_does_not_let_go_ends_nobodys_work(tmp_path: Path, monkeypatch) -> None:
-    """Python looks at a folder before it removes it, and does not count that look among the errors to be ignored."""
+def test_an_io_error_on_release_does_not_fail_the_work(tmp_path: Path, monkeypatch) -> None:
+    """rmtree checks a folder before it removes it, and does not ignore errors of that check."""
     (tmp_path / "old").mkdir()
     monkeypatch.setattr(shutil, "rmtree", _broken)
     remove_directory(tmp_path / "old")
@@ -548,8 +550,8 @@ def test_what_a_broken_disk_does_not_let_go_ends_nobodys_work(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("looks", [2, 100], ids=["twice", "ever after"])
-def test_a_disk_that_fails_again_and_again_leaves_no_lock(tmp_path: Path, monkeypatch, looks: int) -> None:
-    """Whoever writes there next, in the same process, is not told that we are still writing."""
+def test_repeated_io_errors_leave_no_lock(tmp_path: Path, monkeypatch, looks: int) -> None:
+    """A later writer in the same process gets no InUseError."""
     failing, looked, held = [True] * looks, Lock.is_of, Lock.sync
 
     def is_of(self: Lock, path: Path) -> bool:

@@ -83,7 +83,7 @@ def learn_words(material: Path, runs: Path) -> None:
     with (material / "about.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("text", "label"), *others])
     how = {**_QUICK, "steps": 60, "learning_rate": 3e-3}
-    kotha.adapt_classify(material / "about.csv", start=runs / "bert", out=runs / "bert-classifier", **how)
+    kotha.finetune_classify(material / "about.csv", start=runs / "bert", out=runs / "bert-classifier", **how)
 
 
 def learn_names(material: Path, runs: Path) -> None:

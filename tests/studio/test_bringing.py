@@ -81,7 +81,7 @@ def test_spare_files_say_how_much_they_hold_and_go_with_one_button(page: Any, sm
     assert kept(small) == []
 
 
-@pytest.mark.parametrize(("lang", "told"), [("en", "0 files are kept"), ("bn", "০টি ফাইল রাখা আছে")])
+@pytest.mark.parametrize(("lang", "told"), [("en", "0 files are stored"), ("bn", "০টি ফাইল রাখা আছে")])
 def test_too_many_files_are_refused_in_the_reader_s_language(
     page: Any,
     models: Path,  # noqa: F811

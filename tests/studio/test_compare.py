@@ -25,8 +25,8 @@ def test_the_table_is_the_library_s(enter: Opened, families: Path, tmp_path: Pat
     row.wait_for()
     assert f"{found[0]['bits_per_byte']:.4f} ▲" in row.inner_text()
     assert f"{found[1]['bits_per_byte']:.4f}" in page.get_by_role("row", name="gpt gpt").inner_text()
-    assert compared["best"] is None, "whether they know the text cannot be told"
-    assert page.get_by_text("No best one is named").is_visible()
+    assert compared["best"] is None, "it is not known whether they saw the text in training"
+    assert page.get_by_text("No best model is named").is_visible()
 
 
 def test_what_must_be_said_is_said_in_bangla(enter: Opened) -> None:
@@ -39,7 +39,7 @@ def test_what_must_be_said_is_said_in_bangla(enter: Opened) -> None:
 
 def test_what_was_never_measured_needs_a_text(enter: Opened) -> None:
     page = enter("compare", runs="box,gpt")
-    page.get_by_text("paste a text to measure all of them on").wait_for()
+    page.get_by_text("paste a text to evaluate all models on").wait_for()
     assert page.get_by_role("button", name="Compare", exact=True).is_disabled()
     page.get_by_role("button", name="Put in a short story").click()
     assert page.get_by_role("button", name="Compare", exact=True).is_enabled()
@@ -52,7 +52,7 @@ def test_a_family_that_foretells_no_text_is_told_of(browser: Any, studio: str, m
     page.goto(f"{studio}/#/compare?lang=en&runs=box,{model}")
     page.get_by_role("textbox").fill(TEXT)
     page.get_by_role("button", name="Compare", exact=True).click()
-    page.get_by_text(f"{model} is a {model} model; only a GPT foretells text").wait_for()
+    page.get_by_text(f"{model} is a {model} model; only a GPT predicts text").wait_for()
     page.close()
 
 
@@ -60,10 +60,10 @@ def test_pairs_are_judged_blind_and_kept(enter: Opened, work: Path) -> None:
     page = enter("compare", "judge", m="box", b="gpt")
     page.get_by_role("textbox", name="Your name").fill("মিনা")
     page.get_by_role("button", name="Let them write").click()
-    page.get_by_role("heading", name="Which goes on better?").wait_for()
+    page.get_by_role("heading", name="Which continuation is better?").wait_for()
     id = page.url.split("judging=")[1].split("&")[0]
     names = page.get_by_role("main").inner_text()
-    assert "Who leads is told after 10 judgements." in names and "gpt" not in names.lower()
+    assert "You see who leads after 10 judgements." in names and "gpt" not in names.lower()
     judging = Judging.open(work / "judgings" / id)
     for count in range(1, len(judging.pairs) + 1):
         page.keyboard.press("ArrowLeft" if count % 2 else "ArrowDown")

@@ -57,7 +57,7 @@ def test_a_budget_becomes_a_design_and_a_training(enter: Opened) -> None:
     page = enter("design")
     page.get_by_role("button", name="Design it").click()
     page.get_by_text("For 10 minutes and 5 MB of text").wait_for()
-    says = page.get_by_text("at the pace that was just timed")
+    says = page.get_by_text("as just measured")
     says.wait_for()
     told = page.locator(".bars", has=page.get_by_role("heading", name="Time on this machine")).locator("strong")
     # How long a step takes is the machine's, and it may be busy; the whole is the steps together.

@@ -250,7 +250,7 @@ def test_play_steps_through_the_layers(enter: Opened) -> None:
     page.locator('table[role="grid"] tbody tr').first.wait_for()
     page.get_by_role("button", name="One step on").click()
     page.get_by_role("button", name="One step on").click()
-    page.get_by_text(re.compile("Layer 0: at .* it would say")).wait_for()
+    page.get_by_text(re.compile("Layer 0: at .* it would predict")).wait_for()
     assert "c=2" in page.url
 
 
@@ -316,7 +316,7 @@ def test_it_is_told_how_far_the_naming_of_heads_is(enter: Opened) -> None:
     told = '{"stage": "silencing", "done": 3, "total": 8}'
     page.route("**/api/progress**", lambda route: route.fulfill(body=told, content_type="application/json"))
     page.get_by_role("button", name="Name the heads").click()
-    page.get_by_text("3 of 8 heads tried").wait_for()
+    page.get_by_text("3 of 8 heads tested").wait_for()
     assert page.locator("progress").get_attribute("value") == str(0.5 * 3 / 8)
 
 
@@ -324,6 +324,6 @@ def test_on_a_phone_a_tapped_cell_answers_in_sight(enter: Opened) -> None:
     page = enter("look", m="gpt", x=TEXT, width=390, height=844)
     page.locator('[role="gridcell"]').nth(3).click()
     answer = page.get_by_role("complementary", name="The number")
-    page.get_by_text("It would say").wait_for()
+    page.get_by_text("It would predict").wait_for()
     spot = answer.bounding_box()
     assert spot["y"] + 60 < 844, "and not a screen below"

@@ -156,7 +156,7 @@ def test_a_wrong_table_is_answered_with_row_and_column(enter: Opened) -> None:
     page.get_by_text("line 3, column label: the cell is empty").wait_for()
     start = page.get_by_role("button", name="Start", exact=True)
     assert not start.is_enabled()
-    page.get_by_label("Leave them out and go on").check()
+    page.get_by_label("Skip them and continue").check()
     assert start.is_enabled()
     rows = page.get_by_role("group", name="The first rows, as they will be read").locator("tbody tr")
     assert rows.first.locator("td").all_inner_texts() == ["ভালো দিন", "সুখ"]
@@ -178,11 +178,11 @@ def test_a_classifier_is_taught_in_the_page_and_its_score_is_the_run_s(enter: Op
     page.get_by_role("button", name="Take the built-in example").click()
     page.get_by_text("stories, news, entries: 400 rows").wait_for()
     page.get_by_label("2. Start from").select_option("gpt")
-    field = page.get_by_role("textbox", name="Times it reads the table, at most")
+    field = page.get_by_role("textbox", name="Epochs, at most")
     field.fill("1")
     field.press("Tab")
     page.get_by_role("button", name="Start", exact=True).click()
-    page.get_by_text("always guessing the commonest", exact=True).wait_for(timeout=PATIENCE)
+    page.get_by_text("always the most frequent class", exact=True).wait_for(timeout=PATIENCE)
     [job] = [each for each in JobStore(school).all() if each.kind == "adapt"]
     summary = RunFolder(JobStore(school).result(job.id)).summary()
     assert summary is not None
@@ -190,7 +190,7 @@ def test_a_classifier_is_taught_in_the_page_and_its_score_is_the_run_s(enter: Op
     reached = [summary["accuracy"], *(each["accuracy"] for each in summary["baselines"].values())]
     assert bars == [percent(each) for each in reached]
     assert page.locator(".large").inner_text().startswith(percent(summary["accuracy"]))
-    assert page.get_by_role("link", name="Its curve in Train").get_attribute("href").endswith(f"run={job.id}")
+    assert page.get_by_role("link", name="Its loss curve in Train").get_attribute("href").endswith(f"run={job.id}")
     page.wait_for_url(f"**m={job.id}*")
     sample = json.loads((JobStore(school).result(job.id) / "examples" / "test.jsonl").read_text().split("\n")[0])
     page.locator(".some button").first.click()

@@ -69,7 +69,5 @@ def test_a_model_without_a_tokenizer_is_told_of(enter: Opened) -> None:
 def test_typing_changes_the_pieces_and_the_address(enter: Opened) -> None:
     page = enter("tokens", m="box")
     page.get_by_role("textbox", name="Your text").fill("নদী")
-    page.get_by_role("region", name="Bytes: what is left without any tokenizer").locator(
-        "strong", has_text="9"
-    ).wait_for()
+    page.get_by_role("region", name="Bytes: without any tokenizer").locator("strong", has_text="9").wait_for()
     page.wait_for_url("**x=*")

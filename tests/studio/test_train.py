@@ -60,7 +60,7 @@ def test_the_page_shows_what_the_run_measured(enter: Opened, trained: RunFolder)
     best = trained.best()
     assert best is not None
     assert page.get_by_text(f"{best['bits_per_byte']:.3f} bits per byte").first.is_visible()
-    page.get_by_role("heading", name="The doctor's word").wait_for()
+    page.get_by_role("heading", name="Diagnosis").wait_for()
     measured = page.get_by_role("row", name="memory, MB").inner_text()
     last = [row for row in trained.metrics() if "memory_bytes" in row][-1]["memory_bytes"]
     assert f"{round(last / 1e6):,}" in measured
@@ -78,7 +78,7 @@ def test_every_family_s_training_is_looked_back_at(enter: Opened, families: Path
         f"The loss of {model} fell from {losses[0]:.2f} to {losses[-1]:.2f} in {len(losses):,} steps."
     )
     last = [row for row in run.metrics() if "tokens_per_second" in row][-1]["tokens_per_second"]
-    assert f"{round(last):,}" in page.get_by_role("row", name="tokens a second").inner_text()
+    assert f"{round(last):,}" in page.get_by_role("row", name="tokens per second").inner_text()
 
 
 def test_a_training_is_named_tagged_and_found_by_its_tag(enter: Opened, trained: RunFolder, work: Path) -> None:
@@ -127,7 +127,7 @@ def test_a_tag_that_is_none_is_told_at_its_place(browser: Any, studio: str, trai
     form = page.locator("form", has=page.get_by_role("button", name="Save"))
     form.get_by_role("textbox", name="Tags").fill("ক" * 41)
     form.get_by_role("button", name="Save").click()
-    form.get_by_text("tags.0: it is longer than 40 letters; shorten it").wait_for()
+    form.get_by_text("tags.0: it is longer than 40 characters; shorten it").wait_for()
     assert form.get_by_role("textbox", name="Tags").input_value() == "ক" * 41, "what was typed stays"
     expect(form.get_by_role("button", name="Save")).to_be_focused()
     page.keyboard.press("Escape")

@@ -16,7 +16,7 @@ from kotha.export.web import export as web
 from kotha.export.web.export import compare_page, rounded
 from kotha.generation.plain import continue_plainly
 from kotha.generation.settings import SamplingSettings
-from kotha.model.attention import set_reading
+from kotha.model.attention import set_implementation
 from kotha.model.gpt import GPT
 from kotha.report.built import words
 from kotha.storage import bundled
@@ -135,10 +135,10 @@ def test_another_piece_is_gone_on_from(opened: Opened, model: GPT, tokenizer: To
     assert figures == pytest.approx([100 * value for value in best.values.tolist()], abs=0.06)
     other = next(place for place, token in enumerate(best.indices.tolist()) if token not in (ids[4], 0))
     shown.nth(other).get_by_role("button").click()
-    page.get_by_role("button", name="Back to the text before").wait_for()
+    page.get_by_role("button", name="Back to the previous text").wait_for()
     lead = tokenizer.decode([*start, *ids[:4], best.indices.tolist()[other]])
     assert page.locator(".ribbon").inner_text().startswith(lead)
-    page.get_by_role("button", name="Back to the text before").click()
+    page.get_by_role("button", name="Back to the previous text").click()
     assert page.locator(".ribbon").inner_text() == before
 
 
@@ -149,7 +149,7 @@ def test_looks_are_those_of_the_library(opened: Opened, bundle: Bundle, tokenize
     ids = prompt_reader(tokenizer)("নদীর ধারে বসে রহিম")
     theirs = page.evaluate(LOOK, ids)
     twin = rounded(cast("GPT", our_side(bundle).model))
-    set_reading(twin, "explicit")
+    set_implementation(twin, "explicit")
     seen: list[Any] = []
     blocks: Any = twin.stack.blocks
     for block in blocks:
@@ -178,8 +178,8 @@ def test_its_card_is_told(opened: Opened) -> None:
     page = opened()
     for said in ("14,949,760", "cc-by-sa-4.0"):
         assert page.locator("dl").get_by_text(said).is_visible()
-    page.get_by_text("Its own card").click()
-    assert page.get_by_role("heading", name="What it is not for").is_visible()
+    page.get_by_text("Its model card").click()
+    assert page.get_by_role("heading", name="Limitations").is_visible()
     assert "0.324" in page.inner_text("body") and "Tagore" in page.inner_text("body")
 
 

@@ -166,12 +166,12 @@ def test_sliders_act_on_the_distribution_as_the_library_does(enter: Opened, box:
 def test_two_settings_beside(enter: Opened, box: Any) -> None:
     page = enter("write", x=PROMPT, n="10", bs=GREEDY)
     write(page, 2)
-    page.get_by_text("Alike").wait_for()
+    page.get_by_text("Equal for the").wait_for()
     usual = library(box, PROMPT, 10, temperature=0.8, top_k=40, repetition_penalty=1.1, seed=7)
     greedy = library(box, PROMPT, 10, temperature=0, top_k=None, repetition_penalty=None)
     assert [shown(page, 0), shown(page, 1)] == [PROMPT + usual.text, PROMPT + greedy.text]
     assert page.locator(".parting").count() == (0 if usual.text == greedy.text else 2)
-    page.get_by_role("button", name="Close the second").click()
+    page.get_by_role("button", name="Close the comparison").click()
     assert page.locator(".ribbon").count() == 1 and "bs=" not in page.url
 
 
@@ -188,7 +188,7 @@ def test_what_was_written_can_be_changed_by_hand(enter: Opened, box: Any) -> Non
     page = enter("write", x=PROMPT, s=GREEDY, n="5")
     write(page)
     text = shown(page)
-    page.get_by_role("button", name="Change it by hand").click()
+    page.get_by_role("button", name="Edit the text").click()
     assert page.locator("textarea").input_value() == text
     page.keyboard.type(" একা")
     page.keyboard.press("Enter")
@@ -248,7 +248,7 @@ def test_stop_keeps_what_stands(enter: Opened) -> None:
 
 def test_the_first_visit_is_greeted_once(enter: Opened) -> None:
     page = enter("write")
-    page.get_by_text("Written on this computer, piece by piece. Point at a word.").wait_for()
+    page.get_by_text("Written on this computer, token by token. Point at a word.").wait_for()
     page.locator(OPTION).nth(30).wait_for()
     page.reload()
     page.locator(".bars li button").first.wait_for()
@@ -257,7 +257,7 @@ def test_the_first_visit_is_greeted_once(enter: Opened) -> None:
 
 @pytest.mark.parametrize(
     ("model", "words"),
-    [("bert", "it fills gaps"), ("vit", "it reads pictures")],
+    [("bert", "but fills gaps"), ("vit", "it classifies images")],
 )
 def test_families_that_do_not_write_say_what_they_do(enter: Opened, model: str, words: str) -> None:
     page = enter("write", m=model)

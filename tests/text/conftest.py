@@ -1,4 +1,4 @@
-"""What several tests of text share: an alphabet made to break things, a small corpus, a tokenizer of every kind."""
+"""Shared fixtures of text tests: an adversarial alphabet, a small corpus, a tokenizer of every kind."""
 
 import socket
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from kotha.text.akshara import aksharas
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 
-# Fragments rather than code points where a rule needs several side by side.
+# Fragments rather than code points if a rule needs several of them together.
 ADVERSARIAL = [
     *"কতযবরডঢয়ড়ষহঅএআ",
     *"ািীুেৈোৌৗৃ",
@@ -37,7 +37,7 @@ ADVERSARIAL = [
     "\ufffd",
 ]
 
-# The kinds of tokenizer under contract: how each is trained.
+# The kinds of tokenizer in contract tests, with the arguments to train each.
 KINDS: dict[str, dict[str, Any]] = {
     "char-codepoint": {"kind": "char", "level": "codepoint"},
     "char-akshara": {"kind": "char", "level": "akshara"},
@@ -57,15 +57,15 @@ def train_kind(name: str, **changes: Any) -> Tokenizer:
     return train(CORPUS, **{"vocab_size": VOCAB_SIZE, **KINDS[name], **changes})
 
 
-# Sentences alone, in pairs across a line, and often enough that words are learned.
+# Single sentences and pairs on two lines, repeated often enough that words are learned.
 CORPUS = [*SENTENCES * 4, *(f"{first}\n{second}" for first, second in zip(SENTENCES, SENTENCES[7:], strict=False))]
 
 
 def assigned_text(**limits: Any) -> st.SearchStrategy[str]:
-    """Arbitrary text of the code points that this Python's Unicode assigns.
+    """Arbitrary text of code points that are assigned in this Python's version of Unicode.
 
-    Python, `regex`, ICU and the Rust crates each carry a Unicode version of their own; on a code point that one of them
-    does not know yet, the older takes it for unassigned and they rightly differ. Surrogates are no text.
+    Python, `regex`, ICU and the Rust crates have different versions of Unicode and rightly differ on a code point that
+    is unassigned in one of them. Surrogates are excluded.
     """
     return st.text(st.characters(exclude_categories=["Cs", "Cn"]), **limits)
 
@@ -75,7 +75,7 @@ def adversarial_text(max_size: int = 14) -> st.SearchStrategy[str]:
 
 
 def anything() -> st.SearchStrategy[str]:
-    """Both alphabets: what one does not find, the other may."""
+    """Text of both alphabets."""
     return assigned_text() | adversarial_text()
 
 
@@ -89,19 +89,19 @@ def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
 
 
 def boundaries(text: str) -> Iterator[int]:
-    """Where one letter ends and the next begins, the end of the text included."""
+    """The ends of all aksharas of a text."""
     return accumulate(map(len, aksharas(text)))
 
 
 @pytest.fixture
 def listener() -> Iterator[int]:
-    """The port of one who listens and says nothing."""
+    """The port of a server that accepts connections and never responds."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield server.getsockname()[1]
 
 
 @pytest.fixture
 def free_port() -> int:
-    """A port at which nobody listens."""
+    """A port without a listener."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return server.getsockname()[1]

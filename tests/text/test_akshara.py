@@ -1,4 +1,4 @@
-"""Letters: by hand, against ICU, and for whatever text."""
+"""Aksharas: by hand, compared with ICU, and for any text."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ CASES = [
     if line and not line.startswith("# ")
 ]
 
-# What GB9c and its exceptions are made of, of several scripts, so that neighbours of every sort come up.
+# Code points relevant to GB9c and its exceptions, from several scripts.
 JOINING = [*"কষরযঅএৎািোঁংঃ়্", *"\u200c\u200d\u0301\r\n a", *"कष\u094d\u093cగ\u0c4dക\u0d4dக\u0bcd"]
 CLUSTERS = [*JOINING, *"👩❤\ufe0f\U0001f3fd🇧🇩\u1100\u1161\u11a8가\u0600\u0e33\u200b\ufeff\u20e3#", *ADVERSARIAL]
 
@@ -27,14 +27,14 @@ def icu(text: str) -> list[str]:
     return list(CharacterBreaker(text, "bn"))
 
 
-def test_there_are_enough_cases_and_none_twice():
+def test_there_are_enough_distinct_cases():
     texts = ["".join(segments) for segments in CASES]
     assert len(texts) >= 200
     assert len(set(texts)) == len(texts)
 
 
 @pytest.mark.parametrize("segments", CASES, ids=lambda segments: ascii("|".join(segments)))
-def test_every_case_is_cut_as_written_and_as_icu_cuts(segments):
+def test_every_case_is_split_as_written_and_as_in_icu(segments):
     text = "".join(segments)
     assert aksharas(text) == segments
     assert icu(text) == segments
@@ -79,7 +79,7 @@ def test_units_are_runs_of_letters(text):
         ("অ্যাঁ", ["অ্যাঁ"]),
         ("অ্য", ["অ্য"]),
         ("ক্যা", ["ক্যা"]),
-        ("আ্যা", ["আ্", "যা"]),  # no one writes it, so it stays as Unicode cuts it
+        ("আ্যা", ["আ্", "যা"]),  # not in use, so it is split as in Unicode
         ("অ্ক", ["অ্", "ক"]),
         ("অ্", ["অ্"]),
         ("", []),
@@ -89,7 +89,7 @@ def test_units_keep_a_vowel_with_its_ya_phala(text, expected):
     assert units(text) == expected
 
 
-def test_regex_alone_would_cut_a_conjunct():
+def test_regex_alone_would_split_a_conjunct():
     assert regex.findall(r"\X", "ক্ষ") == ["ক্", "ষ"]
     assert aksharas("ক্ষ") == ["ক্ষ"]
 
@@ -99,7 +99,7 @@ def test_empty_text_has_no_letters():
 
 
 @pytest.mark.parametrize("piece", ["া", "ি", "্", "়", "ঁ", "ং", "ঃ", "\u200d", "\u200c", "\u0301", "ার", "্যাব"])
-def test_pieces_that_lean_on_the_letter_before(piece):
+def test_pieces_that_start_with_a_dependent_sign(piece):
     assert starts_dependent(piece)
     assert not is_whole(piece)
 
@@ -111,14 +111,14 @@ def test_pieces_that_stand_alone(piece):
 
 
 @pytest.mark.parametrize("piece", ["ক্", "ক্\u200d", "অ্", "মাক্", ""])
-def test_pieces_that_wait_for_more_are_not_whole(piece):
+def test_pieces_with_an_open_end_are_not_whole(piece):
     assert not starts_dependent(piece)
     assert not is_whole(piece)
 
 
 @pytest.mark.timeout(60)
-def test_a_pile_of_hasantas_is_one_letter_and_soon_cut():
-    """Each was once looked at with every other: three hundred thousand would take twenty minutes."""
+def test_many_hasantas_are_one_akshara_and_split_in_linear_time():
+    """With a quadratic pattern, three hundred thousand hasantas would take twenty minutes."""
     pile = "ক" + "্" * 300_000
     assert aksharas(pile + "ষ") == units(pile + "ষ") == [pile + "ষ"]
     assert units("্" * 300_000) == ["্" * 300_000]

@@ -1,4 +1,4 @@
-"""Copies, near copies, leaks between splits, languages."""
+"""Exact and near duplicates, leaks between splits, languages."""
 
 import itertools
 import os
@@ -36,7 +36,7 @@ def story(seed: int, words: int = 200) -> list[str]:
 
 
 def slow_shingles(text: str, words: int = 5) -> set[tuple[str, ...]]:
-    """The definition, word for word."""
+    """Shingles by definition, without optimization."""
     found = [word.lower() for word in WORD.findall(text)]
     if len(found) < words:
         return {tuple(found)} if found else set()
@@ -89,13 +89,13 @@ def test_a_hundred_thousand_words_have_a_hundred_thousand_numbers():
 # Exact copies
 
 
-def test_exact_copies_differ_in_white_space_at_the_most():
+def test_exact_copies_ignore_white_space_only():
     seen = ExactDuplicates()
     assert [seen.is_new(t) for t in ("ক খ", " ক\n\tখ", "ক খ।", "", " ")] == [True, False, True, True, False]
     assert seen._count == 3
 
 
-def test_exact_copies_among_many_and_within_the_memory_it_states():
+def test_exact_copies_among_many_within_the_documented_memory():
     seen = ExactDuplicates()
     assert all(seen.is_new(str(i)) for i in range(20_000))
     assert not any(seen.is_new(str(i)) for i in range(20_000))
@@ -107,7 +107,7 @@ def test_exact_copies_among_many_and_within_the_memory_it_states():
 
 
 def texts_of(seed: int) -> list[str]:
-    """Texts of which half are earlier ones with a few words changed; some have no words, some are equal."""
+    """Texts, half of them earlier ones with a few words changed; some have no words, some are equal."""
     chooser = random.Random(seed)
     words = " ".join(SENTENCES).split()
     texts: list[str] = []
@@ -123,7 +123,7 @@ def texts_of(seed: int) -> list[str]:
 
 
 def stay(signatures, threshold=0.7):
-    """The definition: which share no band with one that stays, or are too unlike it."""
+    """Texts to keep, by definition: no kept text before shares a band with them and is similar enough."""
     kept, flags = [], []
     for signature in map(np.array, signatures):
         bands = [(signature == other).reshape(32, 4) for other in kept]
@@ -133,7 +133,7 @@ def stay(signatures, threshold=0.7):
     return flags
 
 
-def test_the_answers_are_those_of_the_definition_whatever_the_batches(monkeypatch):
+def test_near_duplicates_agree_with_the_definition_for_any_batches(monkeypatch):
     monkeypatch.setattr("kotha.text.clean.leakage._BATCH_CHARACTERS", 3000)
     texts = texts_of(1)
     exact = ExactDuplicates()
@@ -147,7 +147,7 @@ def test_the_answers_are_those_of_the_definition_whatever_the_batches(monkeypatc
     assert 100 < len(expected) < len(new) < 400, "copies were to be found, and not everywhere"
 
 
-def test_a_changed_word_is_a_near_copy_and_half_the_text_is_not():
+def test_one_changed_word_is_a_near_duplicate_and_half_the_text_is_not():
     words = " ".join(SENTENCES).split()[:200]
     changed = [*words[:100], "অন্য", *words[101:]]  # 5 of 196 shingles change on each side: J = 191 / 201
     half = [*words[:100], *reversed(words[100:])]
@@ -160,8 +160,8 @@ def test_a_changed_word_is_a_near_copy_and_half_the_text_is_not():
 
 
 @pytest.mark.parametrize("threshold", [0.0, -1.0, 1.5, float("nan")])
-def test_a_threshold_that_is_none(threshold):
-    with pytest.raises(ConfigError, match=re.escape(f"threshold={threshold} is not a similarity; give a number")):
+def test_invalid_thresholds_are_rejected(threshold):
+    with pytest.raises(ConfigError, match=re.escape(f"threshold={threshold} must be above 0 and at most 1")):
         LeakIndex([], threshold)
 
 
@@ -250,11 +250,11 @@ def test_scripts_count_letters_and_signs():
 @pytest.mark.parametrize(
     ("module", "call", "words"),
     [
-        ("rensa", Signer, "near-duplicates need rensa: pip install 'kotha[clean]'"),
+        ("rensa", Signer, "near-duplicate detection needs rensa: pip install 'kotha[clean]'"),
         (
             "py3langid",
             lambda: language_of("abc"),
-            "telling languages apart needs py3langid: pip install 'kotha[clean]'",
+            "the language check needs py3langid: pip install 'kotha[clean]'",
         ),
     ],
 )

@@ -74,7 +74,7 @@ KINDS = [(f, c) for f in WRITERS for c in COMPRESSORS if f != "parquet" or not c
 
 
 def texts_for(format: str) -> list[str]:
-    """A tsv cell holds no line end."""
+    """Sample texts; a tsv cell cannot contain a line end."""
     return [text.replace("\n", " ") for text in DOCUMENTS] if format == "tsv" else DOCUMENTS
 
 
@@ -115,13 +115,13 @@ def test_positions_are_first_lines_or_rows_from_one(tmp_path, format, positions)
 
 
 @pytest.mark.parametrize("compression", [".gz", ".zst"])
-def test_files_glued_together_are_read_to_the_end(tmp_path, compression):
+def test_concatenated_files_are_read_to_the_end(tmp_path, compression):
     squeeze = COMPRESSORS[compression]
     data = squeeze(b"one\n\n") + squeeze(b"") + squeeze(b"two\n")
     assert read(put(tmp_path, f"a.txt{compression}", data)) == ["one", "two"]
 
 
-def test_gzip_padding_and_zstd_skippable_frames_are_passed_over(tmp_path):
+def test_gzip_padding_and_zstd_skippable_frames_are_skipped(tmp_path):
     skippable = b"\x50\x2a\x4d\x18\x03\x00\x00\x00abc"
     assert read(put(tmp_path, "a.txt.gz", gzip.compress(b"one") + bytes(600))) == ["one"]
     assert read(put(tmp_path, "a.txt.zst", skippable + COMPRESSORS[".zst"](b"one"))) == ["one"]
@@ -132,7 +132,7 @@ def test_parquet_strings_of_every_kind(tmp_path, kind):
     assert read(put(tmp_path, "a.parquet", as_parquet(DOCUMENTS, kind))) == DOCUMENTS
 
 
-def test_blank_lines_of_any_white_space_part_txt_documents(tmp_path):
+def test_blank_lines_of_any_white_space_separate_txt_documents(tmp_path):
     path = put(tmp_path, "a.txt", "\ufeff\n \t\r\nএক\r\nদুই\r\n\u00a0\n\n\nতিন")
     assert read(path) == ["এক\nদুই", "তিন"]
 
@@ -152,7 +152,7 @@ def test_long_txt_documents_are_cut_at_a_line_end(tmp_path):
 
 
 @pytest.mark.parametrize("format", ["txt", "jsonl", "csv", "tsv"])
-def test_a_line_over_the_limit_is_passed_over(tmp_path, format):
+def test_a_line_over_the_limit_is_skipped(tmp_path, format):
     path = put(tmp_path, f"a.{format}", WRITERS[format](["short", "x" * 1000, "after"]))
     problems: list[CorpusProblem] = []
     assert read(path, max_document_bytes=100, errors="skip", on_problem=problems.append) == ["short", "after"]
@@ -208,8 +208,8 @@ def test_pairs_of_every_format(tmp_path, format):
     assert [values for _, (values, _) in records] == [("এক", "one"), ("দুই", "two"), ("তিন", "")]
 
 
-def test_pairs_refuse_txt(tmp_path):
-    with pytest.raises(UsageError, match=r"a\.txt: a txt file has no fields; pairs come from csv, tsv, jsonl or par"):
+def test_pairs_cannot_be_read_from_txt(tmp_path):
+    with pytest.raises(UsageError, match=r"a\.txt: a txt file has no fields; give pairs as csv, tsv, jsonl or par"):
         read_records([put(tmp_path, "a.txt", "x")], ("a", "b"))
 
 
@@ -221,14 +221,14 @@ def test_stdin_is_txt(monkeypatch):
 BROKEN = b'{"text": "a"}\n{"text": "b\xff"}\n{"text": \n{"text": "c\\ud800"}\n{"text": "d\\u0000"}\n{"text": "e"}\n'
 
 
-def test_skip_drops_what_is_broken(tmp_path):
+def test_skip_drops_invalid_documents(tmp_path):
     path = put(tmp_path, "a.jsonl", BROKEN)
     problems: list[CorpusProblem] = []
     assert read(path, errors="skip", on_problem=problems.append) == ["a", "e"]
     assert [problem.line for problem in problems] == [2, 3, 4, 5]
 
 
-def test_bad_bytes_in_one_csv_row_cost_that_row_alone(tmp_path):
+def test_bad_bytes_in_a_csv_row_drop_only_that_row(tmp_path):
     path = put(tmp_path, "a.csv", b'id,text\n1,a\n2,"b\n\xff"\n\xff,c\n4,d\n')
     assert read(path, errors="skip") == ["a", "d"]
 
@@ -241,7 +241,7 @@ def test_stop_yields_what_came_before(tmp_path):
 
 
 @pytest.mark.parametrize("compression", [".gz", ".zst"])
-def test_a_corrupt_file_ends_itself_and_not_the_corpus(tmp_path, compression):
+def test_a_corrupt_file_does_not_end_the_corpus(tmp_path, compression):
     whole = "".join(f"নথি {i} {i * 7919 % 1000}\n\n" for i in range(20_000)).encode()
     data = COMPRESSORS[compression](whole)
     put(tmp_path, f"a.txt{compression}", data[: len(data) * 9 // 10])
@@ -251,11 +251,11 @@ def test_a_corrupt_file_ends_itself_and_not_the_corpus(tmp_path, compression):
     assert texts[0] == "নথি 0 0"
     assert texts[-1] == "b"
     assert 1000 < len(texts) < 20_000
-    assert f"the {compression[1:]} data ends in the middle" in str(problems[0])
+    assert f"the {compression[1:]} data is truncated" in str(problems[0])
 
 
 def test_memory_stays_flat(tmp_path):
-    """30 MB in four shapes, a bomb and a single line among them, and a row without end: within 3 MB, limit 256 KiB."""
+    """30 MB in four forms (one a bomb, one a single line) and an endless row, within 3 MB, with a limit of 256 KiB."""
     text, size = "কখগঘ " * 200, 30 << 20
     row = json.dumps(text, ensure_ascii=False).encode() + b"\n"
     put(tmp_path, "lines.jsonl", row * (size // len(row)))
@@ -272,7 +272,7 @@ def test_memory_stays_flat(tmp_path):
         assert peak < 3 << 20, f"{path.name} took {peak:,} bytes"
 
 
-def test_a_zstd_bomb_unfolds_in_bounded_steps(tmp_path):
+def test_a_zstd_bomb_is_decompressed_in_bounded_steps(tmp_path):
     path = put(tmp_path, "bomb.jsonl.zst", zstandard.ZstdCompressor().compress(bytes(256 << 20)))
     assert path.stat().st_size < 10_000
     tracemalloc.start()

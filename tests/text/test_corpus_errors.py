@@ -1,4 +1,4 @@
-"""Every way in which an input can be wrong, and the words for it."""
+"""Every kind of invalid input, and the error message for it."""
 
 import gzip
 import io
@@ -42,9 +42,9 @@ CASES = {
         ": not a readable parquet file (In column 0: Invalid: Invalid UTF8",
     ),
     "utf16": ("a.txt", "কথা".encode("utf-16"), ": UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8"),
-    "hidden-gzip": ("a.txt", gzip.compress(b"x"), ": gzip-compressed bytes; give the file the ending .gz"),
-    "hidden-zstd": ("a.jsonl", ZSTD(b"x"), ": zstd-compressed bytes; give the file the ending .zst"),
-    "hidden-parquet": ("a.csv", parquet(text=["x"]), ": a parquet file; give it the ending .parquet"),
+    "hidden-gzip": ("a.txt", gzip.compress(b"x"), ": gzip-compressed data; add the extension .gz to the file name"),
+    "hidden-zstd": ("a.jsonl", ZSTD(b"x"), ": zstd-compressed data; add the extension .zst to the file name"),
+    "hidden-parquet": ("a.csv", parquet(text=["x"]), ": a parquet file; add the extension .parquet to its name"),
     "nul": ("a.txt", b"one\n\ntwo\0\n", "line 3: a NUL character (is this a text file?)"),
     "empty": ("a.jsonl", b"", ": the file is empty"),
     "empty-mark": ("a.txt", b"\xef\xbb\xbf", ": the file is empty"),
@@ -69,27 +69,27 @@ CASES = {
     "json-missing": (
         "a.jsonl",
         '{"id": 1, "txt": ""}',
-        "line 1: no field 'text' among id, txt; name another with field='txt'",
+        "line 1: no field 'text' among id, txt; try field='txt'",
     ),
     "json-no-near": ("a.jsonl", '{"id": 1}', "line 1: no field 'text' among id"),
     "json-no-fields": ("a.jsonl", "{}", "line 1: no field 'text' among none"),
-    "json-surrogate": ("a.jsonl", r'{"text": "\udc00 x"}', r"line 1: the lone surrogate \udc00 is no character"),
+    "json-surrogate": ("a.jsonl", r'{"text": "\udc00 x"}', r"line 1: the lone surrogate \udc00 is not a character"),
     "json-surrogate-name": ("a.jsonl", r'{"\ud800": 1}', r"line 1: no field 'text' among \ud800"),
     "csv-header": (
         "a.csv",
         "id,txt\n",
-        ": no field 'text' among id, txt; name another with field='txt'; without a header, name it by",
+        ": no field 'text' among id, txt; try field='txt'; if the file has no header, give",
     ),
-    "csv-twice": ("a.csv", "text,text\n", ": 2 columns are named 'text'; name one by its number"),
+    "csv-twice": ("a.csv", "text,text\n", ": 2 columns are named 'text'; give a column number instead"),
     "csv-ragged": ("a.csv", 'id,text\n1,"a\nb"\n2\n', "line 4: the row has 1 cells, the first row has 2"),
     "csv-quote": ("a.csv", 'text\n"a"b\n', "line 2: not valid CSV (',' expected after '\"')"),
     "csv-unclosed": ("a.csv", 'text\n"a\n', "line 2: not valid CSV (unexpected end of data)"),
     "csv-mac": ("a.csv", "text\ra\rb", "line 1: not valid CSV (new-line character seen in unquoted field"),
     "tsv-ragged": ("a.tsv", "id\ttext\n1\ta\tb\n", "line 2: the row has 3 cells, the first row has 2"),
-    "zst-cut": ("a.txt.zst", ZSTD(b"abc" * 999)[:-3], ": the zst data ends in the middle"),
+    "zst-cut": ("a.txt.zst", ZSTD(b"abc" * 999)[:-3], ": the zst data is truncated"),
     "zst-bad": ("a.txt.zst", b"no such thing", ": corrupt zst data (zstd decompressor er"),
     "zst-tail": ("a.txt.zst", ZSTD(b"abcd") + b"garbage", ": corrupt zst data (zstd"),
-    "gz-cut": ("a.txt.gz", gzip.compress(b"abc", mtime=0)[:-3], ": the gz data ends in the middle"),
+    "gz-cut": ("a.txt.gz", gzip.compress(b"abc", mtime=0)[:-3], ": the gz data is truncated"),
     "gz-bad": ("a.txt.gz", b"no such thing", ": corrupt gz data (Error -3 while"),
     "gz-sum": (
         "a.txt.gz",
@@ -102,7 +102,7 @@ CASES = {
     "parquet-column": (
         "a.parquet",
         parquet(id=[1], txt=["x"]),
-        ": no field 'text' among id, txt; name another with field='txt'",
+        ": no field 'text' among id, txt; try field='txt'",
     ),
     "parquet-type": ("a.parquet", parquet(text=[1, 2]), ": the column 'text' holds int64, not strings"),
     "parquet-nested": ("a.parquet", parquet(text=[["x"]]), ": the column 'text' holds list<"),
@@ -112,14 +112,14 @@ CASES = {
 
 
 @pytest.mark.parametrize(("name", "data", "words"), CASES.values(), ids=CASES.keys())
-def test_the_words_for_every_broken_file(tmp_path, name, data, words):
+def test_the_message_for_every_invalid_file(tmp_path, name, data, words):
     path = tmp_path / name
     path.write_bytes(data.encode() if isinstance(data, str) else data)
     problems: list[CorpusProblem] = []
     with pytest.raises(CorpusError, match=re.escape(words)) as caught:
         list(read_documents([path], on_problem=problems.append))
     assert str(caught.value).startswith(f"{path}")
-    assert str(caught.value).endswith("; put it right") and caught.value.skippable
+    assert str(caught.value).endswith("; fix the input") and caught.value.skippable
     assert len(problems) == 1
     assert str(caught.value).startswith(str(problems[0]))
     str(caught.value).encode()
@@ -129,7 +129,7 @@ def test_the_words_for_every_broken_file(tmp_path, name, data, words):
     assert all(document.text for document in documents)
 
 
-def test_a_field_with_thousands_of_rivals_keeps_the_message_short(tmp_path):
+def test_the_message_is_short_with_thousands_of_fields(tmp_path):
     (tmp_path / "a.jsonl").write_text(json.dumps({f"field{i}" * 50: 1 for i in range(5000)}))
     with pytest.raises(CorpusError) as caught:
         list(read_documents([tmp_path / "a.jsonl"]))
@@ -139,7 +139,7 @@ def test_a_field_with_thousands_of_rivals_keeps_the_message_short(tmp_path):
 def test_a_column_number_beyond_the_table(tmp_path):
     (tmp_path / "a.csv").write_text("a,b\n")
     for number in ("0", "3"):
-        with pytest.raises(CorpusError, match=f"no column {number}: the first row has 2, counted from 1"):
+        with pytest.raises(CorpusError, match=f"no column {number}: the first row has columns 1 to 2"):
             list(read_documents([tmp_path / "a.csv"], field=number))
     with pytest.raises(CorpusError, match="no field '9999"):
         list(read_documents([tmp_path / "a.csv"], field="9" * 5000))
@@ -149,7 +149,7 @@ def test_a_column_number_beyond_the_table(tmp_path):
     ("options", "words"),
     [
         ({"errors": "skp"}, "errors='skp' is not a choice; did you mean 'skip'?"),
-        ({"field": ""}, "the field has no name"),
+        ({"field": ""}, "the field name is empty"),
     ],
 )
 def test_wrong_arguments_fail_at_the_call(tmp_path, options, words):
@@ -158,7 +158,7 @@ def test_wrong_arguments_fail_at_the_call(tmp_path, options, words):
 
 
 def test_one_path_instead_of_a_list():
-    with pytest.raises(UsageError, match=r"paths='a\.txt' is one path; give a list of them"):
+    with pytest.raises(UsageError, match=r"paths='a\.txt' is a single path; give a list of paths"):
         read_documents("a.txt")
 
 
@@ -173,12 +173,12 @@ def test_a_file_that_cannot_be_opened_or_read(tmp_path, monkeypatch):
         return plain(self, *args)  # type: ignore[call-overload]
 
     monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(CorpusError, match=r"a\.txt: cannot be opened \(Permission denied\); put it right"):
+    with pytest.raises(CorpusError, match=r"a\.txt: cannot be opened \(Permission denied\); fix the input"):
         list(read_documents([tmp_path]))
     assert [d.text for d in read_documents([tmp_path], errors="skip")] == ["b"]
 
 
-def test_a_disk_that_fails_in_the_middle(tmp_path, monkeypatch):
+def test_an_io_error_while_reading(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("a")
 
     class Failing(io.BytesIO):
@@ -208,17 +208,17 @@ def test_a_missing_library_names_the_extra(tmp_path, monkeypatch, module, name, 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("a.json", "a .json file is one value that would have to be read whole; put one object on each line: jq -c"),
+        ("a.json", "a .json file is one value and cannot be streamed; put one object on each line: jq -c"),
         (
             "a.pdf",
-            "unknown ending '.pdf'; known: .txt, .jsonl, .ndjson, .csv, .tsv, .parquet, and all but parquet with",
+            "unknown file extension '.pdf'; supported: .txt, .jsonl, .ndjson, .csv, .tsv, .parquet; all but parquet",
         ),
-        ("a", "unknown ending ''; known:"),
-        ("a.parquet.gz", "parquet is compressed inside; unpack the file first"),
-        ("a.gz", "unknown ending ''; known:"),
+        ("a", "unknown file extension ''; supported:"),
+        ("a.parquet.gz", "a compressed parquet file cannot be read; decompress it first"),
+        ("a.gz", "unknown file extension ''; supported:"),
     ],
 )
-def test_endings_that_are_not_read(tmp_path, name, words):
+def test_unsupported_extensions(tmp_path, name, words):
     (tmp_path / name).write_text("x")
     with pytest.raises(CorpusError, match=re.escape(f"{tmp_path / name}: {words}")):
         list_sources([tmp_path / name])

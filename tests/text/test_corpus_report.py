@@ -1,4 +1,4 @@
-"""What ``inspect_corpus`` says of a corpus small enough to count by hand."""
+"""The statistics of ``inspect_corpus`` for a corpus small enough to count by hand."""
 
 import json
 from pathlib import Path
@@ -39,13 +39,13 @@ def test_the_numbers_by_hand(tmp_path):
     assert sum(told) == path.stat().st_size
 
 
-def test_words_are_counted_as_a_tokenizer_card_counts_them(tmp_path):
+def test_words_are_counted_as_in_a_tokenizer_card(tmp_path):
     text = "র‍্যাবের কর্মকর্তা, ক্ষমা — ২০২৪! মা-বাবা"  # 6: a dash between spaces is one, a hyphen parts nothing
     counted = card.measure("letters", train([text], "char"), [text]).words
     assert of(write(tmp_path, json.dumps(text))).words == counted == 6
 
 
-def test_the_keys_that_others_rely_on(tmp_path):
+def test_the_keys_of_the_report(tmp_path):
     values = json.loads(json.dumps(of(write(tmp_path, '"ক"')).to_dict()))
     assert {"documents", "bytes", "characters", "words", "duplicates", "language_share"} <= values.keys()
 
@@ -74,7 +74,7 @@ def test_the_median_of_many_lengths_is_within_half_a_percent(tmp_path):
     assert report.longest_characters == 104_000
 
 
-def test_files_passed_over_are_told_once_and_only_the_first_problems_are_kept(tmp_path):
+def test_skipped_files_are_reported_once_and_only_the_first_problems_are_kept(tmp_path):
     write(tmp_path, *["{"] * 50)
     (tmp_path / "notes.pdf").write_text("x")
     report = of(tmp_path)

@@ -1,4 +1,4 @@
-"""From names to files: folders, globs, links, endings, and data sets on the hub."""
+"""Resolving names to files: folders, globs, links, extensions, and datasets on the hub."""
 
 import os
 import re
@@ -30,7 +30,7 @@ def test_a_folder_is_walked_in_sorted_order(tmp_path):
     assert names(tmp_path, [tmp_path]) == ["B.TXT", "a.jsonl", "b.txt", "c/10.txt", "c/2.tsv.gz", "z/1.csv"]
 
 
-def test_what_a_folder_holds_besides_is_passed_over_and_told(tmp_path):
+def test_other_files_in_a_folder_are_skipped_and_reported(tmp_path):
     plant(tmp_path, "a.txt", ".hidden.txt", ".git/x.txt", "notes.pdf", "b.json")
     (tmp_path / "loop").symlink_to(tmp_path)
     (tmp_path / "gone.txt").symlink_to(tmp_path / "nothing")
@@ -38,16 +38,16 @@ def test_what_a_folder_holds_besides_is_passed_over_and_told(tmp_path):
     assert names(tmp_path, [tmp_path], errors="skip", on_problem=told.append) == ["a.txt"]
     reasons = {Path(problem.source).name: str(problem.reason) for problem in told}
     assert reasons.keys() == {".hidden.txt", ".git", "notes.pdf", "b.json", "loop", "gone.txt"}
-    assert reasons[".git"] == reasons[".hidden.txt"] == "passed over: hidden"
-    assert reasons["loop"] == "passed over: a symlinked folder"
-    assert reasons["notes.pdf"].startswith("passed over: unknown ending '.pdf'; known: .txt")
+    assert reasons[".git"] == reasons[".hidden.txt"] == "skipped: hidden"
+    assert reasons["loop"] == "skipped: a symlinked folder"
+    assert reasons["notes.pdf"].startswith("skipped: unknown file extension '.pdf'; supported: .txt")
     assert "jq -c" in reasons["b.json"]
     assert reasons["gone.txt"] == "cannot be opened (No such file or directory)"
 
 
-def test_a_dead_link_in_a_folder_stops_unless_told_otherwise(tmp_path):
+def test_a_dead_link_in_a_folder_raises_unless_skipped(tmp_path):
     (tmp_path / "gone.txt").symlink_to(tmp_path / "nothing")
-    with pytest.raises(CorpusError, match=r"gone\.txt: cannot be opened \(No such file or directory\); put it right"):
+    with pytest.raises(CorpusError, match=r"gone\.txt: cannot be opened \(No such file or directory\); fix the input"):
         list_sources([tmp_path])
 
 
@@ -71,11 +71,11 @@ def test_globs(tmp_path):
     assert names(tmp_path, [f"{tmp_path}/*.txt"]) == ["a.txt", "b.txt"]
     assert names(tmp_path, [f"{tmp_path}/**/*.txt"]) == ["a.txt", "b.txt", "d/e.txt"]
     assert names(tmp_path, [f"{tmp_path}/*"]) == ["a.txt", "b.txt", "c.jsonl", "d/e.txt"]
-    with pytest.raises(CorpusError, match=re.escape(f"{tmp_path}/*.csv: no file to read there; known: .txt")):
+    with pytest.raises(CorpusError, match=re.escape(f"{tmp_path}/*.csv: no supported files found; supported: .txt")):
         list_sources([f"{tmp_path}/*.csv"])
 
 
-def test_a_name_that_looks_like_a_glob_is_first_a_name(tmp_path):
+def test_an_existing_file_takes_precedence_over_a_glob(tmp_path):
     plant(tmp_path, "a[1].txt", "a1.txt")
     assert names(tmp_path, [f"{tmp_path}/a[1].txt"]) == ["a[1].txt"]
 
@@ -86,7 +86,7 @@ def test_a_file_named_twice_is_read_once(tmp_path):
     assert names(tmp_path, [tmp_path / "b.txt", tmp_path, f"{tmp_path}/*.txt"]) == ["b.txt", "a.txt"]
 
 
-def test_other_endings_are_listed_for_who_reads_them(tmp_path):
+def test_other_extensions_are_listed_on_request(tmp_path):
     plant(tmp_path, "a.md", "b.txt", "c.md.gz", "d.log")
     found = list_sources([tmp_path], others=[".md"])
     assert [(Path(s.path).name, s.format) for s in found] == [("a.md", "txt"), ("b.txt", "txt")]
@@ -96,7 +96,7 @@ def test_a_pipe_is_not_read(tmp_path):
     plant(tmp_path, "a.txt")
     os.mkfifo(tmp_path / "pipe.txt")
     assert names(tmp_path, [tmp_path]) == ["a.txt"]
-    with pytest.raises(CorpusError, match=r"pipe\.txt: not a regular file; a pipe is read as standard input"):
+    with pytest.raises(CorpusError, match=r"pipe\.txt: not a regular file; to read a pipe, give - for standard input"):
         list_sources([tmp_path / "pipe.txt"])
 
 
@@ -107,7 +107,7 @@ def test_sources_carry_format_compression_and_size_and_can_be_read_again(tmp_pat
     assert [d.text for d in read_documents(found)] == ["a.txt"]
 
 
-def test_names_that_stand_for_nothing(tmp_path):
+def test_names_without_files_are_errors(tmp_path):
     plant(tmp_path, "train.jsonl", "empty/notes.pdf")
     with pytest.raises(CorpusError, match=r"trian\.jsonl does not exist; did you mean 'train.jsonl'\?$"):
         list_sources([tmp_path / "trian.jsonl"])
@@ -115,7 +115,7 @@ def test_names_that_stand_for_nothing(tmp_path):
         list_sources([tmp_path / "zzz"])
     with pytest.raises(CorpusError, match=r"no/such\.txt does not exist$"):
         list_sources([tmp_path / "no/such.txt"])
-    with pytest.raises(CorpusError, match=r"empty: no file to read there; known: \.txt"):
+    with pytest.raises(CorpusError, match=r"empty: no supported files found; supported: \.txt"):
         list_sources([tmp_path / "empty"])
     with pytest.raises(CorpusError, match=r"embedded null (byte|character)"):
         list_sources(["a\0.txt"])
@@ -133,7 +133,7 @@ def test_a_file_name_that_is_not_utf8_can_be_printed(tmp_path):
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
-    """A hub whose one data set is a folder: plants files there, and returns what was fetched."""
+    """A fake hub with one dataset: a function that creates files in it and returns the list of downloads."""
     fetched: list[str] = []
 
     def files(repository: str, kind: str) -> list[tuple[str, int | None]]:
@@ -160,7 +160,7 @@ def test_a_hub_data_set_is_chosen_by_split_and_configuration(hub):
     assert chosen(f"{name}:train:bn") == ["bn/train-0.txt", "bn/train-1.txt"]
     assert chosen(f"{name}:test:bn") == ["bn/test-0.txt"]
     assert chosen(f"{name}::as") == ["as/train.txt"]
-    with pytest.raises(CorpusError, match=r"3 configurations; name one as hf:owner/name:train:CONFIG: as, bn, en"):
+    with pytest.raises(CorpusError, match=r"3 configurations; choose one as hf:owner/name:train:CONFIG: as, bn, en"):
         chosen(name)
     with pytest.raises(CorpusError, match=r"no configuration 'bnn'; did you mean 'bn'\?"):
         chosen(f"{name}:train:bnn")
@@ -187,12 +187,12 @@ def test_a_hub_data_set_without_files_or_split_names(hub):
 
 
 @pytest.mark.parametrize("name", ["hf:", "hf:name", "hf:a/b/c", "hf:a/b:train:x:y"])
-def test_a_hub_name_that_is_none(name):
+def test_invalid_hub_names_are_rejected(name):
     with pytest.raises(UsageError, match=r"is not a hub name; the form is hf:owner/name\[:split\[:config\]\]"):
         list_sources([name])
 
 
-def test_a_hub_out_of_reach(monkeypatch):
+def test_hub_errors_are_reported(monkeypatch):
     import huggingface_hub
 
     class Api:
@@ -202,7 +202,7 @@ def test_a_hub_out_of_reach(monkeypatch):
         hf_hub_download = list_repo_tree
 
     monkeypatch.setattr(huggingface_hub, "HfApi", Api)
-    words = r"a/b: the hub cannot be reached \(Name or service not known\); files on this machine work without"
+    words = r"a/b: the hub cannot be reached \(Name or service not known\); to work offline, download the files"
     with pytest.raises(CorpusError, match=words):
         list_sources(["hf:a/b"])
     with pytest.raises(CorpusError, match=words):

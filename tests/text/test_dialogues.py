@@ -1,4 +1,4 @@
-"""Conversations out of files: fields guessed and named, messages, groups, and what is wrong with a row."""
+"""Reading conversations: guessed and named fields, messages, groups, and invalid rows."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ def written(file: Path, *rows: Any) -> Path:
     return file
 
 
-def test_fields_are_guessed_by_their_names_and_said(tmp_path: Path) -> None:
+def test_fields_are_guessed_by_name_and_reported(tmp_path: Path) -> None:
     plain = written(tmp_path / "a.jsonl", {"id": 1, "question": "কে?", "answer": "মা।", "story": 4})
     found = read_dialogues(plain)
     assert found.turns == ((Turn("user", "কে?"), Turn("assistant", "মা।")),)
@@ -42,10 +42,10 @@ def test_messages_are_turns_and_the_last_is_the_assistants(tmp_path: Path) -> No
     assert found.turns[0] == (Turn("system", "ছোট করে"), Turn("user", "কে?"), Turn("assistant", "মা।"))
     assert found.groups == ("ক",)
     for wrong, said in (
-        ({"messages": turns}, "of which the last is the assistant's"),
-        ({"messages": [{"role": "teacher", "content": "ক"}, answer]}, "a role out of system, user, assistant"),
-        ({"messages": [{"role": "user", "content": 5}, answer]}, "content that is a text"),
-        ({"messages": "কে?"}, "expected messages, a list of turns"),
+        ({"messages": turns}, "that ends with the assistant's"),
+        ({"messages": [{"role": "teacher", "content": "ক"}, answer]}, r"a role \(one of system, user, assistant\)"),
+        ({"messages": [{"role": "user", "content": 5}, answer]}, "non-empty text as content"),
+        ({"messages": "কে?"}, "expected messages, a list of at least two turns"),
         ([1], "expected an object with messages"),
     ):
         file = written(tmp_path / "b.jsonl", {"messages": good["messages"]}, wrong)
@@ -54,16 +54,16 @@ def test_messages_are_turns_and_the_last_is_the_assistants(tmp_path: Path) -> No
         assert len(read_dialogues(file, errors="skip")) == 1
 
 
-def test_a_row_without_an_answer_or_a_file_without_fields_is_refused(tmp_path: Path) -> None:
+def test_a_row_without_an_answer_or_a_file_without_fields_is_rejected(tmp_path: Path) -> None:
     file = written(tmp_path / "a.jsonl", {"question": "কে?", "answer": "মা।"}, {"question": "কী?", "answer": " "})
     with pytest.raises(CorpusError, match="line 2: the field 'answer' is empty"):
         read_dialogues(file)
     assert len(read_dialogues(file, errors="skip")) == 1
-    with pytest.raises(DataError, match="none that is known as an instruction"):
+    with pytest.raises(DataError, match="no known names of an instruction"):
         read_dialogues(written(tmp_path / "b.jsonl", {"text": "নদী", "label": "ক"}))
 
 
-def test_conversations_are_told_from_documents(tmp_path: Path) -> None:
+def test_conversations_are_distinguished_from_documents(tmp_path: Path) -> None:
     assert holds_dialogues(written(tmp_path / "a.jsonl", {"question": "কে?", "answer": "মা।"}))
     assert holds_dialogues(written(tmp_path / "b.jsonl", {"messages": []}))
     assert not holds_dialogues(written(tmp_path / "c.jsonl", {"text": "নদী", "question": "কে?", "answer": "মা।"}))
@@ -72,7 +72,7 @@ def test_conversations_are_told_from_documents(tmp_path: Path) -> None:
     assert not holds_dialogues(tmp_path / "e.txt") and not holds_dialogues(tmp_path / "nowhere.jsonl")
 
 
-def test_packed_conversations_that_are_broken_are_refused_in_words(tmp_path: Path) -> None:
+def test_invalid_messages_are_rejected_with_a_reason(tmp_path: Path) -> None:
     rows = b"".join(json.dumps({"messages": [{"role": "user", "content": str(n)}]}).encode() for n in range(50))
     packed = gzip.compress(rows)
     for name, data in {"cut": packed[: len(packed) // 2], "other": b"\x1f\x8b\x08" + bytes(30)}.items():
@@ -83,7 +83,7 @@ def test_packed_conversations_that_are_broken_are_refused_in_words(tmp_path: Pat
         assert not holds_dialogues(file)
 
 
-def test_conversations_are_read_where_they_lie() -> None:
+def test_remote_conversations_are_read() -> None:
     import fsspec
 
     turns = [{"role": "user", "content": "কত?"}, {"role": "assistant", "content": "দুই।"}]

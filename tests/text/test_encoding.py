@@ -1,4 +1,4 @@
-"""Worker processes: Ctrl-C at any moment ends them without a word, and none outlives its parent."""
+"""Worker processes: Ctrl-C at any moment ends them silently, and none outlives its parent."""
 
 import json
 import os
@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from tests.text.conftest import SENTENCES, trained
 
-# One process for all moments: what takes its time is to start Python.
+# One process for all moments, because starting Python takes longest.
 PROGRAM = """
 import signal, sys
 from kotha.text.prepare import PrepareOptions, prepare
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # what is started in the background begins without
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # background processes start without it
     corpus, tokenizer, *folders = sys.argv[1:]
     options = PrepareOptions(workers=2, duplicates="keep", leak_threshold=None)
     for out in folders:
@@ -29,13 +29,13 @@ if __name__ == "__main__":
         except KeyboardInterrupt:
             print("interrupted", flush=True)
 """
-# Seconds after the first worker is there; it takes its time to import, then works. None: before there is any.
+# Seconds after the first worker starts (it imports first, then works); None: before any worker exists.
 MOMENTS = (None, 0.0, 0.05, 0.3)
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="counts the processes of a group in /proc")
 
 
-# As people write scripts: nothing keeps a second run of it from starting everything again.
+# A script without a main guard: running it again in a worker would start everything again.
 SCRIPT = """
 import sys
 import kotha
@@ -47,7 +47,7 @@ print(__file__, __spec__)
 
 @pytest.fixture
 def begin(tmp_path):
-    """Start preparations, one after the other, in a process group of their own."""
+    """A function that starts several runs of prepare, one after another, in a process group of its own."""
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     lines = [json.dumps({"text": " ".join(SENTENCES) * 40}) for _ in range(60)]
     (tmp_path / "corpus.jsonl").write_text("\n".join(lines), encoding="utf-8")
@@ -68,7 +68,7 @@ def begin(tmp_path):
     return begin
 
 
-def test_an_interrupt_at_any_moment_ends_silently_and_leaves_nothing(begin, tmp_path):
+def test_an_interrupt_at_any_moment_exits_silently_without_leftovers(begin, tmp_path):
     folders = [tmp_path / f"at-{moment}" for moment in MOMENTS]
     process = begin(*folders)
     for moment, folder in zip(MOMENTS, folders, strict=True):
@@ -77,10 +77,10 @@ def test_an_interrupt_at_any_moment_ends_silently_and_leaves_nothing(begin, tmp_
             wait_for_a_worker(process)
             time.sleep(moment)
         os.killpg(process.pid, signal.SIGINT)
-        if (said := process.stdout.readline()) != "done\n":  # that is, before it came
-            assert said == "interrupted\n", moment
+        if (line := process.stdout.readline()) != "done\n":  # it may finish before the signal arrives
+            assert line == "interrupted\n", moment
             assert list(folder.iterdir()) == [], moment
-            assert len(_group(process.pid)) <= 2, moment  # itself and what tracks its resources
+            assert len(_group(process.pid)) <= 2, moment  # the process and its resource tracker
     assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == 0
 
@@ -97,12 +97,12 @@ def test_no_worker_outlives_a_parent_that_was_killed(begin, tmp_path):
         time.sleep(0.01)
     else:
         os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)  # what it had no time to close is for Python to mention
+    process.communicate(timeout=60)  # Python may warn about unclosed resources
     assert left == []
 
 
 def wait_for_a_worker(process: subprocess.Popen[str]) -> None:
-    while len(_group(process.pid)) < 3:  # itself, what tracks its resources, a worker
+    while len(_group(process.pid)) < 3:  # the process, its resource tracker, a worker
         assert process.poll() is None, "it ended without workers"
         time.sleep(0.005)
 

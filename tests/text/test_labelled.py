@@ -1,4 +1,4 @@
-"""Texts with labels: fields found or named, rows that lack one refused."""
+"""Labelled texts: guessed and named fields, rows without a value."""
 
 from pathlib import Path
 
@@ -17,7 +17,7 @@ def write(file: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("ending", ["csv", "tsv", "jsonl"])
-def test_fields_are_guessed_and_said(tmp_path: Path, ending: str) -> None:
+def test_fields_are_guessed_and_reported(tmp_path: Path, ending: str) -> None:
     if ending == "jsonl":
         lines = [
             f'{{"n": {n}, "site": "x", "body": "{text}", "kind": "{kind}"}}' for n, (text, kind) in enumerate(ROWS)
@@ -39,21 +39,23 @@ def test_a_field_called_label_is_the_label(tmp_path: Path) -> None:
     assert (found.label_field, found.labels) == ("label", ("0", "1", "2", "0")), "numbers are names too"
 
 
-def test_named_fields_are_taken_and_half_named_ones_too(tmp_path: Path) -> None:
+def test_named_fields_are_used_and_missing_ones_guessed(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "a,b,c\nx,long text,1\ny,other text,2\nx,more text,1\ny,text,2\n")
     assert read_labelled(file, "b", "a").labels == ("x", "y", "x", "y")
     assert read_labelled(file, label_field="c").text_field == "b"
     bare = write(tmp_path / "b.csv", "x,one\ny,two\n")
     assert read_labelled(bare, "2", "1").texts == ("one", "two")
-    with pytest.raises(CorpusError, match=r"no field '[12]' among .*; without a header, name it by its number"):
+    with pytest.raises(
+        CorpusError, match=r"no field '[12]' among .*; if the file has no header, give the column number"
+    ):
         read_labelled(file, "2", "a")
     with pytest.raises(CorpusError, match="b2"):
         read_labelled(file, "b2", "a")
 
 
-def test_rows_without_a_label_stop_or_are_left_out(tmp_path: Path) -> None:
+def test_rows_without_a_label_raise_or_are_skipped(tmp_path: Path) -> None:
     file = write(tmp_path / "a.csv", "said,mood\none,x\ntwo,\nthree,y\n")
-    with pytest.raises(CorpusError, match=r"a\.csv, line 3: the field 'mood' is empty; put it right"):
+    with pytest.raises(CorpusError, match=r"a\.csv, line 3: the field 'mood' is empty; fix the input"):
         read_labelled(file, "said", "mood")
     heard: list[CorpusProblem] = []
     found = read_labelled(file, "said", "mood", errors="skip", on_problem=heard.append)
@@ -63,18 +65,18 @@ def test_rows_without_a_label_stop_or_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.txt", "only a text", "has no fields to tell a text from its label"),
-        ("a.csv", "text\none\n", "has no fields to tell a text from its label"),
-        ("a.csv", "text,id\n" + "".join(f"t{n},{n}\n" for n in range(9)), "so none can be the label; name its field"),
-        ("a.csv", "text,label\n", "holds no examples"),
+        ("a.txt", "only a text", "has no separate fields for text and label"),
+        ("a.csv", "text\none\n", "has no separate fields for text and label"),
+        ("a.csv", "text,id\n" + "".join(f"t{n},{n}\n" for n in range(9)), "name the label field"),
+        ("a.csv", "text,label\n", "contains no examples"),
     ],
 )
-def test_what_is_no_table_of_labels_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_invalid_tables_of_labels_are_rejected(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read_labelled(write(tmp_path / name, text))
 
 
-def test_a_label_is_one_however_its_letters_are_put_together(tmp_path: Path) -> None:
+def test_labels_are_compared_in_nfc(tmp_path: Path) -> None:
     whole, apart = "\u09dfব", "\u09af\u09bcব"  # য় as one letter, and as য with a dot
     rows = "".join(f"text {number},{label}\n" for number, label in enumerate((whole, apart, "খ", whole)))
     found = read_labelled(write(tmp_path / "a.csv", "text,label\n" + rows))

@@ -1,4 +1,4 @@
-"""Normalization: every rule by hand, idempotence for whatever text, and the same result inside tokenizer.json."""
+"""Normalization: every rule by hand, idempotence for any text, and the same result inside tokenizer.json."""
 
 import json
 import unicodedata
@@ -16,7 +16,7 @@ from kotha.text.tokenizer.pipeline import normalizer_of, rules_of
 
 ZWNJ, ZWJ = "\u200c", "\u200d"
 
-# What each rule does, on paper: (rule, in, out). Dropping the rule, or one of its patterns, fails a line.
+# Examples of each rule: (rule, input, output). Without the rule, or one of its patterns, some example fails.
 BY_HAND = [
     ("nfc", "\u09dc", "\u09a1\u09bc"),  # ড় is taken apart
     ("nfc", "\u09dd", "\u09a2\u09bc"),
@@ -63,7 +63,7 @@ def test_a_rule_alone_does_what_it_says(rule, text, expected):
 
 
 @pytest.mark.parametrize(("rule", "text", "expected"), BY_HAND)
-def test_without_the_rule_its_example_does_not_come_out(rule, text, expected):
+def test_without_the_rule_its_example_fails(rule, text, expected):
     assert Normalizer([])(text) == text
     rivals = {"ya_phala": {"joiners"}}  # these would change the same text otherwise
     others = set(RULE_NAMES) - {rule} - rivals.get(rule, set())
@@ -85,7 +85,7 @@ def test_every_pattern_of_a_rule_has_an_example_that_needs_it(rule):
 
 
 @pytest.mark.parametrize("text", ["শেষ৷ আর|", "1২3", "‘ক’ “খ”", "এক  দুই\n\n\n\tতিন", "বাংলা, English; ১২.৫%"])
-def test_what_is_left_alone(text):
+def test_unaffected_text_is_unchanged(text):
     assert normalize(text) == text
 
 
@@ -114,17 +114,17 @@ def test_joiners_that_carry_meaning_survive(text):
     [
         (f"আমি{ZWNJ} {ZWJ}তুমি", "আমি তুমি"),
         (f"বাংলা{ZWNJ}দেশ{ZWJ}", "বাংলাদেশ"),
-        (f"ASCII{ZWJ} 1{ZWNJ}2", f"ASCII{ZWJ} 12"),  # letters of other scripts keep theirs: who knows
+        (f"ASCII{ZWJ} 1{ZWNJ}2", f"ASCII{ZWJ} 12"),  # letters of other scripts keep their joiners
         (f"।{ZWNJ}“{ZWJ}", "।“"),
         (f"র\ufeff{ZWNJ}্য", f"র{ZWJ}্য"),  # a deletion brings them side by side
         ("ত\u200b\u0981\u09be", "ত\u09be\u0981"),
         ("অ\u200d\u09be", "আ"),
         (f"ব{ZWJ}\u09bc", "র"),
-        (f"ব\u09bc{ZWNJ}্যাব", f"র{ZWJ}্যাব"),  # ব় is র before its joiner is judged
-        ("ক\u0981\u09c7\u09be", "ক\u09cb\u0981"),  # the second round composes what the first put side by side
+        (f"ব\u09bc{ZWNJ}্যাব", f"র{ZWJ}্যাব"),  # ব় becomes র before the rules for joiners
+        ("ক\u0981\u09c7\u09be", "ক\u09cb\u0981"),  # the second round composes what the first made adjacent
     ],
 )
-def test_stray_joiners_go_and_rules_see_what_other_rules_made(text, expected):
+def test_stray_joiners_are_deleted_and_rules_apply_to_each_others_output(text, expected):
     assert normalize(text) == expected
 
 
@@ -148,7 +148,7 @@ def test_normalizing_twice_with_any_rules_changes_nothing_more(rules, text):
             {"invisible": 1, "sign_order": 1, "a_kar": 2, "spaces": 1, "nfc": 1},
         ),
         (["nfc"], "\u09dc \u09dc\u09dc", "ড় ড়ড়", {"nfc": 2}),  # words
-        (["nfc"], "ক\u2000খ", "ক\u2002খ", {"nfc": 1}),  # no word, and yet a change
+        (["nfc"], "ক\u2000খ", "ক\u2002খ", {"nfc": 1}),  # no word changes, but the text does
     ],
 )
 def test_the_report_counts_each_change_by_its_rule(rules, text, expected, counts):
@@ -159,10 +159,10 @@ def test_the_report_counts_each_change_by_its_rule(rules, text, expected, counts
 
 @settings(max_examples=200, deadline=None)
 @given(anything())
-def test_the_report_names_a_rule_for_every_change_and_none_where_there_is_none(text):
+def test_the_report_names_a_rule_if_and_only_if_text_changes(text):
     report = Counter()
     changed = Normalizer()(text, report) != text
-    assert bool(report) >= changed  # what one rule does another may undo
+    assert bool(report) >= changed  # one rule can undo another
     again = Counter()
     Normalizer()(normalize(text), again)
     assert not again
@@ -181,7 +181,7 @@ def in_file(rules):
 
 @settings(max_examples=300, deadline=None)
 @given(st.just(RULE_NAMES) | st.sets(st.sampled_from(RULE_NAMES)), anything())
-def test_the_file_normalizes_as_we_do_with_any_rules(rules, text):
+def test_the_file_normalizes_like_our_code_with_any_rules(rules, text):
     assert in_file(rules).normalize_str(text) == Normalizer(rules)(text)
 
 
@@ -205,7 +205,7 @@ def test_any_rules_are_recognised_in_the_file(rules):
     assert rules_of(state_of(in_file(rules))) == Normalizer(rules).rules
 
 
-def test_a_foreign_normalizer_is_not_taken_for_ours():
+def test_a_foreign_normalizer_is_not_recognised_as_ours():
     assert rules_of(None) == ()
     assert rules_of(state_of(normalizers.NFC())) is None
     assert rules_of(state_of(normalizers.Sequence([normalizers.NFC(), normalizers.Lowercase()]))) is None
@@ -220,7 +220,7 @@ PLAIN_FRAGMENTS = [*"কবঅএরতযড", *"ািীুেৈোৌৗৃ
 
 @settings(max_examples=2000)
 @given(st.lists(st.sampled_from(PLAIN_FRAGMENTS), max_size=12).map("".join) | assigned_text())
-def test_the_quick_look_never_misses_a_change(text: str) -> None:
+def test_the_quick_check_never_misses_a_change(text: str) -> None:
     slow = normalizer_of(RULE_NAMES).normalize_str(text)
     assert not is_plain(text) or slow == text
     assert normalize(text) == slow

@@ -1,4 +1,4 @@
-"""Worker pools on this machine: results in order, a worker that dies told of; and where a worker pool can be."""
+"""Local worker pools: order of results, death of a worker; and the locations of pools."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from kotha.text.parallel.ray_cluster import check_address
 
 
 class Doubler:
-    """Doubles; whoever gets ``deadly`` dies."""
+    """Doubles numbers; the worker that gets ``deadly`` dies."""
 
     def __init__(self, deadly: int | None = None) -> None:
         self.deadly = deadly
@@ -36,11 +36,11 @@ def test_results_come_in_order(workers):
 
 
 def test_a_worker_that_dies_ends_the_work():
-    with pytest.raises(DataError, match="a worker process ended early, perhaps for lack of memory; try fewer workers"):
+    with pytest.raises(DataError, match="a worker process died, possibly out of memory; try fewer workers"):
         list(LocalPool(2).map(partial(Doubler, 3), range(20)))
 
 
-def test_few_items_are_on_their_way():
+def test_few_items_are_in_flight():
     taken = []
     results = LocalPool(2).map(Doubler, (taken.append(number) or number for number in range(100)))
     assert next(results) == 0
@@ -49,35 +49,35 @@ def test_few_items_are_on_their_way():
 
 
 @pytest.mark.parametrize("on", ["rai", "ray:", "ray://", "ray://head", "ray://head:x", "ray://:1", "ray://h:70000"])
-def test_a_place_that_is_none_is_refused(on):
-    with pytest.raises(UsageError, match="is no place to work; give 'ray', or 'ray://HOST:PORT'"):
+def test_invalid_locations_are_rejected(on):
+    with pytest.raises(UsageError, match="must be 'ray' or 'ray://HOST:PORT'"):
         check_workers(on, None)
 
 
-def test_places():
+def test_valid_locations():
     assert check_address("ray") is None
     assert check_address("ray://[::1]:10001") == "[::1]:10001"
     with pytest.raises(UsageError, match="workers=0: give at least 1"):
         check_workers(None, 0)
 
 
-def test_an_address_where_nobody_is_is_told_at_once(free_port):
+def test_an_address_without_a_listener_fails_at_once(free_port):
     with (
-        pytest.raises(KothaError, match=f"nobody answers at ray://127.0.0.1:{free_port} "),
+        pytest.raises(KothaError, match=f"no answer from ray://127.0.0.1:{free_port} "),
         worker_pool(f"ray://127.0.0.1:{free_port}", 1),
     ):
         pass
 
 
-def test_without_ray_it_is_said_what_to_install(monkeypatch):
+def test_without_ray_the_error_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(KothaError, match=r"pip install 'kotha\[ray\]'"), worker_pool("ray", 1):
         pass
 
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'kotha[ray]'")
-def test_a_ray_that_would_listen_to_the_network_is_not_begun():
-    """Who has loaded it before us has it as it is by itself."""
+def test_a_ray_that_would_listen_to_the_network_is_not_started():
+    """If the caller imported Ray first, it has its default settings."""
     program = """
 import ray
 from kotha.text.parallel import worker_pool
@@ -88,5 +88,5 @@ with worker_pool("ray", 1):
     plain = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=plain, capture_output=True, text=True, timeout=120, check=False)
-    assert "Ray was loaded before it could be told to listen to this machine alone" in done.stderr
+    assert "Ray was imported before it could be restricted to this machine" in done.stderr
     assert done.stdout == ""

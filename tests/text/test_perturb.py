@@ -1,4 +1,4 @@
-"""Texts written otherwise: as often as asked, the same each time, letters whole, words in their places."""
+"""Text perturbations: the requested share, reproducible, complete aksharas, words in place."""
 
 import pytest
 
@@ -11,7 +11,7 @@ TEXT = "\n".join(story(3, index).text for index in range(5))
 
 
 @pytest.mark.parametrize("kind", PERTURBATIONS)
-def test_it_changes_something_and_the_same_each_time(kind: str) -> None:
+def test_perturbations_change_the_text_reproducibly(kind: str) -> None:
     changed = perturb(TEXT, kind)
     assert changed == perturb(TEXT, kind) != TEXT
     if kind != "punctuation":
@@ -19,7 +19,7 @@ def test_it_changes_something_and_the_same_each_time(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["spelling", "typos"])
-def test_about_as_many_words_change_as_asked_for(kind: str) -> None:
+def test_about_the_requested_share_of_words_changes(kind: str) -> None:
     before = TEXT.split()
     found = {
         share: sum(a != b for a, b in zip(before, perturb(TEXT, kind, share=share).split(), strict=True))
@@ -30,7 +30,7 @@ def test_about_as_many_words_change_as_asked_for(kind: str) -> None:
     assert perturb(TEXT, kind, seed=1) != perturb(TEXT, kind, seed=2)
 
 
-def test_a_slip_changes_one_whole_letter_and_spelling_none_of_the_rest() -> None:
+def test_a_typo_changes_one_complete_akshara_per_word() -> None:
     for before, after in zip(TEXT.split(), perturb(TEXT, "typos", share=1.0).split(), strict=True):
         letters, slipped = list(aksharas(before)), list(aksharas(after))
         assert set(slipped) <= set(letters) and abs(len(letters) - len(slipped)) <= 1, (before, after)
@@ -39,7 +39,7 @@ def test_a_slip_changes_one_whole_letter_and_spelling_none_of_the_rest() -> None
 
 
 def test_latin_letters_read_as_people_write_them() -> None:
-    said = {
+    romanization = {
         "আমার সোনার বাংলা।": "amar sonar bangla.",
         "নদীর ধারে": "nodir dhare",
         "কলম": "kolom",
@@ -49,13 +49,13 @@ def test_latin_letters_read_as_people_write_them() -> None:
         "১২টি": "12ti",
         "Dhaka": "Dhaka",
     }
-    assert {text: romanized(text) for text in said} == said
+    assert {text: romanized(text) for text in romanization} == romanization
     assert not any("\u0980" <= letter <= "\u09ff" for letter in perturb(TEXT, "latin"))
     composed = "ব\u09dc"  # one code point for ড়, as some keyboards write it
     assert perturb(composed, "latin") == "bor"
 
 
-def test_mistakes_are_answered() -> None:
+def test_invalid_arguments_are_rejected() -> None:
     with pytest.raises(UsageError, match="kind='speling' is not a choice; did you mean 'spelling'"):
         perturb("ক", "speling")
     with pytest.raises(UsageError, match="share=0"):

@@ -1,4 +1,4 @@
-"""From documents to a data folder: deterministic, clean, safe to interrupt."""
+"""Preparing a data folder: deterministic, clean, safe to interrupt."""
 
 import io
 import json
@@ -98,7 +98,7 @@ def test_near_copies_of_validation_documents_are_kept_out_of_training(corpus, te
     assert prepare([corpus, more], tokenizer, tmp_path / "data", careless).leaked == 0
 
 
-def test_copies_are_left_out_and_counted(texts, tokenizer, tmp_path: Path) -> None:
+def test_duplicates_are_removed_and_counted(texts, tokenizer, tmp_path: Path) -> None:
     near = " ".join([*texts[0].split()[:-1], "অন্যকিছু"])
     corpus = write(tmp_path / "copies.jsonl", [*texts, texts[0], texts[1] + "  ", near])
     found = {}
@@ -125,7 +125,7 @@ def test_standard_input_is_read(texts, tokenizer, tmp_path: Path, monkeypatch) -
     assert not (tmp_path / "data" / "stdin.txt").exists()
 
 
-def test_problems_are_counted_and_told(corpus: Path, tokenizer, tmp_path: Path) -> None:
+def test_problems_are_counted_and_reported(corpus: Path, tokenizer, tmp_path: Path) -> None:
     with corpus.open("a", encoding="utf-8") as file:
         file.write("{broken\n")
     with pytest.raises(CorpusError, match=r"stories\.jsonl, line 121: not valid JSON"):
@@ -136,7 +136,7 @@ def test_problems_are_counted_and_told(corpus: Path, tokenizer, tmp_path: Path) 
     assert report.problems == len(told) == 1
 
 
-def test_problems_are_told_where_there_is_no_survey(corpus: Path, tokenizer, tmp_path: Path) -> None:
+def test_problems_are_reported_without_a_survey(corpus: Path, tokenizer, tmp_path: Path) -> None:
     with corpus.open("a", encoding="utf-8") as file:
         file.write("{broken\n")
     held_out = write(tmp_path / "held-out.jsonl", ["একেবারে অন্য একটা কথা, যা কোনো গল্পে নেই।"])
@@ -166,7 +166,7 @@ def test_an_existing_folder_is_not_overwritten_by_accident(corpus: Path, tokeniz
     assert contents(tmp_path / "data") != before
 
 
-def test_a_folder_that_is_not_ours_is_never_replaced(corpus: Path, tokenizer, tmp_path: Path) -> None:
+def test_other_folders_are_never_replaced(corpus: Path, tokenizer, tmp_path: Path) -> None:
     precious = tmp_path / "precious"
     precious.mkdir()
     (precious / "thesis.tex").write_text("years of work")
@@ -178,7 +178,7 @@ def test_a_folder_that_is_not_ours_is_never_replaced(corpus: Path, tokenizer, tm
 @pytest.mark.parametrize(
     ("description", "said"), [("{}", "exists; choose another f"), (None, "holds thesis.tex, which")]
 )
-def test_a_name_of_ours_does_not_make_a_folder_ours(corpus: Path, tokenizer, tmp_path, description, said) -> None:
+def test_a_known_file_name_does_not_make_a_data_folder(corpus: Path, tokenizer, tmp_path, description, said) -> None:
     prepare([corpus], tokenizer, tmp_path / "data")
     (tmp_path / "data" / "thesis.tex").write_text("years of work")
     if description is not None:
@@ -197,12 +197,12 @@ def test_a_failure_half_way_leaves_nothing(corpus: Path, tokenizer, tmp_path: Pa
         write(file, data)
 
     monkeypatch.setattr(shards._HashedFile, "write", write_until_full)
-    with pytest.raises(KothaError, match="No space left on device; nothing of it was left behind"):
+    with pytest.raises(KothaError, match="No space left on device; no partial output was left"):
         prepare([corpus], tokenizer, tmp_path / "data")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["stories.jsonl"]
 
 
-def test_a_corpus_that_changes_between_the_readings_is_refused(
+def test_a_corpus_that_changes_between_the_passes_is_rejected(
     corpus: Path, tokenizer, tmp_path: Path, monkeypatch
 ) -> None:
     survey = prepare_module._Job.survey
@@ -214,26 +214,26 @@ def test_a_corpus_that_changes_between_the_readings_is_refused(
         return found
 
     monkeypatch.setattr(prepare_module._Job, "survey", survey_then_grow)
-    with pytest.raises(DataError, match="the files changed between the two readings"):
+    with pytest.raises(DataError, match="the files changed between the two passes"):
         prepare([corpus], tokenizer, tmp_path / "data")
 
 
 def test_wrong_options_say_what_to_do() -> None:
-    with pytest.raises(UsageError, match=r"validation=5 is not a share; give 0 to 0\.99"):
+    with pytest.raises(UsageError, match=r"validation=5 must be at least 0 and below 1"):
         PrepareOptions(validation=5)
     with pytest.raises(UsageError, match="workers=0: give at least 1"):
         PrepareOptions(workers=0)
 
 
-def test_nothing_left_to_train_on_is_said_so(tokenizer, tmp_path: Path) -> None:
+def test_no_remaining_training_documents_is_an_error(tokenizer, tmp_path: Path) -> None:
     corpus = write(tmp_path / "one.jsonl", ["একটাই কথা, আর নেই"])
     with pytest.raises(CorpusError, match="no training documents are left"):
         prepare([corpus], tokenizer, tmp_path / "data", PrepareOptions(validation=0.9))
 
 
 @pytest.mark.parametrize("share", [0.05, 0.3])
-def test_of_one_document_the_end_is_held_out(share: float, texts, tokenizer, tmp_path: Path) -> None:
-    """A book without a blank line: nothing could be measured on what is not there."""
+def test_the_end_of_a_single_document_is_held_out(share: float, texts, tokenizer, tmp_path: Path) -> None:
+    """A book without a blank line is one document, so only its end can be validation text."""
     book = "\n".join(line for text in texts for line in text.splitlines() if line.strip())
     report = prepare(
         [write(tmp_path / "book.jsonl", [book])], tokenizer, tmp_path / "d", PrepareOptions(validation=share)
@@ -246,7 +246,7 @@ def test_of_one_document_the_end_is_held_out(share: float, texts, tokenizer, tmp
     assert abs(len(read["validation"]) / len(book) - share) < 0.02
 
 
-def test_a_title_and_a_book_are_two_documents_and_the_book_is_learned_from(texts, tokenizer, tmp_path: Path) -> None:
+def test_a_title_and_a_book_are_two_documents_and_the_book_is_trained_on(texts, tokenizer, tmp_path: Path) -> None:
     book = " ".join(line for text in texts for line in text.splitlines() if line.strip())
     for seed in range(6):  # whichever of the two is drawn
         out = tmp_path / str(seed)
@@ -255,7 +255,7 @@ def test_a_title_and_a_book_are_two_documents_and_the_book_is_learned_from(texts
         assert report.train_bytes > 0.9 * len(book.encode()) and report.validation_tokens > 0
 
 
-def test_documents_of_a_size_are_held_out_whole(corpus: Path, tokenizer, tmp_path: Path) -> None:
+def test_documents_of_similar_size_are_not_cut(corpus: Path, tokenizer, tmp_path: Path) -> None:
     assert not prepare([corpus], tokenizer, tmp_path / "d").cut
 
 
@@ -271,19 +271,17 @@ def test_documents_of_a_size_are_held_out_whole(corpus: Path, tokenizer, tmp_pat
         ("", None),
     ],
 )
-def test_an_end_begins_with_a_line_or_a_sentence(text: str, end: str | None) -> None:
+def test_the_held_out_end_starts_with_a_line_or_a_sentence(text: str, end: str | None) -> None:
     found = end_of(text, 0.05)
     assert (None if found is None else text[found:]) == end
 
 
-def test_an_end_is_found_in_any_white_space_soon() -> None:
+def test_the_search_for_the_end_is_linear() -> None:
     assert end_of("ক" + " " * 2_000_000 + "খ", 0.05) is None
 
 
 @pytest.mark.extended
-def test_killed_at_any_moment_no_half_folder_passes_for_a_whole_one(
-    launcher: Launcher, tokenizer, texts, tmp_path: Path
-) -> None:
+def test_a_kill_at_any_moment_leaves_no_partial_folder(launcher: Launcher, tokenizer, texts, tmp_path: Path) -> None:
     corpus = write(tmp_path / "stories.jsonl", [f"{text}\n{number}" for number, text in enumerate(texts * 2)])
     tokenizer.save(tmp_path / "tokenizer")
     out, log = tmp_path / "data", tmp_path / "log"
@@ -294,7 +292,7 @@ def test_killed_at_any_moment_no_half_folder_passes_for_a_whole_one(
         os.kill(process, signal.SIGKILL if attempt % 2 else signal.SIGINT)
         code = launcher.wait(process)
         if out.exists():
-            Dataset(out)  # whole, or this raises
+            Dataset(out)  # raises if the folder is incomplete
             break
         assert code != 0
     launcher.run([*command, "--overwrite"], log)
@@ -303,7 +301,7 @@ def test_killed_at_any_moment_no_half_folder_passes_for_a_whole_one(
 
 @pytest.mark.skipif(not SHARED_DATA.is_dir(), reason=f"the course's news set is not at {SHARED_DATA}")
 @pytest.mark.parametrize("shipped", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_the_course_gets_its_numbers(shipped: bool, tokenizer, tmp_path: Path) -> None:
+def test_the_numbers_of_the_course(shipped: bool, tokenizer, tmp_path: Path) -> None:
     train, validation = SHARED_DATA / "news" / "train.jsonl.zst", SHARED_DATA / "news" / "validation.jsonl.zst"
     paths, options = (
         ([train], PrepareOptions(validation=validation)) if shipped else ([train, validation], PrepareOptions())

@@ -1,4 +1,4 @@
-"""The folder of a Ray that was begun here goes with it, by a signal too."""
+"""The folder of a temporary Ray cluster is removed with it, also on a signal."""
 
 import sys
 from pathlib import Path
@@ -11,7 +11,7 @@ from kotha.text.parallel import ray_cluster
 
 
 class _Here:
-    """A Ray that only says where it was told to write."""
+    """A fake Ray that records its folder."""
 
     folder: Path
 
@@ -23,7 +23,7 @@ class _Here:
         pass
 
 
-def test_it_is_gone_at_the_end_and_when_a_signal_ends_us() -> None:
+def test_the_folder_is_removed_at_the_end_and_on_a_signal() -> None:
     ray = _Here()
     with ray_cluster._connected(ray, None, 1):
         assert (ray.folder / "session").is_dir() and ray.folder.name.startswith("kotha-ray-")
@@ -32,12 +32,12 @@ def test_it_is_gone_at_the_end_and_when_a_signal_ends_us() -> None:
         assert give_up() and not ray.folder.exists(), "as the handler of a signal does it"
 
 
-def test_its_processes_are_ended_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ray_processes_are_killed_before(monkeypatch: pytest.MonkeyPatch) -> None:
     ended: list[dict[str, bool]] = []
     node = SimpleNamespace(kill_all_processes=lambda **how: ended.append(how))
     monkeypatch.setitem(sys.modules, "ray._private.worker", SimpleNamespace(_global_node=node))
     ray_cluster.end_at_once()
     assert ended == [{"check_alive": False, "allow_graceful": False}]
     monkeypatch.setitem(sys.modules, "ray._private.worker", SimpleNamespace(_global_node=None))
-    ray_cluster.end_at_once()  # one that is elsewhere is left alone
+    ray_cluster.end_at_once()  # a cluster on another machine is not touched
     assert len(ended) == 1

@@ -1,4 +1,4 @@
-"""A Ray cluster of several nodes, all on this machine: one that is gone is made up for, one that is silent told of."""
+"""A Ray cluster of several local nodes: a lost node is replaced, a silent one is an error."""
 
 import json
 import random
@@ -21,7 +21,7 @@ pytestmark = [
 
 @pytest.fixture
 def nodes():
-    import ray  # here, since who loads it first gives it its settings
+    import ray  # imported here, because it reads its settings on import
     from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
@@ -34,7 +34,7 @@ def nodes():
         cluster.shutdown()
 
 
-def test_a_node_that_is_gone_is_made_up_for(nodes, tmp_path, monkeypatch):
+def test_a_lost_node_is_replaced_by_others(nodes, tmp_path, monkeypatch):
     cluster, lost = nodes
     monkeypatch.setattr("kotha.text.clean.leakage._BATCH_CHARACTERS", 4000)
     texts = (" ".join(random.Random(number).sample(SENTENCES, 20)) for number in range(600))
@@ -53,10 +53,10 @@ def test_a_node_that_is_gone_is_made_up_for(nodes, tmp_path, monkeypatch):
     assert contents(tmp_path / "ray") == contents(tmp_path / "alone")
 
 
-def test_one_who_listens_and_says_nothing_is_given_up_within_a_bound(listener):
+def test_a_silent_address_times_out(listener):
     start = time.monotonic()
     with (
-        pytest.raises(KothaError, match=f"Ray at 127.0.0.1:{listener} could not be reached"),
+        pytest.raises(KothaError, match=f"Ray at 127.0.0.1:{listener} cannot be reached"),
         worker_pool(f"ray://127.0.0.1:{listener}", 1),
     ):
         pass

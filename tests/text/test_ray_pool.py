@@ -1,4 +1,4 @@
-"""A worker pool on Ray: what it makes is equal, byte for byte, to what one process makes, whoever dies on the way."""
+"""A worker pool on Ray: its results equal those of one process byte for byte, even if workers die."""
 
 import contextlib
 import json
@@ -20,20 +20,20 @@ from kotha.errors import DataError, KothaError
 from kotha.text.parallel import ray_cluster, worker_pool
 from kotha.text.parallel.ray_cluster import RayPool
 
-# Not imported here: it reads its settings as it is loaded, and they are ours to give.
+# Ray is not imported here, because it reads its settings on import.
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'kotha[ray]'")
 
 
 @pytest.fixture(scope="module", autouse=True)
 def ray():
-    """One cluster for all tests, since to begin takes seconds; gives Ray itself."""
+    """The ray module, connected to one cluster for all tests, because starting takes seconds."""
     with worker_pool("ray", 2):
         yield import_module("ray")
 
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch):
-    """Many batches of documents, with copies, near copies and a broken line among them."""
+    """Many batches of documents, including exact and near duplicates and an invalid line."""
     monkeypatch.setattr("kotha.text.clean.leakage._BATCH_CHARACTERS", 4000)
     texts = [" ".join(random.Random(number).sample(SENTENCES, 20)) for number in range(300)]
     lines = [json.dumps({"text": text}) for text in [*texts, *texts[:9], *(f"{text} আর।" for text in texts[20:30])]]
@@ -52,7 +52,7 @@ def prepared(corpus: Path, name: str, **options) -> dict[str, bytes]:
 
 
 def family() -> list[Path]:
-    """This process and all that came of it."""
+    """This process and its descendants."""
     found, left = [], [os.getpid()]
     while left:
         process = Path(f"/proc/{left.pop()}")
@@ -64,8 +64,8 @@ def family() -> list[Path]:
     return found
 
 
-def hands() -> list[int]:
-    """The processes of workers on the cluster, by the name that Ray gives them."""
+def worker_processes() -> list[int]:
+    """The worker processes of the cluster, found by Ray's process names."""
     names = ((process, process.joinpath("cmdline").read_bytes()) for process in family() if process.exists())
     return [int(process.name) for process, name in names if name.startswith(b"ray::")]
 
@@ -74,12 +74,12 @@ def hands() -> list[int]:
 @pytest.mark.parametrize(
     ("workers", "deaths"), [(2, 1), *(pytest.param(*each, marks=pytest.mark.slow) for each in [(1, 0), (3, 0), (2, 2)])]
 )
-def test_shards_are_equal_for_any_number_of_workers_whoever_dies(corpus, workers, deaths):
+def test_shards_are_equal_for_any_number_of_workers_and_deaths(corpus, workers, deaths):
     killed: list[int] = []
 
     def kill(stage: str, done: int, total: int) -> None:
         if str(stage) == "encoding" and done > total / 3 and not killed:
-            for process in hands()[:deaths]:
+            for process in worker_processes()[:deaths]:
                 os.kill(process, signal.SIGKILL)
                 killed.append(process)
 
@@ -91,7 +91,7 @@ def test_shards_are_equal_for_any_number_of_workers_whoever_dies(corpus, workers
     assert (described["made_by"]["duplicates"], described["made_by"]["leaked"]) == (19, 0)
 
 
-def test_a_tokenizer_is_equal_whoever_counts(corpus):
+def test_a_tokenizer_is_equal_for_any_worker_pool(corpus):
     made = [
         kotha.train_tokenizer(corpus, vocab_size=600, errors="skip", **how).backend.to_str()
         for how in ({}, {"workers": 2}, {"on": "ray", "workers": 2})
@@ -100,12 +100,12 @@ def test_a_tokenizer_is_equal_whoever_counts(corpus):
 
 
 @pytest.mark.slow
-def test_what_kills_every_worker_is_given_up(ray):
-    with pytest.raises(DataError, match="4 workers of the cluster ended early, one after the other"):
+def test_an_item_that_kills_every_worker_is_an_error(ray):
+    with pytest.raises(DataError, match="4 workers of the cluster died in a row"):
         list(RayPool(ray, 2).map(partial(Doubler, 3), range(20)))
 
 
-def test_results_come_in_order_and_few_are_on_their_way(ray):
+def test_results_come_in_order_and_few_are_in_flight(ray):
     taken: list[int] = []
     results = RayPool(ray, 2).map(Doubler, (taken.append(number) or number for number in range(20)))
     assert next(results) == 0
@@ -118,35 +118,35 @@ class Refuser:
         raise KothaError("not today")
 
 
-def test_an_error_of_a_worker_is_told_as_it_was(ray, monkeypatch):
+def test_an_error_of_a_worker_is_raised_unchanged(ray, monkeypatch):
     with pytest.raises(KothaError, match=r"^not today$"):
         list(RayPool(ray, 1).map(Refuser, [1]))
     monkeypatch.setattr(ray_cluster, "versions", lambda: ["kotha 0.0.0"])
-    with pytest.raises(KothaError, match=r"and here is kotha 0.0.0; the results would differ"):
+    with pytest.raises(KothaError, match=r"but this machine has kotha 0.0.0; install the same versions"):
         list(RayPool(ray, 1).map(Doubler, [1]))
 
 
-def test_a_cluster_without_a_free_core_is_told_within_a_bound(ray, monkeypatch):
+def test_a_cluster_without_a_free_core_times_out(ray, monkeypatch):
     monkeypatch.setattr(ray_cluster, "_SECONDS_TO_BEGIN", 1)
     with_all_cores = ray.remote(num_cpus=2)(lambda: time.sleep(60)).remote()
     ray.wait([with_all_cores], timeout=3)
     try:
-        with pytest.raises(KothaError, match="no worker of the Ray cluster began within 1 seconds"):
+        with pytest.raises(KothaError, match="no worker of the Ray cluster started within 1 seconds"):
             list(RayPool(ray, 1).map(Doubler, [1]))
     finally:
         ray.cancel(with_all_cores, force=True)
 
 
-def test_another_cluster_is_not_taken_for_the_one_at_hand(listener):
+def test_a_second_cluster_is_rejected(listener):
     with (
-        pytest.raises(KothaError, match="works with a Ray cluster already"),
+        pytest.raises(KothaError, match="is already connected to a Ray cluster"),
         worker_pool(f"ray://127.0.0.1:{listener}", 1),
     ):
         pass
 
 
 @pytest.mark.skipif(not Path("/proc/net/tcp").is_file(), reason="reads the open ports in /proc")
-def test_a_cluster_of_our_own_listens_to_this_machine_alone():
+def test_a_temporary_cluster_listens_on_loopback_only():
     sockets = set()
     for process in family():
         with contextlib.suppress(OSError):  # it has just ended
@@ -157,11 +157,11 @@ def test_a_cluster_of_our_own_listens_to_this_machine_alone():
             fields = line.split()
             if fields[3] == "0A" and f"socket:[{fields[9]}]" in sockets:
                 listening[fields[1]] = fields[1].rpartition(":")[0][-8:]
-    assert len(listening) > 3, "nobody was found to listen"
-    assert set(listening.values()) == {"0100007F"}, "127.0.0.1, the bytes turned round"
+    assert len(listening) > 3, "no listening sockets found"
+    assert set(listening.values()) == {"0100007F"}, "127.0.0.1 in little-endian"
 
 
-def test_a_cluster_of_our_own_answers_nobody_without_its_token(ray):
+def test_a_temporary_cluster_requires_its_token(ray):
     grpc = pytest.importorskip("grpc", reason="asks as any client would, with grpcio")
     with grpc.insecure_channel(ray.get_runtime_context().gcs_address) as channel:
         ask = channel.unary_unary("/ray.rpc.JobInfoGcsService/GetAllJobInfo")

@@ -1,4 +1,4 @@
-"""Files read where they lie: over http from a server on this machine, by fsspec from memory."""
+"""Remote files: over http from a local server, and by fsspec from memory."""
 
 import gzip
 import json
@@ -17,7 +17,7 @@ import kotha
 from kotha.errors import CorpusError, KothaError, UsageError
 from kotha.retrieval.documents import list_files
 from kotha.text.corpus.documents import field_names, read_documents
-from kotha.text.corpus.remote import HttpFile, OnlyOnTheWeb
+from kotha.text.corpus.remote import HttpFile, WebRedirectHandler
 from kotha.text.corpus.sources import list_sources
 
 TEXTS = SENTENCES * 40
@@ -25,7 +25,7 @@ LINES = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text i
 
 
 class Served(BaseHTTPRequestHandler):
-    """Files by name; ``server.ways`` says how a file misbehaves."""
+    """Serves files by name; ``server.ways`` defines faults of single files."""
 
     def do_GET(self):
         name = self.path.partition("?")[0].lstrip("/")
@@ -83,49 +83,49 @@ def test_a_file_on_a_web_server(web):
     assert (source.format, source.size, source.name) == ("jsonl", len(LINES), f"{web.url}/a.jsonl")
 
 
-def test_compressed_and_in_columns(web):
+def test_compressed_files_and_parquet_over_http(web):
     web.files |= {"a.jsonl.gz": gzip.compress(LINES), "a.parquet": b"PAR1"}
     assert texts(f"{web.url}/a.jsonl.gz") == TEXTS
     assert field_names(f"{web.url}/a.jsonl.gz") == ["text"]
-    with pytest.raises(CorpusError, match="is read from its end, not through a pipe or from a web server; save it"):
+    with pytest.raises(CorpusError, match="cannot be read from a pipe or a web server; save it"):
         texts(f"{web.url}/a.parquet")
 
 
 @pytest.mark.parametrize(
     ("way", "reason"),
     [
-        ("breaking", f"the server ends it at byte 50,000 of {len(LINES):,}"),
-        ("endless", "the server does not say how long it is; download it first"),
-        ("file:///etc/hostname", "the server answers 302"),
+        ("breaking", f"the server closed the connection at byte 50,000 of {len(LINES):,}"),
+        ("endless", "the server does not send the file's length; download the file first"),
+        ("file:///etc/hostname", "the server returned HTTP 302"),
     ],
 )
-def test_what_a_server_may_not_do(web, way, reason):
+def test_invalid_server_responses_are_errors(web, way, reason):
     web.ways["a.jsonl"] = way
     with pytest.raises(CorpusError, match=re.escape(f"{web.url}/a.jsonl")) as caught:
         texts(f"{web.url}/a.jsonl")
     assert reason in str(caught.value)
 
 
-def test_nobody_is_sent_from_https_back_to_http():
+def test_redirects_from_https_to_http_are_rejected():
     asked = Request("https://host/a.jsonl")
-    with pytest.raises(OSError, match="the server sends on to a place that is not followed"):
-        OnlyOnTheWeb().redirect_request(asked, None, 302, "", {}, "http://host/a.jsonl")
-    assert OnlyOnTheWeb().redirect_request(asked, None, 302, "", {}, "https://other/a.jsonl").host == "other"
+    with pytest.raises(OSError, match="the server redirects to an address that is not allowed"):
+        WebRedirectHandler().redirect_request(asked, None, 302, "", {}, "http://host/a.jsonl")
+    assert WebRedirectHandler().redirect_request(asked, None, 302, "", {}, "https://other/a.jsonl").host == "other"
 
 
-def test_who_is_sent_on_for_ever_stops(web):
+def test_redirect_loops_are_errors(web):
     web.ways["a.jsonl"] = f"{web.url}/a.jsonl?more"
-    with pytest.raises(CorpusError, match="the server answers 302"):
+    with pytest.raises(CorpusError, match="the server returned HTTP 302"):
         texts(f"{web.url}/a.jsonl")
     assert len(web.asked) < 10
 
 
-def test_a_server_that_is_silent_is_not_waited_for(listener):
+def test_a_silent_server_times_out(listener):
     with pytest.raises(OSError, match="timed out"):
         HttpFile(f"http://127.0.0.1:{listener}/a.jsonl", seconds=0.2)
 
 
-def test_what_is_not_there(web, free_port, memory):
+def test_missing_files_and_closed_ports_are_errors(web, free_port, memory):
     with pytest.raises(CorpusError, match=f"^{web.url}/b.jsonl does not exist$"):
         texts(f"{web.url}/b.jsonl?key=secret")
     with pytest.raises(CorpusError, match=r"a.jsonl: cannot be opened \(Connection refused\)"):
@@ -140,21 +140,21 @@ def test_a_folder_and_a_glob_by_fsspec(memory):
     assert texts("memory://corpus", on_problem=heard.append) == ["এক", *TEXTS]
     assert [problem.source for problem in heard] == ["memory:///corpus/.h", "memory:///corpus/x.bin"]
     assert texts("memory://corpus/*/*.jsonl") == TEXTS
-    with pytest.raises(CorpusError, match=r"memory://corpus/x.bin: unknown ending '.bin'"):
+    with pytest.raises(CorpusError, match=r"memory://corpus/x.bin: unknown file extension '.bin'"):
         texts("memory://corpus/x.bin")
 
 
 @pytest.mark.parametrize(
     ("address", "message"),
     [
-        ("ftp://host/a.txt", "ftp://host/a.txt: files are not read by ftp://; known: gs, hdfs, http, https,"),
+        ("ftp://host/a.txt", "ftp://host/a.txt: files cannot be read over ftp://; known: gs, hdfs, http, https,"),
         ("htps://host/a.txt", "did you mean 'https'?"),
-        ("https://me:secret@host/a.txt", "https://host/a.txt: an address holds no name or password here"),
-        ("zip://a.txt::https://host/a.zip", "files are not read by zip://"),
-        ("s3://a.txt::https://host/a.zip", "an address within an address (::) is not read"),
+        ("https://me:secret@host/a.txt", "https://host/a.txt: an address cannot contain a user name or password"),
+        ("zip://a.txt::https://host/a.zip", "files cannot be read over zip://"),
+        ("s3://a.txt::https://host/a.zip", "chained addresses (::) are not supported"),
     ],
 )
-def test_addresses_that_are_refused(address, message):
+def test_invalid_addresses_are_rejected(address, message):
     with pytest.raises(UsageError) as caught:
         texts(address)
     assert message in str(caught.value)
@@ -168,7 +168,7 @@ def test_a_scheme_without_its_package_says_what_to_install(scheme, package, monk
         texts(f"{scheme}://bucket/a.jsonl")
 
 
-def test_errors_of_a_package_are_told_by_their_kind_alone(memory, monkeypatch):
+def test_errors_of_a_package_are_reported_by_type_only(memory, monkeypatch):
     class KeyRefusedError(Exception):
         pass
 
@@ -181,7 +181,7 @@ def test_errors_of_a_package_are_told_by_their_kind_alone(memory, monkeypatch):
         texts("memory://a.jsonl")
 
 
-def test_shards_are_those_of_the_same_file_here(web, tmp_path: Path):
+def test_shards_equal_those_of_the_local_file(web, tmp_path: Path):
     (tmp_path / "a.jsonl").write_bytes(LINES)
     for name, place in {"here": str(tmp_path / "a.jsonl"), "there": f"{web.url}/a.jsonl?key=secret"}.items():
         kotha.prepare(place, trained("unigram"), tmp_path / name, duplicates="keep", leak_threshold=None)
@@ -190,6 +190,6 @@ def test_shards_are_those_of_the_same_file_here(web, tmp_path: Path):
     assert json.loads(there["dataset.json"])["made_by"]["sources"] == ["a.jsonl"]
 
 
-def test_an_index_is_of_files_of_this_machine(web):
-    with pytest.raises(KothaError, match="an index keeps files of this machine"):
+def test_an_index_needs_local_files(web):
+    with pytest.raises(KothaError, match="only local files can be indexed"):
         list_files([f"{web.url}/a.jsonl"])

@@ -1,4 +1,4 @@
-"""A data folder is whole and its own, or it is refused by name."""
+"""A data folder that is incomplete, changed or inconsistent is rejected with the file's name."""
 
 import hashlib
 import json
@@ -61,11 +61,11 @@ def test_ids_are_little_endian_on_disk(folder: Path, tokenizer: Tokenizer) -> No
     ("name", "changed", "wording"),
     [
         ("train-00000.bin", lambda data: data[:-2], r"train-00000\.bin has [\d,]+ bytes instead of [\d,]+"),
-        ("train-00001.bin", lambda data: bytes([data[0] ^ 1]) + data[1:], r"train-00001\.bin is not the file that was"),
+        ("train-00001.bin", lambda data: bytes([data[0] ^ 1]) + data[1:], r"train-00001\.bin has changed since"),
         ("train.offsets", None, r"train\.offsets is missing"),
     ],
 )
-def test_a_file_that_is_not_as_it_was_is_refused_by_name(folder: Path, name: str, changed, wording: str) -> None:
+def test_a_changed_file_is_rejected_by_name(folder: Path, name: str, changed, wording: str) -> None:
     data = (folder / name).read_bytes()
     (folder / name).unlink()
     if changed is not None:
@@ -73,10 +73,10 @@ def test_a_file_that_is_not_as_it_was_is_refused_by_name(folder: Path, name: str
     with pytest.raises(DataError, match=wording):
         Dataset(folder)
     if name == "train-00001.bin":
-        Dataset(folder, verify=False)  # sizes alone cannot see it
+        Dataset(folder, verify=False)  # not detectable by size
 
 
-def test_swapped_shards_are_refused_by_name(folder: Path) -> None:
+def test_swapped_shards_are_rejected_by_name(folder: Path) -> None:
     same = sorted(folder.glob("train-*.bin"))
     sizes = {}
     for path in same:
@@ -91,21 +91,21 @@ def test_swapped_shards_are_refused_by_name(folder: Path) -> None:
 
 def test_a_foreign_tokenizer_is_refused(folder: Path) -> None:
     trained("bpe-words").save(folder)
-    with pytest.raises(DataError, match="but the shards were made by"):
+    with pytest.raises(DataError, match="but the shards were made with"):
         Dataset(folder)
 
 
 @pytest.mark.parametrize(
     ("change", "wording"),
     [
-        ({"format": "other"}, "does not describe a Kotha data folder of format version 1"),
-        ({"format_version": 99}, "does not describe a Kotha data folder of format version 1"),
-        ({"dtype": "float64"}, "is broken: .*dtype='float64'"),
-        ({"splits": {"train": {"documents": 1}}}, "is broken"),
-        ({"splits": [1]}, "is broken"),
+        ({"format": "other"}, "does not describe a Kotha data folder in format version 1"),
+        ({"format_version": 99}, "does not describe a Kotha data folder in format version 1"),
+        ({"dtype": "float64"}, "is not valid: .*dtype='float64'"),
+        ({"splits": {"train": {"documents": 1}}}, "is not valid"),
+        ({"splits": [1]}, "is not valid"),
     ],
 )
-def test_a_description_that_cannot_be_is_refused(folder: Path, change: dict, wording: str) -> None:
+def test_invalid_descriptions_are_rejected(folder: Path, change: dict, wording: str) -> None:
     path = folder / "dataset.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(DataError, match=wording):
@@ -120,18 +120,18 @@ def test_a_description_cannot_point_outside_its_folder(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "pairs.tsv"])
-def test_a_folder_that_is_no_data_folder_says_what_to_do(tmp_path: Path, name: str) -> None:
-    with pytest.raises(DataError, match="`kotha prepare` makes one"):
+def test_the_error_for_other_folders_says_what_to_do(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DataError, match="create one with `kotha prepare`"):
         Dataset(tmp_path / name)
 
 
-def test_broken_json_is_said_so(folder: Path) -> None:
+def test_invalid_json_is_reported(folder: Path) -> None:
     (folder / "dataset.json").write_text('{"format": "kotha-dat')
     with pytest.raises(DataError, match=r"dataset\.json is broken"):
         Dataset(folder)
 
 
-def test_a_missing_tokenizer_is_said_so(folder: Path) -> None:
+def test_a_missing_tokenizer_is_reported(folder: Path) -> None:
     (folder / "tokenizer.json").unlink()
     with pytest.raises(TokenizerError, match="no tokenizer at"):
         Dataset(folder)
@@ -143,30 +143,30 @@ def test_an_unknown_split_lists_the_known(folder: Path) -> None:
 
 
 def change(folder: Path, **values: object) -> None:
-    """Change what ``dataset.json`` says of the split for training."""
-    told = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
-    told["splits"]["train"] |= values
-    (folder / "dataset.json").write_text(json.dumps(told), encoding="utf-8")
+    """Change values of the training split in ``dataset.json``."""
+    description = json.loads((folder / "dataset.json").read_text(encoding="utf-8"))
+    description["splits"]["train"] |= values
+    (folder / "dataset.json").write_text(json.dumps(description), encoding="utf-8")
 
 
 @pytest.mark.parametrize("wrong", [[0, 5, 2, 9, 12], [1], [0, 0, 0, 0, 10**9], [0, 1, 2, 3]])
-def test_offsets_that_cut_elsewhere_are_refused_though_their_sum_is_right(folder: Path, wrong: list[int]) -> None:
+def test_wrong_offsets_with_a_right_sum_are_rejected(folder: Path, wrong: list[int]) -> None:
     path = folder / "train.offsets"
     offsets = np.fromfile(path, "<u8")
     offsets[: len(wrong)] = wrong
     offsets.tofile(path)
     change(folder, offsets_sha256=hashlib.sha256(path.read_bytes()).hexdigest())
-    with pytest.raises(DataError, match=r"train.offsets does not say where the documents of train begin and end"):
+    with pytest.raises(DataError, match=r"train.offsets does not match the shards of train"):
         list(Dataset(folder)["train"])
 
 
 def test_a_shard_with_a_name_that_no_file_can_have_is_missing(folder: Path) -> None:
     change(folder, shards=[{"file": "x" * 5000, "tokens": 1, "sha256": ""}])
-    with pytest.raises(DataError, match="xxx is missing; prepare again"):
+    with pytest.raises(DataError, match="xxx is missing; run `kotha prepare` again"):
         Dataset(folder)
 
 
-def test_more_documents_than_can_be_counted_are_refused(folder: Path) -> None:
+def test_impossible_document_counts_are_rejected(folder: Path) -> None:
     change(folder, documents=2**63)
     with pytest.raises(DataError, match="documents=9223372036854775808 is not a count"):
         Dataset(folder)

@@ -1,4 +1,4 @@
-"""Tables of translations: fields found or named, either direction, rows that lack a side refused."""
+"""Tables of text pairs: guessed and named fields, both directions, rows without one of the values."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_fields_are_guessed_in_the_order_of_the_table(tmp_path: Path, ending: st
     assert back.chosen([2]).sources == ("নদী চওড়া",)
 
 
-def test_fields_that_are_called_so_come_first_whatever_their_order(tmp_path: Path) -> None:
+def test_fields_with_known_names_come_first(tmp_path: Path) -> None:
     found = read_text_pairs(write(tmp_path / "a.tsv", as_tsv("id", "target", "source")))
     assert (found.source_field, found.sources[0]) == ("source", "আমি ভাত খাই")
 
@@ -48,7 +48,7 @@ def test_a_file_without_a_header_loses_no_pair(tmp_path: Path) -> None:
     assert read_text_pairs(tmp_path / "a.tsv", "2", "1").sources[1] == "তুমি বাড়ি যাও"
 
 
-def test_named_fields_are_taken_and_half_named_ones_too(tmp_path: Path) -> None:
+def test_named_fields_are_used_and_missing_ones_guessed(tmp_path: Path) -> None:
     file = write(tmp_path / "a.tsv", as_tsv("id", "en", "bn"))
     assert read_text_pairs(file, "bn", "en").sources[0] == "আমি ভাত খাই"
     assert read_text_pairs(file, "bn").target_field == "en"
@@ -59,9 +59,9 @@ def test_named_fields_are_taken_and_half_named_ones_too(tmp_path: Path) -> None:
         read_text_pairs(file, "en", "de")
 
 
-def test_rows_without_a_side_stop_or_are_left_out(tmp_path: Path) -> None:
+def test_rows_without_a_value_raise_or_are_skipped(tmp_path: Path) -> None:
     file = write(tmp_path / "a.tsv", "en\tbn\none\tএক\ntwo\t \n\nthree\tতিন\n")
-    with pytest.raises(CorpusError, match=r"a\.tsv, line 3: the field 'bn' is empty; put it right"):
+    with pytest.raises(CorpusError, match=r"a\.tsv, line 3: the field 'bn' is empty; fix the input"):
         read_text_pairs(file)
     heard: list[CorpusProblem] = []
     found = read_text_pairs(file, errors="skip", on_problem=heard.append)
@@ -71,15 +71,15 @@ def test_rows_without_a_side_stop_or_are_left_out(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.tsv", "", r"a\.tsv: the file is empty; put it right"),
-        ("a.tsv", "en\none\n", "has no fields to tell a source from its target"),
-        ("a.txt", "only a text", "has no fields to tell a source from its target"),
-        ("a.jsonl", '{"text": "একটি"}', "has no fields to tell a source from its target"),
-        ("a.tsv", "en\tbn\n", "holds no examples"),
+        ("a.tsv", "", r"a\.tsv: the file is empty; fix the input"),
+        ("a.tsv", "en\none\n", "has no separate fields for source and target"),
+        ("a.txt", "only a text", "has no separate fields for source and target"),
+        ("a.jsonl", '{"text": "একটি"}', "has no separate fields for source and target"),
+        ("a.tsv", "en\tbn\n", "contains no examples"),
         ("a.tsv", "en\tbn\none\n", "the row has 1 cells, the first row has 2"),
         ("a.tsv", "en\tbn\n\tএক\n", "the field 'en' is empty"),
     ],
 )
-def test_what_is_no_table_of_pairs_is_refused(tmp_path: Path, name: str, text: str, message: str) -> None:
+def test_invalid_tables_of_pairs_are_rejected(tmp_path: Path, name: str, text: str, message: str) -> None:
     with pytest.raises(KothaError, match=message):
         read_text_pairs(write(tmp_path / name, text))

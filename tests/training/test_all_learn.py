@@ -1,7 +1,7 @@
-"""All objectives learn: each family learns a small batch by heart, and beats the trivial baseline on held-out data.
+"""All training tasks work: each family fits a small batch, and beats the trivial baseline on held-out data.
 
-The ordinary tests use smaller siblings of the pocket presets, so that the whole file takes less than a minute on two
-cores; the slow one uses the presets as they are, with the vocabulary of the data.
+The ordinary tests use smaller versions of the pocket presets, so that the whole file takes less than a minute on two
+cores; the slow one uses the presets themselves, with the vocabulary of the data.
 """
 
 import math
@@ -33,12 +33,12 @@ QUICK = TrainConfig(
     batch_size=32, warmup_steps=10, learning_rate=3e-3, precision="float32", evaluate_every=10_000, evaluate_tokens=8192
 )
 
-# Learns in a third of the steps.
+# Reaches the goal in a third of the steps.
 BOLD: dict[str, Any] = {"optimizer": "muon", "learning_rate": 1e-2, "muon_learning_rate": 2e-2}
 
 
 class OneBatch:
-    """A task with a single batch, to be learned by heart and measured on itself."""
+    """A task with a single batch, used for training and evaluation."""
 
     def __init__(self, task: Task, batch_size: int) -> None:
         self._task, self._batch_size = task, batch_size
@@ -54,7 +54,7 @@ class OneBatch:
 
 
 def learn(model: ModelConfig, config: TrainConfig, task: Task, path: Path) -> dict[str, Any]:
-    """Train as a user would; the score of the best weights."""
+    """Train as a user would; returns the score of the best weights."""
     folder = RunFolder(path / "run")
     folder.start(model, config.to_dict())
     return Training(model, config, task, folder).run()
@@ -85,7 +85,7 @@ TOPICS = [
 
 @pytest.fixture(scope="module")
 def topics(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """Documents of one topic each, its words at random: a hidden word is one of six, whatever stands around it."""
+    """Documents of one topic each with random words: a masked word is one of six, whatever its context."""
     chance = np.random.default_rng(0)
     texts = [" ".join(chance.choice(TOPICS[chance.integers(4)], 60)) for _ in range(400)]
     options = {"validation": 0.1, "leak_threshold": None}
@@ -97,7 +97,7 @@ NAMES = ["শূন্য", "এক", "দুই", "তিন", "চার", "�
 
 
 def numbers() -> tuple[list[TextPair], Tokenizer]:
-    """Numbers in Bangla digits, and the names of their digits, each number once: ৪২০৭, "চার দুই শূন্য সাত"."""
+    """Numbers in Bangla digits and the names of their digits, each number once: ৪২০৭, "চার দুই শূন্য সাত"."""
     values = [str(value) for value in np.random.default_rng(0).permutation(np.arange(1000, 10_000))[:2200]]
     pairs = [("".join(DIGITS[int(d)] for d in value), " ".join(NAMES[int(d)] for d in value)) for value in values]
     tokenizer = train_tokenizer([" ".join(pair) for pair in pairs], "char", 100)
@@ -118,7 +118,7 @@ LIT = ["abcdef", "bc", "abged", "abgcd", "fgbc", "afgcd", "afgedc", "abc", "abcd
 
 
 def drawn_digits(seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Digits somewhere about the middle of a noisy image: (n, 1, 28, 28) and (n,)."""
+    """Digits near the middle of a noisy image: (n, 1, 28, 28) and (n,)."""
     chance = np.random.default_rng(seed)
     labels = chance.integers(10, size=n)
     images = np.zeros((n, 1, 28, 28))
@@ -142,14 +142,14 @@ def test_gpt_beats_the_unigram(unigrams: Dataset, tmp_path: Path) -> None:
 # -- masked words -----------------------------------------------------------------------------------------------------
 
 
-def test_bert_beats_the_unigram_and_learns_what_belongs_together(topics: Dataset, tmp_path: Path) -> None:
+def test_bert_beats_the_unigram_and_learns_sentence_pairs(topics: Dataset, tmp_path: Path) -> None:
     model = preset("pocket-bert").replace(vocab_size=topics.tokenizer.vocab_size, context_length=32, **SMALL)
     config = QUICK.change(steps=120, **{**BOLD, "muon_learning_rate": 4e-2})
     task = MaskedWords(model, config, topics)
     score = learn(model, config, task, tmp_path)
     assert score["words_nats"] < task.references()["unigram"] - 1
-    assert math.log(6) - 0.2 < score["words_nats"] < math.log(6) + 0.15, "the topic is known, and no more"
-    # An unrelated document is of the same topic one time in four, which nobody can tell: 7 of 8 is the most on average.
+    assert math.log(6) - 0.2 < score["words_nats"] < math.log(6) + 0.15, "only the topic can be known"
+    # One in four unrelated documents has the same topic and cannot be recognized: at most 7 of 8 on average.
     assert score["pairs_accuracy"] > 0.8
     assert score["pairs_nats"] < task.references()["ln 2"] - 0.2
 
@@ -157,13 +157,13 @@ def test_bert_beats_the_unigram_and_learns_what_belongs_together(topics: Dataset
 # -- translation ------------------------------------------------------------------------------------------------------
 
 
-def test_seq2seq_reads_numbers_that_it_never_saw(tmp_path: Path) -> None:
+def test_seq2seq_reads_held_out_numbers(tmp_path: Path) -> None:
     pairs, tokenizer = numbers()
     model = preset("pocket-seq2seq").replace(vocab_size=tokenizer.vocab_size, context_length=32, **SMALL)
     config = QUICK.change(steps=80, label_smoothing=0.1, **BOLD)
     task = Translation(model, config, pairs[:2000], pairs[2000:], tokenizer)
     score = learn(model, config, task, tmp_path)
-    # Who knows the language but not the source still has to guess the first letters of each name.
+    # A model that ignores the source has to guess the first letters of each name.
     assert score["loss_nats"] < task.references()["unigram"] / 10
     assert score["accuracy"] > 0.97
 

@@ -1,4 +1,4 @@
-"""What a step reads is a function of seed and step, and an epoch wastes nothing."""
+"""The data of a step is a function of seed and step, and an epoch uses every token."""
 
 import itertools
 from collections import Counter
@@ -12,7 +12,7 @@ from kotha.errors import DataError
 from kotha.text.shards import Dataset, Split, SplitWriter, write_description
 from kotha.training.tasks.task import OffsetBatches, PackedBatches
 
-# Every id once, so that a token tells where it comes from.
+# Every id once, so that a token identifies its position.
 DOCUMENTS = [list(range(start, start + length)) for start, length in ((10, 7), (30, 3), (50, 12), (80, 1), (100, 5))]
 
 
@@ -28,11 +28,11 @@ def split(tmp_path: Path) -> Split:
     return Dataset(path)["train"]
 
 
-TOKENS = sum(len(document) + 1 for document in DOCUMENTS)  # with their ends: 33
+TOKENS = sum(len(document) + 1 for document in DOCUMENTS)  # with end tokens: 33
 
 
 def line(batches: PackedBatches, steps: int, batch_size: int) -> list[int]:
-    """The inputs of many steps, one after the other."""
+    """The inputs of consecutive steps, concatenated."""
     return [int(i) for step in range(steps) for row in batches.sequences(step, 0, batch_size) for i in row[:-1]]
 
 
@@ -44,17 +44,17 @@ def test_an_epoch_reads_every_token_once(split: Split) -> None:
         wanted = Counter(token for document in DOCUMENTS for token in [*document, 0])
         assert Counter(once) == wanted
     orders = {tuple(read[epoch * TOKENS : (epoch + 1) * TOKENS]) for epoch in range(10)}
-    assert len(orders) > 5, "each epoch has an order of its own"
+    assert len(orders) > 5, "each epoch has its own order"
 
 
-def test_documents_stay_whole_and_in_their_own_order(split: Split) -> None:
+def test_documents_are_complete_and_in_order(split: Split) -> None:
     read = line(PackedBatches(split, 4, 2, seed=1), steps=8, batch_size=2)[:TOKENS]
     for document in DOCUMENTS:
         place = read.index(document[0])
         assert read[place : place + len(document) + 1] == [*document, 0]
 
 
-def test_a_target_is_the_next_token_across_every_border(split: Split) -> None:
+def test_a_target_is_the_next_token_across_documents(split: Split) -> None:
     batches = PackedBatches(split, context_length=5, batch_size=3, seed=2)
     rows = [row for step in range(30) for row in batches.sequences(step, 0, 3)]
     for before, after in itertools.pairwise(rows):
@@ -62,7 +62,7 @@ def test_a_target_is_the_next_token_across_every_border(split: Split) -> None:
 
 
 @pytest.mark.parametrize("kind", [PackedBatches, OffsetBatches])
-def test_a_step_is_the_same_whenever_it_is_asked_for(split: Split, kind: type) -> None:
+def test_a_step_does_not_depend_on_earlier_calls(split: Split, kind: type) -> None:
     first, second = (kind(split, 4, 6, seed=3) for _ in range(2))
     wanted = [first.sequences(step, 0, 6) for step in range(20)]
     for step in reversed(range(20)):
@@ -73,12 +73,12 @@ def test_a_step_is_the_same_whenever_it_is_asked_for(split: Split, kind: type) -
     assert any(not np.array_equal(other.sequences(step, 0, 6), wanted[step]) for step in range(20))
 
 
-def test_random_offsets_reach_every_place(split: Split) -> None:
+def test_random_offsets_reach_every_position(split: Split) -> None:
     batches = OffsetBatches(split, context_length=4, batch_size=64, seed=0)
     starts = {tuple(row) for step in range(30) for row in batches.sequences(step, 0, 64)}
     assert len(starts) == TOKENS - 4
 
 
-def test_too_little_text_is_refused(split: Split) -> None:
+def test_too_little_text_is_rejected(split: Split) -> None:
     with pytest.raises(DataError, match="has 33 tokens, fewer than one sequence of 65"):
         PackedBatches(split, context_length=64, batch_size=1, seed=0)

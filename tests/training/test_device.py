@@ -1,4 +1,4 @@
-"""Work against torch's own counter; memory and description against what the system says."""
+"""Measured speed, memory and the description of the machine, compared with the system's values."""
 
 from pathlib import Path
 
@@ -30,12 +30,12 @@ def test_speed_is_measured_once() -> None:
     assert machine.peak_flops_per_second(CPU, torch.float32) == machine.peak_flops_per_second(CPU, torch.float32)
 
 
-def test_a_busy_machine_has_no_share_above_all_of_it(monkeypatch) -> None:
+def test_a_busy_machine_has_no_share_above_one(monkeypatch) -> None:
     plan = plan_training(FAMILY["gpt"], TrainConfig(batch_size=4, steps=3), "cpu", pace=1e-9)
     assert plan["peak_share"] is None
     assert "this machine is busy" in str(TrainingPlan(plan, TrainConfig()).sentences()[-2])
     usual = TrainingPlan(plan_training(FAMILY["gpt"], TrainConfig(batch_size=4), "cpu", pace=1e3), TrainConfig())
-    assert "% of the peak, which is" in str(usual.sentences()[-2])
+    assert "% of the peak of" in str(usual.sentences()[-2])
     taken = iter([10.0, 1e-3])  # seconds: the small product was disturbed, the large one was not
     monkeypatch.setattr(machine, "quickest", lambda *_: next(taken))
     assert machine.peak_flops_per_second.__wrapped__(CPU, torch.float32) == 2 * 1024**3 / 1e-3
@@ -69,16 +69,16 @@ def test_the_machine_is_described() -> None:
 
 
 @pytest.mark.parametrize("name", FAMILY)
-def test_time_is_predicted_and_draws_no_numbers(name: str) -> None:
+def test_predicting_time_does_not_change_the_random_state(name: str) -> None:
     torch.manual_seed(0)
     before = torch.get_rng_state()
-    arithmetic = Arithmetic(CPU, "float32", "as asked")
+    arithmetic = Arithmetic(CPU, "float32", "as requested")
     seconds = predict_seconds_per_step(FAMILY[name], TrainConfig(batch_size=4), 2, 20, arithmetic)
     assert seconds > 0
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_a_gpu_that_is_not_here_has_memory_but_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_absent_gpu_has_memory_but_no_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     found = plan_training(FAMILY["gpt"], TrainConfig(), "cuda")
     assert found["memory_bytes"]["base"] == 0

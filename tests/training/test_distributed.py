@@ -1,4 +1,4 @@
-"""Several processes: the same losses as one, and a run that moves between any number of them."""
+"""Several processes: the same losses as with one, and a run that moves between any number of them."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from tests.prepared import prepared_by_commands
 
 from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder
 from kotha.errors import CheckpointError, ConfigError
-from kotha.training.checkpoint import OnDisk, checkpoint_path, list_checkpoints, load_checkpoint, newest_whole
+from kotha.training.checkpoint import OnDisk, checkpoint_path, list_checkpoints, load_checkpoint, newest_complete
 from kotha.training.distributed import Ranks, goes_on, ranks_here
 
 STEPS = 12
@@ -108,7 +108,7 @@ def test_two_processes_learn_what_one_learns_and_runs_move_between_them(
 
 
 @pytest.mark.slow  # half a minute; tests/cli/test_kills.py kills one process each time
-def test_a_killed_process_is_started_again_and_the_run_ends_right(alone, data: Path, tmp_path: Path) -> None:
+def test_a_killed_process_is_restarted_and_the_run_completes(alone, data: Path, tmp_path: Path) -> None:
     optimizer, reference = "adamw", alone("adamw")
     run = tmp_path / "run"
     settings = [*SETTINGS, *OPTIMIZERS[optimizer], "--checkpoint-every", "4"]
@@ -122,7 +122,7 @@ def test_a_killed_process_is_started_again_and_the_run_ends_right(alone, data: P
         assert len(workers) == 2
         os.kill(int(workers[-1]), signal.SIGKILL)
         assert launcher.wait(timeout=300) == 0, (tmp_path / "log").read_text()
-    assert "going on from step" in (tmp_path / "log").read_text(), "the run ended before it was killed"
+    assert "resuming from step" in (tmp_path / "log").read_text(), "the run ended before it was killed"
     assert_alike(run, reference)
 
 
@@ -130,7 +130,7 @@ def test_a_killed_process_is_started_again_and_the_run_ends_right(alone, data: P
 
 
 def machines(folder: Path, *names: str) -> list[Path]:
-    """A disk for each, with what is already on it."""
+    """A disk per machine, with its existing contents."""
     for name in names:
         (folder / name).mkdir(exist_ok=True)
     return [folder / name for name in names]
@@ -145,7 +145,7 @@ def forget_end(*disks: Path) -> None:
         shutil.rmtree(checkpoint_path(disk / "run/checkpoints", STEPS))
 
 
-def test_without_a_shared_disk_each_machine_keeps_its_rows_and_any_number_goes_on(
+def test_without_a_shared_disk_machines_keep_their_rows_and_any_number_resumes(
     launcher: Launcher, alone, data: Path, tmp_path: Path
 ) -> None:
     reference, log = alone("adamw"), tmp_path / "log"
@@ -158,22 +158,22 @@ def test_without_a_shared_disk_each_machine_keeps_its_rows_and_any_number_goes_o
         assert_alike(disk / "run", reference)
     forget_end(first, second)
 
-    gathered = tmp_path / "gathered"  # copied together by hand: one process goes on
+    gathered = tmp_path / "gathered"  # copied into one folder by hand: one process resumes
     shutil.copytree(first, gathered)
-    with pytest.raises(CheckpointError, match="is missing; if another machine has it, copy its folder into this one"):
+    with pytest.raises(CheckpointError, match="is missing; if it is on another machine, copy the folder from there"):
         load_checkpoint(checkpoint_path(gathered / "run/checkpoints", 6))
     shutil.copytree(second / "run/checkpoints", gathered / "run/checkpoints", dirs_exist_ok=True)
     launcher.run([*start, "--resume"], log, disks=[gathered])
     assert_alike(gathered / "run", reference)
 
-    disks = [third, second, first, fourth]  # in another order, and two that are new
+    disks = [third, second, first, fourth]  # in another order, with two new disks
     launcher.run([*start, "--resume", "--shard"], log, disks=disks)
     for disk in disks:
         assert_alike(disk / "run", reference)
         assert len(kept(disk, STEPS)) == 1 and len(kept(disk, 6)) == 2
 
 
-def test_without_a_shared_disk_a_machine_that_lost_its_own_gets_all_from_another(
+def test_without_a_shared_disk_a_machine_without_files_receives_them(
     launcher: Launcher, alone, data: Path, tmp_path: Path
 ) -> None:
     reference, log = alone("adamw"), tmp_path / "log"
@@ -185,16 +185,16 @@ def test_without_a_shared_disk_a_machine_that_lost_its_own_gets_all_from_another
     shutil.copytree(first, tmp_path / "copy")
     (checkpoint_path(second / "run/checkpoints", 6) / "model.safetensors").write_bytes(b"broken")
     for some in ([new, first], [second, tmp_path / "copy"]):
-        # Nobody asked to resume: whoever starts a launch of the same name again goes on.
+        # Without --resume: a second launch with the same run id resumes.
         launcher.run(start, log, disks=some, TORCHELASTIC_RUN_ID="song")
-        assert "going on from step 6 of 12, in 2 processes" in (tmp_path / "log-0").read_text()
+        assert "resuming from step 6 of 12, in 2 processes" in (tmp_path / "log-0").read_text()
         for disk in some:
             assert_alike(disk / "run", reference)
             assert kept(disk, 6) == ["model.safetensors"]
             load_checkpoint(checkpoint_path(disk / "run/checkpoints", 6))
 
 
-def test_machines_that_see_one_disk_write_it_once(launcher: Launcher, alone, data: Path, tmp_path: Path) -> None:
+def test_machines_with_a_shared_disk_write_once(launcher: Launcher, alone, data: Path, tmp_path: Path) -> None:
     start = ["train", str(data), "--out", "run", *SETTINGS, *OPTIMIZERS["adamw"], "--shard"]
     launcher.run(start, tmp_path / "log", disks=[tmp_path, tmp_path])
     assert_alike(tmp_path / "run", alone("adamw"))
@@ -203,14 +203,14 @@ def test_machines_that_see_one_disk_write_it_once(launcher: Launcher, alone, dat
 
 
 @pytest.mark.parametrize(
-    ("blow", "code", "told"),
+    ("number", "code", "message"),
     [
-        (signal.SIGTERM, 0, "another machine was asked to stop, so all have saved at step "),
-        (signal.SIGKILL, -signal.SIGKILL, "another process of this training is gone, or cannot be reached ("),
+        (signal.SIGTERM, 0, "another machine received a stop signal, so all processes saved at step "),
+        (signal.SIGKILL, -signal.SIGKILL, "another process of this training run exited or cannot be reached ("),
     ],
 )
-def test_when_a_machine_leaves_the_others_fail_in_words_so_that_torchrun_starts_them_again(
-    launcher: Launcher, data: Path, tmp_path: Path, blow: signal.Signals, code: int, told: str
+def test_when_a_machine_leaves_the_others_fail_with_a_message_and_torchrun_restarts_them(
+    launcher: Launcher, data: Path, tmp_path: Path, number: signal.Signals, code: int, message: str
 ) -> None:
     first, second = machines(tmp_path, "a", "b")
     words = ["train", str(data), "--out", "run", *SETTINGS, *OPTIMIZERS["adamw"]]
@@ -220,17 +220,17 @@ def test_when_a_machine_leaves_the_others_fail_in_words_so_that_torchrun_starts_
     while not (first / "run/metrics.jsonl").is_file() or len(losses(first / "run")) < 3:
         assert time.monotonic() < end, logs[0].read_text()
         time.sleep(0.02)
-    os.kill(processes[1], blow)
+    os.kill(processes[1], number)
     assert [launcher.wait(each) for each in processes] == [1, code]
-    assert told in logs[0].read_text() and "Traceback" not in logs[0].read_text()
+    assert message in logs[0].read_text() and "Traceback" not in logs[0].read_text()
     if code == 0:
         steps = [list_checkpoints(disk / "run/checkpoints")[-1] for disk in (first, second)]
         assert steps[0] == steps[1] and f"{steps[0]:,};" in logs[0].read_text()
 
 
-def test_a_run_goes_on_if_its_launch_began_it_or_a_process_died(tmp_path: Path) -> None:
+def test_a_run_resumes_after_a_restart_or_with_the_same_launch(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    assert not goes_on(folder, Ranks(restarts=1)), "there is nothing to go on with"
+    assert not goes_on(folder, Ranks(restarts=1)), "there is no run to resume"
     assert not goes_on(folder, Ranks(launch="song"))
     folder.write(CONFIG, {LAUNCH: "song"})
     assert goes_on(folder, Ranks(restarts=1)) and goes_on(folder, Ranks(launch="song"))
@@ -239,30 +239,32 @@ def test_a_run_goes_on_if_its_launch_began_it_or_a_process_died(tmp_path: Path) 
     assert not goes_on(folder, Ranks())
 
 
-def test_torchrun_without_a_name_for_the_launch_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_torchruns_default_run_id_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     assert ranks_here().launch is None
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "song")
-    assert ranks_here().launch == "song" and ranks_here().writes and not ranks_here().apart
+    assert ranks_here().launch == "song" and ranks_here().writes and not ranks_here().several_disks
 
 
-def test_a_checkpoint_counts_as_whole_if_its_files_are_on_any_disks() -> None:
+def test_a_checkpoint_is_complete_if_its_files_are_on_any_disks() -> None:
     three, six = ({f"{step}/model-0": "aa", f"{step}/model-1": "bb"} for step in (3, 6))
     first = OnDisk({"3/model-0": "aa", "6/model-0": "aa"}, {3: three, 6: six})
     second = OnDisk({"3/model-1": "bb", "6/model-1": "other"}, {3: three})
-    assert newest_whole([first, second]) == (3, 0)
-    assert newest_whole([OnDisk(), second]) is None
+    assert newest_complete([first, second]) == (3, 0)
+    assert newest_complete([OnDisk(), second]) is None
 
 
-def test_a_batch_that_cannot_be_shared_is_refused() -> None:
+def test_a_batch_that_cannot_be_divided_is_rejected() -> None:
     assert Ranks(1, 2).share(8) == (4, 4)
-    with pytest.raises(ConfigError, match="batch_size=3 cannot be shared by 2 processes; use a multiple of 2, such as"):
+    with pytest.raises(
+        ConfigError, match="batch_size=3 cannot be divided evenly among 2 processes; use a multiple of 2, such as"
+    ):
         Ranks(0, 2).share(3)
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 5, 8])
-def test_every_row_has_one_keeper(n_rows: int) -> None:
+def test_every_row_belongs_to_one_process(n_rows: int) -> None:
     kept = [Ranks(rank, 3, shard=True).rows(n_rows) for rank in range(3)]
     assert [row for begin, end in kept for row in range(begin, end)] == list(range(n_rows))
-    cut = torch.arange(n_rows).chunk(3)  # how FSDP cuts
+    cut = torch.arange(n_rows).chunk(3)  # how FSDP divides rows
     assert [end - begin for begin, end in kept][: len(cut)] == [len(part) for part in cut]

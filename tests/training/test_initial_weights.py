@@ -1,4 +1,4 @@
-"""Starting from weights: what is carried over, under which tokenizer, and what is refused."""
+"""Initial weights: what is copied, with which tokenizer, and what is rejected."""
 
 import json
 import shutil
@@ -19,7 +19,7 @@ from kotha.model.presets import MODERN
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_tokenizer
-from kotha.training.initial_weights import Origin, carried
+from kotha.training.initial_weights import Origin, map_pieces
 from kotha.training.start import TrainRequest, choose_settings, train_run
 
 torch.set_num_threads(1)
@@ -50,24 +50,22 @@ def origin(config: object, tokenizer: Tokenizer | None) -> Origin:
     return Origin("somewhere", Bundle(build(config), tokenizer))
 
 
-def test_under_the_same_tokenizer_every_weight_is_carried(old: Tokenizer) -> None:
+def test_with_the_same_tokenizer_every_weight_is_copied(old: Tokenizer) -> None:
     start = origin(sizes(), old)
     torch.manual_seed(2)
     model = build(start.config(old))
-    assert start.fill(model, old) == {}
+    assert start.initialize(model, old) == {}
     for name, weight in start.bundle.model.state_dict().items():
         assert torch.equal(model.state_dict()[name], weight), name
 
 
 @pytest.mark.parametrize("tied", [True, False])
-def test_under_another_tokenizer_pieces_that_both_have_keep_their_rows(
-    old: Tokenizer, new: Tokenizer, tied: bool
-) -> None:
+def test_with_another_tokenizer_common_pieces_keep_their_rows(old: Tokenizer, new: Tokenizer, tied: bool) -> None:
     start = origin(sizes(tied_head=tied), old)
     torch.manual_seed(2)
     model = build(start.config(new))
     assert model.config.vocab_size == new.vocab_size
-    counts = start.fill(model, new)
+    counts = start.initialize(model, new)
     assert sum(counts.values()) == new.vocab_size
     assert counts["kept"] > 400
     assert counts["joined"] > 50
@@ -85,14 +83,14 @@ def test_under_another_tokenizer_pieces_that_both_have_keep_their_rows(
     assert torch.equal(filled, body)
 
 
-def test_special_tokens_meet_by_what_they_do(old: Tokenizer) -> None:
+def test_special_tokens_are_matched_by_role(old: Tokenizer) -> None:
     other = train_tokenizer(some_stories(seed=3, n_documents=40), "wordpiece", 700)
-    rows, _ = carried(old, other)
+    rows, _ = map_pieces(old, other)
     assert rows[other.special["mask"]] == [old.special["mask"]]
     assert rows[other.special["pad"]] == [old.special["pad"]]
 
 
-def test_it_begins_where_the_other_ended(data: Dataset, tmp_path: Path) -> None:
+def test_training_continues_at_the_trained_loss(data: Dataset, tmp_path: Path) -> None:
     quickly = {"learning_rate": 0.03, "ema_decay": None, "batch_size": 8, "context_length": 4}
     first = kotha.train(data.path, preset="mini", steps=60, out=tmp_path / "first", **quickly)
     fresh, again = (
@@ -106,11 +104,13 @@ def test_it_begins_where_the_other_ended(data: Dataset, tmp_path: Path) -> None:
     about = json.loads((tmp_path / "again" / "config.json").read_text())
     assert about["origin"] == str(first.path)
     shutil.rmtree(tmp_path / "again" / "checkpoints")
-    with pytest.raises(CheckpointError, match=f"was to go on from {first.path}, and saved nothing; start a new run"):
+    with pytest.raises(
+        CheckpointError, match=f"was to start from {first.path}, but saved no checkpoint; start a new run"
+    ):
         train_run(data, RunFolder(tmp_path / "again"), TrainRequest(), resume=True)
 
 
-def test_a_model_keeps_its_context_and_its_spare_rows(data: Dataset, old: Tokenizer) -> None:
+def test_a_model_keeps_its_context_and_unused_rows(data: Dataset, old: Tokenizer) -> None:
     spare = sizes(vocab_size=old.vocab_size + 60)
     start = origin(spare, old)
     chosen = choose_settings(TrainRequest(changes={"steps": 5}, origin=start), tokenizer=old)
@@ -119,7 +119,7 @@ def test_a_model_keeps_its_context_and_its_spare_rows(data: Dataset, old: Tokeni
     start.check(chosen.model, old)
 
 
-def test_what_weights_cannot_become_is_refused(data: Dataset, old: Tokenizer, tmp_path: Path) -> None:
+def test_incompatible_weights_are_rejected(data: Dataset, old: Tokenizer, tmp_path: Path) -> None:
     def refused(match: str, error: type[Exception], start: Origin, resume: bool = False, **changes: int) -> None:
         request = TrainRequest(changes={"steps": 1, **changes}, origin=start)
         with pytest.raises(error, match=match):
@@ -127,14 +127,14 @@ def test_what_weights_cannot_become_is_refused(data: Dataset, old: Tokenizer, tm
         assert not (tmp_path / "run").exists()
 
     start = origin(sizes(), old)
-    refused("keeps their sizes, so n_layers=2 cannot", ConfigError, start, n_layers=2)
-    refused("resumed has its weights and its steps", UsageError, start, resume=True)
+    refused("keeps their sizes; remove n_layers=2", ConfigError, start, n_layers=2)
+    refused("initial weights and minutes apply only to new runs", UsageError, start, resume=True)
     refused("context_length=", ConfigError, origin(sizes(positions="learned"), old), context_length=64)
-    with pytest.raises(UsageError, match="preset='pocket' cannot"):
+    with pytest.raises(UsageError, match="remove preset='pocket'"):
         TrainRequest(preset="pocket", origin=start)
 
 
-def test_a_bert_goes_on_with_masked_words(data: Dataset, old: Tokenizer, tmp_path: Path) -> None:
+def test_a_bert_continues_with_masked_words(data: Dataset, old: Tokenizer, tmp_path: Path) -> None:
     texts = some_stories(seed=5, n_documents=40)
     words = train_tokenizer(texts, "wordpiece", 600)
     prepared(tmp_path, texts, words)

@@ -1,4 +1,4 @@
-"""Which checkpoint a training goes on from: a broken one is passed over, one that cannot be read just now is not."""
+"""The checkpoint from which a run resumes: broken ones are skipped, unreadable ones raise an error."""
 
 import errno
 import os
@@ -14,8 +14,8 @@ from kotha.training.checkpoint import Checkpoint, checkpoint_path, latest_checkp
 from kotha.training.checkpointer import Checkpointer
 
 
-def test_checkpoints_that_cannot_be_listed_are_not_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or a training would begin again at its first step, and forget what it had measured."""
+def test_an_error_while_listing_checkpoints_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a run would restart from its first step and lose its progress."""
     assert latest_checkpoint(tmp_path / "never begun") is None
 
     def unlisted(self: Path) -> None:
@@ -25,13 +25,13 @@ def test_checkpoints_that_cannot_be_listed_are_not_none(tmp_path: Path, monkeypa
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         latest_checkpoint(tmp_path)
     saver = SimpleNamespace(folder=RunFolder(tmp_path))
-    place = f"in {tmp_path / 'checkpoints'}, which cannot be read just now (Input/output error)"
-    assert str(Checkpointer.last_good(saver)) == place, "what went wrong first is not told for this"
+    place = f"in {tmp_path / 'checkpoints'}, which cannot be read (Input/output error)"
+    assert str(Checkpointer.last_good(saver)) == place, "the first error is kept"
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: BaseException) -> Path:
-    """Two checkpoints, of which the newer one has a problem."""
+    """Two checkpoints; loading the newer one fails."""
 
     def load(path: Path, *_: object) -> Checkpoint:
         if path == checkpoint_path(tmp_path, 6):
@@ -53,7 +53,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: BaseExcepti
         RuntimeError("unable to mmap 9 bytes from file <model.safetensors>: Cannot allocate memory (12)"),
     ],
 )
-def test_one_that_this_machine_cannot_read_now_is_told(folder: Path, problem: Exception) -> None:
-    with pytest.raises(CheckpointError, match="step-00000006 cannot be read") as told:
+def test_an_unreadable_checkpoint_raises_an_error(folder: Path, problem: Exception) -> None:
+    with pytest.raises(CheckpointError, match="step-00000006 cannot be read") as raised:
         latest_checkpoint(folder)
-    assert is_short_of_memory(told.value) == ("allocate memory" in str(problem))
+    assert is_short_of_memory(raised.value) == ("allocate memory" in str(problem))

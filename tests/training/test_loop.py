@@ -1,4 +1,4 @@
-"""The loop: it learns, and a run that stops and goes on equals one that never stopped."""
+"""The training loop: models learn, and a run that was stopped and resumed equals one that was not."""
 
 import hashlib
 import json
@@ -66,21 +66,21 @@ def assert_same(first: Training, second: Training) -> None:
 
 
 class KilledError(Exception):
-    """Stands for kill -9: nothing of ours runs after it."""
+    """Stands for kill -9: none of our code runs after it."""
 
 
 @pytest.mark.parametrize(
     ("optimizer", "precision", "steps", "stops"),
     [("adamw", "float32", 12, (1, 6)), ("muon", "float32", 12, (6,)), ("adamw", "bfloat16", 3, (3,))],
 )
-def test_killed_at_any_step_it_goes_on_bit_for_bit(data, tmp_path, optimizer, precision, steps, stops) -> None:
+def test_a_run_killed_at_any_step_resumes_bit_for_bit(data, tmp_path, optimizer, precision, steps, stops) -> None:
     every = steps // 3
     changes = {"optimizer": optimizer, "precision": precision, "steps": steps, "evaluate_every": every}
     config = SHORT.change(**changes, ema_decay=0.9, ema_every=2, evaluate_tokens=32)
-    # A CPU may have to imitate bfloat16, slowly.
+    # A CPU may emulate bfloat16, which is slow.
     model = model_config(context_length=8, d_model=16) if precision == "bfloat16" else model_config()
-    whole = start(data, tmp_path / "whole", config, model)
-    whole.run()
+    uninterrupted = start(data, tmp_path / "whole", config, model)
+    uninterrupted.run()
     for stop in stops:
 
         def kill(event: dict, stop: int = stop) -> None:
@@ -93,15 +93,15 @@ def test_killed_at_any_step_it_goes_on_bit_for_bit(data, tmp_path, optimizer, pr
         again = resumed(data, path)
         assert again.progress.step == (stop - 1) // every * every
         again.run()
-        assert_same(whole, again)
+        assert_same(uninterrupted, again)
         rows = [(row["step"], row.get("loss_nats")) for row in again.folder.metrics()]
-        assert rows == [(row["step"], row.get("loss_nats")) for row in whole.folder.metrics()]
+        assert rows == [(row["step"], row.get("loss_nats")) for row in uninterrupted.folder.metrics()]
 
 
 @pytest.fixture
 def clocked(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Training]:
-    """Trainings on a clock of their own: a step takes a second, and a slow one four."""
-    peak_flops_per_second(torch.device("cpu"), torch.float32)  # measured once, by the true clock
+    """Runs with a simulated clock: a step takes one second, a slow one four."""
+    peak_flops_per_second(torch.device("cpu"), torch.float32)  # measured once, with the real clock
     clock = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: clock[0])
 
@@ -123,32 +123,32 @@ def clocked(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> C
 
 @pytest.mark.parametrize(("slow", "steps"), [(range(1), 48), (range(8), 48), (range(48), 16)])
 def test_a_few_slow_steps_do_not_shorten_a_run(clocked, slow: range, steps: int) -> None:
-    """There is time for 72 quick steps or for 18 slow ones."""
+    """There is time for 72 fast steps or for 18 slow ones."""
     training = clocked(SHORT.change(steps=48, evaluate_every=6, evaluate_tokens=32), slow)
     training.deadline = 72.0
     assert training.run()["steps"] == pytest.approx(steps, abs=2)
 
 
 @pytest.mark.parametrize(("most", "steps"), [(None, 20), (35, 35), (1000, 57)])
-def test_a_machine_that_was_busy_when_it_was_timed_uses_its_time(data, tmp_path: Path, clocked, most, steps) -> None:
-    """There is time for 60 steps, and 20 were planned; the text bears so many."""
+def test_a_run_timed_on_a_busy_machine_is_extended(data, tmp_path: Path, clocked, most, steps) -> None:
+    """There is time for 60 steps and 20 were planned; the text allows as many."""
     planned = SHORT.change(steps=20, evaluate_every=5, evaluate_tokens=32, schedule="stable", decay_steps=12)
-    training, said = clocked(planned), []
-    training.say = said.append
+    training, remarks = clocked(planned), []
+    training.say = remarks.append
     training.deadline, training.most_steps = 60.0, most
     assert training.run()["steps"] == pytest.approx(steps, abs=2)
     if most is None:
-        assert not said
+        assert not remarks
         return
-    assert "faster than when this machine was timed" in str(said[0])
+    assert "faster than when this machine was timed" in str(remarks[0])
     assert training.config.decay_steps == pytest.approx(0.6 * steps, abs=2)
-    as_if = start(data, tmp_path / "as if", training.config)  # planned so from the first step
+    as_if = start(data, tmp_path / "as if", training.config)  # planned from the start
     as_if.fitting.micro_batch_size = SHORT.batch_size
     as_if.run()
     assert_same(training, as_if)
 
 
-def test_what_the_process_computed_before_changes_nothing(data, tmp_path: Path) -> None:
+def test_earlier_computations_in_the_process_change_nothing(data, tmp_path: Path) -> None:
     torch._C._set_mkldnn_enabled(True)  # as in a new process
     first = start(data, tmp_path / "first")
     first.run()
@@ -158,20 +158,20 @@ def test_what_the_process_computed_before_changes_nothing(data, tmp_path: Path) 
     assert_same(first, second)
 
 
-def test_a_resumed_run_keeps_the_precision_it_began_with(data, tmp_path: Path, monkeypatch) -> None:
+def test_a_resumed_run_keeps_its_precision(data, tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(precision, "_gain_of_bfloat16", lambda: 0.5)
-    begun = start(data, tmp_path / "run", SHORT.change(precision="auto"))
-    begun.save()
-    begun.folder.release()
-    monkeypatch.setattr(precision, "_gain_of_bfloat16", lambda: 6.0)  # the probe of another moment
+    first = start(data, tmp_path / "run", SHORT.change(precision="auto"))
+    first.save()
+    first.folder.release()
+    monkeypatch.setattr(precision, "_gain_of_bfloat16", lambda: 6.0)  # a later probe
     assert resumed(data, tmp_path / "run").arithmetic.precision == "float32"
     assert start(data, tmp_path / "new", SHORT.change(precision="auto")).arithmetic.precision == "bfloat16"
 
 
-def test_a_run_that_is_late_has_fewer_steps_and_is_resumed_with_them(data, tmp_path: Path) -> None:
+def test_a_late_run_is_shortened_and_resumed_with_fewer_steps(data, tmp_path: Path) -> None:
     late = start(data, tmp_path / "late")
-    late.deadline = 0.0  # long ago
-    assert late.run()["steps"] == late.folder.about()["training"]["steps"] == 8, "as few as any run has"
+    late.deadline = 0.0  # in the past
+    assert late.run()["steps"] == late.folder.about()["training"]["steps"] == 8, "the smallest number of steps"
     shutil.rmtree(checkpoint_path(late.folder.checkpoints, list_checkpoints(late.folder.checkpoints)[-1]))
     again = resumed(data, tmp_path / "late")
     assert again.progress.step == 6
@@ -179,8 +179,8 @@ def test_a_run_that_is_late_has_fewer_steps_and_is_resumed_with_them(data, tmp_p
     assert_same(late, again)
 
 
-def asking(step: int, *signals: signal.Signals) -> Callable[[dict], None]:
-    """Raises signals once a step was logged."""
+def send_signals(step: int, *signals: signal.Signals) -> Callable[[dict], None]:
+    """An event handler that raises signals after a step was logged."""
 
     def interrupt(event: dict) -> None:
         if event["step"] == step and "loss_nats" in event:
@@ -191,65 +191,65 @@ def asking(step: int, *signals: signal.Signals) -> Callable[[dict], None]:
 
 
 @pytest.mark.parametrize("times", [1, 2], ids=["once", "twice"])
-def test_a_signal_saves_and_ends_and_a_scheduler_that_asks_twice_does_no_harm(data, tmp_path: Path, times: int) -> None:
-    run = start(data, tmp_path / "run", on_event=asking(6, *[signal.SIGTERM] * times))
+def test_a_signal_saves_and_ends_and_a_second_sigterm_is_ignored(data, tmp_path: Path, times: int) -> None:
+    run = start(data, tmp_path / "run", on_event=send_signals(6, *[signal.SIGTERM] * times))
     summary = run.run()
     assert summary["stopped"] is True and summary["steps"] in (6, 7)
     assert list_checkpoints(run.folder.checkpoints) == [4, summary["steps"]]
-    whole, again = start(data, tmp_path / "whole"), resumed(data, tmp_path / "run")
-    whole.run()
+    uninterrupted, again = start(data, tmp_path / "whole"), resumed(data, tmp_path / "run")
+    uninterrupted.run()
     again.run()
-    assert_same(whole, again)
+    assert_same(uninterrupted, again)
 
 
 def test_a_second_ctrl_c_ends_at_once(data, tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        start(data, tmp_path / "run", on_event=asking(2, signal.SIGINT, signal.SIGINT)).run()
+        start(data, tmp_path / "run", on_event=send_signals(2, signal.SIGINT, signal.SIGINT)).run()
 
 
-class Asking(list):
-    """Batches of a validation in which a scheduler asks to stop."""
+class SignalingBatches(list):
+    """Validation batches during which a scheduler sends SIGTERM."""
 
-    def __getitem__(self, place):
+    def __getitem__(self, index):
         signal.raise_signal(signal.SIGTERM)
-        return super().__getitem__(place)
+        return super().__getitem__(index)
 
 
-def test_asked_in_a_validation_it_saves_first_and_measures_when_it_goes_on(data, tmp_path, monkeypatch) -> None:
+def test_a_stop_during_an_evaluation_saves_first_and_evaluates_on_resume(data, tmp_path, monkeypatch) -> None:
     run = start(data, tmp_path / "run")
-    batches = Asking(run.task.validation() * 3)
+    batches = SignalingBatches(run.task.validation() * 3)
     measured = []
     monkeypatch.setattr(run.task, "validation", lambda: batches)
     monkeypatch.setattr(run.task, "score", lambda *_: measured.append(1))
     summary = run.run()
     assert (summary["stopped"], summary["steps"], measured) == (True, 4, [])
     assert list_checkpoints(run.folder.checkpoints) == [4]
-    whole, again = start(data, tmp_path / "whole"), resumed(data, tmp_path / "run")
-    whole.run()
+    uninterrupted, again = start(data, tmp_path / "whole"), resumed(data, tmp_path / "run")
+    uninterrupted.run()
     again.run()
-    assert_same(whole, again)
-    rows = [[(row["step"], "validation" in row) for row in each.folder.metrics()] for each in (whole, again)]
+    assert_same(uninterrupted, again)
+    rows = [[(row["step"], "validation" in row) for row in each.folder.metrics()] for each in (uninterrupted, again)]
     assert rows[0] == rows[1]
 
 
 @pytest.mark.parametrize(("name", "measures"), [("SIGINT", True), ("SIGTERM", False)])
-def test_who_is_asked_before_a_model_was_kept(data, tmp_path: Path, name: str, measures: bool) -> None:
-    """A person can wait for a measured model, and end it with another Ctrl-C; a scheduler cannot."""
-    told, interrupt = [], asking(2, signal.Signals[name])
+def test_a_stop_before_the_first_evaluation(data, tmp_path: Path, name: str, measures: bool) -> None:
+    """After Ctrl-C there is time to evaluate a model; after SIGTERM there is not."""
+    names, interrupt = [], send_signals(2, signal.Signals[name])
 
-    def hear(event: dict) -> None:
-        told.extend([event["stopping"]] if "stopping" in event else [])
+    def on_event(event: dict) -> None:
+        names.extend([event["stopping"]] if "stopping" in event else [])
         interrupt(event)
 
-    run = start(data, tmp_path / "run", on_event=hear)
+    run = start(data, tmp_path / "run", on_event=on_event)
     summary = run.run()
-    assert told == [name]
+    assert names == [name]
     assert list_checkpoints(run.folder.checkpoints) == [2]
     assert run.folder.best_model.is_dir() is measures
     assert (summary["best_step"] is not None, summary["loss_nats"] is not None) == (measures, measures)
 
 
-def test_a_folder_takes_one_training_at_a_time(data, tmp_path: Path) -> None:
+def test_a_folder_is_used_by_one_run_at_a_time(data, tmp_path: Path) -> None:
     first = start(data, tmp_path / "run")
     for another in (start, resumed):
         with pytest.raises(KothaError, match=rf"run is in use: another process \(pid {os.getpid()}\) is writing there"):
@@ -258,36 +258,36 @@ def test_a_folder_takes_one_training_at_a_time(data, tmp_path: Path) -> None:
     resumed(data, tmp_path / "run").run()
 
 
-def test_a_run_that_cannot_be_begun_leaves_no_folder(data, tmp_path: Path, monkeypatch) -> None:
+def test_a_run_that_fails_to_start_leaves_no_folder(data, tmp_path: Path, monkeypatch) -> None:
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(RunFolder, "write", full)
     with pytest.raises(
-        KothaError, match="run could not be written: No space left on device; nothing of it was left behind"
+        KothaError, match="run could not be written: No space left on device; no partial output was left"
     ):
         start(data, tmp_path / "some" / "where" / "run")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_with_something_else_in_it_is_refused_before_anything_is_measured(data, tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_rejected_before_timing(data, tmp_path: Path) -> None:
     (tmp_path / "report.html").write_text("mine")
     said: list[object] = []
     for begin in (start, lambda data, path: train_run(data, RunFolder(path), on_remark=said.append)):
-        with pytest.raises(CheckpointError, match=r"holds report\.html, and no run; choose a new folder"):
+        with pytest.raises(CheckpointError, match=r"contains report\.html but no run; choose a new or empty folder"):
             begin(data, tmp_path)
-    assert said == []
+    assert remarks == []
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
 
 
-def test_a_run_that_was_killed_as_it_began_can_be_begun_again(data, tmp_path: Path) -> None:
+def test_a_run_killed_at_its_start_can_be_started_again(data, tmp_path: Path) -> None:
     (tmp_path / "checkpoints").mkdir()
     (tmp_path / "tokenizer.json").write_text("{}")
     (tmp_path / ".config.json.kotha-partial").write_text("{")
     assert start(data, tmp_path).run()["steps"] == SHORT.steps
 
 
-def test_micro_batches_give_the_gradients_of_the_whole(data, tmp_path: Path) -> None:
+def test_micro_batches_give_the_gradients_of_the_batch(data, tmp_path: Path) -> None:
     found = []
     for size in (4, 1, 3):
         config = SHORT.change(micro_batch_size=size, steps=3)
@@ -297,8 +297,8 @@ def test_micro_batches_give_the_gradients_of_the_whole(data, tmp_path: Path) -> 
     assert all(torch.allclose(found[0], other, atol=1e-5) for other in found[1:])
 
 
-def test_what_was_to_go_goes_when_the_run_goes_on(data, tmp_path: Path) -> None:
-    """Killed between saving a checkpoint and letting an old one go, or in the middle of letting it go."""
+def test_interrupted_pruning_is_finished_on_resume(data, tmp_path: Path) -> None:
+    """The run was killed after saving a checkpoint and before or during the removal of an old one."""
     config = SHORT.change(steps=6, checkpoint_every=2, keep_checkpoints=3, evaluate_every=6)
     run = start(data, tmp_path / "run", config)
     run.run()
@@ -307,11 +307,11 @@ def test_what_was_to_go_goes_when_the_run_goes_on(data, tmp_path: Path) -> None:
     (checkpoint_path(checkpoints, 6) / "manifest.json").unlink()
     again = resume_run(data, run.folder, {"keep_checkpoints": 1})
     assert again.progress.step == 4
-    assert list_checkpoints(checkpoints) == [4, 6], "the broken one is no reason to let a whole one go"
+    assert list_checkpoints(checkpoints) == [4, 6], "a broken checkpoint does not count towards keep_checkpoints"
     assert not list(checkpoints.glob(".*"))
 
 
-def test_a_manifest_may_name_what_no_file_is_called(data, tmp_path: Path) -> None:
+def test_a_manifest_with_an_impossible_file_name_is_rejected(data, tmp_path: Path) -> None:
     run = start(data, tmp_path / "run", SHORT.change(steps=2, checkpoint_every=2, evaluate_every=2))
     run.run()
     newest = checkpoint_path(run.folder.checkpoints, 2)
@@ -323,12 +323,12 @@ def test_a_manifest_may_name_what_no_file_is_called(data, tmp_path: Path) -> Non
         load_checkpoint(newest)
 
 
-def test_it_learns_and_keeps_the_best(data, tmp_path: Path) -> None:
+def test_the_loss_falls_and_the_best_weights_are_kept(data, tmp_path: Path) -> None:
     config = SHORT.change(steps=150, evaluate_every=50, keep_checkpoints=1, learning_rate=1e-2)
     run = start(data, tmp_path / "run", config)
     summary = run.run()
     losses = [row["loss_nats"] for row in run.folder.metrics() if "loss_nats" in row]
-    assert losses[0] == pytest.approx(np.log(700), abs=0.3), "an untrained model knows nothing"
+    assert losses[0] == pytest.approx(np.log(700), abs=0.3), "the loss of an untrained model"
     assert losses[-1] < losses[0] - 1
     assert summary["loss_nats"] < losses[0] - 0.8
     validations = {row["step"]: row["validation"]["loss_nats"] for row in run.folder.metrics() if "validation" in row}
@@ -339,7 +339,7 @@ def test_it_learns_and_keeps_the_best(data, tmp_path: Path) -> None:
     assert summary["bits_per_byte"] == pytest.approx(summary["loss_nats"] / np.log(2) * split.tokens / split.bytes)
 
 
-def test_patience_ends_a_run_that_gains_nothing(data, tmp_path: Path) -> None:
+def test_patience_ends_a_run_without_improvement(data, tmp_path: Path) -> None:
     config = SHORT.change(steps=1000, evaluate_every=1, patience=3, learning_rate=1e-12, warmup_steps=0)
     summary = start(data, tmp_path / "run", config.change(learning_rate=1e-30)).run()
     assert summary["steps"] < 20
@@ -352,7 +352,7 @@ def test_patience_ends_a_run_that_gains_nothing(data, tmp_path: Path) -> None:
         (60, 1000, "the loss rose to"),
     ],
 )
-def test_a_broken_loss_and_a_spike_stop_the_run_and_say_where(data, tmp_path: Path, step, factor, message) -> None:
+def test_nan_and_spikes_of_the_loss_stop_the_run(data, tmp_path: Path, step, factor, message) -> None:
     run = start(data, tmp_path / "run", SHORT.change(steps=80))
 
     def shake(event: dict) -> None:
@@ -363,17 +363,17 @@ def test_a_broken_loss_and_a_spike_stop_the_run_and_say_where(data, tmp_path: Pa
     run._on_event = shake
     with pytest.raises(TrainingError, match=message):
         run.run()
-    assert list_checkpoints(run.folder.checkpoints)[-1] <= step, "nothing broken was saved"
+    assert list_checkpoints(run.folder.checkpoints)[-1] <= step, "no broken weights were saved"
 
 
 @pytest.mark.parametrize(
     ("step", "message", "saved"),
     [
-        (4, r"make room, and go on with resume=True\. Last checkpoint: none yet$", []),
-        (8, r"make room, and go on with resume=True\. Last checkpoint: .*step-00000004$", [4]),
+        (4, r"free some space, then continue with resume=True\. Last checkpoint: none yet$", []),
+        (8, r"free some space, then continue with resume=True\. Last checkpoint: .*step-00000004$", [4]),
     ],
 )
-def test_a_disk_that_is_full_at_a_checkpoint_is_said_with_what_stays(
+def test_a_full_disk_is_reported_with_the_last_checkpoint(
     data, tmp_path: Path, monkeypatch, step: int, message: str, saved: list[int]
 ) -> None:
     run, save = start(data, tmp_path / "run"), checkpoint.write_weights
@@ -391,7 +391,7 @@ def test_a_disk_that_is_full_at_a_checkpoint_is_said_with_what_stays(
     assert resumed(data, tmp_path / "run").run()["steps"] == SHORT.steps
 
 
-def test_a_broken_checkpoint_is_passed_over(data, tmp_path: Path) -> None:
+def test_a_broken_checkpoint_is_skipped(data, tmp_path: Path) -> None:
     start(data, tmp_path / "run").run()
     newest = checkpoint_path(tmp_path / "run" / "checkpoints", 12)
     file = newest / "model.safetensors"
@@ -401,25 +401,25 @@ def test_a_broken_checkpoint_is_passed_over(data, tmp_path: Path) -> None:
     assert resumed(data, tmp_path / "run").progress.step == 8
 
 
-def test_a_run_is_not_started_over_another(data, tmp_path: Path) -> None:
+def test_a_run_does_not_overwrite_another(data, tmp_path: Path) -> None:
     start(data, tmp_path / "run")
-    with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
+    with pytest.raises(CheckpointError, match="contains a run; resume it with resume=True"):
         start(data, tmp_path / "run")
-    with pytest.raises(CheckpointError, match="holds no run; name the folder that a training wrote"):
+    with pytest.raises(CheckpointError, match=r"no run in .*; name the folder of a training run"):
         RunFolder(tmp_path / "none").read()
 
 
-def test_a_run_that_goes_on_keeps_its_model_and_its_data(data, tmp_path: Path) -> None:
+def test_a_resumed_run_keeps_its_model_and_data(data, tmp_path: Path) -> None:
     start(data, tmp_path / "run")
     prepare([data.path.parent / "texts.jsonl"], data.tokenizer, tmp_path / "other", PrepareOptions(validation=0.3))
-    with pytest.raises(CheckpointError, match=r"began with other data than .*other; resume it with its own"):
+    with pytest.raises(CheckpointError, match=r"was started with other data than .*other; resume it with its own data"):
         resumed(Dataset(tmp_path / "other"), tmp_path / "run")
     assert resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 1, "steps": 20}).config.steps == 20
-    with pytest.raises(ConfigError, match="keeps its model; for other sizes start another run"):
+    with pytest.raises(ConfigError, match="keeps its model; to use other sizes, start a new run"):
         resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 2})
 
 
-def test_a_vocabulary_that_does_not_fit_is_refused(data, tmp_path: Path) -> None:
+def test_a_vocabulary_that_does_not_fit_is_rejected(data, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="use vocab_size="):
         start(data, tmp_path / "run", model=model_config(vocab_size=100))
     assert not (tmp_path / "run").exists()

@@ -1,4 +1,4 @@
-"""The learning rate, by hand; which weights decay; Muon, beside torch's."""
+"""The learning rate, by hand; which weights decay; Muon compared with torch's."""
 
 import math
 
@@ -73,7 +73,7 @@ def test_muon_gets_the_matrices_of_the_blocks() -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_what_optimizers_remember_survives(optimizer: str) -> None:
+def test_optimizer_state_is_restored(optimizer: str) -> None:
     config = TrainConfig(optimizer=optimizer)
     one, other = model(), model()
     other.load_state_dict(one.state_dict())
@@ -96,7 +96,7 @@ def test_what_optimizers_remember_survives(optimizer: str) -> None:
         assert torch.equal(each, dict(other.named_parameters())[name]), name
 
 
-def test_the_average_is_between_and_can_be_swapped_weights() -> None:
+def test_the_average_lies_between_and_can_be_swapped_in() -> None:
     net = model()
     average = Average(net, decay=0.5)
     before = net.tokens.weight.detach().clone()
@@ -108,7 +108,7 @@ def test_the_average_is_between_and_can_be_swapped_weights() -> None:
     assert torch.allclose(net.tokens.weight, before + 1)
 
 
-def test_singular_values_come_near_one() -> None:
+def test_singular_values_approach_one() -> None:
     torch.manual_seed(0)
     for shape in ((16, 16), (8, 32), (32, 8)):
         values = torch.linalg.svdvals(orthogonalize(torch.randn(shape)))
@@ -116,18 +116,18 @@ def test_singular_values_come_near_one() -> None:
         assert values.max() < 1.3
 
 
-def test_it_moves_as_torch_does() -> None:
+def test_updates_match_torchs() -> None:
     torch.manual_seed(0)
     start = torch.randn(24, 40)
     ours, theirs = (torch.nn.Parameter(start.clone()) for _ in range(2))
     one = Muon([ours], lr=0.01, weight_decay=0.1)
     other = torch.optim.Muon([theirs], lr=0.01, weight_decay=0.1, adjust_lr_fn="match_rms_adamw")
     before = torch._C._get_mkldnn_enabled()
-    torch._C._set_mkldnn_enabled(False)  # torch warns where it cannot multiply in bfloat16 by oneDNN
+    torch._C._set_mkldnn_enabled(False)  # torch warns if oneDNN cannot multiply in bfloat16
     for _ in range(5):
         ours.grad = theirs.grad = torch.randn(24, 40)
         one.step()
         other.step()
     torch._C._set_mkldnn_enabled(before)
     moved = (theirs - start).norm()
-    assert (ours - theirs).norm() / moved < 0.02, "torch's rounds to bfloat16, so nearly is as near as it gets"
+    assert (ours - theirs).norm() / moved < 0.02, "torch's rounds to bfloat16, so they agree only approximately"

@@ -1,4 +1,4 @@
-"""From a request to settings: chosen from text and time, or taken as they are."""
+"""From a request to settings: chosen from text and time, or as given."""
 
 import math
 from collections.abc import Callable
@@ -26,7 +26,7 @@ def slow_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "budget_for", lambda minutes, *_: replace(SLOW, minutes=minutes))
 
 
-def test_without_a_preset_text_and_time_decide() -> None:
+def test_without_a_preset_text_and_time_determine_the_settings() -> None:
     short, long = (choose_settings(TrainRequest(minutes=minutes), NEWS) for minutes in (2, 200))
     assert short.design is not None
     assert long.design is not None
@@ -40,13 +40,13 @@ def test_without_a_preset_text_and_time_decide() -> None:
 
 @pytest.mark.parametrize("minutes", [2, 30])
 @pytest.mark.parametrize("name", [None, "pocket"])
-def test_what_is_chosen_fits_the_time(minutes: float, name: str | None) -> None:
+def test_the_choice_fits_the_time(minutes: float, name: str | None) -> None:
     choice = choose_settings(TrainRequest(preset=name, minutes=minutes), NEWS)
     assert choice.seconds_per_step is not None
     assert 0 < choice.settings.steps * choice.seconds_per_step <= 60 * minutes
 
 
-def test_what_is_given_stays() -> None:
+def test_given_settings_are_kept() -> None:
     given = {"batch_size": 16, "learning_rate": 1e-4, "seed": 5, "d_model": 64, "n_heads": 2}
     choice = choose_settings(TrainRequest(minutes=2, changes=given), NEWS)
     assert (choice.settings.batch_size, choice.settings.learning_rate, choice.settings.seed) == (16, 1e-4, 5)
@@ -56,7 +56,7 @@ def test_what_is_given_stays() -> None:
     assert course.settings.warmup_steps <= course.settings.steps // 10
 
 
-def test_steps_are_taken_as_they_are() -> None:
+def test_steps_are_used_as_given() -> None:
     choice = choose_settings(TrainRequest(changes={"steps": 7}), NEWS)
     assert choice.settings == recipe("modern", steps=7, warmup_steps=0)
     assert (choice.model.n_layers, choice.sentence) == (preset("pocket").n_layers, "")
@@ -65,29 +65,32 @@ def test_steps_are_taken_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("name", "steps", "warmup"), [("modern", 60, 6), ("modern", 100, 50), ("course", 1500, 150), ("course", 4000, 1000)]
 )
-def test_a_warm_up_leaves_steps_to_learn_in(name: str, steps: int, warmup: int) -> None:
+def test_a_warm_up_does_not_take_most_steps(name: str, steps: int, warmup: int) -> None:
     short = choose_settings(TrainRequest(recipe=name, changes={"steps": steps}), NEWS)
     assert short.settings == recipe(name, steps=steps, warmup_steps=warmup)
-    asked = choose_settings(TrainRequest(recipe=name, changes={"steps": steps, "warmup_steps": steps}), NEWS)
-    assert asked.settings.warmup_steps == steps, "who names it gets it"
+    choice = choose_settings(TrainRequest(recipe=name, changes={"steps": steps, "warmup_steps": steps}), NEWS)
+    assert choice.settings.warmup_steps == steps, "an explicit recipe is used"
 
 
-def test_nothing_said_is_a_run_of_the_usual_length() -> None:
-    said, unsaid = choose_settings(TrainRequest(minutes=USUAL_MINUTES), NEWS), choose_settings(TrainRequest(), NEWS)
-    assert (said.model, said.settings) == (unsaid.model, unsaid.settings)
+def test_an_empty_request_is_a_run_of_the_default_length() -> None:
+    explicit, default = (
+        choose_settings(TrainRequest(minutes=USUAL_MINUTES), NEWS),
+        choose_settings(TrainRequest(), NEWS),
+    )
+    assert (explicit.model, explicit.settings) == (default.model, default.settings)
 
 
 @pytest.mark.parametrize(
     ("request_", "wording"),
     [
         *(({"minutes": wrong}, "must be above 0") for wrong in (0, -1, math.nan, math.inf, 1e308, 10**400, "soon")),
-        ({"minutes": 1, "changes": {"steps": 5}}, "minutes and steps both say how long"),
+        ({"minutes": 1, "changes": {"steps": 5}}, "minutes and steps both set the length"),
     ],
 )
-def test_contradictions_are_refused(request_: dict[str, Any], wording: str) -> None:
+def test_contradictions_are_rejected(request_: dict[str, Any], wording: str) -> None:
     with pytest.raises(UsageError, match=wording):
         TrainRequest(**request_)
-    with pytest.raises(UsageError, match="name the data"):
+    with pytest.raises(UsageError, match="give the data"):
         choose_settings(TrainRequest(minutes=1))
 
 
@@ -102,10 +105,10 @@ def test_contradictions_are_refused(request_: dict[str, Any], wording: str) -> N
         ("weight_decay", -1, "must be 0 or more"),
         ("batch_size", 10**6, "must be at most 65,536"),
         ("steps", 10**20, "must be a whole number from 1 to"),
-        ("n_layers", 1_000_000_000, "is more than any model has; use 1 to 1,024"),
+        ("n_layers", 1_000_000_000, "is too large; use 1 to 1,024"),
     ],
 )
-def test_numbers_that_no_training_can_take_are_refused(name: str, value: float, wording: str) -> None:
+def test_invalid_numbers_are_rejected(name: str, value: float, wording: str) -> None:
     with pytest.raises(ConfigError, match=f"{name}={value} {wording}"):
         choose_settings(TrainRequest(changes={"steps": 1, name: value}))
 
@@ -115,36 +118,36 @@ def test_numbers_that_no_training_can_take_are_refused(name: str, value: float, 
     [
         (
             lambda: recipe("course", learning_rat=1),
-            "'learning_rat' does not exist; did you mean 'learning_rate'",
+            "unknown setting 'learning_rat'; did you mean 'learning_rate'",
         ),
         (lambda: recipe("moden"), "did you mean 'modern'"),
-        (lambda: TrainConfig(schedule="cosin"), "schedule='cosin' is not a choice; did you mean 'cosine'"),
+        (lambda: TrainConfig(schedule="cosin"), "schedule='cosin' is not a valid choice; did you mean 'cosine'"),
         (lambda: TrainConfig(steps="many"), "steps='many' must be a whole number"),
-        (lambda: take_sizes(preset("pocket"), {"n_layer": 3}), "'n_layer' does not exist; did you mean 'n_layers'"),
+        (lambda: take_sizes(preset("pocket"), {"n_layer": 3}), "unknown setting 'n_layer'; did you mean 'n_layers'"),
     ],
 )
-def test_what_is_misspelt_is_answered_with_the_nearest(make: Callable[[], object], wording: str) -> None:
+def test_misspelt_names_suggest_the_nearest(make: Callable[[], object], wording: str) -> None:
     with pytest.raises(ConfigError, match=wording):
         make()
 
 
-def test_a_demonstration_refuses_before_it_writes(tmp_path: Path) -> None:
+def test_a_demo_rejects_bad_data_before_writing(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="minutes=nan must be above 0"):
         Demonstration(tmp_path, 100, 1000, math.nan, 0)
     with pytest.raises(ConfigError, match="seed=-1 must be a whole number from 0"):
         Demonstration(tmp_path, 100, 1000, 1.0, -1)
 
 
-def test_sizes_are_told_from_settings() -> None:
+def test_sizes_are_separated_from_settings() -> None:
     model, rest = take_sizes(preset("pocket"), {"n_layers": 3, "steps": 5, "dropout": 0.1})
     assert model.n_layers == 3
     assert rest == {"steps": 5, "dropout": 0.1}
 
 
-def test_a_new_model_sees_as_far_as_it_shall_read() -> None:
+def test_a_new_model_has_the_training_context() -> None:
     request = TrainRequest(preset="pocket", changes={"context_length": 512, "steps": 1})
     chosen = choose_settings(request)
     assert isinstance(chosen.model, GPTConfig) and chosen.model.context_length == 512
     start = Origin("run", Bundle(build(preset("pocket").replace(vocab_size=20)), None))
     kept = choose_settings(TrainRequest(origin=start, changes={"context_length": 512, "steps": 1}))
-    assert isinstance(kept.model, GPTConfig) and kept.model.context_length == 256, "one that goes on is as it was"
+    assert isinstance(kept.model, GPTConfig) and kept.model.context_length == 256, "a resumed one is unchanged"

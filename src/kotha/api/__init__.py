@@ -1,13 +1,13 @@
-"""What stands behind ``import kotha``: from text to data, from data to a run, and a model to work with."""
+"""The Python API behind ``import kotha``: data, training, and models."""
 
 import os
 from collections.abc import Iterable
 
-# Where something is, or shall be, on disk.
+# A path of an input or an output.
 Place = str | os.PathLike[str]
 
 
 def listed(paths: Place | Iterable[Place]) -> list[str]:
-    """One path or several, as a list."""
+    """Return one path or several as a list."""
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
     return [os.fspath(path) for path in several]

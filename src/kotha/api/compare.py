@@ -1,4 +1,4 @@
-"""Several models side by side, fairly."""
+"""Compare several models fairly."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -20,7 +20,7 @@ from kotha.storage import bundled
 from kotha.storage.atomic import write_page as write_page
 from kotha.text.held_out import read_held_out
 
-# Of a longer text so many bytes are read: some ten seconds on one core for a model of a million parameters.
+# Limit for long texts: about ten seconds on one core for a model of a million parameters.
 _MOST_BYTES = 500_000
 
 
@@ -35,42 +35,44 @@ def compare(
     names: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Comparison:
-    """Set models side by side: by bits per byte and per character, and by perplexity only where it is fair.
+    """Compare models by bits per byte and per character, and by perplexity only where it is fair.
 
-    Without a ``text``, run folders are compared by what their training measured. With one, all are measured on it,
-    model folders too, and each row says whether that model has learned from it. Of a text of more than half a megabyte
-    the first documents are read, and the comparison says how many, unless the ``whole`` of it is asked for; of records,
-    ``field`` holds the text. A best one is named only where none has learned from it, and where the difference is more
-    than chance. They are called by their folders, unless ``names`` say otherwise.
+    Without a ``text``, run folders are compared by their scores from training. With a ``text``, all models are
+    evaluated on it, model folders too, and each row says whether that model was trained on it. Of a text longer than
+    half a megabyte only the first documents are read, unless ``whole`` is set; the comparison says how many. ``field``
+    names the field of a record that holds the text. A best model is named only if none was trained on the text and the
+    difference is statistically significant. ``names`` are the names of the rows (default: the folders).
 
-    >>> kotha.compare(["run", "run/best"], text="stories.jsonl").best is None  # they learned from it
+    >>> kotha.compare(["run", "run/best"], text="stories.jsonl").best is None  # both were trained on it
     True
     """
-    measured = None if text is None else str(text)
+    text_name = None if text is None else str(text)
     rows: list[Row] = []
     nats: list[Nats] = []
-    places = [bundled.place(each) for each in listed(runs)]
-    called = [bundled.title(place) for place in places] if names is None else names
-    for place, name in zip(places, called, strict=True):
-        config = run_config(place)
+    folders = [bundled.place(each) for each in listed(runs)]
+    row_names = [bundled.title(folder) for folder in folders] if names is None else names
+    for folder, name in zip(folders, row_names, strict=True):
+        config = run_config(folder)
         if text is None and not config:
-            raise UsageError("{place} holds no run with figures of its own; give a text to measure on", place=place)
-        row = row_of_run(name, config, reached(place) if config else {}, find_data(config, place))
+            raise UsageError(
+                "{place} is not a run folder with its own scores; give a text to evaluate on", place=folder
+            )
+        row = row_of_run(name, config, reached(folder) if config else {}, find_data(config, folder))
         if text is not None:
-            model, tokenizer = load(place, device).gpt
+            model, tokenizer = load(folder, device).gpt
             held_out = read_held_out(Path(text), tokenizer, field=field, most_bytes=None if whole else _MOST_BYTES)
-            measured = str(held_out.name)
-            found = evaluate_text(model, held_out, on_progress=_named(on_progress, place))
-            found = replace(found, seen=look_up(held_out, place))
+            text_name = str(held_out.name)
+            found = evaluate_text(model, held_out, on_progress=_with_model_name(on_progress, folder))
+            found = replace(found, seen=look_up(held_out, folder))
             nats.append(found.nats)
             row = row_of_score(row if config else row_of_run(name, {"model": model.config.to_dict()}, {}), found)
         rows.append(row)
-    return compare_rows(rows, nats or None, measured)
+    return compare_rows(rows, nats or None, text_name)
 
 
-def _named(on_progress: OnProgress | None, place: Path) -> OnProgress | None:
-    """The same listener, told which model is at work."""
-    name = Path(bundled.title(place)).name
+def _with_model_name(on_progress: OnProgress | None, folder: Path) -> OnProgress | None:
+    """Add the name of the model to the stages of a progress callback."""
+    name = Path(bundled.title(folder)).name
     return on_progress and (
         lambda stage, done, total: on_progress(Message("{stage} {name}", stage=stage, name=name), done, total)
     )

@@ -1,4 +1,4 @@
-"""Models on their way in and out: brought from Hugging Face, compared on either side, and their cards."""
+"""Import from Hugging Face, parity reports, and model cards."""
 
 from kotha.api import Place
 from kotha.errors import KothaError
@@ -12,14 +12,14 @@ __all__ = ["ParityReport", "import_model", "lines_of", "parity_rows", "read_card
 
 
 def read_card(path: Place) -> str:
-    """What a model says of itself: what it has read, under which licence, what it is not for."""
+    """Read a model card: training data, licence, and limits of use."""
     folder = bundled.place(path)
     file, name = folder / bundled.CARD_FILE, bundled.title(folder)
     if not folder.exists():
-        raise KothaError("there is no {run}; name a run folder or a model folder", run=folder)
+        raise KothaError("{run} not found; name a run folder or a model folder", run=folder)
     if not file.is_file():
         raise KothaError(
-            "{name} has no card ({card_file}); `kotha export {name} --to hf --out FOLDER` writes one",
+            "{name} has no model card ({card_file}); `kotha export {name} --to hf --out FOLDER` writes one",
             name=name,
             card_file=bundled.CARD_FILE,
         )

@@ -1,4 +1,4 @@
-"""From text to a data folder: the built-in stories, a look into a corpus, tokenizers, shards."""
+"""From text to a data folder: the built-in corpus, corpus reports, tokenizers, shards."""
 
 import itertools
 import json
@@ -40,9 +40,9 @@ from kotha.text.tokenizer.view import view as view_tokens
 
 
 def built_in_stories(documents: int = 1000, *, seed: int = 0, kinds: Iterable[str] = ()) -> Iterator[Story]:
-    """So many documents of the built-in corpus; the same seed gives the same ones."""
+    """Yield documents of the built-in corpus; the same seed gives the same documents."""
     if documents < 1:
-        raise UsageError("{option}: give at least 1", option=Option("documents", documents))
+        raise UsageError("{option} is too few; use at least 1", option=Option("documents", documents))
     return itertools.islice(endless(seed, kinds=tuple(kinds) or None), documents)
 
 
@@ -55,9 +55,9 @@ def write_stories(
     kinds: Iterable[str] = (),
     on_progress: OnProgress | None = None,
 ) -> Path:
-    """Write the built-in corpus: original Bangla stories, news and encyclopaedia entries; .jsonl or .txt.
+    """Write documents of the built-in corpus (Bangla stories, news and encyclopaedia entries) to .jsonl or .txt.
 
-    The same seed gives the same documents, and ``kinds`` chooses among story, news and entry. A .jsonl line also holds
+    The same seed gives the same documents. ``kinds`` selects among story, news and entry. Each .jsonl line also holds
     the kind and the log-probability of the text: the floor that no model can beat on average.
 
     >>> kotha.write_stories("few.txt", documents=3)
@@ -65,7 +65,7 @@ def write_stories(
     """
     path, found = Path(out), built_in_stories(documents, seed=seed, kinds=kinds)
     if path.suffix not in (".jsonl", ".txt"):
-        raise UsageError("{path}: the ending decides the format; use .jsonl or .txt", path=path)
+        raise UsageError("{path}: the file name must end in .jsonl or .txt", path=path)
     with atomic_file(path) as file:
         for count, document in enumerate(found, 1):
             row = {name: getattr(document, name) for name in ("text", "kind", "log_probability")}
@@ -83,10 +83,10 @@ def _line(row: dict[str, Any]) -> str:
 def write_questions(
     out: Place, stories: int = 200, *, seed: int = 0, per_story: int = 3, whole: bool = False
 ) -> tuple[Path, int]:
-    """Write questions about built-in stories with their answers, a .jsonl line each; where, and how many.
+    """Write questions about built-in stories with their answers to .jsonl; return the path and their number.
 
-    A line has an ``instruction`` (a paragraph of a story, or with ``whole`` all of it, then a question), its
-    ``answer``, the number of the ``story`` and the ``kind`` of question. They are for ``adapt_instruct``.
+    A line has an ``instruction`` (a paragraph of a story, or with ``whole`` the whole story, then a question), its
+    ``answer``, the number of the ``story`` and the ``kind`` of question. The file is for ``finetune_instruct``.
 
     >>> kotha.write_questions("questions.jsonl", stories=10)
     (PosixPath('questions.jsonl'), 30)
@@ -94,9 +94,9 @@ def write_questions(
     path = Path(out)
     for name, value in (("stories", stories), ("per_story", per_story)):
         if value < 1:
-            raise UsageError("{option}: give at least 1", option=Option(name, value))
+            raise UsageError("{option} is too few; use at least 1", option=Option(name, value))
     if path.suffix != ".jsonl":
-        raise UsageError("{path}: questions are written as .jsonl; end its name so", path=path)
+        raise UsageError("{path}: the file name must end in .jsonl", path=path)
     count = 0
     with atomic_file(path) as file:
         for story in range(stories):
@@ -117,7 +117,7 @@ def inspect_corpus(
     on_progress: OnProgress | None = None,
     on_problem: OnProblem | None = None,
 ) -> CorpusReport:
-    """Read a corpus once, and say what is in it: sizes, duplicates, language, scripts, what is broken."""
+    """Read a corpus once, and report its sizes, duplicates, language, scripts and unreadable documents."""
     sources, done = list_sources(listed(paths), errors=errors), 0
     total = sum(source.size or 0 for source in sources)
 
@@ -127,12 +127,12 @@ def inspect_corpus(
         if on_progress is not None:
             on_progress(Message("reading"), done, total)
 
-    how: Any = {"errors": errors, "on_problem": on_problem, "on_bytes": read}
-    return inspect_documents(listed(paths), field=field, language=language, **how)
+    options: Any = {"errors": errors, "on_problem": on_problem, "on_bytes": read}
+    return inspect_documents(listed(paths), field=field, language=language, **options)
 
 
 def cards_table(cards: Sequence[card.Card]) -> Table:
-    """A row for each tokenizer."""
+    """Return a table with a row for each tokenizer."""
     header, title = [title for _, title in card.COLUMNS], Message("on {n:,} words", n=cards[0].words)
     return Table(title, header, [card.cells(each) for each in cards], marks=card.marks(cards))
 
@@ -146,36 +146,36 @@ def compare_tokenizers(
     errors: Errors = "stop",
     on_problem: OnProblem | None = None,
 ) -> View[list[card.Card]]:
-    """Measure tokenizers (files, folders or hub names) on a text: tokens a word, bytes a token, cuts, round trip.
+    """Compare tokenizers (files, folders or hub names) on a text: tokens per word, bytes per token, cuts, round trip.
 
-    With ``caution`` a BPE of the same size with GPT-2's pattern stands beside them, trained on the text itself, which
-    flatters it.
+    With ``caution``, a BPE of the same size with GPT-2's split pattern is added. It is trained on the text itself,
+    which gives it an advantage.
     """
-    source = listed(text)
-    found = read_documents(source, field=field, errors=errors, on_problem=on_problem)
+    paths = listed(text)
+    found = read_documents(paths, field=field, errors=errors, on_problem=on_problem)
     documents = [document.text for document in found]
     if not documents:
-        raise UsageError("{text}: no documents there", text=Option("text", " ".join(source)))
+        raise UsageError("{text}: no documents found", text=Option("text", " ".join(paths)))
     loaded = {name: import_tokenizer(name) for name in tokenizers}
     if caution:
         size = max(tokenizer.vocab_size for tokenizer in loaded.values())
         loaded["GPT-2 pattern (a caution)"] = card.train_gpt2_style(documents, size)
     cards = [card.measure(name, tokenizer, documents) for name, tokenizer in loaded.items()]
     sample, first = " ".join(documents[0].split()[:60]), cards[0]
-    told = {**vars(first), "compared_with": [vars(other) for other in cards[1:]]}
-    page = partial(cards_page, cards, loaded, sample, ", ".join(source))
-    return View("Tokenizers side by side", cards, page, lambda: told)
+    figures = {**vars(first), "compared_with": [vars(other) for other in cards[1:]]}
+    page = partial(cards_page, cards, loaded, sample, ", ".join(paths))
+    return View("Tokenizers side by side", cards, page, lambda: figures)
 
 
 def cut(tokenizer: str, text: str) -> dict[str, Any]:
-    """How a text is cut by a tokenizer: its tokens, and the text that they make."""
+    """Tokenize a text: its tokens, and the text decoded from them."""
     loaded = import_tokenizer(tokenizer)
     tokens = view_tokens(loaded, text)
     return {"tokens": [vars(token) for token in tokens], "text": loaded.decode(token.id for token in tokens)}
 
 
 def keep_tokenizer(source: str, out: Place, *, extra_ids: int | None = None, overwrite: bool = False) -> Tokenizer:
-    """Open a tokenizer from elsewhere and keep it as tokenizer.json."""
+    """Import a tokenizer from another library, and save it as tokenizer.json."""
     check_free(Path(out), overwrite)
     tokenizer = import_tokenizer(source, extra_ids=extra_ids)
     tokenizer.save(Path(out))
@@ -197,25 +197,25 @@ def train_tokenizer(
     on: str | None = None,
     **more: Any,
 ) -> Tokenizer:
-    """Train a tokenizer on files, folders or globs; with ``out`` also save it, with ``overwrite`` over another.
+    """Train a tokenizer on files, folders or globs; ``out`` also saves it, ``overwrite`` replaces an existing one.
 
     ``kind`` is unigram, bpe, wordpiece or char; ``more`` is ``split`` (for bpe), ``level`` (for char) or ``rules`` of
-    normalization. Its pieces are whole letters: no vowel sign is cut from its consonant. So many ``workers`` count the
-    text, by default one, or with ``on="ray"`` those of a cluster; the pieces are the same.
+    normalization. Pieces are whole grapheme clusters: no vowel sign is split from its consonant. ``workers`` is the
+    number of processes that count the text (default: 1); ``on="ray"`` uses a cluster. The pieces do not depend on it.
 
     >>> tokenizer = kotha.train_tokenizer("stories.jsonl", vocab_size=600)
     >>> tokenizer.decode(tokenizer.encode("নদীর ধারে"))
     'নদীর ধারে'
     """
-    place = None if out is None else checked_path(out)
-    if place is not None:
-        check_free(place, overwrite)
+    path = None if out is None else checked_path(out)
+    if path is not None:
+        check_free(path, overwrite)
     check_workers(on, workers)
     documents = read_documents(listed(paths), field=field, errors=errors, on_problem=on_problem)
     with worker_pool(on, workers) as pool:
         tokenizer = train_pieces((document.text for document in documents), kind, vocab_size, pool=pool, **more)
-    if place is not None:
-        tokenizer.save(place)
+    if path is not None:
+        tokenizer.save(path)
     return tokenizer
 
 
@@ -229,32 +229,32 @@ def prepare(
     on_problem: OnProblem | None = None,
     **options: Any,
 ) -> PrepareReport:
-    """Turn documents into a data folder at ``out``: split, cleaned, encoded, each file known by its hash.
+    """Turn documents into a data folder at ``out``: clean, split, encode, and store a hash of each file.
 
-    ``tokenizer`` is one, or the path of one. ``options`` are those of ``PrepareOptions``: ``validation`` (a share of
+    ``tokenizer`` is a tokenizer or its path. ``options`` are those of ``PrepareOptions``: ``validation`` (a share of
     the documents, or a file), ``seed``, ``field``, ``errors``, ``duplicates``, ``workers``, ``on``, ``overwrite`` …
-    What comes back says what was written and left out, and can be given wherever the folder is asked for.
+    The returned report says what was written and removed, and is accepted wherever a data folder is.
 
     >>> data = kotha.prepare("stories.jsonl", "tokenizer", "more-data", validation=0.1)
     >>> data.train_documents, data.validation_documents
     (54, 6)
     """
-    ready = tokenizer if isinstance(tokenizer, Tokenizer) else import_tokenizer(os.fspath(tokenizer))
+    opened = tokenizer if isinstance(tokenizer, Tokenizer) else import_tokenizer(os.fspath(tokenizer))
     chosen = PrepareOptions(**options)
-    return prepare_folder(listed(paths), ready, Path(out), chosen, on_progress=on_progress, on_problem=on_problem)
+    return prepare_folder(listed(paths), opened, Path(out), chosen, on_progress=on_progress, on_problem=on_problem)
 
 
 def prepared_table(report: PrepareReport, title: str = "") -> Table:
-    """What was written of a data folder, and what was left out."""
+    """Return a table of what was written to a data folder, and what was removed."""
     counts = {"documents": Message("documents"), "tokens": Message("tokens"), "bytes": Message("bytes")}
     rows: list[list[Text]] = [
         [label, *(f"{getattr(report, f'{split}_{name}'):,}" for split in ("train", "validation"))]
         for name, label in counts.items()
     ]
-    left_out = (
+    removals = (
         Message("{n:,} duplicates", n=report.duplicates),
         Message("{n:,} near-copies of validation documents", n=report.leaked),
         Message("{n:,} unreadable", n=report.problems),
     )
-    told = [each for each in left_out if each.values["n"]] or Message("nothing")
-    return Table(title, ["", Message("train"), Message("validation")], rows, [Message("left out: {what}", what=told)])
+    removed = [each for each in removals if each.values["n"]] or Message("nothing")
+    return Table(title, ["", Message("train"), Message("validation")], rows, [Message("removed: {what}", what=removed)])

@@ -1,8 +1,7 @@
-"""The whole way on the built-in corpus: stories, a tokenizer, shards, a model that learns, writes and is looked into.
+"""The whole pipeline on the built-in corpus: stories, a tokenizer, shards, training, generation and inspection.
 
-It opens with the model in the box, which writes at once.
-
-Each step does its work and gives what there is to tell of it; who calls it shows that, and how it goes.
+It begins with samples of the bundled model. Each step does its work and returns what to print; the caller prints it and
+shows the progress.
 """
 
 import json
@@ -14,7 +13,7 @@ from textwrap import indent
 from typing import Any, NamedTuple
 
 from kotha.api import data as making
-from kotha.api.demo_page import PAGES, TOLD, demo_page, sample_of
+from kotha.api.demo_page import PAGES, TEXTS, demo_page, sample_of
 from kotha.api.model import load
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import KothaError, UsageError
@@ -32,23 +31,23 @@ from kotha.training.reporting.report import read_record
 from kotha.training.start import TrainRequest, train_run
 
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
-# By this file a demo's folder is known: the next one replaces what is in it, and what is in no other.
+# Marks the folder of a demo: a new demo may replace its contents, but those of no other folder.
 MARK = ".kotha-demo"
-# One held-out document for so many to learn from.
-_LEARNED_PER_HELD_OUT = 20
-# How it writes: mostly what it finds likely. A model that has learned for two minutes should not be daring.
+# Training documents per held-out document.
+_TRAINED_PER_HELD_OUT = 20
+# Conservative sampling, because the model is trained for only a few minutes.
 _WRITING: dict[str, Any] = {"temperature": 0.3, "top_k": 10, "repetition_penalty": None}
-_TOKENS, _TOKENS_ON_THE_WAY = 150, 40
-# How many tokens it adds while its attention is watched.
-_LOOKED_AT = 12
-# What the model in the box goes on with.
+_TOKENS, _SAMPLE_TOKENS = 150, 40
+# Number of tokens generated for the attention and lens pages.
+_INSPECTED_TOKENS = 12
+# Prompts for the bundled model.
 _OPENINGS = ("আমি", "নদীর ধারে")
-# Past the title, which by itself looks like a text's last sentence.
+# Longer than the title, which alone looks like the last sentence of a text.
 _PROMPT_WORDS = 8
 
 
 class DemoStep(NamedTuple):
-    """One step: what it is called, what is to be said before, its work, and what goes on meanwhile."""
+    """One step: its name, its description, its work, and the status shown meanwhile."""
 
     name: Message
     about: Message
@@ -57,46 +56,46 @@ class DemoStep(NamedTuple):
 
 
 class Demonstration:
-    """All of it, in a folder."""
+    """A demo in a folder."""
 
     def __init__(self, out: Path, documents: int, vocab_size: int, minutes: float, seed: int) -> None:
         if documents < 100:
-            told = "{option}: a tokenizer needs more to learn from; give at least 100"
-            raise UsageError(told, option=Option("documents", documents))
+            template = "{option} is too few to train a tokenizer; use at least 100"
+            raise UsageError(template, option=Option("documents", documents))
         self._request = TrainRequest(minutes=minutes, changes={"seed": TrainConfig(seed=seed).seed})
         if not is_directory(out):
             check_folder_place(out, lambda _: False)
         found = names_in(out) if is_directory(out) else []
         if found and MARK not in found:
-            told = "{out} holds {found}, and no demo; choose a new folder, or an empty one"
-            raise KothaError(told, out=out, found=found[0])
+            template = "{out} holds {found} and is not a demo folder; choose a new or empty folder"
+            raise KothaError(template, out=out, found=found[0])
         self.out, self._documents, self._vocab_size = out, documents, vocab_size
         self._seed = seed
         self.listeners: dict[str, Any] = {}
         self.summary: dict[str, Any] = {}
 
     def steps(self) -> list[DemoStep]:
-        """What there is to do, in its order."""
-        works = [self._open_box, self._stories, self._tokenizer, self._cut]
+        """Return the steps, in order."""
+        works = [self._sample_bundled, self._stories, self._tokenizer, self._cut]
         works += [self.train, self._write, self._look]
         return [
             DemoStep(Message(name), Message(about), work, meanwhile and Message(meanwhile))
-            for work, (name, about, meanwhile) in zip(works, TOLD["steps"], strict=True)
+            for work, (name, about, meanwhile) in zip(works, TEXTS["steps"], strict=True)
         ]
 
     def report(self, commands: list[tuple[Message, str]]) -> Path:
-        """The page that leads to all of it, with what to try next, in words and to copy."""
+        """Write the page that links everything, with the commands to try next."""
         self.record = read_record(self.out / "run")
         atomic_write(self.out / "report.html", demo_page(self, str(self.out), commands))
         return self.out / "report.html"
 
-    def _open_box(self) -> list[Text | Table]:
-        texts = load().generate(list(_OPENINGS), tokens=_TOKENS_ON_THE_WAY, seed=self._seed)
-        return [*map(_quoted, texts), Message("Now a model of your own, trained beside it:")]
+    def _sample_bundled(self) -> list[Text | Table]:
+        texts = load().generate(list(_OPENINGS), tokens=_SAMPLE_TOKENS, seed=self._seed)
+        return [*map(_quoted, texts), Message("Now a model of your own, trained from scratch:")]
 
     def _stories(self) -> list[Text | Table]:
-        """Stories to learn from, and others that are held out; both from the same grammar, by different seeds."""
-        counts = {TRAIN: self._documents, HELD_OUT: max(10, self._documents // _LEARNED_PER_HELD_OUT)}
+        """Write training and held-out stories, from the same grammar with different seeds."""
+        counts = {TRAIN: self._documents, HELD_OUT: max(10, self._documents // _TRAINED_PER_HELD_OUT)}
         atomic_write(self.out / MARK, "")
         found = []
         for turn, (name, count) in enumerate(counts.items()):
@@ -106,13 +105,13 @@ class Demonstration:
         self.written, self.held_out = found
         self.prompts = [_beginning(_first(self.held_out, kind)) for kind in ("story", "news", "entry")]
         size = sum(len(document.text.encode()) for document in self.written)
-        told = Message(
+        summary = Message(
             "{documents:,} documents, {size:,} bytes; {held_out:,} more are held out.",
             documents=self._documents,
             size=size,
             held_out=counts[HELD_OUT],
         )
-        return [Message("The first of them:\n"), _quoted(_first(self.written, "story")), told]
+        return [Message("The first story:\n"), _quoted(_first(self.written, "story")), summary]
 
     def _tokenizer(self) -> list[Text | Table]:
         folder = self.out / "tokenizer"
@@ -120,37 +119,37 @@ class Demonstration:
             self.out / TRAIN, vocab_size=self._vocab_size, out=folder, overwrite=True
         )
         pieces = "│".join(token.text for token in view(self.tokenizer, sample_of(self.written)))
-        return [Message("{n:,} pieces. One sentence, cut:", n=self.tokenizer.vocab_size), pieces]
+        return [Message("{n:,} pieces. One sentence, tokenized:", n=self.tokenizer.vocab_size), pieces]
 
     def _cut(self) -> list[Text | Table]:
-        how: dict[str, Any] = {"validation": self.out / HELD_OUT, "overwrite": True, **self.listeners}
-        self.shards = making.prepare(self.out / TRAIN, self.tokenizer, self.out / "data", **how)
+        options: dict[str, Any] = {"validation": self.out / HELD_OUT, "overwrite": True, **self.listeners}
+        self.shards = making.prepare(self.out / TRAIN, self.tokenizer, self.out / "data", **options)
         return [making.prepared_table(self.shards)]
 
     def train(self) -> list[Text | Table]:
-        """Train, keep what the model wrote before its first step, and measure it on all that was held out."""
+        """Train, keep a sample from before the first step, and evaluate on all held-out texts."""
         data, run = Dataset(self.out / "data"), self.out / "run"
         self.floor = floor_bits_per_byte(self.held_out)
         shutil.rmtree(run, ignore_errors=True)
 
         def sample(model: Any) -> str:
-            return write(model, data.tokenizer, self.prompts[0], tokens=_TOKENS_ON_THE_WAY, **_WRITING)
+            return write(model, data.tokenizer, self.prompts[0], tokens=_SAMPLE_TOKENS, **_WRITING)
 
         def begin(training: Any) -> None:
             self.before = sample(training.model)
 
-        how: dict[str, Any] = {"floors": {"bits_per_byte": self.floor}, **self.listeners}
-        found = self.summary = train_run(data, RunFolder(run), self._request, sampler=sample, on_ready=begin, **how)
+        options: dict[str, Any] = {"floors": {"bits_per_byte": self.floor}, **self.listeners}
+        found = self.summary = train_run(data, RunFolder(run), self._request, sampler=sample, on_ready=begin, **options)
         if found["stopped"]:
             return []
         self.model = load(run)
-        # While it learned it was measured on a part of them, to lose no time.
+        # The evaluations during training used only a part of the texts, to save time.
         self.score = self.model.evaluate(data.path, baselines=data.path)
         return [
             Message(
-                "{steps:,} steps, {tokens:,} tokens in {minutes:.1f} minutes. On all {texts:,} texts that were held "
-                "out: {bits:.3f} bits per byte ({character_bits:.3f} per character). The grammar's floor, which no "
-                "model can go below on average, is {floor:.3f}.",
+                "{steps:,} steps, {tokens:,} tokens in {minutes:.1f} minutes. On all {texts:,} held-out "
+                "texts: {bits:.3f} bits per byte ({character_bits:.3f} per character). The grammar's floor, "
+                "which no model can beat on average, is {floor:.3f}.",
                 steps=found["steps"],
                 tokens=found["tokens"],
                 minutes=found["seconds"] / 60,
@@ -166,17 +165,17 @@ class Demonstration:
         return [*map(_quoted, self.texts)]
 
     def _look(self) -> list[Text | Table]:
-        """The pages that the report leads to: what happens in the model as it reads and writes a text."""
+        """Write the pages that the report links to: what happens inside the model as it reads and writes."""
         text = self.prompts[0]
-        self.model.attention(text, generate=_LOOKED_AT).save(self.out / "attention.html")
+        self.model.attention(text, generate=_INSPECTED_TOKENS).save(self.out / "attention.html")
         self.model.flow(text).save(self.out / "flow.html")
-        self.model.lens(text, generate=_LOOKED_AT).save(self.out / "lens.html")
+        self.model.lens(text, generate=_INSPECTED_TOKENS).save(self.out / "lens.html")
         self.model.heads().save(self.out / "heads.html")
         return [", ".join(address for address, *_ in PAGES)]
 
 
 def _quoted(text: str) -> str:
-    """A text of the corpus or of the model, set apart."""
+    """Indent a text of the corpus or of the model."""
     return indent(text, "  ") + "\n"
 
 
@@ -185,6 +184,6 @@ def _first(documents: list[Story], kind: str) -> str:
 
 
 def _beginning(text: str) -> str:
-    """The first words of a text, line ends and all."""
+    """Return the first words of a text, with their line ends."""
     found = re.match(rf"(\S+\s+){{{_PROMPT_WORDS - 1}}}\S+", text)
     return found[0] if found else text

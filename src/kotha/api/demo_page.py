@@ -1,7 +1,6 @@
-"""The page that ``kotha demo`` leaves behind: the curve, what the model wrote before and after, and where to go on.
+"""The page of ``kotha demo``: the loss curve, samples from before and after training, and what to try next.
 
-It is the first page that a newcomer opens, so it begins with what came out. What was read to get there is folded away
-at its end.
+It is the first page that a new user opens, so it begins with the results. The training data is folded away at the end.
 """
 
 import json
@@ -30,29 +29,29 @@ from kotha.text.tokenizer.view import view
 from kotha.training.reporting.report import loss_chart
 
 _SAMPLE_WORDS = 28
-# What is said of the demo, around what it finds: its steps, its pages, and what to try next.
-TOLD: dict[str, Any] = json.loads(Path(__file__).with_name("demo.json").read_text(encoding="utf-8"))
-# The pages that the demo makes beside its report: file, name, and what is to be seen there.
-PAGES: list[tuple[str, Text, Text]] = [(file, Message(name), Message(about)) for file, name, about in TOLD["pages"]]
+# The fixed texts of the demo: its steps, its pages, and what to try next.
+TEXTS: dict[str, Any] = json.loads(Path(__file__).with_name("demo.json").read_text(encoding="utf-8"))
+# The pages that the report links to: file, name and description.
+PAGES: list[tuple[str, Text, Text]] = [(file, Message(name), Message(about)) for file, name, about in TEXTS["pages"]]
 
 
 def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -> str:
-    """The report; ``folder`` is where all of it lies, ``commands`` what to try next, in words and to copy."""
+    """Return the report as HTML; ``folder`` holds the demo, ``commands`` are descriptions with commands to copy."""
     learned: list[Block] = [Heading(Message("How it learned"))]
     if chart := loss_chart(demo.record):
         learned.append(chart)
     before: list[Block] = [Heading(Message("The same words, before and after"))]
     before += [Quote(text, label, demo.prompts[0]) for label, text in _samples(demo)]
     unseen = [
-        [Quote(text, Message("{what}; bold: given", what=Message(name)), prompt)]
-        for name, prompt, text in zip(TOLD["kinds"].values(), demo.prompts, demo.texts, strict=True)
+        [Quote(text, Message("{what}; bold: the prompt", what=Message(name)), prompt)]
+        for name, prompt, text in zip(TEXTS["kinds"].values(), demo.prompts, demo.texts, strict=True)
     ]
-    texts = [next(document.text for document in demo.written if document.kind == kind) for kind in TOLD["kinds"]]
-    read = "What it has read: a story, a news item, an encyclopaedia entry, and how many there are"
+    texts = [next(document.text for document in demo.written if document.kind == kind) for kind in TEXTS["kinds"]]
+    title = "Its training data: a story, a news item, an encyclopaedia entry, and the totals"
     table = replace(prepared_table(demo.shards), remarks=())
     in_python: list[Block] = [
-        Code(TOLD["python"].format(folder=folder), Message("The same from Python")),
-        Heading(Message("How it reads: pieces of whole letters")),
+        Code(TEXTS["python"].format(folder=folder), Message("The same from Python")),
+        Heading(Message("How it splits text: pieces are whole graphemes")),
         Pieces([(token.text, token.part) for token in view(demo.tokenizer, sample_of(demo.written))]),
     ]
     blocks: list[Block] = [
@@ -60,19 +59,19 @@ def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -
         Columns([learned, before]),
         Heading(Message("Look inside it")),
         Links(PAGES),
-        Heading(Message("It goes on with texts that it has never seen")),
+        Heading(Message("It continues texts that it has never seen")),
         Columns(unseen),
         Heading(Message("What to try next")),
         Columns([[Code(command, words) for words, command in commands], in_python]),
-        Folded(Message(read), [table, *map(Quote, texts)]),
+        Folded(Message(title), [table, *map(Quote, texts)]),
     ]
-    made = Message("Made by `kotha demo`, on this machine, with no network.")
-    signs = Message("␣ is a space, ◌ a sign without its letter.")
-    return Report(Message("কথা: your first language model"), [_lead(demo)], blocks, [made, signs]).html()
+    credit = Message("Made by `kotha demo`, on this machine, with no network.")
+    signs = Message("␣ is a space, ◌ a sign without its base letter.")
+    return Report(Message("কথা: your first language model"), [_lead(demo)], blocks, [credit, signs]).html()
 
 
 def sample_of(written: list[corpus.Story]) -> str:
-    """The beginning of the first story."""
+    """Return the beginning of the first story."""
     first = next(document for document in written if document.kind == "story")
     return " ".join(first.text.split()[:_SAMPLE_WORDS])
 
@@ -80,9 +79,9 @@ def sample_of(written: list[corpus.Story]) -> str:
 def _lead(demo: Any) -> Message:
     learned = Message("and learned to write its own")
     if demo.score.bits_per_byte >= _unigram(demo):
-        learned = Message("too little yet: whoever only counts how often each token occurs foretells them better")
+        learned = Message("too little yet: token frequencies alone predict them better")
     return Message(
-        "In {time} on this machine it read {tokens} tokens of the {documents:,} Bangla texts it was given, {learned}.",
+        "In {time} on this machine it was trained on {tokens} tokens of {documents:,} Bangla texts, {learned}.",
         time=Duration(demo.record.summary["seconds"]),
         tokens=Count(demo.record.summary["tokens"]),
         documents=demo.shards.train_documents,
@@ -91,22 +90,22 @@ def _lead(demo: Any) -> Message:
 
 
 def _figures(demo: Any) -> list[tuple[str, Text]]:
-    """The result, between what mere counting reaches and what nothing can pass, all on the same texts."""
-    unseen = Message("bits per byte of {n:,} texts that it has never seen; lower is better", n=demo.score.documents)
+    """Return the score with the unigram baseline and the floor, all on the same texts."""
+    unseen = Message("bits per byte on {n:,} held-out texts; lower is better", n=demo.score.documents)
     return [
         (f"{demo.score.bits_per_byte:.3f}", unseen),
-        (f"{_unigram(demo):.3f}", Message("on the same texts, if it only knew how often each token occurs")),
-        (f"{demo.floor:.3f}", Message("the floor: so much is chance in the texts themselves")),
+        (f"{_unigram(demo):.3f}", Message("on the same texts, from token frequencies alone")),
+        (f"{demo.floor:.3f}", Message("the floor: the randomness of the texts themselves")),
     ]
 
 
 def _unigram(demo: Any) -> float:
-    """Bits per byte of the held-out texts for one who knows how often each token occurs."""
+    """Return the bits per byte of a unigram model on the held-out texts."""
     return float(demo.score.baselines["unigram"]["bits_per_byte"])
 
 
 def _samples(demo: Any) -> list[tuple[Text, str]]:
-    """What it wrote after the same words: with random weights, halfway, and at the end."""
+    """Return samples for the same prompt: with random weights, halfway, and at the end."""
     rows: list[dict[str, Any]] = [row for row in demo.record.evaluations if row.get("sample")]
     chosen = [rows[len(rows) // 2], rows[-1]] if len(rows) > 1 else rows
     steps = demo.record.summary["steps"]

@@ -1,4 +1,4 @@
-"""What a training curve shows, and what to try, from Python and for the command."""
+"""Diagnose a training curve, from Python and for the command."""
 
 from pathlib import Path
 from typing import Any
@@ -18,25 +18,25 @@ from kotha.text.shards import Dataset
 
 @checked()
 def doctor(run: Place, *, data: Place | None = None, ngrams: bool = False) -> View[Examination]:
-    """Read the loss curve of a run, finished or not, and say what it shows, with the evidence.
+    """Diagnose the loss curve of a run, finished or not, with the evidence.
 
-    ``data`` is its data folder, where that is not where it was; with ``ngrams`` n-grams are counted there to compare.
+    ``data`` is the data folder, if it has moved; ``ngrams`` also counts n-grams in it as a baseline.
     """
     folder = RunFolder(Path(run))
     config, metrics = folder.about(), folder.metrics()
-    place = find_data(config, folder.path) if data is None else Path(data)
-    dataset = None if place is None else Dataset(place, verify=False)
+    path = find_data(config, folder.path) if data is None else Path(data)
+    dataset = None if path is None else Dataset(path, verify=False)
     found = examine(config, metrics, dataset, _count(dataset, config) if ngrams else None)
-    name, told = folder.path.resolve().name, found.to_dict()
-    plain = {key: told[key] for key in ("findings", "looked_at_data")}
+    name, figures = folder.path.resolve().name, found.to_dict()
+    plain = {key: figures[key] for key in ("findings", "looked_at_data")}
     return View(name, found, lambda: doctor_page(name, config, metrics, found, page_language()), lambda: plain)
 
 
 def _count(dataset: Dataset | None, config: dict[str, Any]) -> dict[str, float]:
-    """The losses of n-gram models on the run's own data."""
+    """Return the losses of n-gram models on the run's data."""
     if dataset is None:
         raise UsageError(
-            "{ngrams} counts in the data folder, which was not found; name it with {data}",
+            "{ngrams} needs the data folder, which was not found; name it with {data}",
             ngrams=Option("ngrams"),
             data=Option("data"),
         )

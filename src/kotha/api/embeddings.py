@@ -1,4 +1,4 @@
-"""The token table of a model from several sides: neighbours, a map, which rows a step moves."""
+"""The embedding table of a model: neighbours, a map, and the rows that a training step changes."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -13,22 +13,22 @@ from kotha.report.table import Table
 
 @dataclass(frozen=True)
 class WordsReport:
-    """What was found: as JSON has it, and to read."""
+    """The findings, as JSON and as tables."""
 
     found: dict[str, Any]
     shown: list[Table | Text]
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """Convert to JSON."""
         return self.found
 
 
 def look(
     run: Path, words: Sequence[str] = (), map_: Path | None = None, text: str | None = None, **choice: Any
 ) -> WordsReport:
-    """The neighbours of words in one model; a map of them in a page; which rows a step on a text would touch.
+    """Return the neighbours of words, a map of words as a page, and the rows that a step on a text would change.
 
-    ``choice`` is ``count`` of neighbours, ``centred`` and ``map_words``.
+    ``choice`` is the ``count`` of neighbours, ``centred`` and ``map_words``.
     """
     bundle = load(run, "cpu").bundle
     opened = Embeddings(bundle.model, bundle.tokenizer)
@@ -36,13 +36,16 @@ def look(
     found = view.to_dict()
     shown: list[Table | Text] = [each.table() for each in view.found.words]
     if words and choice.get("centred", True):
-        told = "from the mean of all words ({plain}: from zero), so that two random words have a cosine near 0"
-        shown.append(Message(told, plain=Option("plain", True)))
+        template = (
+            "relative to the mean of all words ({plain}: relative to zero), "
+            "so that two random words have a cosine near 0"
+        )
+        shown.append(Message(template, plain=Option("plain", True)))
     if map_ is not None:
         drawn = view.found.map
         found["map"] = {"file": str(view.save(map_)), "words": len(drawn.dots), "shares": list(drawn.shares)}
-        told = "Map: {path} ({words:,} words, {share:.1%} of their differences; open it in a browser)"
-        shown.append(Message(told, path=map_, words=len(drawn.dots), share=sum(drawn.shares)))
+        template = "Map: {path} ({words:,} words, {share:.1%} of the variance; open it in a browser)"
+        shown.append(Message(template, path=map_, words=len(drawn.dots), share=sum(drawn.shares)))
     if text is not None:
         touched = touched_rows(bundle.model, opened.tokenizer.encode(text))
         found["touched"] = asdict(touched)

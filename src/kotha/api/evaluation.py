@@ -1,4 +1,4 @@
-"""A model measured by what it is for: on text, on questions, on examples with labels, on pairs; and on noise."""
+"""Evaluate a model for its task: on text, questions, labelled examples or pairs; and on perturbed text."""
 
 import os
 from collections.abc import Sequence
@@ -21,16 +21,16 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from kotha.text.corpus.documents import OnProblem
 
-# What is measured on a file alone, by the end of a family's name.
+# What is evaluated only on a file, by the end of a family's name.
 _FILES = {
-    "classifier": Message("texts with labels"),
+    "classifier": Message("labelled texts"),
     "seq2seq": Message("pairs of texts"),
-    "vit": Message("images, in a folder for each class"),
+    "vit": Message("images, in one folder per class"),
 }
 
 
 class EvaluationMixin(OpenedModel):
-    """The methods that measure a model."""
+    """The evaluation methods of ``LanguageModel``."""
 
     @checked(EvaluateOptions)
     def evaluate(
@@ -41,11 +41,11 @@ class EvaluationMixin(OpenedModel):
         on_problem: "OnProblem | None" = None,
         **options: Any,
     ) -> Any:
-        """Measure a model by what its family is for; the score says whether the model has learned from the text.
+        """Evaluate a model for its task; the score also says whether the model was trained on the text.
 
         A GPT predicts a text (a file, a folder, a data folder, or a list of documents): loss, perplexity, bits per
-        byte. A file of questions with answers is asked, a task of lm-evaluation-harness (.yaml) is run. A BERT guesses
-        hidden words, a Seq2Seq translates a table of pairs, a classifier reads texts with labels, or images.
+        byte. It also answers a file of questions, or runs a task of lm-evaluation-harness (.yaml). A BERT predicts
+        masked words, a Seq2Seq translates a table of pairs, a classifier classifies labelled texts or images.
         ``options`` are those of ``EvaluateOptions``: ``context``, ``stride``, ``baselines`` (none, or auto) …
 
         >>> score = lm.evaluate("stories.jsonl", context=32)
@@ -60,24 +60,24 @@ class EvaluationMixin(OpenedModel):
         >>> kotha.load("moods").evaluate("moods.csv").labels
         ('ভালো', 'মন্দ')
 
-        With ``perturb``: how far the figure falls when the text is written otherwise.
+        ``perturb`` measures how far the score falls when the text is perturbed.
 
         >>> lm.evaluate("stories.jsonl", perturb=["latin"]).falls[0].after > 0
         True
         """
-        how, heard = EvaluateOptions(**{"baselines": "none", **options}), on_progress
+        how = EvaluateOptions(**{"baselines": "none", **options})
         path = Path(text) if isinstance(text, str | os.PathLike) else None
         family = self.config.family.rpartition("-")[2]
         if path is None and (how.perturb or family in _FILES):
             name, what = self._called, _FILES.get(family, Message("texts"))
-            raise UsageError("{path} is measured here on {what}; give a file of them", path=name, what=what)
+            raise UsageError("{path} is evaluated on {what}; give a file of them", path=name, what=what)
         if path is not None and how.perturb:
             from kotha.evaluation.robustness import evaluate_perturbed
 
             given: Any = {"share": how.share, "pair": how.pair or (None, None), "errors": how.errors}
-            return evaluate_perturbed(self.bundle, path, how.perturb, **given, on_progress=heard)
+            return evaluate_perturbed(self.bundle, path, how.perturb, **given, on_progress=on_progress)
         if path is not None and family in _FILES:
-            return self._on_examples(path, how, heard)
+            return self._on_examples(path, how, on_progress)
         if path is not None and family == "gpt":
             from kotha.text.corpus.dialogues import holds_dialogues, read_dialogues
 
@@ -90,17 +90,17 @@ class EvaluationMixin(OpenedModel):
                 from kotha.finetune.instruct import learned_from
 
                 questions = read_dialogues(path, *(how.pair or ()), errors=how.errors)
-                return evaluate_instructions(self.bundle, questions, learned_from(self.path), heard)
-        return self._on_text(text, how, heard, on_problem)
+                return evaluate_instructions(self.bundle, questions, learned_from(self.path), on_progress)
+        return self._on_text(text, how, on_progress, on_problem)
 
     def _on_text(
         self,
         text: Place | Sequence[str],
         how: EvaluateOptions,
-        heard: OnProgress | None,
+        on_progress: OnProgress | None,
         on_problem: "OnProblem | None",
     ) -> Any:
-        """On text, beside what counting reaches."""
+        """Evaluate on text, compared with n-gram baselines."""
         from kotha.evaluation.contamination import look_up
         from kotha.evaluation.masked_words import evaluate_masked
         from kotha.evaluation.perplexity import MAX_TOKENS, count_baselines, evaluate_text
@@ -110,17 +110,17 @@ class EvaluationMixin(OpenedModel):
         if isinstance(self.model, BERT):
             model, tokenizer = self._as(BERT)
             held_out, data = self._held_out(tokenizer, text, **reading), self._data(how.baselines)
-            learned = None if data is None else tokens_of(data["train"], MAX_TOKENS)
-            return evaluate_masked(model, tokenizer, held_out, learned, heard)
+            training_tokens = None if data is None else tokens_of(data["train"], MAX_TOKENS)
+            return evaluate_masked(model, tokenizer, held_out, training_tokens, on_progress)
         gpt, tokenizer = self.gpt
         held_out, data = self._held_out(tokenizer, text, **reading), self._data(how.baselines)
-        score = evaluate_text(gpt, held_out, context_length=how.context, stride=how.stride, on_progress=heard)
+        score = evaluate_text(gpt, held_out, context_length=how.context, stride=how.stride, on_progress=on_progress)
         size = gpt.config.vocab_size
-        beside = {} if data is None else count_baselines(data, held_out, size, on_progress=heard)
-        return replace(score, seen=look_up(held_out, self.path), baselines=beside)
+        baselines = {} if data is None else count_baselines(data, held_out, size, on_progress=on_progress)
+        return replace(score, seen=look_up(held_out, self.path), baselines=baselines)
 
-    def _on_examples(self, path: Path, how: EvaluateOptions, heard: OnProgress | None) -> Any:
-        """On pairs, on texts with labels, or on images: beside what simpler ways make of the run's own examples."""
+    def _on_examples(self, path: Path, how: EvaluateOptions, on_progress: OnProgress | None) -> Any:
+        """Evaluate on pairs, labelled texts or images, compared with baselines from the run's training examples."""
         from kotha.evaluation.classification import evaluate_classifier, evaluate_images
         from kotha.evaluation.translation import evaluate_pairs
         from kotha.finetune.classify import ClassifyTexts
@@ -132,17 +132,17 @@ class EvaluationMixin(OpenedModel):
 
         if isinstance(self.model, Seq2Seq):
             pairs = read_text_pairs(path, *(how.pair or fields_like(self.path, path)), errors=how.errors)
-            return evaluate_pairs(self.bundle, pairs, self._learned(TranslatePairs()), heard)
+            return evaluate_pairs(self.bundle, pairs, self._training_examples(TranslatePairs()), on_progress)
         if isinstance(self.model, ViT):
             parts = read_labelled_images(path, self.model.config.image_size, self.model.config.n_channels)
             held_out = parts.get("test", parts["train"])
-            return evaluate_images(self.bundle, held_out, self._learned(ClassifyImages()), heard)
+            return evaluate_images(self.bundle, held_out, self._training_examples(ClassifyImages()), on_progress)
         texts = read_labelled(path, *(how.pair or ()), errors=how.errors)
-        return evaluate_classifier(self.bundle, texts, self._learned(ClassifyTexts()), heard)
+        return evaluate_classifier(self.bundle, texts, self._training_examples(ClassifyTexts()), on_progress)
 
     @property
     def gpt(self) -> tuple[GPT, Tokenizer]:
-        """Model and tokenizer of a GPT, the one family that predicts text; others are refused.
+        """The model and tokenizer of a GPT; another family raises ``UsageError``.
 
         >>> model, tokenizer = lm.gpt
         """

@@ -1,6 +1,6 @@
-"""Models that learn from examples: a translator out of a table of pairs, a classifier of images; and how good they are.
+"""Train models on examples, translators on tables of pairs and classifiers on images, and score them.
 
-Each ``measure_`` function says what a new model reaches on the part that was held out, and writes the page of its run.
+Each ``measure_`` function scores a new model on the held-out part, and writes the page of its run.
 """
 
 import os
@@ -31,8 +31,8 @@ from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.start import TrainRequest
 
-# Of many conversations no more are asked: to write all the answers takes longer than it is worth.
-_MOST_ASKED = 300
+# Maximum number of test conversations, because generating the answers is slow.
+_MAX_CONVERSATIONS = 300
 
 
 def train_on_examples(
@@ -42,75 +42,74 @@ def train_on_examples(
     of_pairs: dict[str, Any] | None,
     *,
     resume: bool = False,
-    **heard: Any,
+    **listeners: Any,
 ) -> None:
-    """Train a translator from a table of pairs, or from images a classifier, or go on with one.
+    """Train a translator on a table of pairs, or a classifier on images, or resume one.
 
-    ``of_pairs`` is what was asked of a table, None for images; ``heard`` is on_event and on_remark.
+    ``of_pairs`` are the options for a table, None for images; ``listeners`` are on_event and on_remark.
     """
     use = ClassifyImages(measure_images) if of_pairs is None else TranslatePairs(measure_pairs)
     if resume:
         request.check_resumes()
-        finetune.resume(use, folder, dict(request.changes), **heard)
+        finetune.resume(use, folder, dict(request.changes), **listeners)
         return
     examples = ExamplesRequest(**vars(request), data=Path(data))
     if of_pairs is not None:
         examples = _with_pairs(examples, folder, **of_pairs)
-    finetune.start(use, examples, folder, **heard)
+    finetune.start(use, examples, folder, **listeners)
 
 
 def _with_pairs(
     request: ExamplesRequest,
     folder: RunFolder,
     *,
-    pair: tuple[str, str] | None,  # fields of source and target; None: guessed
+    pair: tuple[str, str] | None,  # fields of source and target; None: guess them
     reverse: bool,
     tokenizer: Tokenizer | Place | None,
     validation: Place | None,
     test: Place | None,
     errors: Errors,
 ) -> ExamplesRequest:
-    """The request with the pairs of its table, in the direction that was asked for, and those that are held out."""
+    """Add the pairs of the table to the request, in the requested direction, with the held-out pairs."""
     data = request.data
     if request.origin is None and request.preset is None:
-        told = (
-            "{data} is a file and no data folder: texts to learn from are prepared first; a table of "
-            "pairs needs a preset that translates: {preset}"
+        template = (
+            "{data} is a file, not a data folder; prepare texts first, or for a table of pairs use a "
+            "translation preset: {preset}"
         )
-        raise UsageError(told, data=data, preset=Option("preset", pairs.USUAL_PRESET))
+        raise UsageError(template, data=data, preset=Option("preset", pairs.USUAL_PRESET))
     if pair is None and data.suffix != ".parquet" and len(field_names(os.fspath(data))) < 2:
         raise UsageError(
-            "{data} has one column or none, and a pair has two: give tsv, csv or jsonl with a source "
-            "and its target in each row",
+            "{data} has fewer than two columns; give tsv, csv or jsonl with a source and its target in each row",
             data=data,
         )
     folder.check_new()
-    learned = read_text_pairs(data, *(pair or (None, None)), errors=errors)
+    training = read_text_pairs(data, *(pair or (None, None)), errors=errors)
     if reverse:
-        learned = learned.reversed
-    alike = learned.source_field, learned.target_field
+        training = training.reversed
+    fields = training.source_field, training.target_field
     held_out = [
-        None if place is None else read_text_pairs(Path(place), *alike, errors=errors) for place in (validation, test)
+        None if path is None else read_text_pairs(Path(path), *fields, errors=errors) for path in (validation, test)
     ]
     if tokenizer is not None and not isinstance(tokenizer, Tokenizer):
         tokenizer = import_tokenizer(os.fspath(tokenizer))
-    return replace(request, data=learned, validation=held_out[0], test=held_out[1], tokenizer=tokenizer)
+    return replace(request, data=training, validation=held_out[0], test=held_out[1], tokenizer=tokenizer)
 
 
-# -- how good they are ------------------------------------------------------------------------------------------------
+# -- scores ----------------------------------------------------------------------------------------------------------
 
 
 def measure_texts(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
-    """A classifier of texts."""
+    """Score a text classifier."""
     score = evaluate_classifier(best, parts.test, parts.train)
     if len(score.baselines) < 2:
-        say(Message("no TF-IDF to compare with: it needs scikit-learn (pip install 'kotha[baselines]')"))
-    return _classes(score, run, "Measured on {n:,} texts that were kept out of training and out of every choice.")
+        say(Message("no TF-IDF baseline: it needs scikit-learn (pip install 'kotha[baselines]')"))
+    return _classes(score, run, "Evaluated on {n:,} texts held out from training and from every choice.")
 
 
 def measure_images(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
-    """A classifier of images."""
-    lead = "Measured on {n:,} images that were kept out of training and out of every choice."
+    """Score an image classifier."""
+    lead = "Evaluated on {n:,} images held out from training and from every choice."
     return _classes(evaluate_images(best, parts.test, parts.train), run, lead)
 
 
@@ -121,18 +120,18 @@ def _classes(score: ClassificationScore, run: Path, lead: str) -> dict[str, Any]
 
 
 def measure_pairs(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
-    """A translator."""
+    """Score a translator."""
     if not can_score():
         say(Message("no BLEU and no chrF++: they need sacrebleu (pip install 'kotha[scores]')"))
         return {}
     score = evaluate_pairs(best, parts.test, parts.train)
-    lead = Message("{n:,} pairs that were kept out of training and out of every choice.", n=score.sentences)
+    lead = Message("{n:,} pairs held out from training and from every choice.", n=score.sentences)
     page = translations_document(score, parts.test, Message("{name}: translations", name=run.name), lead)
     atomic_write(run / pairs.PAGE, page.html())
     return score.to_dict()
 
 
 def measure_answers(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
-    """A model that answers; one that was not taught yet, too."""
-    asked = parts.test.chosen(range(min(len(parts.test), _MOST_ASKED)))
-    return evaluate_instructions(best, asked, parts.train).to_dict()
+    """Score the answers of a model, before or after instruction tuning."""
+    questions = parts.test.chosen(range(min(len(parts.test), _MAX_CONVERSATIONS)))
+    return evaluate_instructions(best, questions, parts.train).to_dict()

@@ -1,4 +1,4 @@
-"""The tutor: questions asked and marked, the same on paper with their key, and a class's answers in one table."""
+"""The tutor: questions with marking, the same questions on paper with their key, and the answers of a class."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
@@ -20,10 +20,10 @@ _HEADINGS = tuple(map(Message, ("name", "questions", "points", "percent", "right
 
 
 def on_paper(choice: QuestionChoice, language: Language, *, key: bool) -> tuple[dict[str, Any], Iterable[str]]:
-    """The questions, with ``key`` also their answers: ready for JSON, and line by line."""
+    """Return the questions, with their answers if ``key``: as JSON, and as lines."""
     questions = choice.prepare()
-    told = {"choice": asdict(choice), "questions": key_dict(questions, language, key)}
-    return told, paper_lines(questions, language, key)
+    record = {"choice": asdict(choice), "questions": key_dict(questions, language, key)}
+    return record, paper_lines(questions, language, key)
 
 
 def practise(
@@ -36,13 +36,13 @@ def practise(
     progress: Path | None = None,
     name: str | None = None,
 ) -> dict[str, Any]:
-    """Ask the questions of a choice, grade what is answered, and say how it went.
+    """Ask the chosen questions, mark the answers, and return a summary.
 
-    The answers are kept in the file ``progress``, under a ``name``, and gone on from.
+    The answers are saved under a ``name`` in the file ``progress``, from which the next call resumes.
     """
     if progress is None and name is not None:
         raise UsageError(
-            "{name} is for the file of answers; name one with {progress}",
+            "{name} applies only to an answer file; name one with {progress}",
             name=Option("name"),
             progress=Option("progress"),
         )
@@ -58,25 +58,25 @@ def practise(
     summary = Quiz(language, read, tell, tries, keep).ask_all(record.choice.prepare(), record.outcomes())
     if progress is not None:
         record.save(progress)
-    told = {"language": language, "preset": record.choice.preset}
-    return {**told, "choice": asdict(record.choice), **summary.to_dict()}
+    settings = {"language": language, "preset": record.choice.preset}
+    return {**settings, "choice": asdict(record.choice), **summary.to_dict()}
 
 
 def _begin(choice: QuestionChoice, language: Language, path: Path | None, name: str | None) -> AnswerFile:
-    """What was kept, to go on from; or a beginning."""
+    """Open the answer file to resume from, or a new one."""
     if path is None or not path.exists():
         return AnswerFile(name or "", language, choice)
     record = read(path)
     if choice not in (QuestionChoice(), record.choice):
         raise UsageError(
-            "{path} has other questions ({sheet}, {wanted}); begin a new file",
+            "{path} holds other questions ({sheet}, {wanted}); use a new file",
             path=path,
             sheet=record.choice.sheet,
             wanted=record.choice.wanted,
         )
     if name not in (None, record.name):
         raise UsageError(
-            "{path} is {owner}'s, not {name}'s; begin a new file",
+            "{path} belongs to {owner}, not to {name}; use a new file",
             path=path,
             owner=record.name or Message("nobody"),
             name=name,
@@ -85,7 +85,7 @@ def _begin(choice: QuestionChoice, language: Language, path: Path | None, name: 
 
 
 def mark_class(files: Sequence[Path], csv: Path | None = None) -> list[FileScore]:
-    """Mark score files anew, from the answers up; with ``csv`` also write the table for a spreadsheet."""
+    """Mark answer files again from the answers; ``csv`` also writes the table."""
     rows = read_class(files)
     if csv is not None:
         atomic_write(csv, as_csv(rows), ".csv")
@@ -93,7 +93,7 @@ def mark_class(files: Sequence[Path], csv: Path | None = None) -> list[FileScore
 
 
 def class_table(rows: Sequence[FileScore]) -> list[Table | Text]:
-    """A row for each file, and of a single one also its questions."""
+    """Return a table with a row for each file, and the questions of a single file."""
     cells: list[list[Text]] = [
         [
             row.name or "–",
@@ -106,5 +106,5 @@ def class_table(rows: Sequence[FileScore]) -> list[Table | Text]:
         for row in rows
     ]
     parts = [f"  {part}" for part in rows[0].parts()] if len(rows) == 1 else []
-    remark = Message("Points are counted anew from what was typed; no file shows who typed it.")
+    remark = Message("Points are computed again from the typed answers; no file shows who typed them.")
     return [Table("", _HEADINGS, cells, [remark]), *parts]

@@ -1,4 +1,4 @@
-"""Documents to ask: an index of them, and answers out of it."""
+"""An index of documents, for search and for answers with citations."""
 
 import os
 from collections.abc import Iterable
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Index:
-    """Documents cut into passages that can be searched, in one file.
+    """A searchable index of documents, split into passages, in one file.
 
-    With ``model`` (a model, or the path of one) passages are also compared by its embeddings; without one by their
-    words alone, which needs no torch.
+    With a ``model`` (a model or its path), passages are also compared by its embeddings; without one only by words,
+    which does not need torch.
 
     >>> index = kotha.Index("stories.index")
     >>> index.update("stories.jsonl").documents
@@ -59,10 +59,10 @@ class Index:
         on_problem: OnProblem | None = None,
         **how: Any,
     ) -> IndexReport:
-        """Bring it up to date with files, folders or globs: txt, md, html, pdf, jsonl, csv, tsv, parquet.
+        """Update the index from files, folders or globs: txt, md, html, pdf, jsonl, csv, tsv, parquet.
 
-        What has not changed is left alone; what is gone from a file, or a file from a folder, is removed. ``how`` is
-        ``letters`` (of a passage at most), ``field`` and ``errors``.
+        Unchanged documents are kept; documents that no longer exist are removed. ``how`` is ``letters`` (maximum length
+        of a passage in characters), ``field`` and ``errors``.
 
         >>> index = kotha.Index("stories.index")
         >>> index.update("stories.jsonl").unchanged
@@ -77,20 +77,19 @@ class Index:
 
     @checked()
     def search(self, question: str, limit: int = 5, by: By | None = None) -> SearchResult:
-        """The passages that fit a question best, with their scores; ``by`` words, meaning, or both.
+        """Return the passages that match a question best, with their scores; ``by`` is words, meaning or both.
 
         >>> found = kotha.Index("stories.index").search("নদীর ধারে", limit=2)
         >>> len(found.hits), found.hits[0].passage.place.startswith("line ")
         (2, True)
         """
-        return search(self._opened(), question, limit, by, None if by == "words" else self._embedder())
+        return search(self._open(), question, limit, by, None if by == "words" else self._embedder())
 
     @checked()
     def ask(self, question: str, limit: int = 5, by: By | None = None, *, tokens: int = 100) -> CitedAnswer:
-        """Answer a question from the passages that fit it, with citations; ``found`` is False where none does.
+        """Answer a question from matching passages, with citations; ``found`` is False if none match.
 
-        A model that was never taught to answer is not let write: the best sentence stands for it, and ``remark`` says
-        so.
+        A model that was not trained to answer is not used: the best sentence is the answer, and ``remark`` says so.
 
         >>> print(kotha.Index("stories.index").ask("zebra crossing?").answer)
         not found in these documents
@@ -99,15 +98,15 @@ class Index:
 
     @property
     def measures(self) -> Measures:
-        """How many passages, documents and sources there are.
+        """The number of passages, documents and sources.
 
         >>> kotha.Index("stories.index").measures.sources
         1
         """
-        return self._opened().measures()
+        return self._open().measures()
 
     def close(self) -> None:
-        """Let go of the file; what is asked next opens it again.
+        """Close the file; the next search opens it again.
 
         >>> kotha.Index("stories.index").close()
         """
@@ -115,12 +114,12 @@ class Index:
             self._store.close()
             self._store = None
 
-    def _opened(self) -> SqliteStore:
+    def _open(self) -> SqliteStore:
         if self._store is None:
             self._store = SqliteStore(self.path)
         return self._store
 
-    def _opened_model(self) -> "LanguageModel | None":
+    def _loaded_model(self) -> "LanguageModel | None":
         if isinstance(self._model, str | os.PathLike):
             from kotha.api.model import load
 
@@ -128,13 +127,13 @@ class Index:
         return self._model
 
     def _embedder(self) -> Embeds | None:
-        lm = self._opened_model()
+        lm = self._loaded_model()
         if lm is not None and self._embed is None:
             self._embed = lm.embedder()
         return self._embed
 
     def _writer(self, tokens: int) -> Any:
-        lm = self._opened_model()
+        lm = self._loaded_model()
         if lm is None or lm.config.family != "gpt":
             return None
         from kotha.retrieval.answer import TaughtWriter

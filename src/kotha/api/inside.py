@@ -1,4 +1,4 @@
-"""Looking inside a model: what happened at a named place, and views that show themselves in a notebook."""
+"""Inspect a model: activations at hook points, and views for notebooks."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -28,12 +28,12 @@ Text = TypeVar("Text", str, str | None)
 
 
 class InspectionMixin(OpenedModel):
-    """The part of a ``LanguageModel`` that looks in.
+    """The inspection methods of ``LanguageModel``.
 
-    Each view shows itself in a notebook, as one page that asks the network for nothing; ``save("x.html")`` writes the
-    page, ``to_dict()`` gives the numbers, ``found`` is the typed result. ``asked`` is what else a model may be given:
-    ``generate=12`` (and look at what it writes), ``second`` (a BERT's other sentence), ``target`` (a translation).
-    A str is a text, never a file: one that names a file is refused. ``heads`` reads a file too, given as a ``Path``.
+    A view renders in a notebook as an offline page; ``save("x.html")`` writes the page, ``to_dict()`` returns the
+    numbers, and ``found`` is the typed result. ``options`` are the other fields of the input: ``generate=12`` (also
+    inspect 12 generated tokens), ``second`` (the second sentence for a BERT), ``target`` (a translation). A str is
+    always a text; a str that names a file raises an error. ``heads`` also accepts a file as a ``Path``.
     """
 
     @contextmanager
@@ -41,10 +41,10 @@ class InspectionMixin(OpenedModel):
     def trace(
         self, text: str, *, layers: Sequence[str | int] | None = None, places: Sequence[str] | None = None
     ) -> "Iterator[Trace]":
-        """What happens at every named place while the model reads a text.
+        """Record the activations at every hook point while the model reads a text.
 
-        ``layers`` are numbers or names such as ``blocks.0``, ``places`` names or patterns such as ``*.weights``; all,
-        if left out.
+        ``layers`` are numbers or names such as ``blocks.0``; ``places`` are hook points or patterns such as
+        ``*.weights`` (default: all).
 
         >>> with lm.trace("নদীর ধারে") as seen:
         ...     seen["blocks.0.attention.weights"].shape[:2]  # texts, heads
@@ -62,9 +62,9 @@ class InspectionMixin(OpenedModel):
 
     @checked(Asked)
     def attention(
-        self, text: str | None = None, *, layers: Sequence[str | int] = (), **asked: Any
+        self, text: str | None = None, *, layers: Sequence[str | int] = (), **options: Any
     ) -> "View[AttentionMaps]":
-        """Who looks at whom, in every head.
+        """Return the attention weights of every head.
 
         >>> lm.attention("নদীর ধারে").save("attention.html")
         PosixPath('attention.html')
@@ -75,16 +75,15 @@ class InspectionMixin(OpenedModel):
         from kotha.inside.hook_points import choose_layers
 
         chosen = choose_layers(self.bundle.model, layers)
-        return attention_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **asked)), chosen)
+        return attention_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **options)), chosen)
 
     @checked()
     def alignment(
         self, text: str, *, target: str | None = None, layer: int | None = None, beams: int = 4
     ) -> "View[Alignment]":
-        """Which pieces of a text its translation was written from: the cross-attention of one decoder layer.
+        """Align a text with its translation by the cross-attention of one decoder layer.
 
-        Without a ``target`` it is the model's own translation; ``layer`` counts from 0, and is the last but one if left
-        out.
+        Without a ``target``, the model translates the text. ``layer`` counts from 0 (default: the last but one).
 
         >>> kotha.load("seq2seq").alignment("নদীর ধারে", target="মা").save("alignment.html")
         PosixPath('alignment.html')
@@ -94,19 +93,19 @@ class InspectionMixin(OpenedModel):
         return alignment_view(self.bundle, text, target, layer, translator(self.bundle, beams))
 
     @checked(Asked)
-    def flow(self, text: str | None = None, **asked: Any) -> "View[Flow]":
-        """A text's way through the model: shapes and figures at every station, and the answer.
+    def flow(self, text: str | None = None, **options: Any) -> "View[Flow]":
+        """Follow a text through the model: shapes and figures at every stage, and the prediction.
 
         >>> lm.flow("নদীর ধারে").title
         'নদীর ধারে'
         """
         from kotha.inside.flow import QUESTION, flow_view
 
-        return flow_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **asked), QUESTION))
+        return flow_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **options), QUESTION))
 
     @checked(Asked)
-    def lens(self, text: str | None = None, **asked: Any) -> "View[Lens]":
-        """What each layer would say next, as if the model ended there (the logit lens).
+    def lens(self, text: str | None = None, **options: Any) -> "View[Lens]":
+        """Return what each layer would predict next if the model ended there (the logit lens).
 
         >>> len(lm.lens("নদীর ধারে").found.layers)
         3
@@ -114,7 +113,7 @@ class InspectionMixin(OpenedModel):
         from kotha.inside.lens import lens_view, refuse_classes
 
         refuse_classes(self.bundle.model)
-        return lens_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **asked)))
+        return lens_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **options)))
 
     @checked()
     def heads(
@@ -127,12 +126,12 @@ class InspectionMixin(OpenedModel):
         pair: tuple[str, str] | None = None,
         on_progress: OnProgress | None = None,
     ) -> "View[Study]":
-        """What each head does and what it is worth, on a text or a file of texts; left out, on what the run held out.
+        """Measure what each head does and how much it matters, on a text or a file (default: the held-out documents).
 
-        Of a file, ``field`` holds the text, and ``pair`` names the fields of translations.
+        In a file, ``field`` names the field with the text, and ``pair`` the two fields of a translation.
 
         >>> from pathlib import Path
-        >>> lm.heads(Path("stories.jsonl"), tokens=66).found.tokens  # two windows, and what each foretells
+        >>> lm.heads(Path("stories.jsonl"), tokens=66).found.tokens  # two windows of predictions
         64
         >>> [head.head for head in lm.heads("নদীর ধারে একটি গ্রাম। গ্রামের নাম নদী।").found.heads][:2]
         ['blocks.0.attention.0', 'blocks.0.attention.1']
@@ -140,18 +139,18 @@ class InspectionMixin(OpenedModel):
         from kotha.inside.heads.measuring import TextSource
         from kotha.inside.heads.study import heads_view
 
-        named: Any = {} if self.path is None else {"name": bundled.title(self.path)}
-        file, said = (text, None) if isinstance(text, Path) else (path, _as_text(text))
-        where: Any = {"path": None if file is None else str(file), "text": said, "run": self.path}
-        source = TextSource(**where, tokens=tokens, field=field, pair=pair)
-        return heads_view(self.bundle, source, **named, on_progress=on_progress)
+        title: Any = {} if self.path is None else {"name": bundled.title(self.path)}
+        file, words = (text, None) if isinstance(text, Path) else (path, _as_text(text))
+        given: Any = {"path": None if file is None else str(file), "text": words, "run": self.path}
+        source = TextSource(**given, tokens=tokens, field=field, pair=pair)
+        return heads_view(self.bundle, source, **title, on_progress=on_progress)
 
     @checked(SheetOptions)
     def worksheet(self, text: str, **which: Any) -> "SheetView":
-        """One attention head as arithmetic: every product, sum and exponential, to be done again by hand.
+        """Lay out one attention head as arithmetic to redo by hand: every product, sum and exponential.
 
-        ``which`` is ``layer`` and ``head``; a translating model also has a ``target``, two stacks (``stack``) and
-        ``part``, attention or cross.
+        ``which`` is ``layer`` and ``head``; for a Seq2Seq also ``target``, ``stack`` (encoder or decoder) and ``part``
+        (attention or cross).
 
         >>> lm.worksheet("নদীর ধারে", layer=1, head=2).save_spreadsheet("sheet.xlsx")
         PosixPath('sheet.xlsx')
@@ -164,12 +163,11 @@ class InspectionMixin(OpenedModel):
 
 
 def _as_text(text: Text) -> Text:
-    """A text to be read as it stands; who gives a file's name most likely means what the file says."""
-    with suppress(OSError, ValueError):  # far too long for a name, or with a NUL in it
+    """Return the text; raise ``UsageError`` if it is the name of a file."""
+    with suppress(OSError, ValueError):  # too long for a file name, or contains NUL
         if text is not None and is_file(Path(text)):
             raise UsageError(
-                "{text!r} is the name of a file, and is read as a text; give what the file says (heads also reads a "
-                "path)",
+                "{text!r} is the name of a file, not a text; pass the contents of the file (heads also accepts a path)",
                 text=text,
             )
     return text

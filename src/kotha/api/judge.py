@@ -1,4 +1,4 @@
-"""People judge models, from Python: the blind pairs made, or a judging that was begun opened again."""
+"""Blind comparison of models by people, from Python."""
 
 import os
 from collections.abc import Sequence
@@ -32,11 +32,12 @@ def judge(
     on_progress: OnProgress | None = None,
     **how: Any,
 ) -> Judging:
-    """Let models go on with prompts, and make blind pairs of it in a folder, to be judged by people.
+    """Let models continue prompts, and save the continuations as blind pairs for people to judge.
 
-    ``prompts`` is a file with a line each, or a list. Without models the judging in ``out`` is opened again. ``how``
-    are those of ``SamplingSettings``. Of what comes back, ``left_for`` has a judge's next pairs, ``record`` takes a
-    judgement, ``page`` is for judges without Kotha, ``collect`` takes in what it returned, ``result`` tells who won.
+    ``prompts`` is a list, or a file with one prompt per line. Without models, the comparison in ``out`` is opened
+    again. ``how`` are fields of ``SamplingSettings``. On the result, ``left_for`` returns the remaining pairs of a
+    judge, ``record`` saves a judgement, ``page`` writes a page for judges without Kotha, ``collect`` reads the files it
+    returns, and ``result`` reports the ranking.
 
     >>> judging = kotha.judge(["run", "other"], ["নদীর ধারে", "মা"], out="judging", tokens=5)
     >>> pair = judging.left_for("মিনা")[0]
@@ -49,15 +50,19 @@ def judge(
         return Judging.open(folder)
     names = [os.fspath(each) for each in models]
     if len(names) < 2 or len(set(names)) < len(names):
-        raise UsageError("{models}: give two or more, each once", models=Option("models", names))
+        raise UsageError("{models}: name two or more different models", models=Option("models", names))
     if prompts is None:
-        raise UsageError("what shall the models go on with? give prompts: a file with a line each, or a list")
+        raise UsageError("prompts are required: a file with one prompt per line, or a list")
     if exists(folder):
         raise UsageError(
-            "{folder} exists; go on with it without naming models, or choose another folder", folder=folder
+            "{folder} already exists; resume it without naming models, or choose another folder", folder=folder
         )
-    given = read_prompts(Path(prompts)) if isinstance(prompts, str | os.PathLike) else list(dict.fromkeys(prompts))
+    prompt_list = (
+        read_prompts(Path(prompts)) if isinstance(prompts, str | os.PathLike) else list(dict.fromkeys(prompts))
+    )
     settings = SamplingSettings(seed=seed, **how)
-    rows = max(1, min(len(given), _MOST_ROWS))
-    written = write_continuations(names, lambda name: load(name).engine(rows), given, tokens, settings, on_progress)
-    return Judging.start(folder, given, written, seed, {"tokens": tokens, "seed": seed, **how})
+    rows = max(1, min(len(prompt_list), _MOST_ROWS))
+    written = write_continuations(
+        names, lambda name: load(name).engine(rows), prompt_list, tokens, settings, on_progress
+    )
+    return Judging.start(folder, prompt_list, written, seed, {"tokens": tokens, "seed": seed, **how})

@@ -1,4 +1,4 @@
-"""The course's questions, answered by small models that are trained and measured here. Listing imports no torch."""
+"""The course's lessons, which train and measure small models. Listing them does not import torch."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from kotha.storage.json_files import as_json
 if TYPE_CHECKING:
     from kotha.course.lessons.result import LessonResult
 
-# What is said around the lessons, in both languages.
+# The common texts of the lessons, in both languages.
 WORDS = words("common")
 
 
@@ -24,20 +24,20 @@ WORDS = words("common")
 def teach(
     name: str, *, seeds: int = 3, steps: int | None = None, on_progress: OnProgress | None = None
 ) -> "LessonResult":
-    """Train the models of a lesson, as many of each kind as ``seeds``, and measure them."""
+    """Train and measure the models of a lesson, with ``seeds`` models per kind."""
 
-    def tell(done: int, total: int) -> None:
+    def report_progress(done: int, total: int) -> None:
         if on_progress is not None:
             on_progress(WORDS["working"], done, total)
 
-    asked = lesson(name)
+    chosen = lesson(name)
     from kotha.course.lessons.runner import MeasuredLesson
 
-    return MeasuredLesson(asked, range(seeds), **({} if steps is None else {"steps": steps})).run(tell)
+    return MeasuredLesson(chosen, range(seeds), **({} if steps is None else {"steps": steps})).run(report_progress)
 
 
 def save_lesson(found: "LessonResult", record: dict[str, Any], out: Path, language: Language = "en") -> None:
-    """Write what came of a lesson into a folder: NAME.json and NAME.svg."""
+    """Write the result of a lesson to a folder as NAME.json and NAME.svg."""
     name = found.plain["lesson"]
     out.mkdir(parents=True, exist_ok=True)
     atomic_write(out / f"{name}.json", as_json(record, 1) + "\n", ".json")

@@ -1,4 +1,4 @@
-"""A model that was opened: with its tokenizer, its device, and how messages call it."""
+"""A loaded model with its tokenizer, its device, and its name in messages."""
 
 import os
 import reprlib
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 Family = TypeVar("Family", GPT, BERT, Seq2Seq)
 _ONLY: dict[type, str] = {
-    GPT: "{called} is a {family} model; only a GPT foretells text{instead}",
+    GPT: "{called} is a {family} model; only a GPT predicts text{instead}",
     BERT: "{called} is a {family} model; only a BERT fills gaps",
     Seq2Seq: "{called} is a {family} model; only a Seq2Seq translates",
 }
-# What a model is for that is no GPT, by the end of its family's name.
+# The command for a model that is not a GPT, by the end of its family's name.
 _USES = {
-    "classifier": Message("; it names classes: ask it to classify"),
-    "vit": Message("; it names classes: ask it to classify"),
-    "bert": Message("; it fills gaps: ask it to fill"),
-    "seq2seq": Message("; ask it to translate"),
+    "classifier": Message("; it is a classifier: use classify"),
+    "vit": Message("; it is a classifier: use classify"),
+    "bert": Message("; it fills gaps: use fill"),
+    "seq2seq": Message("; use translate"),
 }
 
 
 class OpenedModel:
-    """What every use of a model has at hand."""
+    """The base of ``LanguageModel``: a bundle and the path it was loaded from."""
 
     def __init__(self, bundle: Bundle, path: Place | None = None) -> None:
         self.bundle = bundle
@@ -59,7 +59,7 @@ class OpenedModel:
 
     @property
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer that it was trained with; None for a model that reads no text.
+        """The tokenizer; None for a model that does not read text.
 
         >>> lm.tokenizer.vocab_size
         600
@@ -68,7 +68,7 @@ class OpenedModel:
 
     @property
     def config(self) -> ModelConfig:
-        """Its sizes and settings.
+        """The sizes and settings of the model.
 
         >>> lm.config.d_model
         96
@@ -77,7 +77,7 @@ class OpenedModel:
 
     @property
     def device(self) -> torch.device:
-        """Where it computes.
+        """The device of the parameters.
 
         >>> lm.device
         device(type='cpu')
@@ -89,7 +89,7 @@ class OpenedModel:
         return "this" if self.path is None else bundled.title(self.path)
 
     def _held_out(self, tokenizer: Tokenizer, text: Place | Sequence[str], **reading: Any) -> "HeldOut":
-        """Documents of a file, a folder or a data folder; or the texts of a list."""
+        """Read the documents of a file, a folder or a data folder; or take the texts of a list."""
         from kotha.text.held_out import from_texts, read_held_out
 
         if not isinstance(text, str | os.PathLike):
@@ -98,33 +98,33 @@ class OpenedModel:
             return read_held_out(os.fspath(text), tokenizer, **reading)
         except (CorpusError, OSError) as error:
             if isinstance(text, str) and len(text.split()) > 1 and not os.path.exists(text):  # noqa: PTH110
-                told = "there is no file {name}; a text itself is given in a list: [text]"
-                raise UsageError(told, name=reprlib.repr(text)) from error
+                template = "no file {name}; to evaluate a text itself, pass a list: [text]"
+                raise UsageError(template, name=reprlib.repr(text)) from error
             raise
 
     def _data(self, baselines: Place) -> Dataset | None:
-        """The data folder to count in, or none; auto is the one that the run was trained on, if it is still there."""
+        """Return the data folder for the baselines, if any; auto is the folder the run was trained on, if it exists."""
         if baselines == "auto":
             found = None if self.path is None else find_data(run_config(self.path), self.path)
         else:
             found = None if baselines == "none" else Path(baselines)
         return None if found is None else Dataset(found)
 
-    def _learned(self, task: Any) -> Any:
-        """What the run learned from, if it still has the examples."""
+    def _training_examples(self, task: Any) -> Any:
+        """Return the training examples of the run, if the run folder has them."""
         from kotha.finetune.examples import EXAMPLES
 
-        kept = self.path is not None and is_directory(self.path / EXAMPLES)
-        return task.read_parts(self.path).train if kept else None
+        available = self.path is not None and is_directory(self.path / EXAMPLES)
+        return task.read_parts(self.path).train if available else None
 
     def _as(self, kind: type[Family]) -> tuple[Family, Tokenizer]:
-        """Model and tokenizer of a family; another is refused."""
+        """Return the model and the tokenizer if the model is of this family; else raise ``UsageError``."""
         if not isinstance(self.model, kind) or self.tokenizer is None:
-            raise self._refusal(_ONLY[kind])
+            raise self._family_error(_ONLY[kind])
         return self.model, self.tokenizer
 
-    def _refusal(self, template: str) -> UsageError:
-        """What a model of another family cannot do, and what it is for."""
+    def _family_error(self, template: str) -> UsageError:
+        """Return an error that names the model's family and, if known, the command for it."""
         family = self.config.family
         instead = _USES.get(family.rpartition("-")[2], "")
         return UsageError(template, called=self._called, family=family, instead=instead)

@@ -1,8 +1,7 @@
-"""A model to work with: let it write, measure it, look inside, take it away.
+"""A model to work with: generate, evaluate, inspect, export.
 
-``LanguageModel`` adds no behaviour of its own. Each method calls the room that does the work, with the model, its
-tokenizer and its device at hand; whoever needs more than a method offers finds ``model``, ``tokenizer`` and ``engine``.
-How it is measured stands in ``evaluating.py``, how it is looked into in ``inside.py``.
+``LanguageModel`` only calls the packages that do the work. For more than its methods offer, use its ``model``,
+``tokenizer`` and ``engine``. Evaluation is in ``evaluation.py``, inspection in ``inside.py``.
 """
 
 import os
@@ -43,57 +42,57 @@ if TYPE_CHECKING:
     from kotha.retrieval.dense import Vectors
     from kotha.retrieval.embedding import Embedder
 
-# Texts that are written side by side; more wait for a free row.
+# Maximum number of texts generated in one batch; more wait for a free row.
 _MOST_ROWS = 64
 
 
-# A text, or a list of them: as many come back.
+# A text or a list of texts; the result has the same form.
 Texts = TypeVar("Texts", str, list[str])
 
 
 @checked()
 def load(path: Place = bundled.NAME, device: str = "auto", adapter: Place | None = None) -> "LanguageModel":
-    """Open a model: a run folder (its best model), a model folder, or a Hugging Face folder; box, or nothing: ours.
+    """Load a model from a run folder (its best model), a model folder or a Hugging Face folder (default: box).
 
-    The model in the box comes with the package; ``kotha card`` tells of it. ``device`` is cpu, cuda, or auto: a GPU
-    where there is one. ``adapter`` is a small folder that was learned on this model (LoRA), or the run that wrote it:
-    it is put on and merged. Nothing in a folder is ever executed.
+    ``box`` is the bundled model; ``kotha card`` describes it. ``device`` is cpu, cuda, or auto: a GPU if available.
+    ``adapter`` is a LoRA adapter folder trained on this model, or the run that wrote it; it is merged into the weights.
+    No code in a folder is ever executed.
 
     >>> kotha.load("run").config.family
     'gpt'
     >>> kotha.load("nowhere")
     Traceback (most recent call last):
     ...
-    kotha.errors.KothaError: there is no nowhere; name a run, a model or a Hugging Face folder, or box for the one here
+    kotha.errors.KothaError: nowhere not found; name a run, model or Hugging Face folder, or box for the bundled model
     """
-    place = bundled.place(path)
+    folder = bundled.place(path)
     chosen = _device(device)
-    if not exists(place):
+    if not exists(folder):
         raise KothaError(
-            "there is no {place}; name a run, a model or a Hugging Face folder, or box for the one here", place=place
+            "{place} not found; name a run, model or Hugging Face folder, or box for the bundled model", place=folder
         )
-    if is_file(place):
-        raise KothaError("{place} is a file; name the folder of a model", place=place)
-    if is_file(place / DATASET_FILE):
-        raise KothaError("{place} is a data folder; train a model on it, and load that", place=place)
-    if _is_foreign(place):
+    if is_file(folder):
+        raise KothaError("{place} is a file; name a model folder", place=folder)
+    if is_file(folder / DATASET_FILE):
+        raise KothaError("{place} is a data folder; train a model on it, and load the run", place=folder)
+    if _is_huggingface(folder):
         from kotha.export.huggingface.import_ import import_hf
 
-        opened = import_hf(place).bundle
+        opened = import_hf(folder).bundle
         opened.model.to(chosen)
     else:
-        opened = folders.load(place, chosen)
+        opened = folders.load(folder, chosen)
     opened = opened.widened()
     if adapter is not None:
         from kotha.training.adapter import load_adapted
 
         opened = load_adapted(opened, Path(adapter), str(path))
         opened.model.to(chosen)
-    return LanguageModel(opened, place)
+    return LanguageModel(opened, folder)
 
 
 class LanguageModel(InspectionMixin, EvaluationMixin):
-    """A model with the tokenizer that it reads with.
+    """A model with its tokenizer.
 
     >>> lm = kotha.load("run")
     >>> lm
@@ -118,11 +117,11 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         stop: Sequence[str] = (),
         **how: Any,
     ) -> Texts:
-        """Go on with a text, or with each of a list: the prompt and what the model writes after it.
+        """Continue a text, or each text of a list; return the prompt with its continuation.
 
-        It ends after ``tokens`` tokens, before a text of ``stop``, or where the model ends the document. The same seed
-        gives the same text, alone or in a list. ``how`` is temperature (0 always takes the best token), top_k, top_p,
-        min_p and repetition_penalty.
+        Generation ends after ``tokens`` tokens, before a text of ``stop``, or when the model ends the document. The
+        same seed gives the same text, alone or in a list. ``how`` is temperature (0 always takes the likeliest token),
+        top_k, top_p, min_p and repetition_penalty.
 
         >>> text = lm.generate("নদীর ধারে", tokens=5, seed=1)
         >>> text.startswith("নদীর ধারে")
@@ -130,17 +129,17 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         >>> lm.generate(["নদীর ধারে", "মা"], tokens=5, seed=1)[0] == text
         True
         """
-        several = [prompt] if isinstance(prompt, str) else list(prompt)
-        requests = [self._request(each, tokens, seed, stop, how) for each in several]
-        results = self.engine(max(1, min(len(several), _MOST_ROWS))).generate(requests)
-        texts = [each + result.text for each, result in zip(several, results, strict=True)]
+        prompts = [prompt] if isinstance(prompt, str) else list(prompt)
+        requests = [self._request(each, tokens, seed, stop, how) for each in prompts]
+        results = self.engine(max(1, min(len(prompts), _MOST_ROWS))).generate(requests)
+        texts = [each + result.text for each, result in zip(prompts, results, strict=True)]
         return texts[0] if isinstance(prompt, str) else texts
 
     @checked(SamplingSettings)
     def stream(
         self, prompt: str = "", *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Any
     ) -> Iterator[str]:
-        """What ``generate`` writes after a prompt, as it is written: whole letters, one or more at a time.
+        """Stream what ``generate`` writes after a prompt, in whole grapheme clusters.
 
         >>> letters = lm.stream("নদীর ধারে", tokens=5, seed=1)
         >>> "নদীর ধারে" + "".join(letters) == lm.generate("নদীর ধারে", tokens=5, seed=1)
@@ -153,10 +152,10 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
     def engine(
         self, max_batch: int = 1, weights: Weights | Literal["as-they-are"] | None = None, *, kept_bytes: int = 0
     ) -> Engine:
-        """The engine behind ``generate``, for requests of one's own: probabilities, many texts, narrower weights.
+        """Return the engine behind ``generate``, for custom requests: probabilities, many texts, narrower weights.
 
-        ``as-they-are`` is a copy of the same weights, the fastest way to read them. ``kept_bytes`` may be used to
-        remember prompts, for others that begin alike.
+        ``as-they-are`` copies the weights in their own type into a layout that is fast to read. ``kept_bytes`` limits
+        the memory of the prompt cache, which speeds up prompts with the same beginning.
 
         >>> from kotha.generation.request import Request
         >>> [result] = lm.engine().generate([Request(prompt="মা", tokens=3, alternatives=2)])
@@ -164,28 +163,28 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         2
         """
         if self.tokenizer is None:
-            raise self._refusal("{called} is a {family} without a tokenizer; it writes no text")
+            raise self._family_error("{called} is a {family} without a tokenizer and cannot generate text")
         if not isinstance(self.model, GPT):
-            raise self._refusal("{called} is a {family} and writes no text{instead}")
+            raise self._family_error("{called} is a {family} and does not generate text{instead}")
         stored = as_they_are(self.model) if weights == "as-they-are" else weights
-        wishes: Any = {"max_batch": max_batch, "chat": self.bundle.chat, "kept_bytes": kept_bytes}
-        return Engine(self.model, self.tokenizer, weights=stored, **wishes)
+        settings: Any = {"max_batch": max_batch, "chat": self.bundle.chat, "kept_bytes": kept_bytes}
+        return Engine(self.model, self.tokenizer, weights=stored, **settings)
 
     @checked()
     def chat(self, *, plain: bool = False) -> Conversation:
-        """A talk with the model, turn by turn: ``say`` answers.
+        """Start a conversation; ``say`` returns the answer to a turn.
 
-        A model that was never taught to take turns goes on with what is said instead, and the talk says so.
+        A model that was not trained for conversations continues the text instead, with a warning.
 
         >>> talk = lm.chat()
         >>> talk
-        Conversation(0 turns; this model was never taught to converse: it goes on with what you write)
+        Conversation(0 turns; this model was not trained for conversation: it continues the text you write)
         >>> isinstance(talk.say("নদীর ধারে", tokens=5), str)
         True
         """
         talk = Conversation(self.engine(), plain)
         if talk.remark is not None:
-            warnings.warn(str(talk.remark), stacklevel=3)  # past the check of its arguments
+            warnings.warn(str(talk.remark), stacklevel=3)  # beyond the wrapper of @checked
         return talk
 
     @staticmethod
@@ -196,7 +195,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     @checked()
     def fill(self, text: str, *, words: int = 5) -> "Filled":
-        """The likeliest words for each ``[MASK]`` of a text; a BERT does this.
+        """Return the likeliest words for each ``[MASK]`` in a text (BERT only).
 
         >>> filled = kotha.load("bert").fill("নদীর ধারে [MASK] থাকে।", words=3)
         >>> len(filled.words), len(filled.words[0])
@@ -208,7 +207,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     @checked()
     def follows(self, first: str, second: str) -> float:
-        """How likely one sentence comes after another, as a BERT judges.
+        """Return the probability that one sentence follows another (BERT only).
 
         >>> 0 < kotha.load("bert").follows("মা বাজারে গেল।", "সে মাছ কিনল।") < 1
         True
@@ -221,9 +220,9 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     @checked()
     def embed(self, texts: str | Sequence[str], *, layer: int = 0, on_progress: OnProgress | None = None) -> "Vectors":
-        """Texts as vectors of length 1, whose product is how alike they are: (texts, d_model) by numpy, or (d_model,).
+        """Embed texts as unit vectors, whose dot product is their similarity: a numpy (texts, d_model), or (d_model,).
 
-        A vector is the mean over a text's tokens of what a ``layer`` makes of them; 0 is the table of tokens itself.
+        A vector is the mean of a text's token vectors after a ``layer``; 0 is the embedding table itself.
 
         >>> vectors = lm.embed(["নদীর ধারে", "নদীর ধারে", "মা"])
         >>> vectors.shape, bool(vectors[0] @ vectors[1] > vectors[0] @ vectors[2])
@@ -236,7 +235,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     @checked()
     def embedder(self, layer: int = 0) -> "Embedder":
-        """What ``embed`` makes vectors with, for an index of one's own.
+        """Return the embedder behind ``embed``, for a custom index.
 
         >>> lm.embedder().note.width
         96
@@ -249,15 +248,15 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     @checked()
     def translate(self, text: Texts, *, beams: int = 4, on_progress: OnProgress | None = None) -> Texts:
-        """A text, or each of a list, in the other language, by beam search; a Seq2Seq does this.
+        """Translate a text, or each text of a list, by beam search (Seq2Seq only).
 
         >>> isinstance(kotha.load("seq2seq").translate("নদীর ধারে"), str)
         True
         """
         from kotha.generation.beam import translate
 
-        several = [text] if isinstance(text, str) else list(text)
-        found = translate(*self._as(Seq2Seq), several, beams, on_progress)
+        texts = [text] if isinstance(text, str) else list(text)
+        found = translate(*self._as(Seq2Seq), texts, beams, on_progress)
         return found[0] if isinstance(text, str) else found
 
     @overload
@@ -268,9 +267,9 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     @checked()
     def classify(self, text: Place | Sequence[Place], *, why: bool = False) -> "Classified | list[Classified]":
-        """Of which class a text is, or each of a list, with probabilities; ``why`` tells what each token was worth.
+        """Classify a text, or each text of a list, with probabilities; ``why`` adds the contribution of each token.
 
-        A ViT reads the files of that name, images; where it looks is shown by ``attention(image=…)``.
+        For a ViT, the arguments are paths of images; ``attention(image=…)`` shows its attention.
 
         >>> answer = kotha.load("moods").classify("বাহ, কী চমৎকার")
         >>> answer.label in answer.probabilities
@@ -278,23 +277,21 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         >>> lm.classify("বাহ")
         Traceback (most recent call last):
         ...
-        kotha.errors.UsageError: this is a gpt model, and no classifier; make one of it with adapt classify
+        kotha.errors.UsageError: this is a gpt model, and no classifier; make one of it with finetune classify
         """
         from kotha.generation.classify import Classifier, classify_images
 
-        alone = isinstance(text, str | os.PathLike)
-        several: list[Place] = [text] if isinstance(text, str | os.PathLike) else list(text)
+        is_single = isinstance(text, str | os.PathLike)
+        inputs: list[Place] = [text] if isinstance(text, str | os.PathLike) else list(text)
         if isinstance(self.model, ViT):
             if why:
-                raise UsageError("{why} is for texts; where a ViT looks is shown by its attention", why=Option("why"))
-            answers = classify_images(self.bundle, [Path(each) for each in several])
+                raise UsageError("{why} applies only to texts; for a ViT use attention", why=Option("why"))
+            answers = classify_images(self.bundle, [Path(each) for each in inputs])
         else:
-            if not all(isinstance(each, str) for each in several):
-                raise UsageError(
-                    "{called} reads texts, and a path names a file; give what the file says", called=self._called
-                )
-            answers = Classifier(self.bundle).classify([str(each) for each in several], why)
-        return answers[0] if alone else answers
+            if not all(isinstance(each, str) for each in inputs):
+                raise UsageError("{called} takes texts, not paths; pass the contents of the file", called=self._called)
+            answers = Classifier(self.bundle).classify([str(each) for each in inputs], why)
+        return answers[0] if is_single else answers
 
     @checked()
     def export(
@@ -307,35 +304,37 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         lines: Sequence[str] | None = None,
         overwrite: bool = False,
     ) -> "ParityReport":
-        """Write the model for other tools, and prove there that it is the same: ``passed`` says whether.
+        """Export the model for other tools, and verify that the outputs agree: ``passed`` of the report.
 
         ``hf`` is a Hugging Face folder, ``gguf`` a file for llama.cpp, ``onnx`` graphs for onnxruntime, ``web`` one
-        page for any browser. ``weights`` is their type there, such as ``q8_0``; ``license`` goes into the model card;
-        both sides are compared on ``lines``.
+        page for any browser. ``weights`` is the weight type of the export, such as ``q8_0``; ``license`` goes into the
+        model card; ``lines`` are the texts on which both models are compared.
 
         >>> lm.export("gguf", "elsewhere").passed
         True
         """
         from kotha.export.targets import export
 
-        how: Any = {"weights": weights, "license": license, "lines": lines, "overwrite": overwrite}
-        return export(self.bundle, to, Path(out), run=self.path, **how)
+        options: Any = {"weights": weights, "license": license, "lines": lines, "overwrite": overwrite}
+        return export(self.bundle, to, Path(out), run=self.path, **options)
 
 
 def _device(name: str) -> str:
-    """The device that a name means, once it is here."""
+    """Return the device of a name; raise ``UsageError`` if it is not available."""
     n_gpus = torch.cuda.device_count()
     if name == "auto":
         return "cuda" if n_gpus else "cpu"
-    known = ["cpu", "cuda", *(f"cuda:{place}" for place in range(n_gpus))][: None if n_gpus else 1]
+    known = ["cpu", "cuda", *(f"cuda:{index}" for index in range(n_gpus))][: None if n_gpus else 1]
     if name not in known:
-        raise UsageError("{device} is not here; use auto, or {known}", device=Option("device", str(name)), known=known)
+        raise UsageError(
+            "{device} is not available; use auto, or {known}", device=Option("device", str(name)), known=known
+        )
     return name
 
 
-def _is_foreign(place: Path) -> bool:
-    """Whether a folder is Hugging Face's, by its config; what is broken or missing is said where it is read."""
-    file = place / folders.CONFIG_FILE
+def _is_huggingface(path: Path) -> bool:
+    """Whether a folder is in Hugging Face's format, by its config; errors in it are reported when it is loaded."""
+    file = path / folders.CONFIG_FILE
     with suppress(KothaError):
         return "model_type" in read_table(file)
     return False

@@ -1,7 +1,7 @@
-"""What a model shall read while it is watched: a text, a pair or an image, and how many words of its own it adds.
+"""The input of an inspected model: a text, a pair or an image, and the tokens that the model generates.
 
-The words that the model adds are written here, with the simplest generation that there is: a GPT goes on (greedy, or
-by temperature), a Seq2Seq translates. ``kotha.inside`` reads them and writes nothing.
+Generation here is the simplest possible: a GPT continues the text (greedy, or by temperature), a Seq2Seq translates it.
+``kotha.inside`` only reads the result.
 """
 
 from collections.abc import Sequence
@@ -23,40 +23,40 @@ from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 
 
-def read_asked(bundle: Bundle, asked: Asked, otherwise: str | None = None) -> ModelInput:
-    """What shall be read, as the model's input; ``otherwise`` is a text for whoever reads text and is given nothing."""
-    if asked.image is not None:
-        title: Text = Message("An image") if isinstance(asked.image, np.ndarray) else Path(asked.image).name
-        return replace(read_image(bundle.model, asked.image), title=title)
-    text = otherwise if asked.text is None and bundle.tokenizer is not None else asked.text
+def read_asked(bundle: Bundle, options: Asked, otherwise: str | None = None) -> ModelInput:
+    """Build the input of a model; ``otherwise`` is the text if none is given and the model reads text."""
+    if options.image is not None:
+        title: Text = Message("An image") if isinstance(options.image, np.ndarray) else Path(options.image).name
+        return replace(read_image(bundle.model, options.image), title=title)
+    text = otherwise if options.text is None and bundle.tokenizer is not None else options.text
     if text is None:
         what = "a {family} model needs an image" if bundle.config.family == "vit" else "a {family} model needs a text"
         raise UsageError(what, family=bundle.config.family)
-    write = _writer(bundle, asked)
-    given = read(bundle.model, bundle.tokenizer, text, second=asked.second, target=asked.target, write=write)
+    write = _writer(bundle, options)
+    given = read(bundle.model, bundle.tokenizer, text, second=options.second, target=options.target, write=write)
     return replace(given, title=headline(text))
 
 
-def _writer(bundle: Bundle, asked: Asked) -> Write | None:
-    """The model's own words: of a GPT if asked for, of a Seq2Seq also where no target is given."""
-    model, generate = bundle.model, asked.generate
+def _writer(bundle: Bundle, options: Asked) -> Write | None:
+    """Return a function that generates ids: for a GPT if requested, for a Seq2Seq also without a target."""
+    model, generate = bundle.model, options.generate
     special = {} if bundle.tokenizer is None else bundle.tokenizer.special
-    if isinstance(model, Seq2Seq) and (generate is not None or asked.target is None):
-        if asked.temperature:
+    if isinstance(model, Seq2Seq) and (generate is not None or options.target is None):
+        if options.temperature:
             given = Option("temperature")
-            raise UsageError("a Seq2Seq's translation is its best one; leave {temperature} out", temperature=given)
+            raise UsageError("a Seq2Seq gives only its best translation; omit {temperature}", temperature=given)
         return translator(bundle, beams=1, tokens=generate)
     if generate is None:
         return None
     if not isinstance(model, GPT):
-        return lambda _ids: ()  # `read` says why this body cannot write
-    settings = SamplingSettings(temperature=asked.temperature, seed=asked.seed, repetition_penalty=None)
+        return lambda _ids: ()  # `read` reports why this architecture cannot generate
+    settings = SamplingSettings(temperature=options.temperature, seed=options.seed, repetition_penalty=None)
     ends = {special["eos"]} if "eos" in special else set()
     return lambda ids: continue_plainly(model, ids, generate, settings, ends)
 
 
 def translator(bundle: Bundle, beams: int, tokens: int | None = None) -> Write:
-    """A Seq2Seq's own translation, as ids: its text could be cut into other pieces than those that were written."""
+    """Return a function that translates to ids, because tokenizing the translated text could give other ids."""
     model: Any = bundle.model
     special = {} if bundle.tokenizer is None else bundle.tokenizer.special
 
@@ -69,8 +69,8 @@ def translator(bundle: Bundle, beams: int, tokens: int | None = None) -> Write:
     return write
 
 
-def continuation(bundle: Bundle, asked: Asked) -> str:
-    """How a model goes on with a text, as far as is asked."""
-    given = read_asked(bundle, asked)
+def continuation(bundle: Bundle, options: Asked) -> str:
+    """Return the model's continuation of a text, as long as requested."""
+    given = read_asked(bundle, options)
     ids = [piece.id for piece in given.last_line[given.written_from :] if piece.id is not None]
     return "" if bundle.tokenizer is None else bundle.tokenizer.decode(ids)

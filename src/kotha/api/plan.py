@@ -1,4 +1,4 @@
-"""What a training takes before it starts, a design for a budget, and many GPUs on paper."""
+"""Estimates of a training run, designs for a budget, and estimates of clusters."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,23 +26,23 @@ def plan(
     text: TextSize | None = None,
     before_timing: Callable[[], Any] = use_fastest_threads,
 ) -> TrainingPlan:
-    """Count a preset's parameters, work, memory and time; or design a model for memory, minutes and data.
+    """Estimate a preset's parameters, compute, memory and time; or design a model for memory, minutes and data.
 
-    What comes back has all that was ``found``, ready for JSON, and tells it in tables and sentences and on a page.
-    ``settings`` are those of a training, and sizes of the model. ``text`` is the size of one that is not there yet, in
-    place of the ``data``; a few small steps are timed once ``before_timing`` has settled how this machine computes.
+    The result has ``found`` for JSON, tables, sentences and a page. ``settings`` are training settings and model sizes.
+    ``text`` is the size of a text that does not exist yet, instead of ``data``. A few small steps are timed after
+    ``before_timing`` has set the number of threads.
     """
     preset, minutes, memory_gb, name = options.preset, options.minutes, options.memory_gb, Option("preset", "NAME")
     if preset is None and memory_gb is None and minutes is None:
         needed = [Option(each) for each in ("memory_gb", "minutes", "data")]
-        raise UsageError("say what to plan: {preset}, or for a design {needed}", preset=name, needed=needed)
+        raise UsageError("specify what to plan: {preset}, or for a design {needed}", preset=name, needed=needed)
     data = options.data if text is None else text
     for each, value in (("minutes", minutes), ("data", data)):
         if value is None and (memory_gb is not None or minutes is not None):
-            message = "{needed} is missing: what fits depends on text and time; {preset} alone needs neither"
+            message = "{needed} is missing: a design depends on the text and the time; {preset} alone needs neither"
             raise UsageError(message, needed=Option(each), preset=name)
     if memory_gb is not None and not 0 < memory_gb <= _MOST_GB:
-        message = "{memory_gb} takes a number above 0, up to {most_gb:,}"
+        message = "{memory_gb} must be above 0 and at most {most_gb:,}"
         raise UsageError(message, memory_gb=Option("memory_gb"), most_gb=_MOST_GB)
     gpu = None if options.gpu is None else gpu_named(options.gpu)
     memory = None if memory_gb is None else int(memory_gb * 1e9)
@@ -53,14 +53,14 @@ def plan(
 def plan_cluster(
     cluster: ClusterOptions, options: PlanOptions, settings: dict[str, Any]
 ) -> tuple[dict[str, Any], list[Table]]:
-    """Plan on paper, for a preset or for several sizes, what many GPUs would need and give."""
+    """Estimate memory and time on a cluster, for a preset or for several sizes."""
     if cluster.gpus is None:
-        message = "{these} are for many GPUs; say how many with {gpus}"
+        message = "{these} apply only to a cluster; set the number of GPUs with {gpus}"
         these = [Option(name) for name in ("nodes", "tokens", "network", "storage")]
         raise UsageError(message, these=these, gpus=Option("gpus"))
     for name in ("memory_gb", "minutes", "data"):
         if getattr(options, name) is not None:
-            message = "{misplaced} has no place in a plan for many GPUs; leave it out"
+            message = "{misplaced} does not apply to a cluster plan; omit it"
             raise UsageError(message, misplaced=Option(name))
     machines = Cluster(
         gpu_named(options.gpu or _GPU),
@@ -69,12 +69,12 @@ def plan_cluster(
         NETWORK if cluster.network is None else cluster.network * 1e9 / 8,
         STORAGE if cluster.storage is None else cluster.storage * 1e9,
     )
-    # Muon's products are not counted here, so the modern recipe gives way to AdamW's.
-    plain = "classic" if options.recipe == "modern" else options.recipe
+    # The estimate does not cover Muon, so the modern recipe is replaced by classic (AdamW).
+    recipe = "classic" if options.recipe == "modern" else options.recipe
     changes = {name: value for name, value in settings.items() if name not in ("batch_size", "micro_batch_size")}
-    choice = choose_settings(TrainRequest(options.preset, plain, changes={**changes, "steps": 1}))
+    choice = choose_settings(TrainRequest(options.preset, recipe, changes={**changes, "steps": 1}))
     if not isinstance(choice.model, GPTConfig):
-        message = "many GPUs are planned for a gpt, and {preset} is a {family}"
+        message = "a cluster plan needs a gpt preset; {preset} is a {family}"
         raise UsageError(message, preset=options.preset, family=choice.model.family)
     model = None if options.preset is None else choice.model
     sizes = settings.get("batch_size"), settings.get("context_length")

@@ -1,4 +1,4 @@
-"""Training from Python, and a run to look back at."""
+"""Train a model from Python, and read a run folder."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -32,7 +32,7 @@ from kotha.training.start import TrainRequest, train_run
 
 
 class Run:
-    """A run folder: what a training left behind, finished or not.
+    """A run folder, finished or not.
 
     >>> run = kotha.Run("run")
     >>> run.summary["steps"]
@@ -43,13 +43,13 @@ class Run:
     def __init__(self, path: Place) -> None:
         self.path = Path(path)
         self.folder = RunFolder(self.path)
-        self.folder.about()  # refuses what is no run
+        self.folder.about()  # raises an error if this is not a run folder
 
     def __repr__(self) -> str:
         best = self.folder.best() or {}
         bits, step = best.get("bits_per_byte"), best.get("step")
-        reached = "no model yet" if step is None else f"best at step {step:,}"
-        return f"Run({str(self.path)!r}: {reached}{'' if bits is None else f', {bits:.3f} bits per byte'})"
+        status = "no model yet" if step is None else f"best at step {step:,}"
+        return f"Run({str(self.path)!r}: {status}{'' if bits is None else f', {bits:.3f} bits per byte'})"
 
     def _repr_html_(self) -> str:
         return framed(self.report.read_text(encoding="utf-8"), repr(self))
@@ -59,21 +59,19 @@ class Run:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The end of the run in a few numbers.
+        """The final figures of the run.
 
         >>> sorted(run.summary)[:3]
         ['best_step', 'bits_per_byte', 'bits_per_character']
         """
         found = self.folder.summary()
         if found is None:
-            raise CheckpointError(
-                "{path} has not come to an end, so it has no summary; see its metrics", path=self.path
-            )
+            raise CheckpointError("{path} has not finished, so it has no summary; see its metrics", path=self.path)
         return found
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
-        """What was logged, line by line: steps, evaluations, samples.
+        """The logged rows: steps, evaluations, samples.
 
         >>> run.metrics[0]["step"]
         1
@@ -82,7 +80,7 @@ class Run:
 
     @property
     def report(self) -> Path:
-        """The run on one page, written anew from the folder's files.
+        """The path of the run's report page, which is written again on each access.
 
         >>> run.report
         PosixPath('run/report.html')
@@ -124,40 +122,41 @@ def train(
     on_remark: OnRemark | None = None,
     **settings: Any,
 ) -> Run:
-    """Train a model on a data folder, a table of pairs or images, for so many minutes or steps, into a run folder.
+    """Train a model on a data folder, a table of pairs or images, for some minutes or steps, into a run folder.
 
-    Without a preset, sizes, batch and rates follow from the text and the time. ``start`` is a run, a model folder, a
-    Hugging Face folder or ``"box"`` to fine-tune; from teachers, runs or model folders, it learns too (distillation).
-    ``recipe`` is course, classic or modern; samples begin with ``prompt``; ``on_event`` and ``tensorboard`` hear
-    figures, ``on_remark`` sentences. Processes of torchrun work together, with ``shard`` each keeps a part (FSDP).
+    Without a preset, model sizes, batch size and learning rates follow from the text and the time. ``start`` is a run,
+    a model folder, a Hugging Face folder or ``"box"`` to fine-tune. ``teachers`` are runs or model folders to distil
+    from. ``recipe`` is course, classic or modern; ``prompt`` begins the samples. ``on_event`` and ``tensorboard``
+    receive figures, ``on_remark`` messages. Under torchrun all processes train together; ``shard`` shards the model
+    across them (FSDP).
 
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]
     2
 
-    A table of pairs (tsv, csv, jsonl, parquet) makes a translator. ``pair`` names its fields, else guessed; ``reverse``
-    learns the other direction; a ``tokenizer`` for both is trained if none is given. Pairs to choose by and to be
-    measured on are ``validation`` and ``test``, or held out; ``errors`` is stop or skip.
+    A table of pairs (tsv, csv, jsonl, parquet) trains a translator. ``pair`` names its fields (default: guessed);
+    ``reverse`` translates in the reverse direction; ``tokenizer`` is for both languages (default: a new one).
+    ``validation`` and ``test`` are files of pairs (default: held out); ``errors`` is stop or skip.
 
     >>> run = kotha.train("pairs.tsv", preset="pocket-seq2seq", steps=2, out="translator", d_model=24, vocab_size=600)
     >>> sorted(run.summary)[:3]
     ['baselines', 'best_step', 'bleu']
 
-    Images (a folder with a folder for each class, or an .npz archive of images and labels) make a classifier of them.
+    Images (one folder per class, or an .npz archive of images and labels) train a classifier.
 
     >>> run = kotha.train("shapes.npz", preset="vit-digits", steps=2, out="eyes", image_size=14)
     >>> run.model.config.labels
     ('flat', 'tall')
     """
     changes = settings if steps is None else {**settings, "steps": steps}
-    if teachers:  # who goes on may stand elsewhere
+    if teachers:  # absolute, because the run may be resumed from another directory
         changes["teachers"] = [str(bundled.place(each).absolute()) for each in teachers]
     request = TrainRequest(preset, recipe, minutes, changes=changes)
     of_pairs: Any = {"pair": pair, "reverse": reverse, "tokenizer": tokenizer, "errors": errors}
     of_pairs |= {"validation": validation, "test": test}
-    how: Any = {"start": start, "resume": resume, "prompt": prompt, "tensorboard": tensorboard}
-    how |= {"on_event": on_event, "on_remark": on_remark}
-    return _train(Path(data), RunFolder(Path(out)), request, of_pairs, ranks_here(shard), **how)
+    options: Any = {"start": start, "resume": resume, "prompt": prompt, "tensorboard": tensorboard}
+    options |= {"on_event": on_event, "on_remark": on_remark}
+    return _train(Path(data), RunFolder(Path(out)), request, of_pairs, ranks_here(shard), **options)
 
 
 def _train(
@@ -174,7 +173,7 @@ def _train(
     on_remark: OnRemark | None,
     tensorboard: bool,
 ) -> Run:
-    """The same, by what the data is: a data folder is learned from by all processes, examples by one."""
+    """Train on a data folder in all processes, or on examples in a single process."""
     with ExitStack() as stack:
         stack.enter_context(joined(ranks))
         ranks = find_disks(ranks, folder.path)
@@ -183,44 +182,44 @@ def _train(
             request = replace(request, origin=origin_at(start))
         if tensorboard and ranks.is_first:
             on_event = _both(on_event, stack.enter_context(TensorBoard(folder.path / "tensorboard")))
-        how: Any = {"resume": resume or again, "on_event": on_event, "on_remark": on_remark}
+        options: Any = {"resume": resume or again, "on_event": on_event, "on_remark": on_remark}
         images = not exists(data / DATASET_FILE) and holds_images(data)
         table = is_file(data) and not images
         given = [Option(name) for name, value in of_pairs.items() if value not in (None, False, "stop")]
         if given and not table:
             raise UsageError(
-                "{given}: for a table of pairs, which is a file, and {data} is none", given=given, data=data
+                "{given} applies only to a table of pairs, but {data} is not a file", given=given, data=data
             )
         if images or table:
             if not ranks.alone:
-                raise UsageError("pairs and images are learned by one process; start it without torchrun")
-            train_on_examples(data, folder, request, of_pairs if table else None, **how)
+                raise UsageError("training on pairs or images uses a single process; start it without torchrun")
+            train_on_examples(data, folder, request, of_pairs if table else None, **options)
         else:
             dataset = Dataset(data)
-            train_run(dataset, folder, request, sampler=sampler(dataset, prompt), ranks=ranks, **how)
+            train_run(dataset, folder, request, sampler=sampler(dataset, prompt), ranks=ranks, **options)
     if ranks.is_first:
         return Run(folder.path)
-    run = Run.__new__(Run)  # for a process that wrote none of it: its files may be on another machine
+    run = Run.__new__(Run)  # other processes write no files, and the folder may be on another machine
     run.path, run.folder = folder.path, folder
     return run
 
 
 def _both(first: OnEvent | None, second: OnEvent) -> OnEvent:
-    """Two listeners as one."""
+    """Combine two listeners."""
 
-    def hear(event: dict[str, Any]) -> None:
+    def notify(event: dict[str, Any]) -> None:
         second(event)
         if first is not None:
             first(event)
 
-    return hear
+    return notify
 
 
-def origin_at(place: Place) -> Origin:
-    """The model of a place, to start from."""
-    return Origin(str(place), load(place, device="cpu").bundle)
+def origin_at(path: Place) -> Origin:
+    """Load a model to start training from."""
+    return Origin(str(path), load(path, device="cpu").bundle)
 
 
 def sampler(dataset: Dataset, prompt: str = "") -> Callable[[Any], str | None]:
-    """What writes a sample: only a GPT can."""
+    """Return a function that writes a sample with a GPT; None for other models."""
     return lambda model: write(model, dataset.tokenizer, prompt, tokens=60) if isinstance(model, GPT) else None

@@ -1,4 +1,4 @@
-"""The table of a score, by its kind, and what a run from examples reached."""
+"""Tables of scores, by kind, and the scores of runs trained on examples."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -27,43 +27,43 @@ _TABLES: dict[type, Callable[[Any, str], Table]] = {
 }
 
 
-class ShownScore(NamedTuple):
-    """The figures, a table of them, and what is to be said beside."""
+class PresentedScore(NamedTuple):
+    """A score with its table and a remark."""
 
     score: Any
     table: Table
     remark: Message | None = None
 
 
-def shown(lm: LanguageModel, score: Any) -> ShownScore:
-    """What ``evaluate`` has measured, as it is shown; of a harness task a dict."""
+def present_score(lm: LanguageModel, score: Any) -> PresentedScore:
+    """Prepare the result of ``evaluate`` for display; a harness task gives a dict."""
     name = bundled.title(lm.path or Path())
     if isinstance(score, dict):
         rows = [[key, f"{value:.4f}" if isinstance(value, float) else str(value)] for key, value in score.items()]
-        return ShownScore(score, Table(name, ["", ""], rows))
+        return PresentedScore(score, Table(name, ["", ""], rows))
     remark = None
     if isinstance(score, TextScore) and not score.baselines:
-        template = "no n-grams to compare with; name a data folder with {baselines}"
+        template = "no n-gram baselines; name a data folder with {baselines}"
         remark = Message(template, baselines=Option("baselines"))
     elif isinstance(score, ClassificationScore) and not score.baselines:
-        remark = Message("nothing to compare with; the run has the examples that it needs")
-    return ShownScore(score, _TABLES[type(score)](score, name), remark)
+        remark = Message("no baselines; they need the training examples, which are in the run folder")
+    return PresentedScore(score, _TABLES[type(score)](score, name), remark)
 
 
-def reached(run: Run) -> ShownScore | None:
-    """What a translator, a classifier or a model that answers reached on what was held out of its examples, and where
-    its page is; None for a run from a data folder."""
+def summary_score(run: Run) -> PresentedScore | None:
+    """Return the held-out score of a translator, a classifier or an instruction-tuned model, and the path of its page;
+    None for a run on a data folder."""
     summary, name = run.summary, str(run.path)
     if "bleu" in summary:
         translated = TranslationScore.of_summary(summary)
-        return ShownScore(translated, translation_table(translated, name))
+        return PresentedScore(translated, translation_table(translated, name))
     if "confusion" in summary:
         classes, page = ClassificationScore.of_summary(summary), run.path / PAGE
-        # Of very many classes no matrix is kept; the page has them one by one.
-        matrix = Message("confusion matrix: {path} (open it in a browser)", path=page)
-        where = matrix if classes.confusion else Message("page in {path}", path=page)
-        return ShownScore(classes, classes_table(classes, name), where)
+        # With very many classes no matrix is saved; the page lists the classes.
+        matrix_remark = Message("confusion matrix: {path} (open it in a browser)", path=page)
+        remark = matrix_remark if classes.confusion else Message("page in {path}", path=page)
+        return PresentedScore(classes, classes_table(classes, name), remark)
     if "taught" in summary:
         right = InstructionScore.of_summary(summary)
-        return ShownScore(right, instructions_table(right, name, summary["before"]["right"]))
+        return PresentedScore(right, instructions_table(right, name, summary["before"]["right"]))
     return None

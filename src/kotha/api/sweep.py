@@ -1,4 +1,4 @@
-"""Many short trainings in search of better settings, from Python and for the command."""
+"""Search for better settings with many short training runs, from Python and for the command."""
 
 from pathlib import Path
 from typing import Any
@@ -22,24 +22,24 @@ def sweep(
     on_event: OnEvent | None = None,
     on_remark: OnRemark | None = None,
 ) -> SweepFindings:
-    """Search settings by training on a data folder; trial 0 is the recipe itself, with ``settings`` of its own.
+    """Search settings by training on a data folder; trial 0 is the recipe with the given ``settings``.
 
-    The same call goes on after a stop, which raises ``SweepStopped``. ``storage`` is a database by URL.
+    A stop raises ``SweepStopped``; the same call resumes. ``storage`` is a database URL.
     """
-    out = options.out or beside(data)
-    wish = TrainRequest(options.preset, options.recipe, options.minutes, changes=settings)
-    request = SweepRequest(wish, options.search, prune=options.prune, seed=options.seed, trials=options.trials)
-    heard: Any = {"on_event": on_event, "on_remark": on_remark}
-    searching = Searching(Dataset(data), out, request, url=storage, name=options.study, **heard)
+    out = options.out or default_folder(data)
+    training = TrainRequest(options.preset, options.recipe, options.minutes, changes=settings)
+    request = SweepRequest(training, options.search, prune=options.prune, seed=options.seed, trials=options.trials)
+    listeners: Any = {"on_event": on_event, "on_remark": on_remark}
+    searching = Searching(Dataset(data), out, request, url=storage, name=options.study, **listeners)
     searching.run()
     return find(searching)
 
 
-def beside(data: Path) -> Path:
-    """Where a sweep stands that was given no place: beside its data, so the same command finds it again.
+def default_folder(data: Path) -> Path:
+    """Return the default folder of a sweep, next to its data, so that the same command finds it again.
 
-    >>> beside(Path("corpus/data")).as_posix()
+    >>> default_folder(Path("corpus/data")).as_posix()
     'corpus/data-sweep'
     """
-    named = data if data.name not in ("", "..") else data.resolve()
-    return named.with_name(f"{named.name or 'data'}-sweep")
+    base = data if data.name not in ("", "..") else data.resolve()
+    return base.with_name(f"{base.name or 'data'}-sweep")

@@ -1,4 +1,4 @@
-"""What was seen inside a model as tables; one pass recorded, and heads taken out of the weights."""
+"""Tables of inspection results, a recorded forward pass, and pruning of heads."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,21 +26,27 @@ from kotha.report.table import Table
 
 
 def attention_table(found: AttentionMaps) -> Table:
-    """The strongest looks of every head, and where it looks on average."""
-    header = [Message("head"), Message("strongest looks"), Message("itself"), Message("one before"), Message("first")]
+    """Return a table of the strongest attention weights of every head, with its averages."""
+    header = [
+        Message("head"),
+        Message("strongest attention"),
+        Message("itself"),
+        Message("one before"),
+        Message("first"),
+    ]
     rows = []
     for each in found.maps:
         queries, keys = found.lines[each.queries], found.lines[each.keys]
         for head in summarize(each):
-            looks = (f"{queries[query].text} → {keys[key].text} {share:.2f}" for query, key, share in head.looks)
+            strongest = (f"{queries[query].text} → {keys[key].text} {share:.2f}" for query, key, share in head.looks)
             shares = (head.on_itself, head.on_previous, head.on_first)
             cells = ["-" if share is None else f"{share:.2f}" for share in shares]
-            rows.append([f"{each.name}.{head.head}", "   ".join(looks), *cells, f"{head.entropy_bits:.2f}"])
-    return Table(Message("who looks at whom (means over the text)"), [*header, Message("entropy, bits")], rows)
+            rows.append([f"{each.name}.{head.head}", "   ".join(strongest), *cells, f"{head.entropy_bits:.2f}"])
+    return Table(Message("attention (means over the text)"), [*header, Message("entropy, bits")], rows)
 
 
 def flow_tables(view: View[Flow]) -> list[Table]:
-    """Shapes and figures at every station, and each answer."""
+    """Return tables of shapes and figures at every stage, and of each prediction."""
     found = [view.found.table()]
     for answer in view.found.answers:
         best = [[each.text, f"{each.probability:.2%}"] for each in answer.best]
@@ -49,30 +55,36 @@ def flow_tables(view: View[Flow]) -> list[Table]:
 
 
 def lens_table(view: View[Lens]) -> Table:
-    """What each layer would say at each position, and how far that is from the final answer."""
+    """Return a table of each layer's prediction at each position, and its distance from the final one."""
     found = view.found
     rows: list[list[str]] = []
     marks: dict[tuple[int, int], str] = {}
     for number, piece in enumerate(found.positions):
-        opinions = [layer.positions[number] for layer in found.layers]
-        marks |= {(number, column): "best" for column, each in enumerate(opinions, 1) if each.rank_of_answer == 1}
-        best = [(opinion.best[0], opinion.rank_of_answer) for opinion in opinions]
+        predictions = [layer.positions[number] for layer in found.layers]
+        marks |= {(number, column): "best" for column, each in enumerate(predictions, 1) if each.rank_of_answer == 1}
+        best = [(prediction.best[0], prediction.rank_of_answer) for prediction in predictions]
         cells = [f"{each.text} {each.probability:.0%} (#{rank})" for each, rank in best]
-        rows.append([piece.text, *cells, f"{opinions[-1].entropy_nats:.2f}"])
+        rows.append([piece.text, *cells, f"{predictions[-1].entropy_nats:.2f}"])
     first = Message("at") if found.family == "bert" else Message("after")
     header: list[Text] = [first, *(each.layer for each in found.layers), Message("entropy, nats")]
     means = [sum(each.kl_nats for each in layer.positions) / len(layer.positions) for layer in found.layers]
     away = [f"{each.layer} {mean:.2f}" for each, mean in zip(found.layers, means, strict=True)]
-    title = Message("{question}? (#: the final answer's rank in that layer)", question=found.question)
-    return Table(title, header, rows, [Message("nats from the final distribution, mean: {away}", away=away)], marks)
+    title = Message("{question}? (#: rank of the final prediction in that layer)", question=found.question)
+    return Table(
+        title,
+        header,
+        rows,
+        [Message("mean KL divergence from the final distribution, in nats: {away}", away=away)],
+        marks,
+    )
 
 
 def record_pass(
-    run: Place, asked: Asked, layers: Sequence[str | int] = (), places: Sequence[str] = ()
+    run: Place, options: Asked, layers: Sequence[str | int] = (), places: Sequence[str] = ()
 ) -> tuple[ModelInput, list[Seen]]:
-    """What a model reads, and what is seen at every named place of one pass."""
+    """Return the model's input, and the activations at every hook point of one forward pass."""
     bundle = load(run, "cpu").bundle
-    given = read_asked(bundle, asked)
+    given = read_asked(bundle, options)
     return given, record(bundle.model, given, choose_layers(bundle.model, layers), places or None)
 
 
@@ -86,9 +98,9 @@ def prune_heads(
     on_progress: OnProgress | None = None,
     **source: Any,
 ) -> Pruned:
-    """Write a model folder without some heads, named or the least important ones, and measure both.
+    """Write a model folder without the named or the least important heads, and measure both models.
 
-    ``source`` is the text that they are measured on: ``text``, ``path``, ``field``, ``pair``, ``tokens``.
+    ``source`` is the text to measure on: ``text``, ``path``, ``field``, ``pair``, ``tokens``.
     """
-    how: Any = {"heads": heads, "count": count, "overwrite": overwrite, "on_progress": on_progress}
-    return prune(run, out, TextSource(run=run, **source), **how)
+    options: Any = {"heads": heads, "count": count, "overwrite": overwrite, "on_progress": on_progress}
+    return prune(run, out, TextSource(run=run, **source), **options)

@@ -1,4 +1,4 @@
-"""Attention as arithmetic on paper: the workshop's sheet, the notes', one's own matrices, or a head of a model."""
+"""Attention as arithmetic on paper: the workshop's, from the notes, with custom matrices, or a head of a model."""
 
 from kotha.api.options import SheetOptions
 from kotha.course.worksheet.builtin_sheets import paper_sheet, student_sheet
@@ -11,34 +11,34 @@ from kotha.i18n.message import Option
 from kotha.i18n.numbers import Language
 
 
-def worksheet(wish: SheetOptions, language: Language = "en") -> SheetView:
-    """A sheet to work out by hand: the workshop's (of another ``size``, or drawn by ``seed``), or another by its name.
+def worksheet(options: SheetOptions, language: Language = "en") -> SheetView:
+    """Return a sheet to compute by hand: the workshop's (with another ``size`` or ``seed``), or another one by name.
 
-    ``given`` is a file of one's own matrices; a ``text`` is read by the model of ``run``.
+    ``given`` is a file of custom matrices; a ``text`` is read by the model of ``run``.
     """
-    run, text, size, own = wish.run, wish.text, wish.size, wish.sheet
-    if own != "attention" or wish.given is not None:
-        if any(each is not None for each in (run, text, size)) or (wish.given is not None and own != "attention"):
+    run, text, size, own = options.run, options.text, options.size, options.sheet
+    if own != "attention" or options.given is not None:
+        if any(each is not None for each in (run, text, size)) or (options.given is not None and own != "attention"):
             alone, others = _options("sheet", "given"), _options("run", "text", "size")
-            raise UsageError("{alone}: each stands alone; leave out {others}", alone=alone, others=others)
-        made = paper_sheet(own, wish.seed, language) if wish.given is None else sheet_of_file(wish.given)
+            raise UsageError("{alone} cannot be combined with each other or with {others}", alone=alone, others=others)
+        sheet = paper_sheet(own, options.seed, language) if options.given is None else sheet_of_file(options.given)
     elif run is None and text is None:
-        chosen = [name for name, value in wish.of_model.items() if value not in (None, 0, "attention")]
+        chosen = [name for name, value in options.of_model.items() if value not in (None, 0, "attention")]
         if chosen:
-            message = "{chosen}: for a model that reads; name one with {run}, and give it {text}"
+            message = "{chosen}: only for the head of a model; name a model with {run}, and give {text}"
             raise UsageError(message, chosen=_options(*chosen), run=Option("run"), text=Option("text"))
-        made = student_sheet(size, wish.seed)
+        sheet = student_sheet(size, options.seed)
     elif size is not None:
-        message = "{size} draws a sheet to compute by hand; leave out {others} for it"
+        message = "{size} generates a sheet to compute by hand; omit {others}"
         raise UsageError(message, size=Option("size"), others=_options("run", "text"))
     elif text is None:
-        raise UsageError("give the model something to read: {text}", text=Option("text", ...))
+        raise UsageError("an input text is required: {text}", text=Option("text", ...))
     else:
         from kotha.api.model import load
         from kotha.course.worksheet.model import model_sheet
 
-        made = model_sheet(load("box" if run is None else run, "cpu").bundle, text, **wish.of_model)
-    return sheet_view(made, language=language)
+        sheet = model_sheet(load("box" if run is None else run, "cpu").bundle, text, **options.of_model)
+    return sheet_view(sheet, language=language)
 
 
 def _options(*names: str) -> list[Option]:

@@ -1,1 +1,1 @@
-"""What Kotha writes and opens again: a model folder, and a run folder around it."""
+"""Formats on disk: the model folder and the run folder."""

@@ -1,19 +1,19 @@
-"""A model folder: config, weights and tokenizer that belong together.
+"""A model folder: config, weights and tokenizer of one model.
 
 ::
 
-    config.json          format, the model's config, the type of its numbers, the tokenizer's fingerprint, and the
-                         chat template of a model that was taught to take turns
-    model.safetensors    every weight once; a tied one under its first name
-    tokenizer.json       where the model reads text
+    config.json          format, model config, dtype, fingerprint of the tokenizer, and the chat template of a model
+                         that was fine-tuned for conversation
+    model.safetensors    every weight once; tied weights under the first name
+    tokenizer.json       if the model reads text
 
-Stored as int8, a matrix is whole numbers with a float16 scale for each row (``model/rounding.py``), everything else
-float32: a quarter of the bytes. It is widened where it is loaded, here, so nothing else knows of it.
+With dtype int8, a matrix is stored as integers with a float16 scale per row (``model/rounding.py``), and everything
+else as float32: a quarter of the size. Loading converts it back to float32.
 
-A run folder keeps its best model as such a folder under ``best/``; whoever reads a model may name either.
+A run folder has its best model in such a folder under ``best/``; functions that read a model accept either path.
 
-A folder appears whole or not at all. Nothing in it is ever executed: the weights' header is read and compared with
-what the config asks for, name by name and shape by shape, before a single weight is given memory.
+Writing is atomic. Nothing in a folder is ever executed: before memory is allocated for weights, their header is
+compared with the config, name by name and shape by shape.
 """
 
 import math
@@ -42,25 +42,25 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
-# Of a run folder: where its best model is, and what it has from the start.
+# In a run folder: the best model, and a folder that exists from the start.
 RUN_MODEL, RUN_MARK = "best", "checkpoints"
 FORMAT = "kotha-model"
 FORMAT_VERSION = 1
-# Types of numbers that a model computes with, and what safetensors calls them.
+# Types for computation, with safetensors' names.
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64"}
 Stored = Literal["float32", "bfloat16", "float16", "float64", "int8"]
 _BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "I8": 1}
 _SCALE = ".scale"
-_TENSORS_PER_LAYER = 8  # at least: four of attention, two of the feed-forward, two norms
+_TENSORS_PER_LAYER = 8  # at least: four in attention, two in the feed-forward, two norms
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A model with the tokenizer that it was trained with, if it reads text."""
+    """A model with its tokenizer, if it reads text."""
 
     model: Model
     tokenizer: Tokenizer | None
-    chat: ChatTemplate | None = None  # how it was taught to take turns; None: it was not, or nobody wrote it down
+    chat: ChatTemplate | None = None  # None: not fine-tuned for conversation, or not recorded
 
     @property
     def config(self) -> ModelConfig:
@@ -68,7 +68,7 @@ class Bundle:
         return self.model.config
 
     def widened(self) -> "Bundle":
-        """The same numbers, as float32 where a CPU would be slow with narrower ones; none is lost."""
+        """Convert bfloat16 and float16 weights on a CPU to float32, which is faster there and exact."""
         weight = next(self.model.parameters())
         if weight.device.type == "cpu" and weight.dtype in (torch.bfloat16, torch.float16):
             self.model.float()
@@ -85,11 +85,11 @@ def save(
     chat: ChatTemplate | None = None,
     card: str | None = None,
 ) -> Path:
-    """Write a model folder, whole or not at all; ``overwrite`` replaces a model folder, and nothing else.
+    """Write a model folder atomically; ``overwrite`` replaces an existing model folder, and nothing else.
 
-    ``stored`` is the type of its numbers there; left out, the type that they have. ``card`` is what it came with, as
-    Markdown. What someone put into that folder is in the way, but for ``whatever_it_holds``: a training does not end at
-    that.
+    ``stored`` is the type of the weights on disk (default: their type in memory). ``card`` is a model card in Markdown.
+    A folder with other files in it is not replaced unless ``whatever_it_holds`` is set, as in training, which must not
+    fail at the end because of them.
     """
     out = Path(folder)
     if tokenizer is not None:
@@ -98,7 +98,7 @@ def save(
     kind, *others = {stored} if stored else {str(each.dtype).removeprefix("torch.") for each in weights.values()}
     if others or kind not in get_args(Stored):
         raise KothaError(
-            "a model folder holds weights of one type out of {names}; these are {found}",
+            "the weights of a model folder must all have one type out of {names}; these have {found}",
             names=list(get_args(Stored)),
             found=[kind, *others],
         )
@@ -121,12 +121,12 @@ def save(
 
 
 def check_place(folder: str | Path, overwrite: bool = False) -> None:
-    """Refuse a folder in which ``save`` would not write, before the work for it."""
+    """Raise an error if ``save`` could not write to a folder; called before the work."""
     check_folder_place(Path(folder), lambda old: overwrite and _is_ours(old, whatever_it_holds=False))
 
 
 def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
-    """Read a model folder, or a run folder's best model; checked, in evaluation mode."""
+    """Load and check a model folder, or a run folder's best model, in evaluation mode."""
     path, model, tokenizer, chat = _open(folder)
     with reading_weights(path / WEIGHTS_FILE) as file:
         weights = _widened(safetensors.torch.load_file(file, device=str(device)))
@@ -137,13 +137,13 @@ def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
 
 
 def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
-    """A model that was a shape alone, with its weights; what is tied to a first name shares that one's numbers."""
+    """Return a model on the meta device with its weights assigned; tied weights share their memory."""
     for name, tensor in weights.items():
-        # A sum is quick and shows what is not finite; one that is too large for its type is looked at again.
+        # A sum is quick and is not finite if a weight is not; a sum that overflows needs the full check.
         if not tensor.sum(dtype=torch.float32).isfinite() and not tensor.isfinite().all():
             raise KothaError(
-                "the weights hold NaN or infinity ({name}), so nothing can be computed with them; take an earlier "
-                "checkpoint, or train again with a lower learning_rate",
+                "the weights contain NaN or infinity ({name}); use an earlier checkpoint, or train again "
+                "with a lower learning_rate",
                 name=name,
             )
     parameters = {name: nn.Parameter(tensor.contiguous()) for name, tensor in weights.items()}
@@ -152,49 +152,52 @@ def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
 
 
 def stored_type(folder: str | Path) -> Stored:
-    """The type of the numbers in a model folder, or in that of a run's best model."""
+    """Return the type of the stored weights of a model folder, or of a run's best model."""
     found: Stored = _read_description(find_model(folder))["dtype"]
     return found
 
 
 def find_model(folder: str | Path) -> Path:
-    """The model folder that a path means: itself, or the best model of a run folder."""
+    """Return the model folder of a path: itself, or the best model of a run folder."""
     path = Path(folder)
     if not exists(path):
-        raise KothaError("there is no {path}; name a run folder or a model folder", path=path)
+        raise KothaError("{path} not found; name a run folder or a model folder", path=path)
     if _is_model_folder(path):
         return path
     if _is_model_folder(path / RUN_MODEL):
         return path / RUN_MODEL
     if is_directory(path / RUN_MARK):
-        raise KothaError("{path} holds a run that has kept no model yet; let it reach its first evaluation", path=path)
-    return path  # not a model folder; what is missing is said where it is read
+        raise KothaError("the run in {path} has no model yet; let it reach its first evaluation", path=path)
+    return path  # not a model folder; reading it reports what is missing
 
 
 def first_names(model: nn.Module) -> dict[str, str]:
-    """Each weight's name, and the name under which it is stored: its own, or the first of those tied to it."""
+    """Map each weight's name to the name it is stored under: the first name of tied weights."""
     stored: dict[nn.Parameter, str] = {}
     named = model.named_parameters(remove_duplicate=False)
     return {name: stored.setdefault(parameter, name) for name, parameter in named}
 
 
 def shape_alone(config: ModelConfig, n_tensors: int) -> Model:
-    """A model without memory for its weights, once its layers can all be among so many tensors of a file."""
+    """Return a model on the meta device; raises KothaError if a file with ``n_tensors`` cannot hold its layers."""
     n_layers = config.n_layers + getattr(config, "n_decoder_layers", 0)
-    if n_layers * _TENSORS_PER_LAYER > n_tensors:  # before so many blocks are built
+    if n_layers * _TENSORS_PER_LAYER > n_tensors:  # before building the blocks
         raise KothaError(
-            "{n_layers:,} layers in its config, and {n_tensors:,} tensors", n_layers=n_layers, n_tensors=n_tensors
+            "its config has {n_layers:,} layers, but there are only {n_tensors:,} tensors",
+            n_layers=n_layers,
+            n_tensors=n_tensors,
         )
     try:
         return build(config, "meta")
-    except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
+    except (RuntimeError, OverflowError, TypeError) as error:  # torch: the size overflows
         raise KothaError(
-            "its config asks for matrices beyond any machine, and there are {n_tensors:,} tensors", n_tensors=n_tensors
+            "its config describes matrices too large for any machine, but there are only {n_tensors:,} tensors",
+            n_tensors=n_tensors,
         ) from error
 
 
 def unique_weights(model: nn.Module) -> dict[str, Tensor]:
-    """The weights to store: each once, under its first name."""
+    """Return the weights to store: each once, under its first name."""
     return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
 
 
@@ -202,7 +205,7 @@ def unique_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTemplate | None]:
-    """Where a model is, the model as its shape alone, its tokenizer and chat template, once all the files agree."""
+    """Check that the files agree; return the path, the model on the meta device, tokenizer and chat template."""
     path = find_model(folder)
     description = _read_description(path)
     if not is_file(path / WEIGHTS_FILE):
@@ -227,19 +230,19 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
 
 
 def expected_tensors(named: Iterable[tuple[str, Tensor]], dtype: Stored = "float32") -> dict[str, dict[str, Any]]:
-    """What the header of a weights file must say: shape and type of each tensor, by name."""
+    """Return the expected header of a weights file: shape and type of each tensor, by name."""
     found: dict[str, dict[str, Any]] = {}
     for name, tensor in named:
-        whole = dtype == "int8" and tensor.ndim == 2
-        kind = "I8" if whole else DTYPES["float32" if dtype == "int8" else dtype]
+        is_int8 = dtype == "int8" and tensor.ndim == 2
+        kind = "I8" if is_int8 else DTYPES["float32" if dtype == "int8" else dtype]
         found[name] = {"shape": list(tensor.shape), "dtype": kind}
-        if whole:
+        if is_int8:
             found[name + _SCALE] = {"shape": [len(tensor)], "dtype": "F16"}
     return found
 
 
 def _narrowed(weights: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
-    """Weights as they are stored."""
+    """Return weights as they are stored."""
     if dtype != "int8":
         return {name: tensor.to(getattr(torch, dtype)) for name, tensor in weights.items()}
     found: dict[str, Tensor] = {}
@@ -252,20 +255,20 @@ def _narrowed(weights: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
 
 
 def _widened(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Stored weights with those that are whole numbers given back their size."""
-    whole = [name for name, tensor in weights.items() if tensor.dtype == torch.int8]
-    wide = {name: widen_rows(weights[name], weights.pop(name + _SCALE)) for name in whole}
+    """Return stored weights with int8 matrices converted to float32."""
+    int8 = [name for name, tensor in weights.items() if tensor.dtype == torch.int8]
+    wide = {name: widen_rows(weights[name], weights.pop(name + _SCALE)) for name in int8}
     return {**weights, **wide}
 
 
 def check_header(file: Path, header: dict[str, Any], expected: dict[str, dict[str, Any]]) -> None:
-    """Refuse a weights file that has other tensors than are expected, or others of their shapes and types."""
+    """Raise KothaError if a weights file has other names, shapes or types of tensors than expected."""
     for name in {**expected, **header}:
         for what in ("shape", "dtype"):
             found, wanted = (each.get(name, {}).get(what) for each in (header, expected))
             if found != wanted:
                 raise KothaError(
-                    "{path}: {name} has {what} {found}, and its config asks for {wanted}",
+                    "{path}: {name} has {what} {found}, but its config requires {wanted}",
                     path=file,
                     name=name,
                     what=what,
@@ -275,7 +278,7 @@ def check_header(file: Path, header: dict[str, Any], expected: dict[str, dict[st
 
 
 def _read_description(path: Path) -> dict[str, Any]:
-    """What config.json says, with the model's config read."""
+    """Read and check config.json, with the model's config parsed."""
     file = path / CONFIG_FILE
     if not is_file(file):
         raise KothaError(
@@ -288,15 +291,15 @@ def _read_description(path: Path) -> dict[str, Any]:
         raise KothaError("{path} does not describe a Kotha model", path=file)
     if values.get("format_version") != FORMAT_VERSION:
         raise KothaError(
-            "{path} has format version {version}, and this Kotha reads {ours}",
+            "{path} has format version {version}; this version of Kotha reads {ours}",
             path=file,
             version=repr(values.get("format_version")),
             ours=FORMAT_VERSION,
         )
-    right = isinstance(values.get("model"), dict) and isinstance(values.get("tokenizer"), str | None)
-    if not right or values.get("dtype") not in get_args(Stored):
+    is_valid = isinstance(values.get("model"), dict) and isinstance(values.get("tokenizer"), str | None)
+    if not is_valid or values.get("dtype") not in get_args(Stored):
         raise KothaError(
-            "{path} needs a model, a tokenizer's fingerprint or null, and a dtype out of {names}",
+            "{path} must have a model, a tokenizer (a fingerprint or null) and a dtype out of {names}",
             path=file,
             names=list(get_args(Stored)),
         )
@@ -312,7 +315,7 @@ def _load_tokenizer(path: Path, config: ModelConfig, fingerprint: str | None) ->
     tokenizer = Tokenizer.load(path / TOKENIZER_FILE)
     if tokenizer.fingerprint != fingerprint:
         raise KothaError(
-            "{path} has fingerprint {found}, and the model was trained with {wanted}; put that tokenizer back",
+            "{path} has fingerprint {found}, but the model was trained with {wanted}; restore that tokenizer",
             path=path / TOKENIZER_FILE,
             found=tokenizer.fingerprint,
             wanted=fingerprint,
@@ -322,13 +325,13 @@ def _load_tokenizer(path: Path, config: ModelConfig, fingerprint: str | None) ->
 
 
 def _chat_template(path: Path, marks: Any, tokenizer: Tokenizer | None) -> ChatTemplate | None:
-    """The template that a folder speaks of, once its tokenizer has the very marks."""
+    """Return the chat template, checked against the special tokens of the tokenizer."""
     if marks is None:
         return None
     known = None if tokenizer is None else ChatTemplate.of(tokenizer)
     if known is None or known.marks != marks:
         raise KothaError(
-            "{path}: chat_template={marks} has marks that its tokenizer lacks",
+            "{path}: chat_template={marks} does not match the special tokens of its tokenizer",
             path=path / CONFIG_FILE,
             marks=repr(marks),
         )
@@ -338,8 +341,8 @@ def _chat_template(path: Path, marks: Any, tokenizer: Tokenizer | None) -> ChatT
 def _check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:
     if isinstance(config, TextConfig) and tokenizer.vocab_size > config.vocab_size:
         raise KothaError(
-            "the tokenizer has {n:,} tokens, and the model vocab_size={rows:,}; train with "
-            "vocab_size={n}, or use the tokenizer that the model was made for",
+            "the tokenizer has {n:,} tokens, but the model has vocab_size={rows:,}; train with "
+            "vocab_size={n}, or use the model's own tokenizer",
             n=tokenizer.vocab_size,
             rows=config.vocab_size,
         )
@@ -350,7 +353,7 @@ def _is_model_folder(folder: Path) -> bool:
 
 
 def _is_ours(folder: Path, whatever_it_holds: bool) -> bool:
-    """Whether a folder is one that this file wrote; others have files of the same names."""
+    """Whether a folder was written by ``save``; other programs use the same file names."""
     written = ["*"] if whatever_it_holds else [WEIGHTS_FILE, TOKENIZER_FILE, CARD_FILE]
     return _is_model_folder(folder) and is_made_of(
         folder, CONFIG_FILE, lambda values: values.get("format") == FORMAT, written

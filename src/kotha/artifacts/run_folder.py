@@ -1,15 +1,15 @@
-"""A run folder: what a training leaves behind, and what it goes on from.
+"""A run folder: the output of a training run, from which it can be resumed.
 
 ::
 
     config.json      all settings, resolved: model, training, task, data, machine, versions
-    tokenizer.json   the tokenizer of the data, where the model reads text
-    metrics.jsonl    a line for each logged step, evaluation and sample
+    tokenizer.json   the tokenizer of the data, if the model reads text
+    metrics.jsonl    one line for each logged step, evaluation and sample
     checkpoints/     see checkpoint.py
     best/            the best weights so far as a model folder (see model_folder.py)
-    best.json        which step's they are, and their score
-    summary.json     the end of the run in a few numbers
-    report.html      the run on one page (see report.py)
+    best.json        step and score of the best weights
+    summary.json     final results
+    report.html      a report of the run (see report.py)
 """
 
 import json
@@ -36,7 +36,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CONFIG, METRICS, SUMMARY, CHECKPOINTS = "config.json", "metrics.jsonl", "summary.json", "checkpoints"
 BEST, BEST_MODEL = "best.json", "best"
-# In the config: what torchrun called the processes that began it.
+# Key of the config: torchrun's id of the launch.
 LAUNCH = "launch"
 
 
@@ -50,13 +50,13 @@ class RunFolder:
 
     @property
     def exists(self) -> bool:
-        """Has a run been started here?"""
+        """Whether a run was started here."""
         return exists(self.path / CONFIG)
 
     def start(
         self, model: ModelConfig, training: dict[str, Any], tokenizer: Tokenizer | None = None, **about: Any
     ) -> None:
-        """Begin a run in a folder that has none yet; ``about`` is what else the config should tell."""
+        """Start a run in a folder that has none; ``about`` has further entries of the config."""
         with filled_folder(self.path):
             self.claim()
             self.check_new()
@@ -67,10 +67,10 @@ class RunFolder:
             self.write(CONFIG, {"model": model.to_dict(), "training": training, "versions": versions, **about})
 
     def check_new(self) -> None:
-        """Refuse a folder in which a run was started, or with anything else that a run could write over."""
+        """Raise CheckpointError if the folder has a run, or anything else that a run could overwrite."""
         if self.exists:
             raise CheckpointError(
-                "{path} holds a run; go on with {resume}, or choose another folder",
+                "{path} already contains a run; resume it with {resume}, or choose another folder",
                 path=self.path,
                 resume=Option("resume", True),
             )
@@ -78,19 +78,19 @@ class RunFolder:
             check_folder_place(self.path, lambda _: False)
         found = names_in(self.path) if is_directory(self.path) else []
         if is_directory(self.checkpoints) and not any(self.checkpoints.iterdir()):
-            found = [name for name in found if name not in (CHECKPOINTS, TOKENIZER_FILE)]  # killed as it began
+            found = [name for name in found if name not in (CHECKPOINTS, TOKENIZER_FILE)]  # a run killed at its start
         if found:
             raise CheckpointError(
-                "{path} holds {name}, and no run; choose a new folder, or an empty one", path=self.path, name=found[0]
+                "{path} contains {name} but no run; choose a new or empty folder", path=self.path, name=found[0]
             )
 
     def claim(self) -> None:
-        """Be the only one who writes here, until ``release`` or the end of this process, however it ends."""
+        """Lock the folder for writing until ``release`` or the end of this process."""
         if self._lock is None and is_directory(self.path):
             self._lock = Lock(self.path)
 
     def release(self) -> None:
-        """Let others write here again."""
+        """Release the lock."""
         if self._lock is not None:
             self._lock.let_go()
             self._lock = None
@@ -98,35 +98,35 @@ class RunFolder:
     __del__ = release
 
     def change(self, training: dict[str, Any]) -> None:
-        """Go on with other settings than the run was started with."""
+        """Change the training settings of the run."""
         self.write(CONFIG, {**self.about(), "training": training})
 
     def machine(self) -> dict[str, Any]:
-        """The machine that a run began on; empty for a run that is new."""
+        """The machine that the run was started on; empty for a new run."""
         return mapping(self.about(), "machine") if self.exists else {}
 
     def about(self) -> dict[str, Any]:
-        """All that the config tells."""
+        """Return the config of the run."""
         config = self._read(CONFIG)
         if config is None:
-            raise CheckpointError("{path} holds no run; name the folder that a training wrote", path=self.path)
+            raise CheckpointError("no run in {path}; name the folder of a training run", path=self.path)
         return config
 
     def summary(self) -> dict[str, Any] | None:
-        """The end of the run in a few numbers; None before it has come."""
+        """Return the final results, or None before the end."""
         return self._read(SUMMARY)
 
     def best(self) -> dict[str, Any] | None:
-        """Step and score of the best weights so far."""
+        """Return step and score of the best weights so far."""
         return self._read(BEST)
 
     def _read(self, name: str) -> dict[str, Any] | None:
-        """A file with one table; None where there is no such file."""
+        """Return the JSON object of a file, or None if there is no such file."""
         path = self.path / name
         return read_table(path, CheckpointError) if exists(path) else None
 
     def read(self) -> tuple[ModelConfig, dict[str, Any]]:
-        """The model's config and the settings of the run in this folder."""
+        """Return the model config and the training settings."""
         config = self.about()
         try:
             return config_from_dict(config["model"]), dict(config["training"])
@@ -134,57 +134,59 @@ class RunFolder:
             raise CheckpointError("{path} is broken: {why}", path=self.path / CONFIG, why=reason(error)) from error
 
     def check_data(self, data: Dataset) -> None:
-        """Refuse other data than the run began with: what each step reads would be another thing."""
-        began, now = mapping(self.about(), "data"), describe_data(data)
-        if any(began.get(name, now[name]) != now[name] for name in ("tokenizer", "train_tokens", "identity")):
+        """Raise CheckpointError if this is not the data that the run was started with."""
+        old, new = mapping(self.about(), "data"), describe_data(data)
+        if any(old.get(name, new[name]) != new[name] for name in ("tokenizer", "train_tokens", "identity")):
             raise CheckpointError(
-                "{path} began with other data than {data}; resume it with its own, or start a new run from its model",
+                "{path} was started with other data than {data}; resume it with its own data, or start a new "
+                "run from its model",
                 path=self.path,
                 data=data.path,
             )
 
     def log(self, **row: Any) -> None:
-        """Add a line to the metrics."""
+        """Append a line to the metrics."""
         try:
             with (self.path / METRICS).open("a", encoding="utf-8", newline="\n") as file:
                 file.write(as_json(row) + "\n")
         except OSError as error:
             raise CheckpointError(
-                "{path} could not be written: {why}; make room, and go on from the last checkpoint with {resume}",
+                "{path} could not be written: {why}; free disk space, and resume from the last checkpoint "
+                "with {resume}",
                 path=self.path / METRICS,
                 why=reason(error),
                 resume=Option("resume", True),
             ) from error
 
     def forget_after(self, step: int) -> None:
-        """Drop the metrics of steps that a resumed run will do again."""
+        """Remove the metrics of later steps, which a resumed run repeats."""
         path = self.path / METRICS
         if is_file(path):
             rows = [line for line in self._lines() if 0 <= _step(line) <= step]
             atomic_write(path, "".join(row + "\n" for row in rows))
 
     def metrics(self) -> list[dict[str, Any]]:
-        """All logged lines; one that was cut off by a kill is left out."""
+        """Return all logged rows, without an incomplete last line."""
         return [json.loads(line) for line in self._lines() if _step(line) >= 0]
 
     def _lines(self) -> list[str]:
-        """A kill may have cut the last line, inside a letter even; samples may hold line ends of other kinds."""
+        """Return the lines; the last may end inside a character, and samples may contain other line separators."""
         path = self.path / METRICS
         with reading(path):
             return path.read_text(encoding="utf-8", errors="replace").split("\n") if is_file(path) else []
 
     def write(self, name: str, value: dict[str, Any]) -> None:
-        """Write one of the files with one table."""
+        """Write a JSON object to one of the files."""
         atomic_write(self.path / name, as_json(value, indent=1))
 
 
 def run_config(path: Path) -> dict[str, Any]:
-    """What a run folder tells of itself; empty for a model folder."""
+    """Return the config of a run folder; empty for a model folder."""
     return RunFolder(path).about() if exists(path / METRICS) else {}
 
 
 def describe_data(data: Dataset) -> dict[str, Any]:
-    """What a run's config tells of the data that it learns from."""
+    """Return the description of the training data for a run's config."""
     return {
         "path": str(data.path),
         "tokenizer": data.tokenizer.fingerprint,
@@ -194,7 +196,7 @@ def describe_data(data: Dataset) -> dict[str, Any]:
 
 
 def figure(row: dict[str, Any], *keys: str) -> float | None:
-    """A finite number somewhere in what a run wrote, or None.
+    """Return a finite number from nested keys of a row, or None.
 
     >>> figure({"loss": {"train": 2}}, "loss", "train"), figure({"steps": 10**400}, "steps"), figure({}, "steps")
     (2.0, None, None)
@@ -206,25 +208,25 @@ def figure(row: dict[str, Any], *keys: str) -> float | None:
         return None
     try:
         number = float(value)
-    except OverflowError:  # a whole number with hundreds of digits
+    except OverflowError:  # an integer with hundreds of digits
         return None
     return number if math.isfinite(number) else None
 
 
 def words(row: dict[str, Any], key: str) -> str | None:
-    """A text in what a run wrote, or None."""
+    """Return a string from a row, or None."""
     value = row.get(key)
     return value if isinstance(value, str) else None
 
 
 def mapping(row: dict[str, Any], key: str) -> dict[str, Any]:
-    """A part of a row that has parts itself; empty where there is none."""
+    """Return a nested object from a row; empty if there is none."""
     value = row.get(key)
     return value if isinstance(value, dict) else {}
 
 
 def _step(line: str) -> int:
-    """The step of a line; -1 for one that is not whole."""
+    """Return the step of a line, or -1 for an incomplete line."""
     try:
         row = json.loads(line)
         step = row["step"]
@@ -234,15 +236,15 @@ def _step(line: str) -> int:
 
 
 def find_data(config: dict[str, Any], run: Path) -> Path | None:
-    """The data folder that a run's config names, where it still is as it was: there, or beside the run folder."""
+    """Return the unchanged data folder of a run: at its path in the config, or next to the run folder; else None."""
     named = mapping(config, "data")
-    place = words(named, "path")
-    places = () if place is None else (Path(place), run.parent / Path(place).name)
-    return next((path for path in places if _is_still(path, named)), None)
+    path = words(named, "path")
+    candidates = () if path is None else (Path(path), run.parent / Path(path).name)
+    return next((each for each in candidates if _is_unchanged(each, named)), None)
 
 
-def _is_still(folder: Path, named: dict[str, Any]) -> bool:
-    """Whether a data folder is the one that a config names; older configs knew only its tokenizer."""
+def _is_unchanged(folder: Path, named: dict[str, Any]) -> bool:
+    """Whether a data folder is the one in a config; older configs have only its tokenizer."""
     with suppress(KothaError):
         found = read_table(folder / DATASET_FILE)
         same = named.get("identity") in (None, identity_of(found))

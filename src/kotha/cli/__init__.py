@@ -1,4 +1,4 @@
-"""The commands, and how the program begins: by listening to Ctrl-C before anything heavy is imported."""
+"""The command line. ``run`` installs the signal handlers before it imports anything heavy."""
 
 import gc
 import os
@@ -6,15 +6,15 @@ import sys
 
 
 def run() -> int:
-    """The program: a command, its exit code, and no traceback for an interrupt on the way."""
+    """Run the command of ``sys.argv`` and return its exit code; an interrupt gives no traceback."""
     from kotha.cli import interrupts
 
     interrupts.install_signal_handlers()
-    os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")  # torch on ARM leaves a /tmp/perf-PID.map behind otherwise
+    os.environ.setdefault("ONEDNN_JIT_PROFILE", "0")  # otherwise torch on ARM leaves /tmp/perf-PID.map behind
     sys.stdout, sys.stderr = (each or open(os.devnull, "w") for each in (sys.stdout, sys.stderr))  # noqa: SIM115, PTH123
     from kotha.cli.main import main
 
     code = main()
     interrupts.ignore_signals()
-    gc.freeze()  # all memory goes with the process; Python would first search it for cycles, half a second with torch
+    gc.freeze()  # skip the final garbage collection, which takes half a second with torch
     return code

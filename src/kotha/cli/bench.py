@@ -1,4 +1,4 @@
-"""``kotha bench``: this machine's speed beside Hugging Face's implementation, turn by turn on the same work."""
+"""``kotha bench``: the speed of Kotha compared with Hugging Face's implementation, on the same work."""
 
 from typing import Annotated, Literal
 
@@ -6,7 +6,7 @@ from cyclopts import Parameter
 
 from kotha.cli.terminal import Output, progress
 
-Rounds = Annotated[int, Parameter(help="Turns of each side; the median counts.")]
+Rounds = Annotated[int, Parameter(help="Number of rounds per implementation; the median is reported.")]
 
 
 def train(
@@ -16,12 +16,12 @@ def train(
     precision: Literal["auto", "float32", "bfloat16"] = "auto",
     rounds: Rounds = 5,
 ) -> Output:
-    """Tokens that are learned from in a second.
+    """Measure training speed in tokens per second.
 
     Args:
-        preset: Exact name of a preset.
-        batch_size: Sequences in a step.
-        precision: Type of the products.
+        preset: Preset name.
+        batch_size: Sequences per step.
+        precision: Precision of the matrix products.
     """
     from kotha.api.bench.sides import bench_training
 
@@ -40,14 +40,14 @@ def generate(
     weights: Literal["float32", "bfloat16", "int8"] = "float32",
     rounds: Rounds = 5,
 ) -> Output:
-    """Tokens that are written in a second.
+    """Measure generation speed in tokens per second.
 
     Args:
-        run: A run; left out: a model of the preset's sizes.
-        preset: Exact name of a preset; left out: pocket.
-        batch_size: Texts written together.
-        tokens: Tokens of each text.
-        weights: Their type.
+        run: Run folder (default: an untrained model with the preset's sizes).
+        preset: Preset name (default: pocket).
+        batch_size: Texts per batch.
+        tokens: Tokens per text.
+        weights: Type of the weights.
     """
     from kotha.api.bench.sides import bench_writing
 
@@ -57,11 +57,11 @@ def generate(
 
 
 def tokenize(source: str | None = None, /, *, tokenizer: str | None = None, rounds: Rounds = 5) -> Output:
-    """Megabytes of text that become tokens in a second.
+    """Measure tokenization speed in megabytes per second.
 
     Args:
-        source: A text; left out: stories.
-        tokenizer: A file, folder or hub name; left out: a new one.
+        source: Text file or folder (default: the built-in stories).
+        tokenizer: Tokenizer file, folder or hub name (default: a newly trained one).
     """
     from kotha.api.bench.sides import bench_tokenizing
 

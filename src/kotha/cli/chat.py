@@ -1,18 +1,18 @@
-"""``kotha chat``: talk with a model in the terminal."""
+"""``kotha chat``: chat with a model in the terminal."""
 
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 from kotha.cli.interrupts import raised, read_line
-from kotha.cli.language import tell
+from kotha.cli.language import log
 from kotha.cli.options import BOX, AsJson, Run, Writing
 from kotha.i18n.message import Message
 
 _PROMPT = "› "
 _LEAVE, _NEW, _HELP = ("/exit", "/quit"), "/new", "/help"
 _ADVICE = Message(
-    "a line, and an answer to it; /new forgets what was said, Ctrl-C ends an answer, Ctrl-D or /exit leaves"
+    "type a line to get an answer; /new starts a new conversation, Ctrl-C stops an answer, Ctrl-D or /exit quits"
 )
 
 
@@ -24,65 +24,67 @@ def chat(
     writing: Writing = Writing(),  # noqa: B008 - frozen
     as_json: AsJson = False,
 ) -> None:
-    """Talk with a model: a line, an answer. /help says how; Ctrl-D or /exit ends the talk; --json: a line a turn.
+    """Chat with a model, one line per turn. /help shows the commands; Ctrl-D or /exit quits.
+
+    --json prints one line per turn.
 
     Args:
-        plain: Go on with the text instead of taking turns.
+        plain: Continue the text instead of taking turns.
     """
     from kotha.api.model import Conversation
 
-    writing.settings()  # a mistake is answered before the model is read
-    talk = Conversation(writing.open_engine(run), plain)
-    if talk.remark is not None:
-        tell(talk.remark)
+    writing.settings()  # report wrong settings before the model is loaded
+    conversation = Conversation(writing.open_engine(run), plain)
+    if conversation.remark is not None:
+        log(conversation.remark)
     for turn, line in enumerate(_lines(as_json)):
         if line.strip() == _NEW:
-            talk.forget()
+            conversation.forget()
             continue
-        request = talk.ask(line, writing.tokens, writing.settings(turn), writing.stop)
-        result = _answer(talk, request, shows=not as_json)
-        talk.remember(result.text)
+        request = conversation.ask(line, writing.tokens, writing.settings(turn), writing.stop)
+        result = _answer(conversation, request, stream=not as_json)
+        conversation.remember(result.text)
         if as_json:
             row = {"user": line, "text": result.text, "tokens": result.tokens, "stopped": result.stopped}
-            row |= {"tokens_per_second": round(result.tokens_per_second, 2), "taught": talk.taught}
+            row |= {"tokens_per_second": round(result.tokens_per_second, 2), "taught": conversation.taught}
             from kotha.cli.terminal import print_json  # with rich, which plain text does not need
 
             print_json(row, indent=None)
 
 
 def _lines(as_json: bool) -> Iterator[str]:
-    """What the user writes, line by line, until there is no more or they leave."""
-    asks = sys.stdin.isatty() and not as_json
-    if asks:
-        tell(_ADVICE)
+    """Yield the user's lines until the input ends or the user quits."""
+    interactive = sys.stdin.isatty() and not as_json
+    if interactive:
+        log(_ADVICE)
     while True:
         try:
-            line = read_line(_PROMPT if asks else "")
-        except KeyboardInterrupt:  # at the prompt: a line begun is dropped
+            line = read_line(_PROMPT if interactive else "")
+        except KeyboardInterrupt:  # at the prompt: the current line is dropped
             print(file=sys.stderr)
-            tell(Message("Ctrl-D or /exit leaves"))
+            log(Message("Ctrl-D or /exit quits"))
             continue
         if line is None or line.strip() in _LEAVE:
             return
         if line.strip() == _HELP:
-            tell(_ADVICE)
+            log(_ADVICE)
         elif line.strip():
             yield line
 
 
-def _answer(talk: Any, request: Any, shows: bool) -> Any:
-    """Let the model answer; Ctrl-C ends the answer, and what was said remains."""
-    engine, result = talk.engine, None
+def _answer(conversation: Any, request: Any, stream: bool) -> Any:
+    """Generate an answer; Ctrl-C stops it and keeps the text so far."""
+    engine, result = conversation.engine, None
     number = engine.submit(request)
     while result is None:
         try:
             with raised():
                 for event in engine.step():
                     result = event.result or result
-                    if shows:
+                    if stream:
                         print(event.text, end="", flush=True)
         except KeyboardInterrupt:
             engine.cancel(number)
-    if shows:
+    if stream:
         print(flush=True)
     return result

@@ -1,9 +1,9 @@
-"""What a terminal would take for a command is shown, not obeyed.
+"""Make control characters visible on a terminal instead of executing them.
 
-A model, a corpus or a file's name may hold escape sequences: they colour, move the cursor, rename the window or write
-over the line above. On a terminal each control character is shown as a symbol (ESC as ␛), and the marks that turn
-the direction of writing as their code. In a pipe and in a file every character stays as it is. Joiners, which Bangla
-needs, are no controls.
+A model, a corpus or a file name may contain escape sequences, which set colours, move the cursor, rename the window or
+overwrite earlier lines. On a terminal, each control character is shown as a symbol (ESC as ␛), and each bidirectional
+mark as its code point. Pipes and files receive every character unchanged. Joiners, which Bangla needs, are not control
+characters.
 """
 
 import sys
@@ -20,7 +20,7 @@ _SHOWN: dict[int, str] = {
 
 
 def visible(text: str) -> str:
-    r"""A text with its control characters shown.
+    r"""Return a text with its control characters made visible.
 
     >>> visible("\x1b[31mকথা\r")
     '␛[31mকথা␍'
@@ -29,7 +29,7 @@ def visible(text: str) -> str:
 
 
 class _Terminal:
-    """A stream to a terminal that shows control characters; all else is the stream's own."""
+    """A terminal stream that makes control characters visible."""
 
     def __init__(self, stream: TextIO) -> None:
         self.plain = stream
@@ -47,13 +47,13 @@ class _Terminal:
 
 
 def plain_stream(stream: TextIO) -> TextIO:
-    """The stream itself: for whoever writes control characters of their own and shows those of others."""
+    """Return the unwrapped stream, for code that writes its own control characters."""
     return stream.plain if isinstance(stream, _Terminal) else stream
 
 
 @contextmanager
 def visible_controls() -> Iterator[None]:
-    """While this is open, nothing that is printed can command the terminal."""
+    """Make control characters visible in everything printed inside the context."""
     before = sys.stdout, sys.stderr
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

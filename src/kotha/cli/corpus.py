@@ -1,11 +1,11 @@
-"""``kotha corpus``: write the built-in stories, look into a corpus."""
+"""``kotha corpus``: write the built-in corpus, or inspect a corpus."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kotha.cli.language import said, tell
+from kotha.cli.language import log, translate
 from kotha.cli.options import Field, OnErrors, Paths
-from kotha.cli.terminal import Output, Table, listening, progress
+from kotha.cli.terminal import Output, Table, corpus_listeners, progress
 from kotha.i18n.message import Message, Plural, Text
 
 if TYPE_CHECKING:
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def stories(*, documents: int = 1000, seed: int = 0, kind: tuple[str, ...] = (), out: Path | None = None) -> None:
-    """Write the built-in corpus: original Bangla stories, news items and encyclopaedia entries, without end.
+    """Write documents of the built-in corpus: original Bangla stories, news items and encyclopaedia entries.
 
-    A .jsonl line also holds the kind and log_probability: the floor that no model can beat on average.
+    Each .jsonl line also holds the kind and the log_probability: the floor that no model can beat on average.
 
     Args:
-        documents: How many documents to write.
-        seed: Which corpus: the same seed gives the same documents.
-        kind: story, news or entry; all three when not given.
-        out: A .jsonl or .txt file; standard output when not given.
+        documents: Number of documents to write.
+        seed: Random seed; the same seed gives the same documents.
+        kind: Kind of document: story, news or entry (default: all three).
+        out: Output file, .jsonl or .txt (default: stdout).
     """
     from kotha.api.data import built_in_stories, write_stories
 
@@ -31,36 +31,36 @@ def stories(*, documents: int = 1000, seed: int = 0, kind: tuple[str, ...] = (),
         return
     with progress() as advance:
         write_stories(out, documents, seed=seed, kinds=kind, on_progress=advance)
-    tell(Message("{counted} in {out}", counted=Plural("{n} document", "{n:,} documents", n=documents), out=out))
+    log(Message("{counted} in {out}", counted=Plural("{n} document", "{n:,} documents", n=documents), out=out))
 
 
 def questions(*, out: Path, stories: int = 200, per_story: int = 3, seed: int = 0, whole: bool = False) -> None:
-    """Write questions about built-in stories, with the answers that their grammar knows, for `kotha adapt instruct`.
+    """Write questions about built-in stories with their answers, as training data for `kotha finetune instruct`.
 
     Args:
-        out: The .jsonl file to write.
-        stories: How many stories to ask about.
-        per_story: Questions about each, at most.
-        seed: Which stories: the same seed gives the same questions.
-        whole: Give all of a story to read, not the paragraph that answers.
+        out: Output file, .jsonl.
+        stories: Number of stories to ask about.
+        per_story: Maximum number of questions per story.
+        seed: Random seed; the same seed gives the same questions.
+        whole: Include the whole story in each question, not only the paragraph with the answer.
     """
     import kotha
 
     _, count = kotha.write_questions(out, stories, seed=seed, per_story=per_story, whole=whole)
     counted = Plural("{n} question", "{n:,} questions", n=count)
-    tell(Message("{counted} (stories: {stories:,}) in {out}", counted=counted, stories=stories, out=out))
+    log(Message("{counted} (stories: {stories:,}) in {out}", counted=counted, stories=stories, out=out))
 
 
 def inspect(paths: Paths, /, *, field: Field = "text", language: str = "bn", errors: OnErrors = "skip") -> Output:
-    """Say what is in a corpus: sizes, duplicates, language, what normalization would change, what is broken.
+    """Report on a corpus: sizes, duplicates, language, effects of normalization, unreadable documents.
 
     Args:
-        language: Two-letter code of the wanted language. What is said here is in that of KOTHA_LANGUAGE.
+        language: Two-letter code of the expected language; KOTHA_LANGUAGE sets the language of the output.
     """
     from kotha.api.data import inspect_corpus
 
-    with listening() as heard:
-        report = inspect_corpus(paths, field=field, language=language, errors=errors, **heard)
+    with corpus_listeners() as listeners:
+        report = inspect_corpus(paths, field=field, language=language, errors=errors, **listeners)
     return Output(report, _table(report, ", ".join(paths)))
 
 
@@ -73,14 +73,14 @@ def _table(report: "CorpusReport", name: str) -> Table:
         Message("words"): report.words,
         Message("exact duplicates"): report.duplicates,
     }
-    told = "{shortest_characters:,} / {median_characters:,} / {longest_characters:,} characters"
+    lengths = "{shortest_characters:,} / {median_characters:,} / {longest_characters:,} characters"
     shares = list(report.script_shares.items())[:5]
-    scripts = ", ".join(said(Message("{name} {share:.1%}", name=script, share=share)) for script, share in shares)
+    scripts = ", ".join(translate(Message("{name} {share:.1%}", name=script, share=share)) for script, share in shares)
     changed = ", ".join(f"{rule} {count:,}" for rule, count in report.normalization.items())
     rows: list[list[Text]] = [
         *[[label, f"{count:,}"] for label, count in counts.items()],
         [Message("documents in {language}", language=report.language), f"{report.language_share:.1%}"],
-        [Message("shortest / median / longest"), Message(told, **vars(report))],
+        [Message("shortest / median / longest"), Message(lengths, **vars(report))],
         [Message("scripts"), scripts],
         [Message("normalization would change"), changed],
         [Message("problems"), f"{report.problems:,}"],

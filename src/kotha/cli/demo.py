@@ -1,4 +1,4 @@
-"""``kotha demo``: the whole way, on the built-in corpus, with no network."""
+"""``kotha demo``: the whole pipeline on the built-in corpus, without a network."""
 
 import shlex
 import shutil
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from kotha.cli.interrupts import stopped
-from kotha.cli.language import said, spoken_language
+from kotha.cli.language import current_language, translate
 from kotha.cli.terminal import Commands, Table, print_parts, progress, status
 from kotha.cli.training_display import training_display
 from kotha.i18n.message import Message
@@ -27,58 +27,60 @@ def demo(
     minutes: float = 2.0,
     seed: int = 0,
 ) -> None:
-    """Write Bangla stories, learn a tokenizer from them, train a model on them, and let it write its own.
+    """Write Bangla stories, train a tokenizer and a model on them, and let the model write its own.
 
     Args:
-        out: Folder for everything that is made.
-        documents: How many stories to write.
-        vocab_size: Pieces of the tokenizer.
-        minutes: How long to train, about.
-        seed: Which stories, and which first weights.
+        out: Output folder.
+        documents: Number of stories to write.
+        vocab_size: Vocabulary size of the tokenizer.
+        minutes: Approximate training time in minutes.
+        seed: Random seed for the stories and the initial weights.
     """
     from kotha.api.demo import Demonstration
 
-    made = Demonstration(out, documents, vocab_size, minutes, seed)
-    for number, step in enumerate(made.steps(), 1):
-        heading = said(Message("{number}. {name}", number=number, name=step.name))
-        print_parts(Text.assemble("\n", (heading, "bold green"), "  ", (said(step.about), "dim")))
-        for told in _watched(made, step):
-            print_parts(told)
+    demonstration = Demonstration(out, documents, vocab_size, minutes, seed)
+    for number, step in enumerate(demonstration.steps(), 1):
+        heading = translate(Message("{number}. {name}", number=number, name=step.name))
+        print_parts(Text.assemble("\n", (heading, "bold green"), "  ", (translate(step.about), "dim")))
+        for part in _run_step(demonstration, step):
+            print_parts(part)
     commands = next_steps(str(out), _program(), minutes)
-    report = str(made.report(commands))
-    leads = Text(said(Message("Report: {path} (open it in a browser)", path=report)))
-    leads.highlight_words([report], "bold")
-    print_parts("", leads, Commands(Message("Three things to try next:"), [line for _, line in commands[:3]]))
+    report = str(demonstration.report(commands))
+    line = Text(translate(Message("Report: {path} (open it in a browser)", path=report)))
+    line.highlight_words([report], "bold")
+    print_parts("", line, Commands(Message("Three things to try next:"), [line for _, line in commands[:3]]))
 
 
 def next_steps(folder: str, program: str, minutes: float) -> list[tuple[Message, str]]:
-    """What a newcomer may want to try, in order of curiosity: in words, and as a command to copy."""
-    from kotha.api.demo_page import TOLD
+    """Suggest what to try next: descriptions with commands to copy."""
+    from kotha.api.demo_page import TEXTS
 
-    here, language = shlex.quote(folder), spoken_language()
+    here, language = shlex.quote(folder), current_language()
     values: Any = {"here": here, "run": f"{here}/run", "minutes": 5 * minutes}
     values["spoken"] = "" if language == "en" else f" --language {language}"
-    return [(Message(words), f"{program} {command.format(**values)}") for words, command in TOLD["next"]]
+    return [(Message(words), f"{program} {command.format(**values)}") for words, command in TEXTS["next"]]
 
 
-def _watched(made: "Demonstration", step: "DemoStep") -> "list[Remark | Table]":
-    """Do a step while its progress is seen."""
+def _run_step(demonstration: "Demonstration", step: "DemoStep") -> "list[Remark | Table]":
+    """Run a step and show its progress."""
     if step.meanwhile is not None:
         with status(step.meanwhile):
             return step.work()
-    if step.work != made.train:
+    if step.work != demonstration.train:
         with progress() as advance:
-            made.listeners = {"on_progress": advance}
+            demonstration.listeners = {"on_progress": advance}
             return step.work()
-    with training_display() as made.listeners:
-        told = step.work()
-    if error := stopped(made.summary, "train", made.out / "data", "--out", made.out / "run", "--resume"):
+    with training_display() as demonstration.listeners:
+        parts = step.work()
+    if error := stopped(
+        demonstration.summary, "train", demonstration.out / "data", "--out", demonstration.out / "run", "--resume"
+    ):
         raise error
-    return told
+    return parts
 
 
 def _program() -> str:
-    """How this program is called from here: by name, or by path where its environment is not switched on."""
+    """Return the command that starts this program: its name, or its path if it is not on PATH."""
     if shutil.which("kotha"):
         return "kotha"
     path = Path(sys.executable).with_name("kotha")

@@ -1,6 +1,6 @@
-"""``kotha export`` and ``kotha import``: a model goes out to other programs, or comes in from them.
+"""``kotha export`` and ``kotha import``: write a model for other programs, or read one from them.
 
-On either way it proves that it is the same.
+Both directions verify that the two models agree.
 """
 
 from pathlib import Path
@@ -16,8 +16,8 @@ from kotha.i18n.message import Message
 if TYPE_CHECKING:
     from kotha.api.conversion import ParityReport
 
-Lines = Annotated[tuple[str, ...], Parameter(help="Text whose lines are compared; left out: stories.")]
-Overwrite = Annotated[bool, Parameter(help="Replace what was written there before.")]
+Lines = Annotated[tuple[str, ...], Parameter(help="Text whose lines are compared (default: the built-in stories).")]
+Overwrite = Annotated[bool, Parameter(help="Replace existing output.")]
 
 
 def export(
@@ -31,21 +31,21 @@ def export(
     text: Lines = (),
     overwrite: Overwrite = False,
 ) -> Output:
-    """Write a model for other tools, and compare it there: logits and token ids.
+    """Export a model for other tools, and verify that logits and token ids agree.
 
     Args:
-        to: Hugging Face's folder, llama.cpp's file, ONNX, or a web page.
-        out: Folder to write; or a file, for gguf .gguf, for web .html.
-        type_: Type of the weights; for hf float32, bfloat16 or float16, for gguf f32, f16, q8_0 or q4_0.
-        license_: For hf: the licence that the card names.
+        to: Export format: Hugging Face folder, llama.cpp file, ONNX, or web page.
+        out: Output folder; for gguf a .gguf file, for web an .html file.
+        type_: Type of the weights: for hf float32, bfloat16 or float16; for gguf f32, f16, q8_0 or q4_0.
+        license_: Licence named in the model card (hf only).
     """
     import kotha
     from kotha.api.conversion import lines_of
 
-    how: Any = {"weights": type_, "license": license_, "lines": lines_of(text), "overwrite": overwrite}
+    options: Any = {"weights": type_, "license": license_, "lines": lines_of(text), "overwrite": overwrite}
     with status(Message("writing {out} and comparing …", out=out)):
-        report = kotha.load(run, "cpu").export(to, out, **how)
-    return _proven({"to": to, "out": str(out)}, report)
+        report = kotha.load(run, "cpu").export(to, out, **options)
+    return _verified({"to": to, "out": str(out)}, report)
 
 
 def import_(
@@ -57,30 +57,30 @@ def import_(
     text: Lines = (),
     overwrite: Overwrite = False,
 ) -> Output:
-    """Open a model from elsewhere, and compare it with transformers: logits and token ids.
+    """Import a model, and verify that logits and token ids agree with transformers.
 
     Args:
-        folder: A Hugging Face folder: GPT-2, Qwen3, Llama, BERT, Marian or ViT.
+        folder: Hugging Face folder: GPT-2, Qwen3, Llama, BERT, Marian or ViT.
         out: Model folder to write.
-        tokenizer: Bring the tokenizer along.
+        tokenizer: Also import the tokenizer.
     """
     from kotha.api.conversion import import_model, lines_of
 
-    how: Any = {"with_tokenizer": tokenizer, "lines": lines_of(text), "overwrite": overwrite}
+    options: Any = {"with_tokenizer": tokenizer, "lines": lines_of(text), "overwrite": overwrite}
     with status(Message("reading {folder} …", folder=folder)):
-        found, report = import_model(folder, out, **how)
+        found, report = import_model(folder, out, **options)
     parameters = sum(parameter.numel() for parameter in found.bundle.model.parameters())
-    return _proven({"out": str(out), "parameters": parameters}, report)
+    return _verified({"out": str(out), "parameters": parameters}, report)
 
 
-def _proven(found: dict[str, Any], report: "ParityReport") -> Output:
-    """What was done, with its parity; a proof that failed is an error."""
+def _verified(found: dict[str, Any], report: "ParityReport") -> Output:
+    """Return the result with its parity report; a failed verification is an error."""
     from kotha.api.conversion import parity_rows
 
     out, error = found["out"], None
     if not report.passed:
-        error = KothaError("{out} is written, and its proof failed: {failures}", out=out, failures=report.failures)
+        error = KothaError("{out} was written, but verification failed: {failures}", out=out, failures=report.failures)
     facts = {name: value for name in ("architecture", "weights") if (value := getattr(report, name)) is not None}
     table = Table("", [Message("parity"), ""], parity_rows(report))
-    told = {**found, **facts, "parity": report.to_dict()}
-    return Output(told, f"{out}: {', '.join(facts.values())}", table, error=error)
+    result = {**found, **facts, "parity": report.to_dict()}
+    return Output(result, f"{out}: {', '.join(facts.values())}", table, error=error)

@@ -1,4 +1,4 @@
-"""``kotha generate``: a model goes on with a text."""
+"""``kotha generate``: continue a text with a model."""
 
 import math
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.language import tell
+from kotha.cli.language import log
 from kotha.cli.model_argument import model_and_prompt
 from kotha.cli.options import AsJson, RunName, Writing
 from kotha.errors import UsageError
@@ -15,13 +15,13 @@ from kotha.i18n.message import Message, Plural, Text
 if TYPE_CHECKING:
     from kotha.api.model import Engine, Request, Result
 
-# How many other tokens --probabilities shows at each place.
+# Number of alternatives that --probabilities shows per token.
 _ALTERNATIVES = 5
-_ENDINGS = {
-    "end": Message("the text had come to its end"),
-    "stop string": Message("it came to a stop string"),
-    "length": Message("no more were asked for"),
-    "cancelled": Message("it was cancelled"),
+_STOP_REASONS = {
+    "end": Message("end of the text"),
+    "stop string": Message("stop string reached"),
+    "length": Message("token limit reached"),
+    "cancelled": Message("cancelled"),
 }
 
 
@@ -35,27 +35,27 @@ def generate(
     writing: Writing = Writing(),  # noqa: B008 - frozen
     as_json: AsJson = False,
 ) -> None:
-    """Go on with a text. Letters appear as they are written.
+    """Continue a text; the output is streamed as it is generated.
 
     Args:
-        prompt: Where the text begins; left out, the start of a document.
-        n: How many texts; their seeds count up.
-        probabilities: Also each token's probability.
+        prompt: Text to continue (default: empty, the start of a document).
+        n: Number of texts; each uses the next seed.
+        probabilities: Also show the probability of each token.
     """
     from kotha.api.model import Request
 
     if n < 1:
-        raise UsageError("--n {n} asks for nothing; use 1 or more", n=n)
+        raise UsageError("--n must be at least 1, not {n}", n=n)
     folder, start = model_and_prompt(run, prompt, "generate")
-    asked: Any = {"prompt": start, "tokens": writing.tokens, "stop": writing.stop}
-    asked["alternatives"] = _ALTERNATIVES if probabilities else None
-    requests = [Request(settings=writing.settings(place), **asked) for place in range(n)]
+    options: Any = {"prompt": start, "tokens": writing.tokens, "stop": writing.stop}
+    options["alternatives"] = _ALTERNATIVES if probabilities else None
+    requests = [Request(settings=writing.settings(index), **options) for index in range(n)]
     engine = writing.open_engine(folder, min(n, 64))
     context_length = engine.model.config.context_length
     if as_json:
-        answered = zip(requests, engine.generate(requests), strict=True)
-        rows = [as_row(start, request, result, context_length) for request, result in answered]
-        from kotha.cli.terminal import print_json  # with rich, which plain text does not need
+        results = zip(requests, engine.generate(requests), strict=True)
+        rows = [as_row(start, request, result, context_length) for request, result in results]
+        from kotha.cli.terminal import print_json  # imports rich, which plain text does not need
 
         print_json(rows[0] if n == 1 else {**rows[0], "samples": rows})
         return
@@ -63,29 +63,31 @@ def generate(
         result = show(start, engine, request)
         if probabilities:
             print("\n".join(_table(result)))
-        tell(
+        log(
             Message(
-                "{tokens}, {speed:,.0f} a second; {why}{forgotten}",
+                "{tokens}, {speed:,.0f} per second; {why}{forgotten}",
                 tokens=Plural("{n} token", "{n:,} tokens", n=result.tokens),
                 speed=result.tokens_per_second,
-                why=_ENDINGS[result.stopped],
-                forgotten=_forgotten(result, context_length),
+                why=_STOP_REASONS[result.stopped],
+                forgotten=_dropped_text(result, context_length),
             )
         )
 
 
-def _forgotten(result: "Result", context_length: int) -> Text:
-    """What was out of the model's sight, in words."""
+def _dropped_text(result: "Result", context_length: int) -> Text:
+    """Say which part of the text did not fit in the model's context."""
     if result.prompt_tokens > context_length:
-        told = "; of the prompt only the last {n:,} tokens were read, which is this model's context"
-        return Message(told, n=context_length)
+        template = "; only the last {n:,} tokens of the prompt were read, because the model's context is that long"
+        return Message(template, n=context_length)
     if result.prompt_tokens + result.tokens > context_length:
-        return Message("; beyond its context of {n:,} tokens it forgot how the text began", n=context_length)
+        return Message(
+            "; the beginning of the text was dropped, because the model's context is {n:,} tokens", n=context_length
+        )
     return ""
 
 
 def show(prompt: str, engine: "Engine", request: "Request") -> "Result":
-    """Write an answer behind its prompt, letters as they come, and end the line."""
+    """Print a prompt and stream its continuation, and end the line."""
     print(prompt, end="", flush=True)
     result = None
     for event in engine.stream(request):
@@ -97,7 +99,7 @@ def show(prompt: str, engine: "Engine", request: "Request") -> "Result":
 
 
 def as_row(prompt: str, request: "Request", result: "Result", context_length: int) -> dict[str, Any]:
-    """A result as JSON has it; ``text`` is what a terminal shows, prompt and answer."""
+    """Convert a result to JSON; ``text`` is the prompt with its continuation."""
     row: dict[str, Any] = {
         "text": prompt + result.text,
         "prompt": prompt,
@@ -115,7 +117,7 @@ def as_row(prompt: str, request: "Request", result: "Result", context_length: in
 
 
 def _table(result: "Result") -> Iterator[str]:
-    """A line for each token: its probability, and what else could have stood there."""
+    """Yield a line for each token: its probability and its alternatives."""
     for token in result.written:
         others = "  ".join(f"{other.text!r} {math.exp(other.log_probability):.1%}" for other in token.alternatives)
         yield f"{math.exp(token.log_probability):7.1%}  {token.text!r:<16} {others}"

@@ -1,6 +1,6 @@
-"""Help in the reader's language: what cyclopts would print, its sentences looked up in the catalogue.
+"""Help in the user's language: the help of cyclopts, translated by the catalogue.
 
-English needs none of this; a text that has no entry stays as it is.
+English does not use this module; a text without a translation stays as it is.
 """
 
 from typing import Any
@@ -10,38 +10,38 @@ from cyclopts.help.specs import get_default_command_columns, get_default_paramet
 from rich.console import Console, ConsoleOptions
 from rich.text import Text
 
-from kotha.cli.language import said
+from kotha.cli.language import translate
 from kotha.i18n.message import Message
 
-# What cyclopts says of its own.
-_ITS_OWN = (
+# Texts of cyclopts itself.
+_CYCLOPTS_TEXTS = (
     *("Arguments", "Commands", "Parameters"),
     *("Display this message and exit.", "Display application version."),
 )
 
 
 class TranslatedHelp(DefaultFormatter):
-    """Headings, descriptions, and what is said of a parameter."""
+    """Help formatter that translates headings and descriptions."""
 
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
-        """A panel, its last column the descriptions."""
+        """Print a panel, with descriptions in the last column."""
         columns = get_default_command_columns if panel.format == "command" else get_default_parameter_columns
         *names, described = columns(console, options, panel.entries)
         self.column_specs = (*names, described.copy(renderer=_describe))
-        super().__call__(console, options, panel.copy(title=said(str(panel.title))))
+        super().__call__(console, options, panel.copy(title=translate(str(panel.title))))
 
     def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:
-        """The line that shows how the command is called."""
+        """Print the usage line."""
         if usage:
-            console.print(Text(f"{said('Usage:')} {usage}", style="bold"))
+            console.print(Text(f"{translate('Usage:')} {usage}", style="bold"))
 
     def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
-        """What the command does, paragraph by paragraph."""
+        """Print the description of the command, paragraph by paragraph."""
         console.print(Text(_translated(description) + "\n"))
 
 
 def _describe(entry: HelpEntry) -> Text:
-    """A parameter or a command in words, then what may be given."""
+    """Return the description of a parameter or a command, with its choices and default."""
     text = Text(_translated(entry.description))
     facts = (
         (entry.choices, Message("[choices: {names}]", names=entry.choices), "cyclopts.choices"),
@@ -49,13 +49,13 @@ def _describe(entry: HelpEntry) -> Text:
         (entry.default, Message("[default: {value}]", value=entry.default), "cyclopts.default"),
         (entry.required, Message("[required]"), "cyclopts.required"),
     )
-    for told, message, style in facts:
-        if told:
-            text.append(f" {said(message)}", style)
+    for value, message, style in facts:
+        if value:
+            text.append(f" {translate(message)}", style)
     return text
 
 
 def _translated(description: Any) -> str:
-    """A description of cyclopts', in the reader's language."""
+    """Translate a description of cyclopts."""
     plain = str(getattr(description, "primary_renderable", description) or "")
-    return "\n\n".join(said(" ".join(part.split())) for part in plain.split("\n\n"))
+    return "\n\n".join(translate(" ".join(part.split())) for part in plain.split("\n\n"))

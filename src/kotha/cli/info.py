@@ -1,52 +1,52 @@
-"""What there is to know of presets, models and runs: ``kotha presets``, ``card``, ``doctor`` and ``compare``."""
+"""Information about presets, models and runs: ``kotha presets``, ``card``, ``doctor`` and ``compare``."""
 
 from pathlib import Path
 
-from kotha.cli.language import said
+from kotha.cli.language import translate
 from kotha.cli.options import BOX, Device, Field, Page, Run
 from kotha.cli.terminal import Output, Table, progress
 from kotha.i18n.message import Message, Text
 
 
 def presets() -> Output:
-    """List the presets that train, plan and inside flow know by name."""
+    """List the presets with their sizes and purposes."""
     import kotha
 
     found = kotha.presets()
     rows = [[each.name, each.family, f"{each.parameters:,}", each.sizes, each.purpose] for each in found]
-    header = [Message("name"), Message("family"), Message("parameters"), Message("sizes"), Message("what for")]
+    header = [Message("name"), Message("family"), Message("parameters"), Message("sizes"), Message("purpose")]
     return Output([{**vars(each), "config": each.config.to_dict()} for each in found], Table("", header, rows))
 
 
 def card(run: Run = BOX, /) -> None:
-    """Show the card of a model: what it has read, under which licence, how good it is, and what it is not for."""
+    """Show a model card: training data, licence, scores and limits of use."""
     from kotha.api.conversion import read_card
 
     print(read_card(run), end="")
 
 
 def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html: Page = None) -> Output:
-    """Read the loss curve of a run and say in plain words what it shows, with the evidence.
+    """Explain in plain words what the loss curve of a run shows, with the evidence.
 
     Args:
-        run: A run folder, finished or not.
-        data: The run's data folder, where it is not where it was.
-        ngrams: Also count n-grams in the data, to compare with.
-        html: Also write the curve and what it shows as a page.
+        run: Run folder, finished or not.
+        data: Data folder of the run, if it has moved.
+        ngrams: Also count n-grams in the data as a baseline.
+        html: Output file for the curve and the findings as an HTML page.
     """
     from kotha.api.doctor import doctor as examine
 
-    told = examine(run, data=data, ngrams=ngrams)
-    found, parts, remarks = told.found, list[Text](), []
+    examination = examine(run, data=data, ngrams=ngrams)
+    found, parts, remarks = examination.found, list[Text](), []
     if found.healthy is not None:
         parts.append(found.healthy)
         if not ngrams:
-            remarks.append(Message("n-grams, which are harder to beat, were not counted; --ngrams does"))
+            remarks.append(Message("n-grams, a stronger baseline, were not counted; use --ngrams"))
     for finding in found.findings:
-        parts += [finding.words, Message("What to try:"), *(f"  - {said(each)}" for each in finding.advice)]
+        parts += [finding.words, Message("What to try:"), *(f"  - {translate(each)}" for each in finding.advice)]
     if not found.looked_at_data:
-        remarks.append(Message("the data folder was not found, so copies and unknown tokens were not looked for"))
-    return Output(told, *parts, remarks=remarks, page=html)
+        remarks.append(Message("the data folder was not found, so duplicates and unknown tokens were not checked"))
+    return Output(examination, *parts, remarks=remarks, page=html)
 
 
 def compare(
@@ -59,16 +59,16 @@ def compare(
     device: Device = "auto",
     html: Page = None,
 ) -> Output:
-    """Compare models across tokenizers: by bits per byte and per character, and by perplexity only where it is fair.
+    """Compare models across tokenizers by bits per byte and per character, and by perplexity only where it is fair.
 
-    With --text each row says whether that model has learned from the text. A best one is named where none has, and
-    where the difference is more than chance.
+    With --text, each row says whether that model was trained on the text. A best model is named only if none was
+    trained on the text and the difference is statistically significant.
 
     Args:
-        runs: Run folders; with --text also model folders, and box.
-        text: Measure all on this text, instead of what training measured.
-        whole: Read all of a long text, not its first half megabyte.
-        html: Also write the table as a page.
+        runs: Run folders; with --text also model folders and box.
+        text: Text to evaluate all models on, instead of comparing their training scores.
+        whole: Read the whole text, not only its first half megabyte.
+        html: Output file for the table as an HTML page.
     """
     from kotha.api.compare import compare as measure
     from kotha.api.compare import comparison_page, comparison_table, write_page
@@ -79,5 +79,7 @@ def compare(
         write_page(html, comparison_page(found))
     alone = text is None and len(runs) > 1
     return Output(
-        found, comparison_table(found), remarks=[Message("--text FILE measures all on one text")] if alone else ()
+        found,
+        comparison_table(found),
+        remarks=[Message("--text FILE evaluates all models on the same text")] if alone else (),
     )

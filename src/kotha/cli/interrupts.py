@@ -1,10 +1,9 @@
-"""Ctrl-C and SIGTERM at any moment of any command: one line, nothing half-written, exit 130 (143).
+"""Handle Ctrl-C and SIGTERM at any moment of any command: one line, no partial output, exit code 130 (143).
 
-Python's own way, an exception wherever the program happens to be, is lost inside a destructor, is reported by whoever
-runs an import, and ends ``python -m`` by signal when it passes through a string that is executed, as every dataclass
-is. So nothing is raised here: the handler itself removes what is being written, says its line and ends the process. A
-command that has something to save (training), or that takes an interrupt as an answer (chat), listens in its own way
-for as long as it needs to.
+Python raises KeyboardInterrupt wherever the program happens to be. Inside a destructor the exception is lost; inside an
+import it is reported as an import error; inside executed strings (every dataclass) it ends ``python -m`` by signal. So
+this handler raises nothing: it removes partial output, prints one line and ends the process. A command that has
+something to save (training), or for which an interrupt is input (chat), installs its own handler for that time.
 """
 
 import os
@@ -20,15 +19,15 @@ from kotha.errors import KothaError
 from kotha.i18n.message import Message
 
 INTERRUPTED = 128 + signal.SIGINT
-STOPPED = Message("stopped; nothing half-written was left behind")
-_LEFT = Message("stopped; what was being written could not be removed, and goes when the same command is run again")
-_SHOW_CURSOR = "\x1b[?25h\r\x1b[K"  # a progress bar hides it
+STOPPED = Message("stopped; no partial output was left behind")
+_PARTIAL_LEFT = Message("stopped; the partial output could not be removed; run the same command again to remove it")
+_SHOW_CURSOR = "\x1b[?25h\r\x1b[K"  # a progress bar hides the cursor
 
 
 class StoppedError(KothaError):
-    """Work that was interrupted and is safe; the message says how to go on.
+    """Work was interrupted and saved; the message says how to resume.
 
-    Under torchrun the exit code is 0 all the same: it would take another for a failure, and start again.
+    Under torchrun the exit code is 0, because torchrun takes any other code for a failure and restarts.
     """
 
     def __init__(self, template: str, /, alone: bool = True, **values: Any) -> None:
@@ -37,65 +36,65 @@ class StoppedError(KothaError):
 
 
 def stopped(summary: Mapping[str, Any], *command: object, alone: bool = True) -> StoppedError | None:
-    """Of a training that was stopped, how it goes on."""
+    """Return an error that says how to resume, if the training run was stopped; else None."""
     if not summary["stopped"]:
         return None
-    go_on = shlex.join(["kotha", *map(str, command)])
-    told = "stopped at step {steps:,} and saved; go on with: {go_on}"
-    return StoppedError(told, alone=alone, steps=summary["steps"], go_on=go_on)
+    resume = shlex.join(["kotha", *map(str, command)])
+    template = "stopped at step {steps:,} and saved; resume with: {go_on}"
+    return StoppedError(template, alone=alone, steps=summary["steps"], go_on=resume)
 
 
 def install_signal_handlers() -> None:
-    """From here on, an interrupt ends the program in one line; who was told to ignore them still does."""
+    """Make interrupts end the program with one line, unless the parent process ignores them."""
     for number in (signal.SIGTERM, signal.SIGINT):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, stop)
 
 
 def ignore_signals() -> None:
-    """The result is out: nothing is left to interrupt."""
+    """Ignore interrupts, once the result has been printed."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
 
 
 def stop(number: int, _: FrameType | None = None) -> None:
-    """Leave nothing behind, say so, and end."""
+    """Remove partial output, print one line, and end the process."""
     ignore_signals()
     if "multiprocessing.util" in sys.modules:
         _end_workers()
     if "ray" in sys.modules and "kotha.text.parallel.ray_cluster" in sys.modules:
         sys.modules["kotha.text.parallel.ray_cluster"].end_at_once()
-    atomic = sys.modules.get("kotha.storage.atomic")  # which may be halfway imported
-    all_gone = not getattr(atomic, "_unfinished", None) or atomic is None or atomic.give_up()
-    said = getattr(sys.modules.get("kotha.cli.language"), "said", str)  # nothing is imported any more
-    say_at_once(f"kotha: {said(STOPPED if all_gone else _LEFT)}")
+    atomic = sys.modules.get("kotha.storage.atomic")  # may be partially imported
+    removed = not getattr(atomic, "_unfinished", None) or atomic is None or atomic.give_up()
+    translate = getattr(sys.modules.get("kotha.cli.language"), "translate", str)  # no imports in a handler
+    say_at_once(f"kotha: {translate(STOPPED if removed else _PARTIAL_LEFT)}")
     os._exit(128 + number)
 
 
 def _end_workers() -> None:
-    """End the processes that work for us, and let go of the semaphores that they shared, which have names."""
+    """Kill the worker processes and release the named semaphores that they share."""
     from multiprocessing import active_children, util
     from threading import Thread
 
     for child in active_children():
         child.kill()
-    # In a thread: whom we interrupted may hold a lock that this would wait for, and nobody waits for long here.
-    letting_go = Thread(target=util._run_finalizers, args=(0,), daemon=True)  # type: ignore[attr-defined]
-    letting_go.start()
-    letting_go.join(timeout=2)
+    # In a thread with a timeout: the interrupted code may hold a lock that the finalizers need.
+    finalizers = Thread(target=util._run_finalizers, args=(0,), daemon=True)  # type: ignore[attr-defined]
+    finalizers.start()
+    finalizers.join(timeout=2)
 
 
 def say_at_once(line: str) -> None:
-    """A line on stderr from inside a handler, where Python's own streams may be in the middle of another."""
+    """Write a line to stderr from a signal handler, without Python's streams, which may be in use."""
     with suppress(OSError):
         os.write(2, f"{_SHOW_CURSOR if os.isatty(2) else ''}{line}\n".encode())
 
 
 @contextmanager
 def raised() -> Iterator[None]:
-    """Ctrl-C as Python's exception, for a command that answers it."""
+    """Raise KeyboardInterrupt on Ctrl-C, for a command that handles it."""
     before = signal.getsignal(signal.SIGINT)
-    if before != stop:  # a notebook, a test: theirs already
+    if before != stop:  # a notebook or a test has its own handler
         yield
         return
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -106,7 +105,7 @@ def raised() -> Iterator[None]:
 
 
 def read_line(prompt: str = "") -> str | None:
-    """A line that somebody writes; the prompt only where they see it. None when there is no more."""
+    """Read a line, with a prompt on a terminal only; None at the end of the input."""
     with raised():
         if prompt and sys.stdin.isatty():
             try:

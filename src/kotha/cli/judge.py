@@ -1,4 +1,4 @@
-"""``kotha judge``: a person says which of two models writes better, without knowing which is which."""
+"""``kotha judge``: people choose the better of two continuations without knowing the models."""
 
 import getpass
 import shlex
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kotha.cli.interrupts import read_line
-from kotha.cli.language import said, spoken_language, tell
+from kotha.cli.language import current_language, log, translate
 from kotha.cli.options import AsJson, Page
 from kotha.cli.terminal import Output, progress
 from kotha.i18n.message import Message, Plural
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from kotha.api.judge import BlindPair, Choice, Judging
 
 _KEYS: dict[str, "Choice"] = {"1": "left", "2": "right", "0": "tie"}
-_LEAVE = ("q", "/exit", "/quit")
-_ASKED = Message("1 the first, 2 the second, 0 neither, q to stop: ")
+_QUIT = ("q", "/exit", "/quit")
+_QUESTION = Message("1 the first, 2 the second, 0 neither, q to stop: ")
 
 
 def judge(
@@ -37,40 +37,41 @@ def judge(
     seed: int = 0,
     as_json: AsJson = False,
 ) -> Output | None:
-    """Let a person choose the better of two blind continuations: `kotha judge run-1 run-2 --prompts p.txt --out j`.
+    """Let people choose the better of two continuations: `kotha judge run-1 run-2 --prompts p.txt --out j`.
 
-    Every two models meet at every prompt, in an order by lot. Each judgement is kept at once: `kotha judge --out j`
-    goes on, or shows who wins: strengths (Bradley–Terry) with their interval, and how far judges agree.
+    Every pair of models is compared on every prompt, in random order. Each judgement is saved immediately. `kotha judge
+    --out j` resumes, or shows the result: strengths (Bradley–Terry) with confidence intervals, and the agreement
+    between judges.
 
     Args:
-        runs: Two models or more: runs, model or Hugging Face folders, box.
-        out: The folder of the judging, to make or to go on with.
-        prompts: What they go on with: a line each, or .jsonl with a prompt.
-        judge: Who judges; left out: your name on this machine.
-        page: Write a page for judges without Kotha, instead of asking.
-        collect: Take in files that pages have returned, instead of asking.
-        tokens: Tokens that each writes after a prompt, at most.
-        temperature: 0 always takes the best token, 1 draws as the model says.
-        top_k: Draw among this many of the best tokens.
-        seed: Decides the texts, and which of two stands first.
+        runs: Two or more models: run, model or Hugging Face folders, or box.
+        out: Folder of the comparison, to create or to resume.
+        prompts: File with one prompt per line, or .jsonl with a prompt field.
+        judge: Name of the judge (default: your user name).
+        page: Output file for a page for judges without Kotha, instead of asking at the terminal.
+        collect: Answer files from such pages to add, instead of asking at the terminal.
+        tokens: Maximum number of tokens per continuation.
+        temperature: Sampling temperature: 0 always takes the likeliest token, 1 samples from the model's distribution.
+        top_k: Number of likeliest tokens to sample from.
+        seed: Random seed for the texts and for the order within each pair.
     """
     from kotha.api.judge import judge as begin
     from kotha.api.judge import judging_tables
 
-    how: Any = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "seed": seed}
+    options: Any = {"tokens": tokens, "temperature": temperature, "top_k": top_k, "seed": seed}
     with progress() as advance:
-        judging = begin(runs, prompts, out=out, on_progress=advance, **how)
+        judging = begin(runs, prompts, out=out, on_progress=advance, **options)
     if judging.same and runs:
-        tell(Message("{counted} of equal texts left out", counted=_pairs(judging.same)))
+        log(Message("{counted} of equal texts skipped", counted=_pairs(judging.same)))
     if page is not None:
         judging.page(page)
-        told = "{counted} in {page}; take its files in with --collect"
-        tell(Message(told, counted=_pairs(len(judging.pairs)), page=page))
+        template = "{counted} in {page}; add the files it returns with --collect"
+        log(Message(template, counted=_pairs(len(judging.pairs)), page=page))
     for file in collect:
         name, count = judging.collect(file)
-        tell(Message("{counted} by {name}", counted=Plural("{n} judgement", "{n:,} judgements", n=count), name=name))
+        log(Message("{counted} by {name}", counted=Plural("{n} judgement", "{n:,} judgements", n=count), name=name))
     if page is None and not collect and not as_json:
-        _ask(judging, judge or getpass.getuser())
+        _ask_judge(judging, judge or getpass.getuser())
     if page is not None and not judging.judgements():
         return None
     result = judging.result()
@@ -81,36 +82,36 @@ def _pairs(count: int) -> Plural:
     return Plural("{n} pair", "{n:,} pairs", n=count)
 
 
-def _ask(judging: "Judging", judge: str) -> None:
-    """Show a judge pair after pair, and keep each answer before the next is shown."""
-    waiting = judging.left_for(judge)
-    for place, pair in enumerate(waiting):
-        _show(pair, len(judging.pairs) - len(waiting) + place + 1, len(judging.pairs))
+def _ask_judge(judging: "Judging", judge: str) -> None:
+    """Show one pair after another, and save each answer before the next pair."""
+    remaining = judging.left_for(judge)
+    for index, pair in enumerate(remaining):
+        _show(pair, len(judging.pairs) - len(remaining) + index + 1, len(judging.pairs))
         choice = _choice()
         if choice is None:
-            go_on = shlex.join(["kotha", "judge", "--out", str(judging.path), "--judge", judge])
-            tell(Message("{counted} left; go on with: {go_on}", counted=_pairs(len(waiting) - place), go_on=go_on))
+            resume = shlex.join(["kotha", "judge", "--out", str(judging.path), "--judge", judge])
+            log(Message("{counted} left; resume with: {go_on}", counted=_pairs(len(remaining) - index), go_on=resume))
             return
         judging.record(judge, pair.id, choice)
 
 
-def _show(pair: "BlindPair", place: int, count: int) -> None:
-    first, second = ("১", "২") if spoken_language() == "bn" else ("1", "2")
-    begins = said(Message("[{place} of {count}]", place=place, count=count))
-    print(f"\n{begins} {pair.prompt}\n\n{first}: {pair.left}\n\n{second}: {pair.right}\n", flush=True)
+def _show(pair: "BlindPair", number: int, count: int) -> None:
+    first, second = ("১", "২") if current_language() == "bn" else ("1", "2")
+    position = translate(Message("[{place} of {count}]", place=number, count=count))
+    print(f"\n{position} {pair.prompt}\n\n{first}: {pair.left}\n\n{second}: {pair.right}\n", flush=True)
 
 
 def _choice() -> "Choice | None":
-    """What was chosen; None to stop."""
+    """Return the choice; None to stop."""
     while True:
         try:
-            answer = read_line(said(_ASKED))
+            answer = read_line(translate(_QUESTION))
         except KeyboardInterrupt:
             print()
             return None
-        chosen = None if answer is None else ascii_digits(answer.strip().lower())
-        if chosen is None or chosen in _LEAVE:
+        key = None if answer is None else ascii_digits(answer.strip().lower())
+        if key is None or key in _QUIT:
             return None
-        if chosen in _KEYS:
-            return _KEYS[chosen]
-        tell(_ASKED)
+        if key in _KEYS:
+            return _KEYS[key]
+        log(_QUESTION)

@@ -1,6 +1,7 @@
-"""The reader's language at the terminal: ``--language``, or else ``KOTHA_LANGUAGE``, or else English.
+"""The user's language at the terminal: ``--language``, else ``KOTHA_LANGUAGE``, else English.
 
-Commands and the packages below hand over messages; here they become text. ``--json`` is the same in every language.
+Commands and lower packages produce messages; this module turns them into text. ``--json`` is the same in every
+language.
 """
 
 import os
@@ -9,7 +10,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import pairwise
 
-from kotha.i18n.catalogue import Messenger, translate
+from kotha.i18n import catalogue
+from kotha.i18n.catalogue import Messenger
 from kotha.i18n.numbers import LANGUAGES, Language
 from kotha.report.page import pages_open_in
 
@@ -17,48 +19,48 @@ VARIABLE = "KOTHA_LANGUAGE"
 _FLAG = "--language"
 
 
-class _Reader:
-    """In which language the command at work speaks."""
+class _Current:
+    """The language of the running command."""
 
     language: Language = "en"
 
 
-def asked_language(words: Sequence[str]) -> Language:
-    """The language of a command line; a wrong one is for the command to refuse.
+def requested_language(words: Sequence[str]) -> Language:
+    """Return the language that a command line requests; an unknown one is left for the command to reject.
 
-    >>> asked_language(["plan", "--language", "bn"]), asked_language(["plan", "--language=bn"])
+    >>> requested_language(["plan", "--language", "bn"]), requested_language(["plan", "--language=bn"])
     ('bn', 'bn')
     """
-    asked = os.environ.get(VARIABLE, "")
-    words = () if list(words[:2]) == ["corpus", "inspect"] else words  # there the flag names the corpus's language
+    requested = os.environ.get(VARIABLE, "")
+    words = () if list(words[:2]) == ["corpus", "inspect"] else words  # there the flag is the language of the corpus
     for word, following in pairwise([*words, ""]):
         name, equals, value = word.partition("=")
         if name == _FLAG:
-            asked = value if equals else following
-    return next((language for language in LANGUAGES if language == asked), "en")
+            requested = value if equals else following
+    return next((language for language in LANGUAGES if language == requested), "en")
 
 
 @contextmanager
-def speaking(words: Sequence[str]) -> Iterator[None]:
-    """Speak the language of a command line while it is at work."""
-    before, _Reader.language = _Reader.language, asked_language(words)
+def use_language(words: Sequence[str]) -> Iterator[None]:
+    """Use the language of a command line inside the context."""
+    before, _Current.language = _Current.language, requested_language(words)
     try:
-        with pages_open_in(_Reader.language):
+        with pages_open_in(_Current.language):
             yield
     finally:
-        _Reader.language = before
+        _Current.language = before
 
 
-def spoken_language() -> Language:
-    """The language of the command at work."""
-    return _Reader.language
+def current_language() -> Language:
+    """Return the language of the running command."""
+    return _Current.language
 
 
-def said(text: "Messenger | str") -> str:
-    """A message in the reader's language, arguments named as flags; a string is data and stays as it is."""
-    return translate(text, _Reader.language, flags=True)
+def translate(text: "Messenger | str") -> str:
+    """Translate a message into the command's language, with arguments as flags; a string is returned as is."""
+    return catalogue.translate(text, _Current.language, flags=True)
 
 
-def tell(text: "Messenger | str") -> None:
-    """A remark on stderr, in the reader's language."""
-    print(f"kotha: {said(text)}", file=sys.stderr, flush=True)
+def log(text: "Messenger | str") -> None:
+    """Print a remark on stderr, in the command's language."""
+    print(f"kotha: {translate(text)}", file=sys.stderr, flush=True)

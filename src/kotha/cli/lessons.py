@@ -1,50 +1,50 @@
-"""``kotha lessons``: the course's questions, each answered by small models that are trained and measured here."""
+"""``kotha lessons``: answer the course's questions by training and measuring small models."""
 
 import shlex
 from pathlib import Path
 
 from rich.text import Text as Line
 
-from kotha.cli.language import said, spoken_language, tell
+from kotha.cli.language import current_language, log, translate
 from kotha.cli.terminal import Output, Table, progress
-from kotha.i18n.catalogue import translate
+from kotha.i18n import catalogue
 from kotha.i18n.message import Text
 from kotha.i18n.numbers import LANGUAGES
 
 
 def lessons() -> Output:
-    """List the lessons: what each asks, and how long it takes."""
+    """List the lessons with their questions and durations."""
     from kotha.api.lessons import WORDS
-    from kotha.api.lessons import lessons as known
+    from kotha.api.lessons import lessons as all_lessons
 
-    found = known()
-    asked = {each.name: {key: translate(each.question, key) for key in LANGUAGES} for each in found}
-    told = [{"name": each.name, "question": asked[each.name], "minutes": each.minutes} for each in found]
+    found = all_lessons()
+    questions = {each.name: {key: catalogue.translate(each.question, key) for key in LANGUAGES} for each in found}
+    listed = [{"name": each.name, "question": questions[each.name], "minutes": each.minutes} for each in found]
     rows: list[list[Text]] = [[each.name, each.question, f"{each.minutes:g}"] for each in found]
-    return Output(told, Table("", said(WORDS["header"]).split(","), rows, [WORDS["minutes"]]))
+    return Output(listed, Table("", translate(WORDS["header"]).split(","), rows, [WORDS["minutes"]]))
 
 
 def run(name: str, /, *, seeds: int = 3, steps: int | None = None, out: Path | None = None) -> Output:
-    """Train the models of a lesson, measure them, and say in plain words what was seen.
+    """Train and measure the models of a lesson, and explain the results in plain words.
 
     Args:
-        name: Which lesson; `kotha lessons` lists them.
-        seeds: Models of each kind: other first weights, another order of the text.
-        steps: Steps of each training, for a quicker look; left out: enough.
-        out: Folder for NAME.json and NAME.svg.
+        name: Name of a lesson; `kotha lessons` lists them.
+        seeds: Number of models per kind, each with its own initial weights and data order.
+        steps: Training steps per model, for a quicker result (default: set by the lesson).
+        out: Output folder for NAME.json and NAME.svg.
     """
     from kotha.api.lessons import lesson, save_lesson, teach
 
-    language = spoken_language()
+    language = current_language()
     with progress() as advance:
         found = teach(name, seeds=seeds, steps=steps, on_progress=advance)
-    asked = ["kotha", "lessons", "run", name, "--seeds", str(seeds)]
-    asked += [] if steps is None else ["--steps", str(steps)]
-    record = {"command": shlex.join(asked), **found.plain}
+    command = ["kotha", "lessons", "run", name, "--seeds", str(seeds)]
+    command += [] if steps is None else ["--steps", str(steps)]
+    record = {"command": shlex.join(command), **found.plain}
     if out is not None:
         save_lesson(found, record, out, language)
-        tell(f"{out / name}.json, {out / name}.svg")
-    parts = [Line(said(lesson(name).question), "bold"), found.table(language)]
+        log(f"{out / name}.json, {out / name}.svg")
+    parts = [Line(translate(lesson(name).question), "bold"), found.table(language)]
     parts += [sentence[language] for sentence in found.plain["reading"]]
     for sample in found.plain["samples"]:
         parts += [Line(f"\n{sample['title'][language]}", "bold"), sample["text"]]

@@ -1,6 +1,6 @@
-"""``kotha``: the one entry point.
+"""``kotha``: the entry point of the command line.
 
-Commands are loaded when they are called, so that help is quick and imports nothing heavy.
+Commands are imported when they are called, so that help is quick and imports nothing heavy.
 """
 
 import errno
@@ -21,7 +21,7 @@ from cyclopts import App, CycloptsError, Parameter
 import kotha
 from kotha.cli.control_characters import visible_controls
 from kotha.cli.interrupts import INTERRUPTED, STOPPED, StoppedError
-from kotha.cli.language import said, speaking, spoken_language, tell
+from kotha.cli.language import current_language, log, translate, use_language
 from kotha.cli.options import AsJson
 from kotha.cli.usage_errors import misuse
 from kotha.errors import CorpusError, KothaError, UsageError, is_short_of_memory, reason
@@ -30,11 +30,11 @@ from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
 
 OK, FAILED, MISUSED = 0, 1, 2
-_NO_MEMORY = Message("there is not enough memory for this; take less at a time, or a smaller model")
-_UNREAD = Message("a file could not be read, or the output not be written")
-_UNWRITTEN = Message("the output could not be written")
+_NO_MEMORY = Message("not enough memory; process less at a time, or use a smaller model")
+_NOT_READ = Message("a file could not be read, or the output could not be written")
+_NOT_WRITTEN = Message("the output could not be written")
 
-# Whoever sets KOTHA_LANGUAGE once need not say it with each command; set to nothing, it says nothing.
+# KOTHA_LANGUAGE sets the default; an empty value is ignored.
 _IN_LANGUAGE = Annotated[
     Language,
     Parameter(
@@ -43,44 +43,44 @@ _IN_LANGUAGE = Annotated[
         env_var_split=lambda _, value, delimiter=None: value.split(),
     ),
 ]
-# By its name what help says of a command, where its function is, and the commands of a group.
+# Each command by name: its help line, its function, and the commands of a group.
 COMMANDS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("commands.json").read_text(encoding="utf-8"))
 
 
 def build(words: Sequence[str]) -> App:
-    """The command line, with nothing loaded but what ``words`` call."""
-    looks: dict[str, Any] = {}
-    if sys.stdout.isatty() or sys.stderr.isatty():  # cyclopts has colours of its own
+    """Build the command line, importing only the command that ``words`` call."""
+    display: dict[str, Any] = {}
+    if sys.stdout.isatty() or sys.stderr.isatty():  # cyclopts prints its own colours
         from kotha.cli.terminal import notes, results
 
-        looks = {"console": results(), "error_console": notes()}
-    if spoken_language() != "en":
+        display = {"console": results(), "error_console": notes()}
+    if current_language() != "en":
         from kotha.cli.help import TranslatedHelp
 
-        looks["help_formatter"] = TranslatedHelp()
+        display["help_formatter"] = TranslatedHelp()
     app = App(
         name="kotha",
         help="Small language models from raw text, Bangla first: every step open, computable by hand, and checked.",
-        help_epilogue=said("Start with `kotha demo`. Every command has its own --help."),
+        help_epilogue=translate("Start with `kotha demo`. Every command has its own --help."),
         version=kotha.__version__,
         help_format="plaintext",
         default_parameter=Parameter(show_default=_default, negative=""),
         suppress_keyboard_interrupt=False,
-        **looks,
+        **display,
     )
-    for order, (name, known) in enumerate(COMMANDS.items()):
-        command = App(name=name, help=known["about"], sort_key=order)
+    for order, (name, entry) in enumerate(COMMANDS.items()):
+        command = App(name=name, help=entry["about"], sort_key=order)
         if name in words[:1]:
-            if "function" in known:
-                command.default(_loaded(known["function"]))
-            for place, (part, target) in enumerate(known.get("commands", {}).items()):
-                command.command(_loaded(target), name=part, sort_key=place)
+            if "function" in entry:
+                command.default(_loaded(entry["function"]))
+            for position, (part, target) in enumerate(entry.get("commands", {}).items()):
+                command.command(_loaded(target), name=part, sort_key=position)
         app.command(command)
     return app
 
 
 def _loaded(target: str) -> Callable[..., None]:
-    """A command with the options that all have; what it returns is printed, as JSON if asked."""
+    """Import a command, add the common options, and print its result, as JSON if requested."""
     module, _, name = target.partition(":")
     function = getattr(import_module(f"kotha.{module}"), name)
     signature = inspect.signature(function)
@@ -104,21 +104,21 @@ def _loaded(target: str) -> Callable[..., None]:
 
 
 def _options(words: Sequence[str]) -> list[str]:
-    """The options of the command that is called."""
+    """Return the options of the called command."""
     *_, app = build(words).parse_commands(words)[1]
     return [name for each in app.assemble_argument_collection() for name in each.names] if app.default_command else []
 
 
 def _default(value: Any) -> str | None:
-    """A default as help shows it; none and an empty list are what they say."""
+    """Return a default as help shows it; None and an empty list are not shown."""
     return None if value is None or value == () else str(value) or '""'
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; a user's mistake is one line on stderr and an exit code, never a traceback."""
+    """Run a command; a user error gives one line on stderr and an exit code, never a traceback."""
     words = sys.argv[1:] if arguments is None else arguments
-    _speak_utf8()
-    with visible_controls(), speaking(words):
+    _use_utf8()
+    with visible_controls(), use_language(words):
         try:
             _run(words)
             sys.stdout.flush()
@@ -126,7 +126,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _fail(misuse(error, _options(words)), MISUSED)
         except KeyboardInterrupt:
             return _fail(STOPPED, INTERRUPTED)
-        except BrokenPipeError:  # the reader of our output has gone, as in `kotha … | head`
+        except BrokenPipeError:  # the reader of stdout has exited, as in `kotha … | head`
             _drop_output()
             return FAILED
         except Exception as error:
@@ -137,17 +137,17 @@ def main(arguments: list[str] | None = None) -> int:
             if is_short_of_memory(error):
                 return _fail(_NO_MEMORY, FAILED)
             if isinstance(error, KothaError):
-                return _fail(_with_ways(error, words), MISUSED if isinstance(error, UsageError) else FAILED)
+                return _fail(_with_skip_hint(error, words), MISUSED if isinstance(error, UsageError) else FAILED)
             if isinstance(error, OSError):
-                where = error.filename or (_UNREAD if error.errno == errno.EIO else _UNWRITTEN)
+                where = error.filename or (_NOT_READ if error.errno == errno.EIO else _NOT_WRITTEN)
                 return _fail(Message("{where}: {why}", where=where, why=reason(error)), FAILED)
-            _leave(Message("{kind}: {why}", kind=type(error).__name__, why=reason(error)))
+            _save_error(Message("{kind}: {why}", kind=type(error).__name__, why=reason(error)))
             raise
     return OK
 
 
-def _speak_utf8() -> None:
-    """Bangla comes out whole, whatever an old locale says of the output."""
+def _use_utf8() -> None:
+    """Write UTF-8 even if the locale names another encoding."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
             stream.reconfigure(encoding="utf-8")
@@ -160,31 +160,31 @@ def _run(words: list[str]) -> None:
     build(words)(words, exit_on_error=False, print_error=False, result_action="return_value")
 
 
-def _leave(message: Messenger) -> None:
-    """Leave a message for whoever began this command, to tell it in another language."""
-    if place := os.environ.get("KOTHA_ERROR_FILE"):
+def _save_error(message: Messenger) -> None:
+    """Save the error for the parent process, which may show it in another language."""
+    if file := os.environ.get("KOTHA_ERROR_FILE"):
         with suppress(OSError):
-            Path(place).write_text(json.dumps(to_json(message)), encoding="utf-8")
+            Path(file).write_text(json.dumps(to_json(message)), encoding="utf-8")
 
 
 def _fail(message: Messenger, code: int) -> int:
-    _leave(message)
+    _save_error(message)
     try:
-        tell(message)
-    except OSError:  # stderr is on the full disk too
+        log(message)
+    except OSError:  # stderr is on the full disk as well
         _drop_output()
     return code
 
 
-def _with_ways(error: KothaError, words: list[str]) -> Messenger:
-    """An error, and how ``--errors`` would go on, for a command that has it."""
+def _with_skip_hint(error: KothaError, words: list[str]) -> Messenger:
+    """Return the error, with a hint at ``--errors skip`` if the command has that option."""
     if isinstance(error, CorpusError) and error.skippable and "--errors" in _options(words):
-        return Message("{error}, or leave it out with --errors skip", error=error)
+        return Message("{error}, or skip it with --errors skip", error=error)
     return error
 
 
 def _drop_output() -> None:
-    """What is still waiting to be written cannot be; Python would try once more at its end, and complain."""
+    """Discard unwritten output; otherwise Python tries to flush it at exit, and reports another error."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()

@@ -1,7 +1,7 @@
-"""Options that several commands share, and settings that are given as words or as TOML.
+"""Options that several commands share, and settings from NAME=VALUE arguments or TOML files.
 
-What help says of an option stands in the docstring of its command, or below the field of its group; only types that
-several commands share bring their help along.
+The help of an option is in the docstring of its command or below the field of its group; only types shared by several
+commands carry their own help.
 """
 
 import inspect
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, dataclass_tr
 
 from cyclopts import Parameter
 
-from kotha.cli.model_argument import place
+from kotha.cli.model_argument import model_path
 from kotha.errors import ConfigError, UsageError
 from kotha.i18n.message import Option
 from kotha.storage import bundled
@@ -23,136 +23,136 @@ if TYPE_CHECKING:
     from kotha.api.model import Engine, SamplingSettings
 
 BOX = bundled.FOLDER
-_MOST_CONFIG_BYTES = 1 << 20
-_DRAWING = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+_MAX_CONFIG_BYTES = 1 << 20
+_SAMPLING_FIELDS = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
 Group = TypeVar("Group")
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def group(fields: type[Group]) -> type[Group]:
-    """A dataclass whose fields are options of a command."""
+    """Make a dataclass whose fields are options of a command."""
     return Parameter(name="*")(dataclass(frozen=True, kw_only=True)(fields))
 
 
 def written(*endings: str, **more: Any) -> Parameter:
-    """A file to write, checked before the work for it; one of other ``endings`` is not replaced."""
+    """Return a parameter for an output file, checked before the command runs; other ``endings`` are not overwritten."""
     return Parameter(converter=lambda _, words: check_file_place(Path(words[0].value), *endings), **more)
 
 
-# The fields of a dataclass of the API, as options of a command; with Many a list takes several words.
+# The fields of an API dataclass as options of a command; with Many, a list takes several words.
 Flat = Parameter(name="*")
 FlatMany = Parameter(name="*", consume_multiple=True)
-# For a command that writes as it goes on; what another returns is printed as JSON by ``main``.
+# For commands that print as they run; ``main`` prints the results of the others as JSON.
 AsJson = Annotated[bool, Parameter(name="--json", help="JSON on stdout.")]
 Page = Annotated[Path | None, written(*PAGE_ENDINGS)]
 Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
-MODEL = "A run folder (its best model), or a model folder; left out, or box: the model in the box."
-_BY_NAME: dict[str, Any] = {"converter": lambda _, words: place(words[0].value), "show_default": False}
+MODEL = "Run folder (its best model) or model folder (default: box, the bundled model)."
+_BY_NAME: dict[str, Any] = {"converter": lambda _, words: model_path(words[0].value), "show_default": False}
 Run = Annotated[Path, Parameter(help=MODEL, **_BY_NAME)]
-# For a use that the model in the box has not learned; it is still known by its name, to be told so.
-RunOfOnesOwn = Annotated[Path, Parameter(help="A run folder (its best model), or a model folder.", **_BY_NAME)]
-RunName = Annotated[str | None, Parameter(help=MODEL, name="RUN")]  # where what it names is still open
+# For uses that the bundled model does not support; naming it gives a clear error.
+RunOfOnesOwn = Annotated[Path, Parameter(help="Run folder (its best model) or model folder.", **_BY_NAME)]
+RunName = Annotated[str | None, Parameter(help=MODEL, name="RUN")]  # may also be a prompt
 Paths = Annotated[
-    tuple[str, ...], Parameter(help="Files, folders, globs, addresses (https://, s3://, …), - or hf:owner/name.")
+    tuple[str, ...], Parameter(help="Files, folders, globs, URLs (https://, s3://, …), - for stdin, or hf:owner/name.")
 ]
-TextItself = Annotated[str | None, Parameter(help="The text itself, instead of a PATH.")]
+TextItself = Annotated[str | None, Parameter(help="Text to use instead of a PATH.")]
 Field = Annotated[str, Parameter(help="Field or column that holds the text.")]
-# ``corpus.problems.Errors``, without the readers that come with it: not every command reads a corpus.
-OnErrors = Annotated[Literal["stop", "skip"], Parameter(help="What happens to a document that cannot be read.")]
+# The same as ``corpus.problems.Errors``, without importing the corpus readers.
+OnErrors = Annotated[Literal["stop", "skip"], Parameter(help="What to do with an unreadable document.")]
 WorkPlace = Annotated[
-    str | None, Parameter(help="Where the workers are: ray (a cluster of its own here) or ray://HOST:PORT.")
+    str | None, Parameter(help="Where the workers run: ray (a new local cluster) or ray://HOST:PORT.")
 ]
-TokenizerName = Annotated[str, Parameter(help="A tokenizer: file, folder, or hub name.")]
+TokenizerName = Annotated[str, Parameter(help="Tokenizer file, folder or hub name.")]
 Pair = Annotated[
     tuple[str, str] | None,
-    Parameter(help="The two fields of a table: source and target, text and label, question and answer."),
+    Parameter(help="Names of the two fields of a table: source and target, text and label, or question and answer."),
 ]
-Device = Annotated[str, Parameter(help="cpu, cuda, or auto.")]
+Device = Annotated[str, Parameter(help="Device: cpu, cuda or auto.")]
 More = Annotated[
     tuple[str, ...],
-    Parameter(help="More settings, or sizes: NAME=VALUE, one or several.", name="--set", consume_multiple=True),
+    Parameter(help="Other settings or model sizes, as one or more NAME=VALUE.", name="--set", consume_multiple=True),
 ]
 
 
 @group
 class MoreSettings:
-    """The settings of a training that have no flag of their own."""
+    """Settings of a training run that have no option of their own."""
 
     config: Path | None = None
-    """A TOML file with more settings."""
+    """TOML file with settings."""
     set_: More = ()
 
-    def given(self, trains: Callable[..., Any], **flags: Any) -> dict[str, Any]:
-        """All of them, and the ``flags`` that were given; an argument of ``trains`` itself is refused."""
+    def given(self, train: Callable[..., Any], **flags: Any) -> dict[str, Any]:
+        """Return all settings and the given ``flags``; an argument of ``train`` itself raises an error."""
         found = {**from_toml(self.config), **from_words(self.set_)}
-        own = inspect.signature(trains).parameters.keys() - flags.keys()
+        own = inspect.signature(train).parameters.keys() - flags.keys()
         for name in found:
             if name in own:
-                raise UsageError("{name} is no setting; give it as {option}", name=name, option=Option(name))
+                raise UsageError("{name} is not a setting; use {option}", name=name, option=Option(name))
         return {**found, **{name: value for name, value in flags.items() if value is not None}}
 
 
 @group
 class Writing:
-    """How a model writes."""
+    """Options for generating text."""
 
     tokens: int = 150
-    """Tokens to write at most."""
+    """Maximum number of tokens to generate."""
     temperature: float = 0.8
-    """0 always takes the best token, 1 draws as the model says."""
+    """Sampling temperature: 0 always takes the likeliest token, 1 samples from the model's distribution."""
     top_k: Annotated[int | None, Parameter(negative="--no-top-k")] = 40
-    """Draw among this many of the best tokens."""
+    """Number of likeliest tokens to sample from."""
     top_p: float | None = None
-    """Draw among the fewest best tokens with this probability together."""
+    """Sample from the smallest set of likeliest tokens with this total probability."""
     min_p: float | None = None
-    """Draw among tokens at least this share as likely as the best."""
+    """Sample from tokens at least this fraction as likely as the likeliest one."""
     repetition_penalty: Annotated[float | None, Parameter(negative="--no-repetition-penalty")] = 1.1
-    """Above 1: what was said becomes less likely."""
+    """Repetition penalty; above 1, earlier tokens become less likely."""
     seed: int = 0
-    """The same seed gives the same text."""
+    """Random seed; the same seed gives the same text."""
     stop: tuple[str, ...] = ()
-    """End before this text; may be given again."""
+    """Text to stop before; may be repeated."""
     weights: Literal["as-they-are", "float32", "bfloat16", "int8"] = "as-they-are"
-    """Narrower ones are read faster and say almost the same."""
+    """Type of the weights; narrower types are faster, with almost the same output."""
 
-    def settings(self, place: int = 0) -> "SamplingSettings":
-        """How the text at a place is drawn; each place has a seed of its own."""
+    def settings(self, index: int = 0) -> "SamplingSettings":
+        """Return the sampling settings of a text; each index has its own seed."""
         from kotha.api.model import SamplingSettings
 
-        return SamplingSettings(seed=self.seed + place, **{name: getattr(self, name) for name in _DRAWING})
+        return SamplingSettings(seed=self.seed + index, **{name: getattr(self, name) for name in _SAMPLING_FIELDS})
 
     def open_engine(self, run: Path, max_batch: int = 1) -> "Engine":
-        """The engine of a run or model folder, on a GPU where there is one."""
+        """Open the engine of a run or model folder, on a GPU if available."""
         import kotha
 
         return kotha.load(run).engine(max_batch, self.weights)
 
 
 def from_toml(path: Path | None) -> dict[str, Any]:
-    """The settings of a TOML file; none without a file."""
+    """Read the settings of a TOML file; without a file, return none."""
     if path is None:
         return {}
     try:
-        with path.open("rb") as file:  # not its size: a pipe is welcome, and has none
-            found = file.read(_MOST_CONFIG_BYTES + 1)
-        if len(found) > _MOST_CONFIG_BYTES:
-            told = "{path} has more than {most_config_bytes:,} bytes, far more than any settings"
-            raise ConfigError(told, path=path, most_config_bytes=_MOST_CONFIG_BYTES)
+        with path.open("rb") as file:  # read a limited number of bytes, because a pipe has no size
+            found = file.read(_MAX_CONFIG_BYTES + 1)
+        if len(found) > _MAX_CONFIG_BYTES:
+            template = "{path} is larger than {most_config_bytes:,} bytes, too large for a settings file"
+            raise ConfigError(template, path=path, most_config_bytes=_MAX_CONFIG_BYTES)
         return tomllib.loads(found.decode("utf-8"))
     except OSError as error:
         raise UsageError("--config {path}: {strerror}", path=path, strerror=error.strerror) from error
-    except (ValueError, RecursionError) as error:  # of TOML, of UTF-8, or of a number with thousands of digits
+    except (ValueError, RecursionError) as error:  # from TOML, UTF-8, or a number with thousands of digits
         raise ConfigError("{path} is not TOML: {error}", path=path, error=error) from error
 
 
 def from_words(words: tuple[str, ...]) -> dict[str, Any]:
-    """The settings of ``--set NAME=VALUE`` words; a value is read as TOML would, or else is a plain word."""
+    """Parse the settings of ``--set NAME=VALUE``; a value is TOML, or else a plain string."""
     found: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
         if not equals:
-            told = "--set {word}: write NAME=VALUE, such as learning_rate=1e-3, and other words before --set"
-            raise UsageError(told, word=word)
+            template = "--set {word}: expected NAME=VALUE, such as learning_rate=1e-3; put other arguments before --set"
+            raise UsageError(template, word=word)
         try:
             found[name] = tomllib.loads(f"value = {value}")["value"]
         except (ValueError, RecursionError):

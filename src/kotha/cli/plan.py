@@ -1,4 +1,4 @@
-"""``kotha plan``: what a model is made of and what its training takes, before it starts; and a design for a budget."""
+"""``kotha plan``: estimate a model and its training run before it starts, or design a model for a budget."""
 
 from typing import Annotated
 
@@ -15,20 +15,21 @@ def plan(
     cluster: Annotated[ClusterOptions, FlatMany] = ClusterOptions(),  # noqa: B008
     html: Page = None,
 ) -> Output:
-    """Count a model's parameters, work, memory and time, part by part.
+    """Estimate a model's parameters, compute, memory and time, part by part.
 
-    Backwards, a model that fits a budget: `kotha plan --memory-gb 4 --minutes 30 --data DATA`. On paper, many GPUs, for
-    a preset or for 124 million to 7 billion parameters: `kotha plan --gpus 64 --nodes 8 --tokens 100B`.
+    With a budget, design a model that fits it: `kotha plan --memory-gb 4 --minutes 30 --data DATA`. With --gpus,
+    estimate a cluster, for a preset or for 124 million to 7 billion parameters: `kotha plan --gpus 64 --nodes 8
+    --tokens 100B`.
 
     Args:
-        html: Also write the plan as a page, with its schedule drawn.
+        html: Output file for the plan as an HTML page, with a chart of the schedule.
     """
     from kotha.api import plan as api
 
     settings = from_words(set_)
     if cluster != ClusterOptions():
-        on_paper, tables = api.plan_cluster(cluster, options, settings)
-        return Output(on_paper, *tables)
+        estimate, tables = api.plan_cluster(cluster, options, settings)
+        return Output(estimate, *tables)
     with status(Message("reading the text and timing a few small steps …")):
         found = api.plan(options, settings)
     if html is not None:

@@ -1,4 +1,4 @@
-"""What models do that are no GPT: ``kotha classify``, ``translate`` and ``fill``."""
+"""Commands for models other than GPTs: ``kotha classify``, ``translate`` and ``fill``."""
 
 import sys
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.language import tell
+from kotha.cli.language import log
 from kotha.cli.options import Device, Page, RunOfOnesOwn
 from kotha.cli.terminal import Output, progress
 from kotha.errors import UsageError
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from kotha.api.model import Classified
 
-# So many classes of an answer are shown; --json has them all.
-_LIKELIEST = 12
+# Number of classes shown per text; --json has them all.
+_MAX_CLASSES = 12
 
 
 def classify(
@@ -30,38 +30,38 @@ def classify(
     adapter: Path | None = None,
     device: Device = "auto",
 ) -> Output:
-    """Say of which class each text is: `kotha classify moods "কী চমৎকার দিন" --why`; or each image: `… digits 7.png`.
+    """Classify texts: `kotha classify moods "কী চমৎকার দিন" --why`; or images: `… digits 7.png`.
 
     Args:
-        text: The texts; for a ViT, image files.
-        why: Also what each token was worth to the answer.
-        attention: Of one image: a page that shows which patches each head looks at.
-        adapter: An adapter folder (LoRA) to put on RUN, its base.
+        text: Texts to classify; for a ViT, image files.
+        why: Also show how much each token contributed to the result.
+        attention: Output file for a page that shows which patches of one image each head attends to.
+        adapter: LoRA adapter folder to apply to RUN, its base model.
     """
     import kotha
 
     if not text:
         raise UsageError("classify needs TEXT; see kotha classify --help")
     if not all(each.strip() for each in text):
-        raise UsageError("a TEXT is empty, and nothing has no class; give words, or for a ViT an image file")
+        raise UsageError("a TEXT is empty; give some words, or for a ViT an image file")
     lm = kotha.load(run, device, adapter)
     if attention is not None and (lm.config.family != "vit" or len(text) > 1):
-        raise UsageError("--attention shows one image, of a model that reads images; for texts: kotha inside attention")
-    answered = list(zip(text, lm.classify(list(text), why=why), strict=True))
+        raise UsageError("--attention needs a ViT and a single image; for texts use kotha inside attention")
+    answers = list(zip(text, lm.classify(list(text), why=why), strict=True))
     if attention is not None:
-        tell(Message("page in {path}", path=lm.attention(image=text[0]).save(attention)))
-    rows = [{"text": each, **answer.to_dict()} for each, answer in answered]
-    return Output(rows[0] if len(rows) == 1 else rows, *(_line(each, answer) for each, answer in answered))
+        log(Message("page in {path}", path=lm.attention(image=text[0]).save(attention)))
+    rows = [{"text": each, **answer.to_dict()} for each, answer in answers]
+    return Output(rows[0] if len(rows) == 1 else rows, *(_line(each, answer) for each, answer in answers))
 
 
 def _line(text: str, answer: "Classified") -> "Line":
-    """Probabilities, then the text; with reasons, its tokens coloured by what they were worth."""
+    """Format the probabilities and the text; with ``why``, colour its tokens by their contribution."""
     from rich.text import Text as Line
 
     line = Line()
-    for place, (label, probability) in enumerate(list(answer.probabilities.items())[:_LIKELIEST]):
-        line.append(f"{label} {probability:.1%}  ", style="bold" if place == 0 else "dim")
-    if len(answer.probabilities) > _LIKELIEST:
+    for rank, (label, probability) in enumerate(list(answer.probabilities.items())[:_MAX_CLASSES]):
+        line.append(f"{label} {probability:.1%}  ", style="bold" if rank == 0 else "dim")
+    if len(answer.probabilities) > _MAX_CLASSES:
         line.append("…  ", style="dim")
     if not answer.why:
         return line.append(text)
@@ -85,36 +85,36 @@ def translate(
     beams: int = 4,
     alignment: Page = None,
 ) -> Output:
-    """Translate with a model that learned from pairs (`kotha inside attention` shows all that it looks at).
+    """Translate with a model trained on pairs (`kotha inside attention` shows all its attention).
 
     Args:
-        text: The text to translate.
-        file: A file to translate line by line, instead of a text; - is stdin.
-        beams: Translations that are followed side by side; 1 takes the best token each time.
-        alignment: Of a text: a page that shows which of its words each written one looked at.
+        text: Text to translate.
+        file: File to translate line by line instead of a text; - is stdin.
+        beams: Beam width; 1 takes the likeliest token each time.
+        alignment: Output file for a page that shows which source words each translated word attends to.
     """
     if alignment is not None and text is None:
-        raise UsageError("--alignment shows one text; give it instead of --file")
+        raise UsageError("--alignment needs a single text; give the text instead of --file")
     if (text is None) == (file is None):
-        raise UsageError("give either a text to translate, or --file")
+        raise UsageError("give either a text or --file")
     import kotha
 
-    lm, lines = kotha.load(run), [text or ""] if file is None else _lines(file)
+    lm, lines = kotha.load(run), [text or ""] if file is None else _read_lines(file)
     with progress() as on_progress:
-        several = lm.translate(lines, beams=beams, on_progress=on_progress if file else None)
+        translations = lm.translate(lines, beams=beams, on_progress=on_progress if file else None)
     if text is None:
-        rows = [{"source": source, "text": target} for source, target in zip(lines, several, strict=True)]
-        return Output(rows, *several)
-    found: dict[str, Any] = {"text": several[0]}
+        rows = [{"source": source, "text": target} for source, target in zip(lines, translations, strict=True)]
+        return Output(rows, *translations)
+    found: dict[str, Any] = {"text": translations[0]}
     if alignment is not None:
-        looked = lm.alignment(text, beams=beams)
-        found["alignment"] = looked.to_dict()
-        tell(Message("page in {path}", path=looked.save(alignment)))
-    return Output(found, *several)
+        view = lm.alignment(text, beams=beams)
+        found["alignment"] = view.to_dict()
+        log(Message("page in {path}", path=view.save(alignment)))
+    return Output(found, *translations)
 
 
-def _lines(file: Path) -> list[str]:
-    """A line ends where a file's lines end, and nowhere else: there is one of the translation for each."""
+def _read_lines(file: Path) -> list[str]:
+    """Read the lines of a file, split at newlines only, so that each line gets one translation."""
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
@@ -124,23 +124,23 @@ def _lines(file: Path) -> list[str]:
 
 
 def fill(run: RunOfOnesOwn, text: str, /, *, words: int = 5, next: str | None = None) -> Output:
-    """Fill the gaps of a text with the likeliest words, or judge whether one sentence follows another.
+    """Fill the gaps in a text with the likeliest words, or predict whether one sentence follows another.
 
     Args:
-        text: A text with [MASK] where words are missing; with --next, a sentence.
-        words: How many words to offer for each gap.
-        next: A sentence: say whether it follows the text.
+        text: Text with [MASK] for each missing word; with --next, the first sentence.
+        words: Number of candidate words per gap.
+        next: Second sentence; reports the probability that it follows the text.
     """
     import kotha
 
     lm = kotha.load(run)
     if next is not None:
         chance = lm.follows(text, next)
-        return Output({"follows": chance}, Message("{chance:.1%} that it follows", chance=chance))
+        return Output({"follows": chance}, Message("{chance:.1%} probability that it follows", chance=chance))
     filled = lm.fill(text, words=words)
     lines: list[Text] = []
-    for turn, guesses in enumerate(filled.words):
+    for index, guesses in enumerate(filled.words):
         if len(filled.words) > 1:
-            lines.append(Message("gap {turn}", turn=turn + 1))
+            lines.append(Message("gap {turn}", turn=index + 1))
         lines += [f"{guess.probability:6.1%}  {guess.text}" for guess in guesses]
     return Output(filled, *lines)

@@ -1,4 +1,4 @@
-"""``kotha prepare``: documents to token shards."""
+"""``kotha prepare``: turn documents into token shards."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,25 +7,25 @@ from cyclopts import Parameter
 
 from kotha.api.data import Duplicates
 from kotha.cli.options import Field, OnErrors, Paths, TokenizerName, WorkPlace, group
-from kotha.cli.terminal import Output, listening
+from kotha.cli.terminal import Output, corpus_listeners
 from kotha.i18n.message import Message
 
 
 @group
-class Preparing:
-    """What is read, and how."""
+class PrepareCommandOptions:
+    """How documents are read and encoded."""
 
     seed: int = 0
-    """Which documents are held out."""
+    """Random seed for the choice of held-out documents."""
     field: Field = "text"
     errors: OnErrors = "stop"
     duplicates: Duplicates = "exact"
-    """Copies to leave out: none, equal ones, also similar ones."""
+    """Duplicates to remove: none (keep), exact copies, or near copies too."""
     workers: int | None = None
-    """Processes that encode; by default one a core."""
+    """Number of processes that encode (default: one per core)."""
     on: WorkPlace = None
     overwrite: bool = False
-    """Replace a data folder that exists."""
+    """Replace an existing data folder."""
 
 
 def prepare(
@@ -36,31 +36,33 @@ def prepare(
     out: Path,
     validation: float | str = 0.05,
     leaks: Annotated[bool, Parameter(negative="--keep-leaks")] = True,
-    preparing: Preparing = Preparing(),  # noqa: B008 - frozen
+    options: PrepareCommandOptions = PrepareCommandOptions(),  # noqa: B008 - frozen
 ) -> Output:
-    """Turn documents into token shards: split, cleaned, encoded, verified by hash.
+    """Turn documents into token shards: clean, split, encode, and store hashes for verification.
 
     Args:
-        out: The data folder to make.
-        validation: Share of documents held out, or the file that holds them.
-        leaks: Keep near-copies of validation documents out of training.
+        out: Data folder to create.
+        validation: Share of documents to hold out, or a file of held-out documents.
+        leaks: Remove near copies of validation documents from the training data.
     """
     from kotha.api.data import prepare as make
     from kotha.api.data import prepared_table
 
-    how: dict[str, Any] = {"validation": validation, **vars(preparing)}
-    how |= {} if leaks else {"leak_threshold": None}
-    with listening() as heard:
-        report = make(paths, tokenizer, out, **heard, **how)
+    arguments: dict[str, Any] = {"validation": validation, **vars(options)}
+    arguments |= {} if leaks else {"leak_threshold": None}
+    with corpus_listeners() as listeners:
+        report = make(paths, tokenizer, out, **listeners, **arguments)
     remarks = []
     if report.cut:
-        told = "one document is most of the text, so its end is held out (in a .txt file blank lines part them)"
-        remarks.append(Message(told))
+        template = (
+            "one document is most of the text, so its end is held out (in a .txt file, blank lines separate documents)"
+        )
+        remarks.append(Message(template))
     if not report.validation_documents:
         remarks.append(
             Message(
-                "nothing is held out, so `kotha train` will refuse this folder: give two documents or "
-                "more (in a .txt file blank lines part them), or a file with --validation FILE"
+                "no document is held out, so `kotha train` will reject this folder; give two or more "
+                "documents (in a .txt file, blank lines separate them), or use --validation FILE"
             )
         )
     return Output(report, prepared_table(report, str(out)), remarks=remarks)

@@ -1,4 +1,4 @@
-"""``kotha sweep``: many short trainings in search of better settings, and the command that trains with the best."""
+"""``kotha sweep``: search for better settings with many short training runs."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -17,32 +17,32 @@ def sweep(
     data: Path,
     /,
     *,
-    searching: Annotated[SweepOptions, FlatMany] = SweepOptions(),  # noqa: B008 - frozen
+    options: Annotated[SweepOptions, FlatMany] = SweepOptions(),  # noqa: B008 - frozen
     storage: Annotated[str | None, Parameter(env_var="KOTHA_STORAGE")] = None,
     steps: int | None = None,
     set_: More = (),
     html: Page = None,
 ) -> Output:
-    """Search settings by training: `kotha sweep data --minutes 5 --trials 20`.
+    """Search for better settings: `kotha sweep data --minutes 5 --trials 20`.
 
-    Trial 0 is the default recipe; the others draw learning rates, weight decay, dropout, batch and, at equal time, the
-    size, or what --search names. Those that fall behind are stopped early. The same command goes on after a stop or a
-    crash; started several times at once, on one machine or on several with --storage, all work on one study. Ends with
-    what mattered, and the `kotha train` line of the best.
+    Trial 0 uses the default recipe. The others sample learning rates, weight decay, dropout, batch size and, at equal
+    time, the model size, or what --search names. Weak trials are stopped early. The same command resumes after a stop
+    or a crash. Started several times, on one machine or on several with --storage, all processes work on one study. The
+    result shows which settings mattered, and the `kotha train` command for the best ones.
 
     Args:
-        data: A data folder, made by `kotha prepare`.
-        storage: A database by URL, for several machines; left out: a file in --out.
-        steps: Or how many steps each has.
-        html: Also write what was found as a page.
+        data: Data folder made by `kotha prepare`.
+        storage: Database URL, for several machines (default: a file in --out).
+        steps: Training steps per trial, instead of --minutes.
+        html: Output file for the findings as an HTML page.
     """
     settings: dict[str, Any] = {**from_words(set_), **({} if steps is None else {"steps": steps})}
-    with training_display(many=True) as heard:
+    with training_display(many=True) as listeners:
         from kotha.api import sweep as api
 
         try:
-            found = api.sweep(data, searching, settings, storage=storage, **heard)
+            found = api.sweep(data, options, settings, storage=storage, **listeners)
         except api.SweepStopped:
-            raise StoppedError("stopped and saved; the same command goes on") from None
-    best = [] if found.best is None else [Commands(Message("to train the best again:"), [found.command])]
+            raise StoppedError("stopped and saved; run the same command again to resume") from None
+    best = [] if found.best is None else [Commands(Message("to train with the best settings:"), [found.command])]
     return Output(found, *found.tables(), *best, page=html)

@@ -1,4 +1,4 @@
-"""What commands share at the terminal: results on stdout, progress on stderr."""
+"""Terminal output of commands: results on stdout, progress and remarks on stderr."""
 
 import sys
 import time
@@ -15,27 +15,27 @@ from rich.segment import Segment
 from rich.table import Table as RichTable
 
 from kotha.cli.control_characters import plain_stream, visible
-from kotha.cli.language import said, tell
+from kotha.cli.language import log, translate
 from kotha.errors import KothaError
 from kotha.i18n.catalogue import Messenger
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.report.table import Table as Table
 from kotha.storage.json_files import as_json as as_json_text
 
-# Results go out at full width when they go into a file, so that no line is folded.
+# Width of results in a file, so that no line is wrapped.
 _WIDE = 200
-# A column with a longer cell is read, from its left.
+# A column with a longer cell holds sentences and is left-aligned.
 _SENTENCE = 60
-# So many problems of a corpus are told.
-_TOLD = 5
-# How often a log, where no bar is drawn, is told how far long work is.
+# Number of corpus problems that are printed.
+_MAX_PROBLEMS = 5
+# Interval of progress lines where no progress bar is drawn.
 _SECONDS_BETWEEN_LINES = 60
 
 
 class Output:
-    """What a command found: one value for ``--json``, or else ``parts`` to read and then ``remarks`` on stderr.
+    """The output of a command: ``found`` for ``--json``; else ``parts`` on stdout and ``remarks`` on stderr.
 
-    What was found is also saved as a ``page``, where one is named.
+    ``found`` is also saved as a ``page``, if a path is given.
     """
 
     def __init__(
@@ -49,57 +49,57 @@ class Output:
     ) -> None:
         self.found, self.parts, self.remarks, self.page = found, parts, remarks, page
         self.indent = indent  # of the JSON
-        self.error = error  # raised once the rest has been shown
+        self.error = error  # raised after the rest has been printed
 
     def show(self, as_json: bool) -> None:
         """Print it."""
         if self.page is not None:
-            tell(Message("page in {path}", path=self.found.save(self.page)))
+            log(Message("page in {path}", path=self.found.save(self.page)))
         if as_json:
             print_json(self.found, self.indent)
         else:
             print_parts(*self.parts)
             for remark in self.remarks:
-                tell(remark)
+                log(remark)
         if self.error is not None:
             raise self.error
 
 
 class Commands(NamedTuple):
-    """Lines to copy, never folded."""
+    """Lines to copy, never wrapped."""
 
     heading: Text
     lines: Sequence[str]
 
 
-class _Shown(Console):
-    """A console whose own escape sequences reach the terminal, and nobody else's."""
+class _VisibleConsole(Console):
+    """A console that passes rich's own escape sequences, and makes those in the text visible."""
 
     def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """As rich does, with control characters of the text shown."""
+        """Render as rich does, with control characters in the text made visible."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else visible(text), style, control)
 
 
 def console(stream: TextIO, **settings: Any) -> Console:
-    """A console on a stream; what goes into a pipe or a file stays as it is."""
-    kind = _Shown if stream.isatty() else Console
+    """Return a console on a stream; output to a pipe or a file is not changed."""
+    kind = _VisibleConsole if stream.isatty() else Console
     return kind(file=plain_stream(stream), highlight=False, **settings)
 
 
 def results() -> Console:
-    """The console for results."""
-    asked = sys.stdout.isatty()
-    return console(sys.stdout, width=None if asked else _WIDE, soft_wrap=not asked)
+    """Return the console for results."""
+    is_terminal = sys.stdout.isatty()
+    return console(sys.stdout, width=None if is_terminal else _WIDE, soft_wrap=not is_terminal)
 
 
 def notes() -> Console:
-    """The console for progress and remarks."""
+    """Return the console for progress and remarks."""
     return console(sys.stderr)
 
 
 def print_json(value: Any, indent: int | None = 2) -> None:
-    """One JSON value on stdout, Bangla as Bangla; a number that JSON cannot hold is null."""
+    """Print a JSON value on stdout, with Bangla unescaped and NaN and infinities as null."""
     if hasattr(value, "to_dict"):
         value = value.to_dict()
     elif is_dataclass(value) and not isinstance(value, type):
@@ -108,102 +108,102 @@ def print_json(value: Any, indent: int | None = 2) -> None:
 
 
 def print_parts(*parts: Any) -> None:
-    """Tables with what is said below them, sentences, lines to copy, and what rich renders; a string is data."""
+    """Print tables with their remarks, messages, commands to copy, and rich renderables."""
     console = results()
     for part in parts:
         if isinstance(part, Table):
             console.print(rendered(part))
             print_parts(*part.remarks)
         elif isinstance(part, Commands):
-            lines = ["", said(part.heading), *(f"  {line}" for line in part.lines)]
+            lines = ["", translate(part.heading), *(f"  {line}" for line in part.lines)]
             console.print("\n".join(lines), markup=False, soft_wrap=True)
         else:
-            console.print(said(part) if isinstance(part, str | Message) else part, markup=False)
+            console.print(translate(part) if isinstance(part, str | Message) else part, markup=False)
 
 
-def rendered(made: Table) -> RichTable:
-    """A table for the terminal; best cells are green, worst ones yellow.
+def rendered(table: Table) -> RichTable:
+    """Convert a table for the terminal; the best cells are green, the worst yellow.
 
-    Messages are in the reader's language. A string is data and stays, unless its column has ``labels`` of ours: then it
-    is looked up as a message without values.
+    Messages are translated. Strings are data and stay as they are, except in ``labels`` columns, where they are looked
+    up as messages without values.
     """
     styles = {"best": "bold green", "worst": "yellow"}
-    built = RichTable(title=escape(said(made.title)) or None, title_justify="left", header_style="bold")
-    for index, name in enumerate(made.header):
-        is_read = index == 0 or any(len(str(cells[index])) > _SENTENCE for cells in made.cells)
-        built.add_column(said(name), justify="left" if is_read else "right", overflow="fold")
-    for row, cells in enumerate(made.cells):
-        shown = []
+    built = RichTable(title=escape(translate(table.title)) or None, title_justify="left", header_style="bold")
+    for index, name in enumerate(table.header):
+        is_text = index == 0 or any(len(str(cells[index])) > _SENTENCE for cells in table.cells)
+        built.add_column(translate(name), justify="left" if is_text else "right", overflow="fold")
+    for row, cells in enumerate(table.cells):
+        texts = []
         for column, cell in enumerate(cells):
-            text = escape(cell if isinstance(cell, str) and column not in made.labels else said(cell))
-            mark = styles.get(made.marks.get((row, column), ""))
-            shown.append(f"[{mark}]{text}[/]" if mark else text)
-        built.add_row(*shown)
+            text = escape(cell if isinstance(cell, str) and column not in table.labels else translate(cell))
+            mark = styles.get(table.marks.get((row, column), ""))
+            texts.append(f"[{mark}]{text}[/]" if mark else text)
+        built.add_row(*texts)
     return built
 
 
 @contextmanager
 def status(message: Message) -> Iterator[Any]:
-    """Say what is done meanwhile, where it is seen."""
-    with notes().status(said(message)) as shown:
+    """Show a spinner with a message on a terminal."""
+    with notes().status(translate(message)) as shown:
         yield shown
 
 
 @contextmanager
 def progress() -> Iterator[OnProgress]:
-    """A function (stage, done, total) that draws a bar for each stage, with the time left.
+    """Yield a function (stage, done, total) that draws a progress bar per stage, with the time left.
 
-    Where nobody would see a bar, a stage is named when it begins, and once a minute how far it is.
+    Without a terminal, it prints a line when a stage begins, and once a minute after that.
     """
     console = notes()
     share = (TextColumn("{task.description:<12}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     times = (TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*share, *times, console=console, transient=True, disable=not console.is_terminal) as bars:
         tasks: dict[Text, Any] = {}
-        told = time.monotonic()
+        printed = time.monotonic()
 
         def advance(stage: Text, done: int, total: int) -> None:
-            nonlocal told
+            nonlocal printed
             now = time.monotonic()
             if stage not in tasks:
-                tasks[stage] = bars.add_task(said(stage), total=total)
+                tasks[stage] = bars.add_task(translate(stage), total=total)
                 if not console.is_terminal:
-                    tell(Message("{stage} …", stage=said(stage)))
-                    told = now
-            elif not console.is_terminal and now - told >= _SECONDS_BETWEEN_LINES and 0 < done < total:
-                tell(Message("{stage} … {done:.0%}", stage=said(stage), done=done / total))
-                told = now
+                    log(Message("{stage} …", stage=translate(stage)))
+                    printed = now
+            elif not console.is_terminal and now - printed >= _SECONDS_BETWEEN_LINES and 0 < done < total:
+                log(Message("{stage} … {done:.0%}", stage=translate(stage), done=done / total))
+                printed = now
             bars.update(tasks[stage], completed=done)
 
         yield advance
 
 
 @contextmanager
-def problems_told() -> Iterator[Callable[[Messenger], None]]:
-    """A function that tells the first problems of a corpus on stderr and counts the rest.
+def report_problems() -> Iterator[Callable[[Messenger], None]]:
+    """Yield a function that prints the first problems of a corpus on stderr and counts the rest.
 
-    The newest is held back until another comes: if it stopped the command, the error itself will tell it.
+    The latest problem is printed only when another one follows: if it stops the command, the error reports it.
     """
     count = 0
-    newest: Messenger | str = ""
+    latest: Messenger | str = ""
 
-    def tell_newest() -> None:
-        if 0 < count <= _TOLD:
-            tell(newest)
+    def print_latest() -> None:
+        if 0 < count <= _MAX_PROBLEMS:
+            log(latest)
 
     def take(problem: Messenger) -> None:
-        nonlocal count, newest
-        tell_newest()
-        count, newest = count + 1, problem
+        nonlocal count, latest
+        print_latest()
+        count, latest = count + 1, problem
 
     yield take
-    tell_newest()
-    if count > _TOLD:
-        tell(Message("… and {count:,} more problems", count=count - _TOLD))
+    print_latest()
+    if count > _MAX_PROBLEMS:
+        log(Message("… and {count:,} more problems", count=count - _MAX_PROBLEMS))
 
 
 @contextmanager
-def listening() -> Iterator[dict[str, Any]]:
-    """Who hears of work on a corpus: how far it is, and what is wrong with it."""
-    with progress() as advance, problems_told() as problems:
+def corpus_listeners() -> Iterator[dict[str, Any]]:
+    """Yield ``on_progress`` and ``on_problem`` for functions that read a corpus."""
+    with progress() as advance, report_problems() as problems:
         yield {"on_progress": advance, "on_problem": problems}

@@ -1,4 +1,4 @@
-"""``kotha tokenizer``: train, compare, view, import."""
+"""``kotha tokenizer``: train, compare, view and import tokenizers."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kotha.api.data import FILE_NAME, Kind, Level
-from kotha.cli.language import said, tell
+from kotha.cli.language import log, translate
 from kotha.cli.options import Field, OnErrors, Page, Paths, Several, TokenizerName, WorkPlace, group
-from kotha.cli.terminal import Output, problems_told, status
+from kotha.cli.terminal import Output, report_problems, status
 from kotha.i18n.message import Message, Plural
 
 if TYPE_CHECKING:
     from kotha import Tokenizer
 
-Overwrite = Annotated[bool, Parameter(help="Replace a tokenizer that exists.")]
+Overwrite = Annotated[bool, Parameter(help="Replace an existing tokenizer.")]
 
 
 def card(
@@ -27,38 +27,38 @@ def card(
     field: Field = "text",
     errors: OnErrors = "stop",
 ) -> Output:
-    """Compare tokenizers on a text: tokens a word, bytes a token, unknowns, letters cut in two, round trip.
+    """Compare tokenizers on a text: tokens per word, bytes per token, unknown tokens, split graphemes, round trip.
 
     Args:
-        tokenizers: Tokenizers: files, folders, or hub names.
-        text: The text to measure on: files, folders, globs.
-        caution: Add a GPT-2-pattern BPE of the same size, as a caution.
-        html: Also write one offline HTML page.
+        tokenizers: Tokenizers: files, folders or hub names.
+        text: Text to measure on: files, folders or globs.
+        caution: Also train a BPE with GPT-2's split pattern and the same vocabulary size, for comparison.
+        html: Output file for the result as an offline HTML page.
     """
     from kotha.api.data import cards_table, compare_tokenizers
 
-    how: Any = {"caution": caution, "field": field, "errors": errors}
-    with status(Message("measuring …")), problems_told() as problems:
-        found = compare_tokenizers(tokenizers, text, **how, on_problem=problems)
+    options: Any = {"caution": caution, "field": field, "errors": errors}
+    with status(Message("measuring …")), report_problems() as problems:
+        found = compare_tokenizers(tokenizers, text, **options, on_problem=problems)
     return Output(found, cards_table(found.found), page=html)
 
 
 @group
-class OfPieces:
-    """Which pieces, and of what text."""
+class TokenizerOptions:
+    """Options of the tokenizer and of its training text."""
 
     kind: Kind = "unigram"
-    """unigram is the best for most; wordpiece is BERT's; unigram and bpe open in llama.cpp."""
+    """Algorithm: unigram suits most uses; wordpiece is BERT's; llama.cpp reads unigram and bpe."""
     vocab_size: int = 8192
-    """Pieces, special tokens included."""
+    """Vocabulary size, including special tokens."""
     split: str | None = None
-    """For bpe: qwen35 (opens in llama.cpp) or words."""
+    """Split pattern for bpe: qwen35 (llama.cpp reads it) or words."""
     level: Level = "codepoint"
-    """For char: codepoint or akshara."""
+    """Unit for char: codepoint or akshara."""
     field: Field = "text"
     errors: OnErrors = "stop"
     workers: int | None = None
-    """Processes that count the text; by default one."""
+    """Number of processes that count the text (default: 1)."""
     on: WorkPlace = None
     overwrite: Overwrite = False
 
@@ -68,29 +68,35 @@ def train(
     /,
     *,
     out: Path,
-    pieces: OfPieces = OfPieces(),  # noqa: B008 - frozen
+    options: TokenizerOptions = TokenizerOptions(),  # noqa: B008 - frozen
 ) -> Output:
-    """Train a tokenizer on text; its pieces respect letters.
+    """Train a tokenizer on text, with tokens that respect grapheme clusters.
 
     Args:
-        out: Folder for tokenizer.json.
+        out: Output folder for tokenizer.json.
     """
     from kotha.api.data import train_tokenizer
 
-    how: Any = {**vars(pieces)}
-    with status(Message("reading …")) as shown, problems_told() as problems:
-        how["on_progress"] = lambda stage, *_: shown.update(said(Message("{stage} …", stage=stage)))
-        made = train_tokenizer(paths, out=out, on_problem=problems, **how)
-    if made.vocab_size < pieces.vocab_size:
-        tell(Message("the text fills {n:,} of {asked:,} pieces", n=made.vocab_size, asked=pieces.vocab_size))
-    return _described(made, out)
+    arguments: Any = {**vars(options)}
+    with status(Message("reading …")) as shown, report_problems() as problems:
+        arguments["on_progress"] = lambda stage, *_: shown.update(translate(Message("{stage} …", stage=stage)))
+        tokenizer = train_tokenizer(paths, out=out, on_problem=problems, **arguments)
+    if tokenizer.vocab_size < options.vocab_size:
+        log(
+            Message(
+                "the text yields only {n:,} of the {asked:,} requested pieces",
+                n=tokenizer.vocab_size,
+                asked=options.vocab_size,
+            )
+        )
+    return _described(tokenizer, out)
 
 
 def view(tokenizer: TokenizerName, text: str, /) -> Output:
-    """Show how a text is cut: letters as letters, hex only for part of one.
+    """Show how a text is split into tokens; only incomplete characters appear as hex bytes.
 
     Args:
-        text: The text to cut.
+        text: Text to tokenize.
     """
     from kotha.api.data import cut
 
@@ -102,19 +108,19 @@ def view(tokenizer: TokenizerName, text: str, /) -> Output:
 
 
 def import_(source: str, /, *, out: Path, extra_ids: int | None = None, overwrite: Overwrite = False) -> Output:
-    """Open a tokenizer from elsewhere and keep it as tokenizer.json.
+    """Import a tokenizer from another library, and save it as tokenizer.json.
 
     Args:
-        source: tokenizer.json, spiece.model, vocab.txt or .json, a folder, or a hub name.
-        out: Folder for tokenizer.json.
-        extra_ids: Sentinels after a bare spiece.model's pieces: T5 has 100. A folder says its own.
+        source: File (tokenizer.json, spiece.model, vocab.txt or .json), folder or hub name.
+        out: Output folder for tokenizer.json.
+        extra_ids: Number of sentinel tokens to add to a bare spiece.model (T5 has 100); a folder defines its own.
     """
     from kotha.api.data import keep_tokenizer
 
     return _described(keep_tokenizer(source, out, extra_ids=extra_ids, overwrite=overwrite), out)
 
 
-def _described(made: "Tokenizer", out: Path) -> Output:
-    about: dict[str, Any] = {name: getattr(made, name) for name in ("kind", "vocab_size", "fingerprint")}
+def _described(tokenizer: "Tokenizer", out: Path) -> Output:
+    about: dict[str, Any] = {name: getattr(tokenizer, name) for name in ("kind", "vocab_size", "fingerprint")}
     found = {"path": str(out if out.suffix == ".json" else out / FILE_NAME), **about}
     return Output(found, Message("{kind} tokenizer with {vocab_size:,} pieces in {path}", **found))

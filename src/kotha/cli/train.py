@@ -1,4 +1,4 @@
-"""``kotha train``: from a data folder, a table of pairs, or images, to a run folder."""
+"""``kotha train``: train a model on a data folder, a table of pairs, or images."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kotha.cli.interrupts import stopped
-from kotha.cli.model_argument import place
+from kotha.cli.model_argument import model_path
 from kotha.cli.options import MoreSettings, OnErrors, Pair, group
 from kotha.cli.terminal import Output, Table
 from kotha.cli.training_display import label, readable, training_display
@@ -16,37 +16,35 @@ from kotha.i18n.message import Message
 if TYPE_CHECKING:
     from kotha.api.run import Run
 
-Number = Annotated[int | None, Parameter(help="Overrides what is chosen.")]
-
 
 @group
-class OfPairs:
-    """How a table of pairs is read."""
+class PairOptions:
+    """Options for a table of pairs."""
 
     pair: Pair = None
     reverse: bool = False
-    """Of a table of pairs: learn the other direction."""
+    """For a table of pairs: translate in the reverse direction."""
     tokenizer: str | None = None
-    """Of a table of pairs: a tokenizer for both languages."""
+    """For a table of pairs: tokenizer for both languages (default: a new one)."""
     validation: Path | None = None
-    """Of a table of pairs: pairs to choose by; left out, a share."""
+    """For a table of pairs: validation pairs (default: a share of DATA)."""
     test: Path | None = None
-    """Of a table of pairs: pairs to be measured on; left out, a share."""
+    """For a table of pairs: test pairs (default: a share of DATA)."""
     errors: OnErrors = "stop"
 
 
 @group
-class Processes:
-    """How the processes of a training work, and what they write beside the run."""
+class ProcessOptions:
+    """How the processes of a training run work, and what they log."""
 
     resume: bool = False
-    """Go on from the last checkpoint in --out."""
+    """Resume from the last checkpoint in --out."""
     shard: bool = False
-    """Under torchrun: each process keeps a part (FSDP)."""
+    """Under torchrun: shard the model across processes (FSDP)."""
     tensorboard: bool = False
-    """Also write events for TensorBoard."""
+    """Also log to TensorBoard."""
     prompt: str = ""
-    """What the samples begin with."""
+    """Prompt for the samples during training."""
 
 
 def train(
@@ -57,64 +55,67 @@ def train(
     minutes: float | None = None,
     preset: str | None = None,
     recipe: str | None = None,
-    steps: Number = None,
-    checkpoint_every: Number = None,
-    seed: Number = None,
+    steps: int | None = None,
+    checkpoint_every: int | None = None,
+    seed: int | None = None,
     from_: Annotated[str | None, Parameter(name="--from")] = None,
     lora: int | None = None,
     teacher: tuple[str, ...] = (),
     settings: MoreSettings = MoreSettings(),  # noqa: B008 - frozen
-    pairs: OfPairs = OfPairs(),  # noqa: B008
-    processes: Processes = Processes(),  # noqa: B008
+    pairs: PairOptions = PairOptions(),  # noqa: B008
+    processes: ProcessOptions = ProcessOptions(),  # noqa: B008
 ) -> Output | None:
-    """Train a model; stop with Ctrl-C, go on with --resume.
+    """Train a model. Ctrl-C stops the run, and --resume resumes it.
 
-    Sizes, batch and rates follow from the data and the time: `kotha train data --minutes 10 --out run`. A gpt preset
-    learns next tokens, a bert preset masked words. A table of pairs makes a translator: `kotha train pairs.tsv --preset
-    pocket-seq2seq --out run`; images, in a folder for each class or an .npz archive, one that tells them apart: `kotha
-    train images --out run`. With --from a model that has learned before goes on (fine-tuning),
-    under the data's tokenizer if that is another. With --teacher a gpt also learns from models that you trained before
-    (distillation), and from several it becomes better than each. On several GPUs or machines:
-    `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models that one cannot hold.
+    Model sizes, batch size and learning rates follow from the data and the time: `kotha train data --minutes 10 --out
+    run`. A gpt preset learns to predict the next token, a bert preset masked words. A table of pairs trains a
+    translation model: `kotha train pairs.tsv --preset pocket-seq2seq --out run`. Images, in one folder per class or in
+    an .npz archive, train a classifier: `kotha train images --out run`. --from continues the training of an existing
+    model (fine-tuning), under the tokenizer of the data if the two differ. --teacher distils one or more trained models
+    into a gpt. On several GPUs or machines, use `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models
+    that do not fit on one GPU.
 
     Args:
-        data: A data folder, made by `kotha prepare`; or a table of pairs: tsv, csv, jsonl; or images.
-        out: The run folder to make, or to go on with.
-        minutes: How long it may take; 10 where nothing else says it.
-        preset: Exact name of a preset; left out, the sizes are chosen.
-        recipe: course, classic or modern; left out, what suits the data.
-        from_: Start from these weights: a run, a model or Hugging Face folder, or box.
-        lora: With --from: learn only an addition of this rank to the weights.
-        teacher: A trained model to learn from too; may be given again.
+        data: Data folder made by `kotha prepare`; or a table of pairs: tsv, csv, jsonl; or images.
+        out: Run folder to create or to resume.
+        minutes: Time budget in minutes (default: 10 without --preset and --steps).
+        preset: Preset name (default: sizes chosen to fit data and time).
+        recipe: Training recipe: course, classic or modern (default: depends on the data).
+        steps: Number of training steps (default: chosen from the time budget).
+        checkpoint_every: Steps between checkpoints (default: at each evaluation).
+        seed: Random seed for the initial weights, the data order and dropout (default: 0).
+        from_: Model whose weights to start from: a run, model or Hugging Face folder, or box.
+        lora: With --from: rank of a LoRA adapter to train instead of all weights.
+        teacher: Trained model to distil from; may be repeated.
     """
     import kotha
 
-    asked: dict[str, Any] = {"minutes": minutes, "preset": preset, "recipe": recipe, "start": from_}
-    asked |= {"teachers": [place(each) for each in teacher], **vars(pairs), **vars(processes)}
-    asked |= settings.given(kotha.train, steps=steps, checkpoint_every=checkpoint_every, seed=seed, lora=lora)
+    arguments: dict[str, Any] = {"minutes": minutes, "preset": preset, "recipe": recipe, "start": from_}
+    arguments |= {"teachers": [model_path(each) for each in teacher], **vars(pairs), **vars(processes)}
+    arguments |= settings.given(kotha.train, steps=steps, checkpoint_every=checkpoint_every, seed=seed, lora=lora)
     is_first, alone = os.environ.get("RANK", "0") == "0", os.environ.get("WORLD_SIZE", "1") == "1"
-    with training_display(speaks=is_first) as heard:
-        run = kotha.train(data, out=out, **heard, **asked)
+    with training_display(prints=is_first) as listeners:
+        run = kotha.train(data, out=out, **listeners, **arguments)
     if not is_first:
         return None
     return _described(run, stopped(run.summary, "train", data, "--out", out, "--resume", alone=alone))
 
 
 def _described(run: "Run", error: Any) -> Output:
-    from kotha.api.scores import reached
+    from kotha.api.scores import summary_score
 
-    summary, told = run.summary, reached(run)
+    summary, presented = run.summary, summary_score(run)
     unmeasured = summary["stopped"] and summary["best_step"] is None
-    hidden = {"validation", *(told.score.to_dict() if told else ())}
+    hidden = {"validation", *(presented.score.to_dict() if presented else ())}
     remarks = [Message("Report: {path} (open it in a browser)", path=run.path / "report.html")]
     if unmeasured:
         hidden |= {"best_step", "loss_nats"}
-        early = Message("It was stopped before it was first measured, so it has no loss and no best step yet.")
-        remarks.insert(0, early)
+        remark = Message("The run stopped before its first evaluation, so it has no loss and no best step yet.")
+        remarks.insert(0, remark)
     rows = [[label(name), readable(name, value)] for name, value in summary.items() if name not in hidden]
     for name, value in summary.get("validation", {}).items():
         rows.append([Message("validation {what}", what=label(name)), readable(name, value)])
     table = Table(str(run.path), [Message("summary"), ""], rows, remarks)
-    beside = [told.table] if told else []
-    said = [told.remark] if told and told.remark else []
-    return Output(summary, *beside, table, remarks=said, error=error)
+    scores = [presented.table] if presented else []
+    notes = [presented.remark] if presented and presented.remark else []
+    return Output(summary, *scores, table, remarks=notes, error=error)

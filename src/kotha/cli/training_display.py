@@ -1,4 +1,4 @@
-"""What a person sees while a model learns: one line that moves, and one that stays for each evaluation."""
+"""The display of a training run: a progress line that updates in place, and a line per evaluation."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -8,14 +8,14 @@ from rich.live import Live
 from rich.text import Text
 
 from kotha.cli.interrupts import say_at_once
-from kotha.cli.language import said, tell
+from kotha.cli.language import log, translate
 from kotha.cli.terminal import notes
 from kotha.i18n.message import Message, ProgressMessage
 from kotha.i18n.message import Text as Remark
 from kotha.i18n.numbers import Size
 
-_SAMPLE_LETTERS = 110
-# The figures of a summary by their keys, as a person calls them.
+_SAMPLE_CHARACTERS = 110
+# Labels for the figures of a summary, by key.
 _LABELS = {
     name.replace(" ", "_"): Message(name)
     for name in (
@@ -32,53 +32,53 @@ _UNITS = {
 
 
 @contextmanager
-def training_display(speaks: bool = True, many: bool = False) -> Iterator[dict[str, Any]]:
-    """Who hears of a training: ``on_event`` and ``on_remark``, silent in all processes but the one that ``speaks``.
+def training_display(prints: bool = True, many: bool = False) -> Iterator[dict[str, Any]]:
+    """Yield ``on_event`` and ``on_remark`` for a training run; only the process that ``prints`` shows them.
 
-    Of one run among ``many`` only the line that moves tells, and whether it stops.
+    For one run among ``many``, only the progress line and the stop are shown.
     """
     console = notes()
-    live = Live(Text(said(Message("starting …"))), console=console, transient=True, refresh_per_second=4)
-    moves = speaks and console.is_terminal
+    live = Live(Text(translate(Message("starting …"))), console=console, transient=True, refresh_per_second=4)
+    is_live = prints and console.is_terminal
 
-    def say(text: Remark) -> None:
-        if moves and isinstance(text, ProgressMessage):  # gone when the next comes
-            live.update(Text(said(text)))
-        elif speaks:
-            tell(text)
+    def show_remark(text: Remark) -> None:
+        if is_live and isinstance(text, ProgressMessage):  # replaced by the next one
+            live.update(Text(translate(text)))
+        elif prints:
+            log(text)
 
-    def show(event: dict[str, Any]) -> None:
+    def show_event(event: dict[str, Any]) -> None:
         if "stopping" in event:
-            line = said(Message("saving after this step ({stopping}) …", stopping=event["stopping"]))
+            line = translate(Message("saving after this step ({stopping}) …", stopping=event["stopping"]))
             say_at_once(f"kotha: {line}")
         elif "validation" in event:
             if not many:
                 console.print(evaluation_line(event))
         elif console.is_terminal:
-            live.update(moving_line(event, f"{said(event['trial'])}  " if many else ""))
+            live.update(progress_line(event, f"{translate(event['trial'])}  " if many else ""))
 
-    with live if moves else nullcontext():
-        yield {"on_event": show, "on_remark": say}
+    with live if is_live else nullcontext():
+        yield {"on_event": show_event, "on_remark": show_remark}
 
 
 def evaluation_line(event: dict[str, Any]) -> Text:
-    """An evaluation in one line, with what the model writes by now."""
+    """Format an evaluation in one line, with a sample of the model."""
     found = event["validation"]
     figures = [Message(unit, value=found[key]) for key, unit in _UNITS.items() if key in found][:2]
     shares = [name for name in found if "accuracy" in name or name == "macro_f1"]
     figures += [Message("{name} {share:.1%}", name=label(name), share=found[name]) for name in shares]
-    line = Text(said(Message("step {step:>6,}  validation {figures}", step=event["step"], figures=figures)))
+    line = Text(translate(Message("step {step:>6,}  validation {figures}", step=event["step"], figures=figures)))
     sample = " ".join((event.get("sample") or "").split())
-    return line.append(f"  {sample[:_SAMPLE_LETTERS]}", style="dim") if sample else line
+    return line.append(f"  {sample[:_SAMPLE_CHARACTERS]}", style="dim") if sample else line
 
 
 def label(name: str) -> Remark:
-    """How a person calls a figure of a summary."""
+    """Return the label of a figure of a summary."""
     return _LABELS.get(name) or name.replace("_", " ")
 
 
 def readable(name: str, value: Any) -> Remark:
-    """A figure of a summary for people."""
+    """Format a figure of a summary for people."""
     if name.endswith("_bytes"):
         return Message("{size}", size=Size(value))
     if isinstance(value, float):
@@ -88,11 +88,8 @@ def readable(name: str, value: Any) -> Remark:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-def moving_line(event: dict[str, Any], start: str = "") -> Text:
-    """A step in a line that moves: how far, how well, how fast, how much memory, how long still.
-
-    It never wraps; where it is too long, its end is cut off.
-    """
+def progress_line(event: dict[str, Any], start: str = "") -> Text:
+    """Format a step in one line: progress, loss, speed, memory and time left; a long line is truncated."""
     done, steps, share = event["step"], event["steps"], event["peak_share"]
     left = (steps - done) * event["tokens"] / max(1, done) / max(1e-9, event["tokens_per_second"])
     minutes, seconds = divmod(round(left), 60)
@@ -104,4 +101,4 @@ def moving_line(event: dict[str, Any], start: str = "") -> Text:
     values["size"] = str(Size(event["memory_bytes"]))  # with the digits of the other figures
     values["peak"] = "" if share is None else Message("  {share} of peak", share=f"{share:.0%}")
     message = Message(line, done=done, minutes=minutes, seconds=seconds, **values)
-    return Text(start + said(message), no_wrap=True, overflow="ellipsis")
+    return Text(start + translate(message), no_wrap=True, overflow="ellipsis")

@@ -1,4 +1,4 @@
-"""What was typed wrongly, in one line: a word that does not exist before one that is missing for its sake."""
+"""Errors of the command line in one line; an unknown option is reported before a missing one that it causes."""
 
 from collections.abc import Iterable
 from typing import get_args
@@ -11,36 +11,36 @@ from kotha.i18n.message import Message
 
 
 def misuse(error: CycloptsError, options: Iterable[str]) -> Message:
-    """An error of the parser as a message of ours; ``options`` are those of the command that was called."""
+    """Convert a parser error to a message; ``options`` are those of the called command."""
     error.verbose = False
     if isinstance(error, UnusedCliTokensError):
         unused = " ".join(error.unused_tokens or [])
-        return Message("{unused} is too much; a text of several words needs quotes around it", unused=unused)
+        return Message("unexpected argument {unused}; put quotes around a text of several words", unused=unused)
     if isinstance(error, UnknownCommandError) and error.unused_tokens and isinstance(error.app, App):
         name, known = error.unused_tokens[0], [each for each in error.app if not each.startswith("-")]
-        return Message("there is no command {name!r}{nearest}", name=name, nearest=nearest(name, known))
+        return Message("unknown command {name!r}{nearest}", name=name, nearest=nearest(name, known))
     if isinstance(error, UnknownOptionError):
-        return _no_option(error.token.keyword or error.token.value, options)
+        return _unknown_option(error.token.keyword or error.token.value, options)
     if isinstance(error, CoercionError) and error.msg is None and error.token is not None:
         name = error.token.keyword or ("" if error.argument is None else error.argument.name.lstrip("-").upper())
         value, choices = error.token.value, [str(each) for each in get_args(error.target_type)]
         if choices:
-            told = "{name} {value!r} is not known{nearest}"
-            return Message(told, name=name, value=value, nearest=nearest(value, choices))
+            template = "unknown {name} {value!r}{nearest}"
+            return Message(template, name=name, value=value, nearest=nearest(value, choices))
         if error.target_type is int:
-            return Message("{name} takes a whole number, and {value!r} is none", name=name, value=value)
-        return Message("{name} takes a number, and {value!r} is none", name=name, value=value)
+            return Message("{name} must be a whole number, not {value!r}", name=name, value=value)
+        return Message("{name} must be a number, not {value!r}", name=name, value=value)
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name, command = error.argument.name, " ".join(error.command_chain or ())
         words = [word.partition("=")[0] for word in error.root_input_tokens or []]
         for word in words:
             if word.startswith("--") and word not in options:
-                return _no_option(word, options)
+                return _unknown_option(word, options)
         if name in words:
             return Message("{name} needs a value; see kotha {command} --help", name=name, command=command)
         return Message("{command} needs {name}; see kotha {command} --help", name=name, command=command)
     return Message("{error}", error=str(error)[:1].lower() + str(error)[1:])
 
 
-def _no_option(name: str, known: Iterable[str]) -> Message:
-    return Message("there is no option {name}{nearest}", name=name, nearest=nearest(name, known))
+def _unknown_option(name: str, known: Iterable[str]) -> Message:
+    return Message("unknown option {name}{nearest}", name=name, nearest=nearest(name, known))

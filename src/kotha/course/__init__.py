@@ -1,1 +1,1 @@
-"""The course: the worksheet, its exercises, and lessons that small models answer on the spot."""
+"""The course: worksheets, exercises, and lessons that train and compare small models."""

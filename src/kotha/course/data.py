@@ -1,4 +1,4 @@
-"""The course's data files: texts in both languages side by side, or a line of arithmetic for both, and formulas."""
+"""Data files of the course: texts in both languages (or one line of arithmetic for both), and formulas."""
 
 import ast
 import json
@@ -30,31 +30,31 @@ _NAMES: dict[str, Any] = {
 
 @cache
 def data_file(path: Path) -> dict[str, Any]:
-    """What a JSON file beside the code holds."""
-    told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return told
+    """Return the contents of a JSON file of this package (cached)."""
+    data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return data
 
 
-def said(told: str | Mapping[str, str], values: Mapping[str, Any] | None = None) -> Bilingual:
-    """A text of a file, with the values that it names.
+def bilingual(entry: str | Mapping[str, str], values: Mapping[str, Any] | None = None) -> Bilingual:
+    """Return a text of a data file as a message, with the values that it uses.
 
-    >>> str(said({"en": "{n} rows", "bn": "{n}টি সারি"}, {"n": 3, "more": 4}))
+    >>> str(bilingual({"en": "{n} rows", "bn": "{n}টি সারি"}, {"n": 3, "more": 4}))
     '3 rows'
     """
-    if isinstance(told, str):
-        told = {"line": told}
-    english, bangla = (told.get(language, told.get("line", "")) for language in ("en", "bn"))
+    if isinstance(entry, str):
+        entry = {"line": entry}
+    english, bangla = (entry.get(language, entry.get("line", "")) for language in ("en", "bn"))
     named = [name.partition(".")[0] for text in (english, bangla) for _, name, _, _ in Formatter().parse(text) if name]
     return Bilingual(english, bangla, **{name: (values or {})[name] for name in named})
 
 
 def both(text: Text) -> dict[str, str]:
-    """A text in each language, as JSON has it."""
+    """Return a text in each language, for JSON."""
     return {language: translate(text, language) for language in LANGUAGES}
 
 
 def calculate(formula: str, values: Mapping[str, Any]) -> Any:
-    """What a formula comes to; a name by itself may stand for anything.
+    """Evaluate a formula; a name alone may have a value of any type.
 
     >>> calculate("2 * width + 1", {"width": 4}), calculate("not width > 3", {"width": 4})
     (9, False)
@@ -66,14 +66,14 @@ def calculate(formula: str, values: Mapping[str, Any]) -> Any:
                 return number
             case ast.Name(id=name):
                 return values[name] if name in values else _NAMES[name]
-            case ast.BinOp(left=left, op=does, right=right) | ast.Compare(left=left, ops=[does], comparators=[right]):
-                return _OPERATORS[type(does)](of(left), of(right))
-            case ast.UnaryOp(op=does, operand=operand):
-                return _OPERATORS[type(does)](of(operand))
+            case ast.BinOp(left=left, op=op, right=right) | ast.Compare(left=left, ops=[op], comparators=[right]):
+                return _OPERATORS[type(op)](of(left), of(right))
+            case ast.UnaryOp(op=op, operand=operand):
+                return _OPERATORS[type(op)](of(operand))
             case ast.Attribute(value=value, attr=name):
                 return getattr(of(value), name)
             case ast.Call(func=ast.Name(id=name), args=[argument]):
                 return _NAMES[name](of(argument))
-        raise ValueError(f"{formula!r} is no formula")
+        raise ValueError(f"{formula!r} is not a formula")
 
     return of(ast.parse(formula, mode="eval").body)

@@ -1,1 +1,1 @@
-"""How good a model is: on unseen text, beside what mere counting reaches, and by the curve of its training."""
+"""Evaluation: scores on held-out data, baselines to compare them with, and diagnosis of training curves."""

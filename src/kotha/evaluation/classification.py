@@ -1,9 +1,9 @@
-"""How well texts and images are told apart: accuracy, macro-F1, each class by itself, and which are taken for which.
+"""Classification scores for texts and images: accuracy, macro-F1, scores per class and the confusion matrix.
 
-Beside it what a sceptic would ask for: always the commonest class (majority), and a line through word and letter counts
-(TF-IDF and logistic regression, by scikit-learn: ``pip install kotha[baselines]``), learned from the same examples. Of
-images it is the nearest neighbour: what the training image is that is most alike, pixel by pixel (Euclidean distance).
-Macro-F1 is the mean of F1 over all classes that the model knows, so a rare class counts as much as a common one.
+Baselines, fitted to the same training examples: the most frequent class (majority); for texts, logistic regression on
+TF-IDF of words and character n-grams (scikit-learn: ``pip install kotha[baselines]``); for images, the nearest
+neighbour by Euclidean distance of pixels. Macro-F1 is the mean of F1 over all classes that the model knows, so a rare
+class counts as much as a common one.
 """
 
 from collections.abc import Sequence
@@ -24,27 +24,27 @@ from kotha.report.table import Table
 from kotha.storage.images import LabelledImages
 from kotha.text.corpus.labelled import LabelledTexts
 
-# A word or letter sequence of a single text says nothing of others.
+# A word or character n-gram of a single text does not generalize.
 _LEAST_TEXTS = 2
 
-# Of a thousand classes nobody looks at a million cells, and the summary of a run would be too large to be read again.
+# A matrix of more classes is unreadable, and would make the summary of a run too large.
 MOST_IN_MATRIX = 100
 
 
 @dataclass(frozen=True)
 class ClassScore:
-    """One class by itself."""
+    """Scores of one class."""
 
     label: str
-    precision: float  # of those that it was said of, the share that are it
-    recall: float  # of those that are it, the share that it was said of
-    f1: float  # their harmonic mean
-    support: int  # how many are it
+    precision: float  # correct share of the examples predicted as this class
+    recall: float  # correct share of the examples of this class
+    f1: float  # harmonic mean of both
+    support: int  # number of examples of this class
 
 
 @dataclass(frozen=True)
 class ClassificationScore(Measurement):
-    """How well texts were told apart."""
+    """Scores of a classifier."""
 
     figures, part = ("accuracy", "macro_f1"), ClassScore
 
@@ -52,9 +52,9 @@ class ClassificationScore(Measurement):
     macro_f1: float
     examples: int
     classes: tuple[ClassScore, ...]
-    confusion: tuple[tuple[int, ...], ...]  # rows: what they are; columns: what was said; empty for very many classes
+    confusion: tuple[tuple[int, ...], ...]  # rows: true classes, columns: predicted; empty above `MOST_IN_MATRIX`
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # by name: accuracy, macro_f1
-    seen: int | None = None  # how many of the texts the model has learned from; None where that is not known
+    seen: int | None = None  # number of examples that were in the training data; None if unknown
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -62,31 +62,31 @@ class ClassificationScore(Measurement):
         return tuple(each.label for each in self.classes)
 
 
-def score_answers(labels: Sequence[str], true: Sequence[str], said: Sequence[str]) -> ClassificationScore:
-    """Compare what was said with what is.
+def score_answers(labels: Sequence[str], true: Sequence[str], predicted: Sequence[str]) -> ClassificationScore:
+    """Compare predicted labels with the true ones.
 
     >>> score = score_answers(["a", "b"], ["a", "a", "b"], ["a", "b", "b"])
     >>> round(score.accuracy, 3), round(score.macro_f1, 3), score.confusion
     (0.667, 0.667, ((1, 1), (0, 1)))
     """
     numbers = {label: number for number, label in enumerate(labels)}
-    # Tables give letters put together (NFC); a model that came from elsewhere may have not.
-    place = {normalize("NFC", label): number for label, number in numbers.items()} | numbers
-    true = [label if label in place else normalize("NFC", label) for label in true]
-    if unknown := sorted(set(true) - place.keys()):
+    # Tables are normalized to NFC; the labels of an imported model may not be.
+    index = {normalize("NFC", label): number for label, number in numbers.items()} | numbers
+    true = [label if label in index else normalize("NFC", label) for label in true]
+    if unknown := sorted(set(true) - index.keys()):
         raise DataError(
-            "class {unknown!r} is none of the model's: {labels}; leave it out, or rename it",
+            "unknown class {unknown!r}; the model knows {labels}: remove the class, or rename it",
             unknown=unknown[0],
             labels=some_of(labels),
         )
     if not true:
-        raise DataError("there are no examples to measure on; give at least one")
+        raise DataError("no examples to evaluate on; give at least one")
     counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
-    np.add.at(counts, ([place[label] for label in true], [place[label] for label in said]), 1)
+    np.add.at(counts, ([index[label] for label in true], [index[label] for label in predicted]), 1)
     right, are, were = (each.tolist() for each in (np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)))
     classes = tuple(
-        ClassScore(label, hits / max(1, told), hits / max(1, n), 2 * hits / max(1, n + told), n)
-        for label, hits, n, told in zip(labels, right, are, were, strict=True)
+        ClassScore(label, hits / max(1, n_predicted), hits / max(1, n), 2 * hits / max(1, n + n_predicted), n)
+        for label, hits, n, n_predicted in zip(labels, right, are, were, strict=True)
     )
     return ClassificationScore(
         accuracy=sum(right) / len(true),
@@ -103,7 +103,7 @@ def evaluate_classifier(
     learned: LabelledTexts | None = None,
     on_progress: OnProgress | None = None,
 ) -> ClassificationScore:
-    """Measure a classifier on labelled texts; with what it learned from, beside what others make of that."""
+    """Evaluate a classifier on labelled texts; with ``learned``, its training data, also the baselines."""
     classifier = Classifier(bundle)
     score = _score(classifier.labels, held_out.labels, classifier.probabilities(held_out.texts, on_progress))
     if learned is None:
@@ -117,22 +117,22 @@ def _score(labels: Sequence[str], true: Sequence[str], chances: Tensor) -> Class
 
 
 def baselines(labels: Sequence[str], learned: LabelledTexts, held_out: LabelledTexts) -> dict[str, dict[str, float]]:
-    """What the commonest class reaches, and a line through counts where scikit-learn is installed."""
-    said = tf_idf_answers(learned, held_out.texts)
-    return _beside(labels, learned.labels, held_out.labels, "TF-IDF + logistic regression", said)
+    """Scores of the majority class, and of TF-IDF with logistic regression if scikit-learn is installed."""
+    predicted = tf_idf_answers(learned, held_out.texts)
+    return _baselines(labels, learned.labels, held_out.labels, "TF-IDF + logistic regression", predicted)
 
 
-def _beside(
-    labels: Sequence[str], learned: Sequence[str], true: Sequence[str], other: str, said: Sequence[str] | None
+def _baselines(
+    labels: Sequence[str], learned: Sequence[str], true: Sequence[str], other: str, predicted: Sequence[str] | None
 ) -> dict[str, dict[str, float]]:
-    """Accuracy and macro-F1 of always saying the commonest class, and of what another said."""
-    answers = {"majority": [max(labels, key=learned.count)] * len(true), other: said}
+    """Accuracy and macro-F1 of the majority class, and of another baseline's predictions."""
+    answers = {"majority": [max(labels, key=learned.count)] * len(true), other: predicted}
     scores = {name: score_answers(labels, true, each) for name, each in answers.items() if each is not None}
     return {name: {key: getattr(each, key) for key in each.figures} for name, each in scores.items()}
 
 
 def tf_idf_answers(learned: LabelledTexts, texts: Sequence[str]) -> list[str] | None:
-    """What a logistic regression on TF-IDF of words and letters says; None without scikit-learn."""
+    """Predictions of logistic regression on TF-IDF of words and character n-grams; None without scikit-learn."""
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
@@ -141,15 +141,17 @@ def tf_idf_answers(learned: LabelledTexts, texts: Sequence[str]) -> list[str] | 
         return None
     least = _LEAST_TEXTS if len(learned) > 100 else 1
     words = TfidfVectorizer(token_pattern=r"\S+", ngram_range=(1, 2), min_df=least, sublinear_tf=True)
-    letters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), min_df=least, sublinear_tf=True)
-    line = make_pipeline(make_union(words, letters), LogisticRegression(max_iter=1000, class_weight="balanced"))
-    line.fit(list(learned.texts), list(learned.labels))
-    return [str(label) for label in line.predict(list(texts))]
+    characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 5), min_df=least, sublinear_tf=True)
+    classifier = make_pipeline(
+        make_union(words, characters), LogisticRegression(max_iter=1000, class_weight="balanced")
+    )
+    classifier.fit(list(learned.texts), list(learned.labels))
+    return [str(label) for label in classifier.predict(list(texts))]
 
 
 # -- images ------------------------------------------------------------------------------------------------------------
 
-_AT_ONCE = 256
+_BATCH = 256
 
 
 def evaluate_images(
@@ -158,47 +160,49 @@ def evaluate_images(
     learned: LabelledImages | None = None,
     on_progress: OnProgress | None = None,
 ) -> ClassificationScore:
-    """Measure a model on labelled images; with what it learned from, beside what others make of that."""
+    """Evaluate a model on labelled images; with ``learned``, its training data, also the baselines."""
     model = vit_of(bundle)
     names = model.config.class_names
     score = _score(names, held_out.labels, probabilities(model, held_out.images, on_progress))
     if learned is None:
         return score
     distances, nearest = nearest_neighbours(learned, held_out)
-    said = [learned.labels[each] for each in nearest]
-    found = _beside(names, learned.labels, held_out.labels, "nearest neighbour", said)
+    predicted = [learned.labels[each] for each in nearest]
+    found = _baselines(names, learned.labels, held_out.labels, "nearest neighbour", predicted)
     return replace(score, baselines=found, seen=distances.count(0.0))
 
 
-def nearest_neighbours(learned: LabelledImages, asked: LabelledImages) -> tuple[list[float], list[int]]:
-    """For each image that is asked for, how far the nearest of those that were learned is, and which it is."""
-    known, wanted = (torch.from_numpy(each.images).flatten(1) for each in (learned, asked))
+def nearest_neighbours(learned: LabelledImages, queries: LabelledImages) -> tuple[list[float], list[int]]:
+    """For each query image, the L1 distance and the index of the nearest training image by Euclidean distance."""
+    known, images = (torch.from_numpy(each.images).flatten(1) for each in (learned, queries))
     distances: list[float] = []
-    places: list[int] = []
-    for some in torch.split(wanted, _AT_ONCE):
-        place = torch.cdist(some.float(), known.float()).argmin(dim=1)
-        distances += (some.float() - known[place].float()).abs().sum(dim=1).tolist()  # exactly 0 for a copy
-        places += place.tolist()
-    return distances, places
+    indices: list[int] = []
+    for some in torch.split(images, _BATCH):
+        nearest = torch.cdist(some.float(), known.float()).argmin(dim=1)
+        distances += (some.float() - known[nearest].float()).abs().sum(dim=1).tolist()  # exactly 0 for a copy
+        indices += nearest.tolist()
+    return distances, indices
 
 
-# -- as it is told ---------------------------------------------------------------------------------------------------
+# -- rendering -----------------------------------------------------------------------------------------------------
 
-# So many classes are told of at the terminal; of more, the hardest.
+# Classes shown at the terminal; of more, those with the lowest F1.
 _HARDEST = 20
 _FIGURES: list[Text] = ["", Message("accuracy"), Message("macro-F1")]
 
 
 def classes_table(score: ClassificationScore, name: str) -> Table:
-    """The model beside its baselines, and below it each class."""
+    """A table of the model and its baselines, with the scores of each class below it."""
     few = len(score.classes) <= _HARDEST
     shown = score.classes if few else sorted(score.classes, key=lambda each: each.f1)[:_HARDEST]
-    told = "{label}: F1 {f1:.3f} (precision {precision:.3f}, recall {recall:.3f}) of {examples}"
-    remarks: list[Text] = [Message(told, **vars(each), examples=_examples(each.support)) for each in shown]
+    template = "{label}: F1 {f1:.3f} (precision {precision:.3f}, recall {recall:.3f}) of {examples}"
+    remarks: list[Text] = [Message(template, **vars(each), examples=_examples(each.support)) for each in shown]
     if not few:
-        remarks.append(Message("These are the hardest of {n:,} classes.", n=len(score.classes)))
+        remarks.append(Message("Of {n:,} classes, only those with the lowest F1 are shown.", n=len(score.classes)))
     if score.seen:
-        remarks.append(Message("It has learned from {n:,} of these, so these figures are too good.", n=score.seen))
+        remarks.append(
+            Message("The model was trained on {n:,} of these examples, so its scores are too high.", n=score.seen)
+        )
     return Table(_examples(score.examples), _FIGURES, score.compared(name, 4), remarks)
 
 
@@ -207,34 +211,37 @@ def _examples(n: int) -> Plural:
 
 
 def classes_document(score: ClassificationScore, title: Text, lead: Text = "") -> Report:
-    """The page: what came out, the confusion matrix, each class by itself, and what others reach."""
-    right = "of {n} unseen example told right (accuracy)", "of {n:,} unseen examples told right (accuracy)"
-    macro = Message("macro-F1: the mean over classes, rare ones as much as common ones")
-    figures = [(f"{score.macro_f1:.3f}", macro), (f"{score.accuracy:.1%}", Plural(*right, n=score.examples))]
+    """A page with the scores, the confusion matrix, the scores per class and the baselines."""
+    accuracy = (
+        "of {n} unseen example classified correctly (accuracy)",
+        "of {n:,} unseen examples classified correctly (accuracy)",
+    )
+    macro = Message("macro-F1: the mean over all classes, each weighted equally")
+    figures = [(f"{score.macro_f1:.3f}", macro), (f"{score.accuracy:.1%}", Plural(*accuracy, n=score.examples))]
     blocks: list[Block] = [Headline(figures)]
     if score.confusion:
         shares = [[round(n / max(1, sum(row)), 4) for n in row] for row in score.confusion]
         cells = [[f"{n:,}" for n in row] for row in score.confusion]
         blocks += [
-            Heading(Message("Which are taken for which")),
+            Heading(Message("Confusion matrix")),
             Paragraph(
                 Message(
-                    "A row is what the examples are, a column is what the model said; the darker, the larger the share "
-                    "of the row. What stands on the diagonal was told right."
+                    "Rows are the true classes, columns the predicted ones. A darker cell holds a larger "
+                    "share of its row; correct predictions are on the diagonal."
                 )
             ),
-            Confusion(Message("is \\ said"), list(score.labels), list(score.labels), cells, shares),
+            Confusion(Message("true \\ predicted"), list(score.labels), list(score.labels), cells, shares),
         ]
     rows = [
         [each.label, f"{each.precision:.3f}", f"{each.recall:.3f}", f"{each.f1:.3f}", f"{each.support:,}"]
         for each in score.classes
     ]
     header: list[Text] = [Message("class"), Message("precision"), Message("recall"), "F1", Message("examples")]
-    blocks += [Heading(Message("Each class by itself")), Table("", header, rows)]
+    blocks += [Heading(Message("Scores per class")), Table("", header, rows)]
     if score.baselines:
         reached = [score.macro_f1, *(each["macro_f1"] for each in score.baselines.values())]
         best = {(reached.index(max(reached)), 2): "best"}
-        blocks.append(Heading(Message("Compared with what is simpler")))
+        blocks.append(Heading(Message("Compared with baselines")))
         blocks.append(Table("", _FIGURES, score.compared(Message("this model"), 3), marks=best))
-    kept_out = Message("Nothing of these examples was learned from or chosen by.")
-    return Report(title, [lead], blocks, [Message("Made by Kotha."), kept_out])
+    held_out = Message("None of these examples was used for training or model selection.")
+    return Report(title, [lead], blocks, [Message("Made by Kotha."), held_out])

@@ -1,12 +1,12 @@
-"""Several models in one table, and what may be set side by side.
+"""Comparison of models in one table that shows only comparable scores.
 
-Perplexity is per token: a tokenizer that cuts a word in two makes two easier guesses of it, and looks better for it. So
-perplexities stand in the table only where all models share one tokenizer and were measured on one text; bits per byte
-and per character are of the text itself, and compare across tokenizers. They too need the same text, and the table says
-so where it was not, or where nobody can tell any more.
+Perplexity is per token: a tokenizer that splits a word in two makes each half easier to predict, and looks better for
+it. So the table has perplexity only if all models share one tokenizer and were evaluated on one text. Bits per byte and
+per character measure the text itself and compare across tokenizers, but they too need one text; the table says if the
+texts differ or are unknown.
 
-A best one is named only where that is fair and no chance: no model has learned from the text, and the difference to the
-next, summed over documents, is twice its standard error at least (a paired test: both read the same documents).
+A best model is named only if no model was trained on the text and its lead is significant: the difference to the next
+model, summed over documents, is at least twice its standard error (a paired test: both read the same documents).
 """
 
 import math
@@ -27,29 +27,29 @@ from kotha.report.single_file import report_page
 from kotha.report.table import Table
 from kotha.text.shards import Dataset
 
-# The same documents, normalized by two tokenizers, differ by less than this share of their bytes.
+# Documents normalized by two tokenizers count as the same up to this share of their bytes.
 _SAME_BYTES = 0.01
 _WORD_TASK = "next-token"
 _ABOUT = [*map(Message, ("run", "model", "parameters", "tokenizer", "steps", "tokens", "best step"))]
-# Standard errors that a difference must have, and documents from which on one can be worked out.
+# Standard errors that a difference must reach, and the fewest documents to estimate one from.
 _ERRORS, _FEWEST_DOCUMENTS = 2.0, 10
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The text that a model was measured on, as far as it is known."""
+    """The size of the text that a model was evaluated on."""
 
     documents: int
     bytes: int
 
     def same_as(self, other: "Measured") -> bool:
-        """Whether it is one text; two tokenizers may normalize a few letters of it differently."""
+        """Whether this is the same text; two tokenizers may normalize a few characters differently."""
         return self.documents == other.documents and abs(self.bytes - other.bytes) <= _SAME_BYTES * self.bytes
 
 
 @dataclass(frozen=True)
 class Row:
-    """One model: what it is, how long it learned, how well it does."""
+    """One model: what it is, how long it was trained, and its scores."""
 
     name: str
     model: str
@@ -63,30 +63,32 @@ class Row:
     bits_per_byte: float | None = None
     bits_per_character: float | None = None
     perplexity: float | None = None
-    seen: Familiarity | None = None  # whether it has learned from the text; None where that cannot be told
+    seen: Familiarity | None = None  # whether the text was in its training data; None if unknown
 
 
-# What a reason says; {names} are those it is about, {count} how many of them there are.
-_SAID = {
-    "tokenizers": "Perplexity is left out: the models read with {count} tokenizers ({names}), and perplexity is per "
-    "token. Who cuts a word in two makes two easier guesses of it. Bits per byte and per character are of the text, "
-    "and can be compared.",
-    "texts": "The models were measured on {count} different texts, so bits per byte and per character do not compare "
-    "either; measure all on one text.",
-    "lost": "On which text {names} was measured is not known any more (its data folder is gone); measure all on one "
-    "text.",
-    "tasks": "Perplexity is of next tokens, and these learned {names}; it is left out.",
-    "trainings": "No best one is named: what training measured does not say how much is chance; measure on a text.",
-    "learned": "No best one is named: {names} learned from this text, or from a part of it.",
-    "untold": "No best one is named: whether {names} learned from this text cannot be told.",
-    "few": "No best one is named: {count} documents are too few to tell a difference from chance.",
-    "chance": "No best one is named: {first} and {second} differ by no more than chance.",
+# The message of each kind of reason; {names} are the models or tokenizers concerned, {count} is a number of them.
+_REASONS = {
+    "tokenizers": "Perplexity is omitted: the models use {count} different tokenizers ({names}), and perplexity is per "
+    "token. Splitting a word into two tokens makes each of them easier to predict. Bits per byte and per "
+    "character measure the text itself and can be compared.",
+    "texts": "The models were evaluated on {count} different texts, so bits per byte and per character cannot be "
+    "compared either; evaluate all models on one text.",
+    "lost": "It is not known which text {names} was evaluated on (the data folder is gone); evaluate all models on "
+    "one text.",
+    "tasks": "Perplexity is omitted: it is defined for next-token prediction, and these models were trained "
+    "on {names}.",
+    "trainings": "No best model is named: training metrics do not show how much of a difference is chance; "
+    "evaluate all models on one text.",
+    "learned": "No best model is named: {names} saw this text, or part of it, in training.",
+    "untold": "No best model is named: it is not known whether {names} saw this text in training.",
+    "few": "No best model is named: {count} documents are too few to tell a difference from chance.",
+    "chance": "No best model is named: the difference between {first} and {second} is within chance.",
 }
 
 
 @dataclass(frozen=True)
 class Reason:
-    """Why something is left out, or no best one named: by its kind, so that it can be said in any language."""
+    """Why a score is omitted or no best model is named; ``kind`` identifies the message."""
 
     kind: str
     names: tuple[str, ...] = ()
@@ -94,26 +96,26 @@ class Reason:
 
     @property
     def message(self) -> Message:
-        """The reason in words."""
+        """The reason as a message."""
         two = zip(("first", "second"), self.names, strict=False)
-        return Message(_SAID[self.kind], names=self.names, count=self.count, **dict(two))
+        return Message(_REASONS[self.kind], names=self.names, count=self.count, **dict(two))
 
 
 @dataclass(frozen=True)
 class Comparison(Measurement):
-    """The table, and what must be said about it."""
+    """The rows of the table, and the reasons for what it omits."""
 
     rows: list[Row]
-    best: str | None  # the model that predicts the text best; None where nobody should say so
-    text: str | None  # what all were measured on; None where each has the figures of its own training
-    reasons: list[Reason]  # what is left out of the table, and why no best one is named
+    best: str | None  # name of the best model; None if a reason says why not
+    text: str | None  # the common text; None if each model has the scores of its own training
+    reasons: list[Reason]  # why scores are omitted, and why no best model is named
 
     def _repr_html_(self) -> str:
         return comparison_table(self).html()
 
 
 def reached(run: Path) -> dict[str, Any]:
-    """How far a run has come, finished or not, and the figures of its best model."""
+    """The progress of a run, finished or not, and the scores of its best model."""
     folder = RunFolder(run)
     best = folder.best() or {}
     last: dict[str, Any] = next((row for row in reversed(folder.metrics()) if "validation" not in row), {})
@@ -121,7 +123,7 @@ def reached(run: Path) -> dict[str, Any]:
 
 
 def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data: Path | None = None) -> Row:
-    """A row from the files of a run folder, or a model's config alone; ``data`` is the data folder, if it exists."""
+    """A row from the files of a run folder, or from a model's config alone; ``data`` is its data folder, if any."""
     training = figure(summary, "loss_nats")
     found = ((key, figure(summary, key)) for key in ("steps", "tokens", "best_step"))
     counts: dict[str, Any] = {key: None if value is None else int(value) for key, value in found}
@@ -139,30 +141,30 @@ def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data:
 
 
 def row_of_score(row: Row, score: TextScore) -> Row:
-    """A row with the figures of a fresh measurement in place of the training's own."""
+    """A row with the scores of an evaluation instead of those of its training."""
     fresh = {name: getattr(score, name) for name in ("seen", "tokenizer", *FIGURES)}
     return replace(row, task=_WORD_TASK, measured=Measured(score.documents, score.bytes), **fresh)
 
 
 def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str | None = None) -> Comparison:
-    """Keep what may be set side by side, and say why the rest is left out.
+    """Keep the comparable scores, with the reasons for what is omitted.
 
-    ``nats`` are those of each document of the ``text``, model by model, where all were measured on it.
+    ``nats`` are the losses of each document of ``text``, for each model, if all were evaluated on it.
     """
-    texts: list[Measured] = []  # that differ
+    texts: list[Measured] = []  # distinct ones
     for row in rows:
         if row.measured is not None and not any(row.measured.same_as(each) for each in texts):
             texts.append(row.measured)
     tokenizers = tuple(dict.fromkeys((row.tokenizer or "unknown")[:8] for row in rows))
     lost = tuple(row.name for row in rows if row.measured is None)
     tasks = tuple(sorted({str(row.task) for row in rows}))
-    there = (
+    checks = (
         (len(tokenizers) > 1, Reason("tokenizers", tokenizers, len(tokenizers))),
         (len(texts) > 1, Reason("texts", count=len(texts))),
         (bool(lost) and len(rows) > 1, Reason("lost", lost)),
         (tasks not in ((), (_WORD_TASK,)), Reason("tasks", tasks)),
     )
-    reasons = [reason for is_there, reason in there if is_there]
+    reasons = [reason for applies, reason in checks if applies]
     if reasons:
         rows = [replace(row, perplexity=None) for row in rows]
     best = _best(rows, nats) if len(rows) > 1 else None
@@ -172,14 +174,14 @@ def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str |
 
 
 def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> str | Reason:
-    """The best model, or why none is named."""
+    """The name of the best model, or the reason why none is named."""
     if nats is None:
         return Reason("trainings")
     if learned := tuple(row.name for row in rows if row.seen is not None and row.seen.trained):
         return Reason("learned", learned)
     if untold := tuple(row.name for row in rows if row.seen is None):
         return Reason("untold", untold)
-    first, second = sorted(range(len(rows)), key=lambda place: float(nats[place].sum()))[:2]
+    first, second = sorted(range(len(rows)), key=lambda index: float(nats[index].sum()))[:2]
     if len(nats[first]) != len(nats[second]) or len(nats[first]) < _FEWEST_DOCUMENTS:
         return Reason("few", count=len(nats[first]))
     differences = nats[second] - nats[first]
@@ -189,7 +191,7 @@ def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> str | Reason:
 
 
 def validation_of(data: Path) -> Measured | None:
-    """What the validation split of a data folder holds."""
+    """The size of the validation split of a data folder; None if it cannot be read."""
     with suppress(KothaError):
         info = Dataset(data, verify=False)["validation"].info
         return Measured(info.documents, info.bytes)
@@ -200,13 +202,13 @@ def _describe(model: Any) -> tuple[str, int | None]:
     if not isinstance(model, dict):
         return "?", None
     words = f"{model.get('family', '?')} {model.get('n_layers', '?')}x{model.get('d_model', '?')}"
-    with suppress(KothaError, KeyError, TypeError, ValueError):  # a config of another version
+    with suppress(KothaError, KeyError, TypeError, ValueError):  # the config of another version
         return words, count_parameters(config_from_dict(model)).total
     return words, None
 
 
 def comparison_table(found: Comparison) -> Table:
-    """Models side by side; the figures of the best are marked where a best one may be named."""
+    """A table with one row per model; the scores of the best are marked, if one is named."""
     shown = [key for key in FIGURES if any(getattr(row, key) is not None for row in found.rows)]
     measured = found.text is not None
     header: list[Text] = [*_ABOUT, *([Message("this text")] if measured else []), *(FIGURES[key] for key in shown)]
@@ -222,9 +224,9 @@ def comparison_table(found: Comparison) -> Table:
             marks = {(len(cells), column): "best" for column in range(len(about), len(header))}
         cells.append([*about, *(_figure(getattr(row, key)) for key in shown)])
     remarks = [reason.message for reason in found.reasons]
-    on = "{n} model, on {text}", "{n} models side by side, on {text}"
+    on = "{n} model, evaluated on {text}", "{n} models, evaluated on {text}"
     if not measured:
-        on = "{n} model, by what each training measured", "{n} models side by side, by what each training measured"
+        on = "{n} model, by its own training metrics", "{n} models, by their own training metrics"
     return Table(Plural(*on, n=len(found.rows), text=found.text), header, cells, remarks, marks)
 
 
@@ -233,5 +235,5 @@ def _figure(value: float | None) -> str:
 
 
 def comparison_page(found: Comparison) -> str:
-    """One offline page as HTML, drawn as the studio draws it: the fair table, and what must be said about it."""
+    """Return the comparison as one offline HTML page."""
     return report_page("compare", "Models side by side", found.to_dict(), made_by="kotha compare")

@@ -1,10 +1,10 @@
-"""Contamination: whether a run has learned from a text, whose documents are looked up in the shards of its training.
+"""Contamination: whether the documents of a text were in the training data of a run.
 
-A figure on a text that was learned from says how well a model remembers, not how well it predicts, so nobody should
-have to guess. A document counts as seen where nearly all of its windows of tokens stand somewhere in the shards, so a
-text that was cut into documents elsewhere is still found; one shorter than a window is found by its equal.
+A score on training text measures memory, not prediction. A document counts as seen if nearly all of its windows of
+tokens occur somewhere in the shards, so text that was split into documents at other points is found too; a document
+shorter than a window must be equal to one in the shards.
 
-The windows of the text are kept as sorted hashes (polynomials, doubled in length step by step) and the shards pass by
+The windows of the text are kept as sorted hashes (polynomials, doubled in length step by step) and the shards are read
 once, so memory does not grow with the data.
 """
 
@@ -21,18 +21,18 @@ from kotha.text.shards import Dataset, Split
 
 Hashes = NDArray[np.uint64]
 
-# Windows are two to this power tokens long. Of the built-in stories, which share whole sentences, no document has more
-# than half of such windows in 3,000 others.
+# A window has two to this power tokens. The built-in stories share whole sentences, and still no document has more than
+# half of its windows in 3,000 others.
 _DOUBLINGS = 4
 _WINDOW = 1 << _DOUBLINGS
-# Share of its windows that makes a document a seen one.
+# A document counts as seen from this share of its windows on.
 _NEARLY_ALL = 0.8
 _CHUNK = 1 << 22
 _FACTOR, _SPREAD = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 
 
 def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:
-    """What a run knows of a text; None where that cannot be told: no run, or its data folder is gone."""
+    """Which documents of a text were in a run's data; None if unknown: no run, no data folder, or another tokenizer."""
     data = None if run is None else find_data(run_config(run), run)
     folder = None if data is None else Dataset(data, verify=False)
     if folder is None or folder.tokenizer.fingerprint != text.tokenizer:
@@ -49,14 +49,14 @@ def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:
 
 
 def _found(text: HeldOut, split: Split) -> NDArray[np.bool_]:
-    """Which documents of a text a split holds: (documents,)."""
+    """Which documents of a text are in a split: (documents,)."""
     lengths = np.diff(text.offsets)
     long = lengths >= _WINDOW
     found = np.zeros(len(lengths), np.bool_)
     if long.any():
         hashes = window_hashes(text.line)
         n_windows = np.where(long, lengths - _WINDOW + 1, 0)
-        owners = np.repeat(np.arange(len(lengths)), n_windows)  # the document of each window that crosses no end
+        owners = np.repeat(np.arange(len(lengths)), n_windows)  # the document of each window within one document
         starts = np.arange(n_windows.sum()) - np.repeat(np.cumsum(n_windows) - n_windows, n_windows)
         wanted = hashes[text.offsets[:-1][owners] + starts]
         held = np.isin(wanted, _among(split, np.unique(wanted)))
@@ -64,14 +64,14 @@ def _found(text: HeldOut, split: Split) -> NDArray[np.bool_]:
         found = long & (shares >= _NEARLY_ALL)
     offsets: Line = np.asarray(split.offsets, np.int64)
     short = np.flatnonzero(np.isin(np.diff(offsets), lengths[~long]))
-    equals = {np.asarray(split[int(place)], np.int64).tobytes() for place in short}
-    for place in np.flatnonzero(~long):
-        found[place] = text.line[text.offsets[place] : text.offsets[place + 1]].tobytes() in equals
+    equals = {np.asarray(split[int(index)], np.int64).tobytes() for index in short}
+    for index in np.flatnonzero(~long):
+        found[index] = text.line[text.offsets[index] : text.offsets[index + 1]].tobytes() in equals
     return found
 
 
 def window_hashes(line: Line) -> Hashes:
-    """A hash of each window of a line: (n,) -> (n - 15,); twice as long at each step.
+    """A hash of each window of a line: (n,) -> (n - 15,); the windows double in length at each step.
 
     >>> twice = np.tile(np.arange(40), 2)
     >>> hashes = window_hashes(twice)
@@ -87,11 +87,11 @@ def window_hashes(line: Line) -> Hashes:
 
 
 def _among(split: Split, wanted: Hashes) -> Hashes:
-    """Those of some windows, sorted, that stand in a split; a piece of it begins where the last has its last window."""
+    """The hashes in ``wanted`` (sorted) that occur in a split; chunks overlap by a window less one."""
     held = np.zeros(len(wanted), np.bool_)
     for shard in split.shards:
         for start in range(0, len(shard) - _WINDOW + 1, _CHUNK):
             hashes = window_hashes(np.asarray(shard[start : start + _CHUNK + _WINDOW - 1], np.int64))
-            places = np.searchsorted(wanted, hashes).clip(max=len(wanted) - 1)
-            held[places[wanted[places] == hashes]] = True
+            found = np.searchsorted(wanted, hashes).clip(max=len(wanted) - 1)
+            held[found[wanted[found] == hashes]] = True
     return wanted[held]

@@ -1,8 +1,8 @@
-"""EleutherAI's lm-evaluation-harness drives a model of ours, on task files of one's own.
+"""Evaluation of a GPT by EleutherAI's lm-evaluation-harness, on your own task files.
 
-A task is a YAML file that names its documents (a local jsonl file, say) and how a question is put and judged; see
-https://github.com/EleutherAI/lm-evaluation-harness/blob/main/docs/new_task_guide.md. The harness asks three things of a
-model, and nothing else: how likely a continuation is after a context, how likely a whole text is, and what it writes.
+A task is a YAML file that names its documents (for example a local jsonl file), the prompt format and the metrics; see
+https://github.com/EleutherAI/lm-evaluation-harness/blob/main/docs/new_task_guide.md. The harness makes three kinds of
+requests: the likelihood of a continuation after a context, the likelihood of a full text, and generated text.
 
 Install it with ``pip install kotha[harness]``. A task file can name Python functions, which the harness then runs: use
 only files that you trust.
@@ -23,12 +23,12 @@ from kotha.model.gpt import GPT
 from kotha.text.held_out import end_token
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# What a task that does not say otherwise lets a model write.
+# Default number of generated tokens, if the task sets none.
 _WRITTEN_TOKENS = 256
 
 
 class Answers:
-    """The three questions of the harness, answered by a GPT; every text starts as a document does, after an end."""
+    """The harness's three request types for a GPT; every text starts after an end-of-text token, as in training."""
 
     def __init__(self, model: GPT, tokenizer: Tokenizer) -> None:
         super().__init__()
@@ -37,10 +37,10 @@ class Answers:
         self.context, self.stride = check_windows(model, None, None)
 
     def likelihood(self, context: str, continuation: str) -> tuple[float, bool]:
-        """Log-probability of a continuation, and whether it is what the model finds likeliest, token by token.
+        """Log-probability of a continuation, and whether greedy decoding would produce it.
 
-        Both are encoded as one text, and the context's tokens are those it has alone; spaces between the two belong to
-        the continuation. Of a context that is too long, the end is kept.
+        Context and continuation are encoded as one text; the context's token count is that of the context alone, and
+        spaces between the two belong to the continuation. A context that is too long is cut at its start.
         """
         bare = context.rstrip()
         before = len(self._tokenizer.encode(bare))
@@ -55,44 +55,44 @@ class Answers:
         seen = torch.tensor([ids[-self.context - 1 :]], device=self._model.tokens.weight.device)
         with torch.no_grad():
             logits = self._model(seen[:, :-1])[0, -n_asked:].float()  # (n, V)
-        asked = seen[0, -n_asked:]
-        chances = logits.log_softmax(-1).gather(1, asked[:, None])
-        return float(chances.double().sum()), bool((logits.argmax(-1) == asked).all())
+        targets = seen[0, -n_asked:]
+        log_probabilities = logits.log_softmax(-1).gather(1, targets[:, None])
+        return float(log_probabilities.double().sum()), bool((logits.argmax(-1) == targets).all())
 
     def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        """How likely each continuation is after its context."""
+        """Log-probability of each continuation after its context, and whether it is the greedy one."""
         return [self.likelihood(*request.args) for request in requests]
 
     def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = False) -> list[float]:
-        """Log-probability of each text, in the windows of ``kotha evaluate``; the end is not asked for."""
+        """Log-probability of each text, in the windows of ``kotha evaluate``; without its end-of-text token."""
         sequences = [np.array([self.end, *self._tokenizer.encode(request.args[0])]) for request in requests]
         return [-float(nats.sum()) for nats in token_nats(self._model, sequences, self.context, self.stride)]
 
     def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[str]:
-        """What the model writes after each context; greedily, unless the task says to draw."""
-        asked = [_request(*request.args) for request in requests]
-        return [result.text for result in Engine(self._model, self._tokenizer).generate(asked)]
+        """Generate text after each context; greedily, unless the task asks for sampling."""
+        batch = [_request(*request.args) for request in requests]
+        return [result.text for result in Engine(self._model, self._tokenizer).generate(batch)]
 
     @property
     def tokenizer_name(self) -> str:
-        """What the harness keeps its cache by."""
+        """The tokenizer's fingerprint, which the harness uses as a cache key."""
         return self._tokenizer.fingerprint
 
 
 def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path) -> dict[str, Any]:
-    """The results of a task file, by the names of its metrics."""
+    """Run a task file; return its results by metric name."""
     try:
         from lm_eval import simple_evaluate
         from lm_eval.api.model import LM
         from lm_eval.tasks import TaskManager
     except ImportError as error:
         raise KothaError("task files need lm-evaluation-harness: pip install 'kotha[harness]'") from error
-    driven = type("Adapter", (Answers, LM), {})(model, tokenizer)
+    adapter = type("Adapter", (Answers, LM), {})(model, tokenizer)
     path = Path(file).resolve()
     manager = TaskManager(include_path=str(path.parent), include_defaults=False)
     name = _task_name(path)
     found = simple_evaluate(
-        driven, tasks=[name], task_manager=manager, log_samples=False, bootstrap_iters=0, verbosity="ERROR"
+        adapter, tasks=[name], task_manager=manager, log_samples=False, bootstrap_iters=0, verbosity="ERROR"
     )
     figures: dict[str, Any] = found["results"][name]
     return {key.split(",")[0]: value for key, value in figures.items() if "stderr" not in key and key != "alias"}
@@ -100,22 +100,22 @@ def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path) -> dict[str, An
 
 def _task_name(path: Path) -> str:
     if not path.is_file():
-        raise UsageError("there is no task file {path}", path=path)
+        raise UsageError("task file not found: {path}", path=path)
     lines = path.read_text(encoding="utf-8").splitlines()
     named = next((line for line in lines if line.startswith("task:")), None)
     if named is None:
-        raise UsageError("{path} names no task; a line such as `task: my_task` is needed", path=path)
+        raise UsageError("{path} has no task name; add a line such as `task: my_task`", path=path)
     return named.removeprefix("task:").split("#")[0].strip(" '\"")
 
 
-def _request(context: str, asked: dict[str, Any]) -> Request:
-    until = asked.get("until") or []
-    temperature = float(asked.get("temperature", 1.0)) if asked.get("do_sample") else 0.0
-    cut: dict[str, Any] = {name: asked.get(name) for name in ("top_k", "top_p", "repetition_penalty")}
+def _request(context: str, options: dict[str, Any]) -> Request:
+    until = options.get("until") or []
+    temperature = float(options.get("temperature", 1.0)) if options.get("do_sample") else 0.0
+    cut: dict[str, Any] = {name: options.get(name) for name in ("top_k", "top_p", "repetition_penalty")}
     settings = SamplingSettings(temperature=max(0.0, temperature), **cut)
     return Request(
         prompt=context,
-        tokens=int(asked.get("max_gen_toks", asked.get("max_new_tokens", _WRITTEN_TOKENS))),
+        tokens=int(options.get("max_gen_toks", options.get("max_new_tokens", _WRITTEN_TOKENS))),
         settings=settings,
         stop=tuple(each for each in ([until] if isinstance(until, str) else until) if each),
     )

@@ -1,9 +1,9 @@
-"""How many questions are answered right: exact match, word F1, and what a sceptic would ask for beside them.
+"""Accuracy of answers to questions: exact match, word F1 and a baseline.
 
-Each conversation is given up to its last turn, the model writes that turn by its best tokens, and what it wrote is
-compared with what stands there, white space, case and the mark at the end aside. Word F1 (that of SQuAD) counts words
-in common, for answers that can be put in several ways. A model that was never taught to take turns is not asked in
-marks that it does not know: it goes on with the question as a text, and its first sentence is taken for its answer.
+The model gets each conversation up to its last turn and generates that turn greedily. The result is compared with the
+expected answer, ignoring white space, case and punctuation at both ends. Word F1 (as in SQuAD) measures word overlap,
+for answers that can be phrased in several ways. A model without chat tokens gets the question as plain text, and the
+first sentence of its continuation is taken as the answer.
 """
 
 import math
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError, UsageError
-from kotha.evaluation.result import Measurement, beside
+from kotha.evaluation.result import Measurement, baseline_rows
 from kotha.generation.engine import Engine
 from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
@@ -24,16 +24,16 @@ from kotha.report.table import Table
 from kotha.text.corpus.dialogues import Dialogues
 
 _ROWS = 16
-# Tokens that may be written beyond the longest answer that is wanted: enough to be wrong in, few enough to be quick.
+# Tokens generated beyond the longest expected answer, so that answers that are too long count as wrong.
 _MORE_TOKENS = 8
 _MARKS = "।.!?,;:“”\"'‘’ "
-_DEVIATIONS = 1.96  # of a normal distribution: an interval that holds in 95 of 100 cases
+_DEVIATIONS = 1.96  # of a 95 % interval
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Replied:
-    """A question, the answer that is wanted, and what was said."""
+    """A question, its expected answer and the model's answer."""
 
     question: str
     wanted: str
@@ -43,16 +43,16 @@ class Replied:
 
 @dataclass(frozen=True)
 class InstructionScore(Measurement):
-    """How many questions were answered right."""
+    """Accuracy of the answers."""
 
     part = Replied
 
     right: float  # share of exact matches
-    low: float  # … and where that share lies in 95 of 100 cases (Wilson)
+    low: float  # 95 % interval of that share (Wilson)
     high: float
     word_f1: float
     examples: int
-    taught: bool  # whether it was asked in turns; else it went on with the question as a text
+    taught: bool  # whether it is a chat model; else it got the question as plain text
     baselines: dict[str, float] = field(default_factory=dict)  # by name: share of exact matches
     replies: tuple[Replied, ...] = ()
 
@@ -63,17 +63,19 @@ def evaluate_instructions(
     learned: Dialogues | None = None,
     on_progress: OnProgress | None = None,
 ) -> InstructionScore:
-    """Ask a GPT the last question of each conversation; beside it, where known, the commonest answer it learned."""
+    """Evaluate a GPT on the last turn of each conversation; with ``learned``, its training data, also the baseline."""
     if not isinstance(bundle.model, GPT) or bundle.tokenizer is None:
-        raise UsageError("a {family} model does not answer; ask a gpt with a tokenizer", family=bundle.config.family)
+        raise UsageError(
+            "a {family} model cannot answer questions; use a gpt with a tokenizer", family=bundle.config.family
+        )
     if not len(held_out):
-        raise DataError("there are no questions to measure on; give at least one")
+        raise DataError("no questions to evaluate on; give at least one")
     tokenizer, wanted = bundle.tokenizer, [turns[-1].text for turns in held_out.turns]
     engine, template = Engine(bundle.model, tokenizer, max_batch=_ROWS), bundle.chat
     room = max(map(len, tokenizer.encode_batch(wanted))) + _MORE_TOKENS
     room = min(room, bundle.model.config.context_length)
-    greedy = SamplingSettings(temperature=0.0, repetition_penalty=None)  # an answer repeats words of what was read
-    said: list[str] = []
+    greedy = SamplingSettings(temperature=0.0, repetition_penalty=None)  # an answer repeats words of the prompt
+    answers: list[str] = []
     for start in range(0, len(held_out), _ROWS):
         prompts: list[str | tuple[int, ...]] = [
             "\n".join(turn.text for turn in turns[:-1]) + "\n"
@@ -83,40 +85,40 @@ def evaluate_instructions(
         ]
         results = engine.generate([Request(prompt=prompt, tokens=room, settings=greedy) for prompt in prompts])
         texts = [each.text.strip() for each in results]
-        # Who was not taught goes on and on: the first sentence counts.
-        said += texts if template else [re.split("[\n।]", text)[0].strip() for text in texts]
+        # A model without chat tokens does not stop after the answer.
+        answers += texts if template else [re.split("[\n।]", text)[0].strip() for text in texts]
         if on_progress is not None:
-            on_progress(Message("asking"), len(said), len(held_out))
-    return score_replies([turns[-2].text for turns in held_out.turns], wanted, said, template is not None, learned)
+            on_progress(Message("asking"), len(answers), len(held_out))
+    return score_replies([turns[-2].text for turns in held_out.turns], wanted, answers, template is not None, learned)
 
 
 def score_replies(
     questions: Sequence[str],
     wanted: Sequence[str],
-    said: Sequence[str],
+    answers: Sequence[str],
     taught: bool = True,
     learned: Dialogues | None = None,
 ) -> InstructionScore:
-    """Compare what was said with what is wanted.
+    """Compare the model's answers with the expected ones.
 
     >>> score = score_replies(["?", "?"], ["পাঁচটি।", "মা।"], ["পাঁচটি", "বাবা।"])
     >>> score.right, round(score.low, 3), round(score.high, 3)
     (0.5, 0.095, 0.905)
     """
-    pairs = list(zip(map(_plain, wanted), map(_plain, said), strict=True))
+    pairs = list(zip(map(_plain, wanted), map(_plain, answers), strict=True))
     right = [a == b for a, b in pairs]
     share, n = sum(right) / len(right), len(right)
     others = {}
     if learned is not None and len(learned):
-        commonest = Counter(_plain(turns[-1].text) for turns in learned.turns).most_common(1)[0][0]
-        others["commonest answer"] = sum(a == commonest for a, _ in pairs) / n
-    replies = tuple(map(Replied, questions, wanted, said, right))
+        most_frequent = Counter(_plain(turns[-1].text) for turns in learned.turns).most_common(1)[0][0]
+        others["commonest answer"] = sum(a == most_frequent for a, _ in pairs) / n
+    replies = tuple(map(Replied, questions, wanted, answers, right))
     f1 = sum(_word_f1(a, b) for a, b in pairs) / n
     return InstructionScore(share, *wilson_interval(share, n), f1, n, taught, others, replies)
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:
-    """Where a share that was seen in so many cases lies, in 95 of 100 (https://www.jstor.org/stable/2276774).
+    """The 95 % Wilson interval of a share observed in ``count`` cases (https://www.jstor.org/stable/2276774).
 
     >>> [round(each, 3) for each in wilson_interval(0.0, 10)]
     [0.0, 0.278]
@@ -128,17 +130,17 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 
 
 def instructions_table(score: InstructionScore, name: str, before: float | None = None) -> Table:
-    """The share that was right, what it is compared with (``before`` it was taught, too), and the first replies."""
-    asked = "{n}; asked in turns" if score.taught else "{n}; never taught to converse: its first sentence counts"
+    """A table of the share of correct answers, the baselines (``before``: before fine-tuning) and the first replies."""
+    asked = "{n}; asked as chat turns" if score.taught else "{n}; not a chat model: its first sentence counts"
     interval = {name: f"{getattr(score, name):.1%}" for name in ("low", "high")}
     rows: list[list[Text]] = [
-        [Message("answered right"), Message("{share} ({low} to {high})", share=f"{score.right:.1%}", **interval)],
-        [Message("words in common (F1)"), f"{score.word_f1:.3f}"],
+        [Message("answered correctly"), Message("{share} ({low} to {high})", share=f"{score.right:.1%}", **interval)],
+        [Message("word overlap (F1)"), f"{score.word_f1:.3f}"],
     ]
-    rows += [] if before is None else [[Message("before it was taught"), f"{before:.1%}"]]
-    rows += [*beside(score.baselines), [Message("questions"), Message(asked, n=f"{score.examples:,}")]]
+    rows += [] if before is None else [[Message("before fine-tuning"), f"{before:.1%}"]]
+    rows += [*baseline_rows(score.baselines), [Message("questions"), Message(asked, n=f"{score.examples:,}")]]
     for reply in score.replies[:_SHOWN]:
-        verdict = Message("right") if reply.right else Message("wanted {answer}", answer=reply.wanted)
+        verdict = Message("right") if reply.right else Message("expected {answer}", answer=reply.wanted)
         rows.append([reply.question.split("\n")[-1], Message("{said} ({verdict})", said=reply.said, verdict=verdict)])
     return Table(name, ["", ""], rows)
 
@@ -147,7 +149,7 @@ def _plain(text: str) -> str:
     return " ".join(text.casefold().split()).strip(_MARKS)
 
 
-def _word_f1(wanted: str, said: str) -> float:
-    """Of two plain texts."""
-    a, b = (Counter(word.strip(_MARKS) for word in text.split()) for text in (wanted, said))
+def _word_f1(wanted: str, answer: str) -> float:
+    """Word F1 of two plain texts."""
+    a, b = (Counter(word.strip(_MARKS) for word in text.split()) for text in (wanted, answer))
     return 2 * (a & b).total() / max(1, a.total() + b.total())

@@ -1,12 +1,12 @@
-"""How well a BERT guesses hidden words, and whether two stretches of text belong together, beside what counting does.
+"""Evaluation of a BERT: accuracy on masked words, and on whether two segments of text belong together.
 
-Each document is cut into windows that fit the context, all of about one length. Every window is read twice: once whole,
-as ``[CLS] A [SEP] B [SEP]`` with 15 % of its words hidden, all by the mask; and once to be judged, every second time
-with a B of the same length from another document. What is drawn is drawn from the number of the window, so that two
-models are asked the same. Words are pieces of the tokenizer: shares of two tokenizers are not comparable.
+Each document is cut into windows of about equal length that fit the context. Every window is read twice: once as
+``[CLS] A [SEP] B [SEP]`` with 15 % of its words masked, and once as a pair to classify, where every second B is text of
+the same length from another document. Random choices are seeded by the number of the window, so that two models get
+the same input. Words are tokens: scores under two tokenizers are not comparable.
 
-Beside the words: the commonest piece, and the commonest after the piece before, both counted in what the model has
-learned from. Beside the pairs: a coin, and whether A and B have more pieces in common than half of all pairs have.
+Baselines for words: the most frequent token, and the most frequent token after the preceding one, both counted in the
+model's training data. Baselines for pairs: a coin, and whether A and B share more tokens than the median pair.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from kotha.errors import DataError
-from kotha.evaluation.result import Measurement, beside
+from kotha.evaluation.result import Measurement, baseline_rows
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.model.bert import BERT
 from kotha.model.evaluating import evaluating
@@ -30,30 +30,30 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.tasks.masked_words import Masking, n_chosen
 
 _MARKS = 3  # [CLS], and [SEP] twice
-_SHORTEST = 4  # tokens that a window must have, to be cut in two and to have something hidden
+_SHORTEST = 4  # tokens of a window, so that it can be split in two and have a masked word
 _ROWS, _TOP, _DRAWS = 16, 5, 20
 
-Pair = tuple[Line, Line, bool]  # A, B, and whether B is from elsewhere
+Pair = tuple[Line, Line, bool]  # A, B, and whether B is from another document
 
 
 @dataclass(frozen=True)
 class MaskedScore(Measurement):
-    """What was guessed right of hidden words, and of pairs."""
+    """Accuracy on masked words and on pairs."""
 
     words_accuracy: float
-    words_top5: float  # the word is among the five likeliest
+    words_top5: float  # the word is among the five most likely
     words_nats: float
     words: int
-    pairs_accuracy: float | None  # None where there is one document: no other to take a stretch from
+    pairs_accuracy: float | None  # None if there is only one document
     pairs: int
     documents: int
     text: str
-    baselines: dict[str, float] = field(default_factory=dict)  # by name: share that was right
+    baselines: dict[str, float] = field(default_factory=dict)  # accuracy by name
 
 
 @dataclass(frozen=True)
 class _Window:
-    """A stretch of a document, cut in two."""
+    """A stretch of a document, split in two."""
 
     first: Line
     second: Line
@@ -76,49 +76,51 @@ def evaluate_masked(
     learned: Line | None = None,
     on_progress: OnProgress | None = None,
 ) -> MaskedScore:
-    """Measure a BERT on documents; ``learned`` are tokens that it has learned from, to count in."""
+    """Evaluate a BERT on documents; ``learned`` are the tokens of its training data, to count baselines in."""
     marks = Masking(tokenizer)
     windows = list(_windows(held_out, model.config.context_length - _MARKS))
     if not windows:
         raise DataError(
-            "{name}: no document has {shortest} tokens or more; give more text", name=held_out.name, shortest=_SHORTEST
+            "{name}: every document has fewer than {shortest} tokens; give more text",
+            name=held_out.name,
+            shortest=_SHORTEST,
         )
     pairs = _pairs(windows)
-    asked: list[tuple[int, int]] = []  # of each hidden word: what stood before it, and itself
-    sums, judged = np.zeros(3), 0  # words guessed right, nearly right, and their nats; pairs judged right
+    masked: list[tuple[int, int]] = []  # of each masked word: the token before it, and itself
+    sums, judged = np.zeros(3), 0  # masked words correct, correct in the top five, and their nats; pairs correct
     with evaluating(model), torch.inference_mode():
         for start in range(0, len(windows), _ROWS):
             words, figures = _guess_words(model, windows[start : start + _ROWS], marks)
-            asked, sums = asked + words, sums + figures
+            masked, sums = masked + words, sums + figures
             if some := pairs[start : start + _ROWS]:
                 read = model.hidden(*_as_rows([pair[:2] for pair in some], marks, model))
-                said = model.pair_head(model.pool(read)).argmax(dim=-1).tolist()
-                judged += sum(answer == pair[2] for answer, pair in zip(said, some, strict=True))
+                predicted = model.pair_head(model.pool(read)).argmax(dim=-1).tolist()
+                judged += sum(answer == pair[2] for answer, pair in zip(predicted, some, strict=True))
             if on_progress is not None:
                 on_progress(Message("windows"), min(start + _ROWS, len(windows)), len(windows))
-    others = {} if learned is None else _by_counting(learned, asked, marks.is_ordinary)
+    others = {} if learned is None else _by_counting(learned, masked, marks.is_ordinary)
     if pairs:
         others |= {"pairs: a coin": 0.5, "pairs: pieces in common": _by_common_pieces(pairs)}
     pairs_accuracy, text = judged / len(pairs) if pairs else None, str(held_out.name)
-    right, near, nats = (sums / len(asked)).tolist()
-    return MaskedScore(right, near, nats, len(asked), pairs_accuracy, len(pairs), held_out.documents, text, others)
+    right, near, nats = (sums / len(masked)).tolist()
+    return MaskedScore(right, near, nats, len(masked), pairs_accuracy, len(pairs), held_out.documents, text, others)
 
 
 def masked_table(score: MaskedScore, name: str) -> Table:
-    """Hidden words and pairs, and what they are compared with."""
+    """A table of the scores on masked words and pairs, and their baselines."""
     rows: list[list[Text]] = [
-        [Message("hidden words guessed right"), f"{score.words_accuracy:.1%}"],
-        [Message("… among the five likeliest"), f"{score.words_top5:.1%}"],
-        [Message("loss, nats a word"), f"{score.words_nats:.3f}"],
+        [Message("masked words predicted correctly"), f"{score.words_accuracy:.1%}"],
+        [Message("… among the top five"), f"{score.words_top5:.1%}"],
+        [Message("loss, nats per word"), f"{score.words_nats:.3f}"],
     ]
     if score.pairs_accuracy is not None:
-        rows.append([Message("pairs judged right"), f"{score.pairs_accuracy:.1%}"])
-    rows += beside(score.baselines)
-    rows.append([Message("hidden words, pairs, documents"), f"{score.words:,}, {score.pairs:,}, {score.documents:,}"])
+        rows.append([Message("pairs classified correctly"), f"{score.pairs_accuracy:.1%}"])
+    rows += baseline_rows(score.baselines)
+    rows.append([Message("masked words, pairs, documents"), f"{score.words:,}, {score.pairs:,}, {score.documents:,}"])
     return Table(name, ["", ""], rows)
 
 
-# -- what is asked ----------------------------------------------------------------------------------------------------
+# -- windows and pairs -------------------------------------------------------------------------------------------------
 
 
 def _windows(held_out: HeldOut, longest: int) -> Iterator[_Window]:
@@ -133,7 +135,7 @@ def _windows(held_out: HeldOut, longest: int) -> Iterator[_Window]:
 
 
 def _pairs(windows: Sequence[_Window]) -> list[Pair]:
-    """A pair of each window, every second with a B from elsewhere; none where all are of one document."""
+    """A pair for each window, every second with a B from another document; empty if there is only one document."""
     if len({window.document for window in windows}) < 2:
         return []
     return [
@@ -143,7 +145,7 @@ def _pairs(windows: Sequence[_Window]) -> list[Pair]:
 
 
 def _elsewhere(window: _Window, windows: Sequence[_Window]) -> Line:
-    """A stretch of another document, as long as the window's second where one of a few draws is."""
+    """A stretch of another document, as long as the window's second part if one of a few draws is long enough."""
     text, chance, draws = np.empty(0, np.int64), window.chance, 0
     while not len(text) or (len(text) < len(window.second) and draws < _DRAWS):
         other = windows[int(chance.integers(len(windows)))]
@@ -153,14 +155,14 @@ def _elsewhere(window: _Window, windows: Sequence[_Window]) -> Line:
 
 
 def _hide(window: _Window, ordinary: NDArray[np.bool_]) -> Line:
-    """Places in A and B, counted through, whose words are hidden."""
+    """Positions of the masked words in A and B joined."""
     found = np.flatnonzero(ordinary[window.text])
     found = found if len(found) else np.arange(len(window.text))
     return np.sort(window.chance.choice(found, n_chosen(len(found)), replace=False)).astype(np.int64)
 
 
 def _as_rows(texts: Sequence[tuple[Line, Line]], marks: Masking, model: BERT) -> list[Tensor]:
-    """Tokens, segments and which are real, filled up to the longest: three of (B, T)."""
+    """Token ids, segment ids and the mask of real tokens, padded to the longest: three of (B, T)."""
     longest = max(len(first) + len(second) for first, second in texts) + _MARKS
     tokens = np.full((len(texts), longest), marks.pad)
     segments, real = np.zeros_like(tokens), np.zeros(tokens.shape, bool)
@@ -175,40 +177,40 @@ def _as_rows(texts: Sequence[tuple[Line, Line]], marks: Masking, model: BERT) ->
 def _guess_words(
     model: BERT, windows: Sequence[_Window], marks: Masking
 ) -> tuple[list[tuple[int, int]], NDArray[np.float64]]:
-    """What stood before each hidden word, and itself; how many were guessed right and nearly right, and their nats."""
+    """Each masked word with the token before it; and how many were correct, in the top five, and their nats."""
     tokens, segments, real = _as_rows([(window.first, window.second) for window in windows], marks, model)
     hidden = [_hide(window, marks.is_ordinary) for window in windows]
     rows = np.repeat(np.arange(len(windows)), [len(each) for each in hidden])
-    # A's words stand behind [CLS], B's behind a [SEP] as well.
-    places = np.concatenate(
+    # A follows [CLS]; B follows a [SEP] as well.
+    positions = np.concatenate(
         [each + 1 + (each >= len(window.first)) for window, each in zip(windows, hidden, strict=True)]
     )
-    before, wanted = tokens[rows, places - 1].tolist(), tokens[rows, places].cpu()
-    tokens[rows, places] = marks.mask
-    logits = model.head(model.guess(model.hidden(tokens, segments, real)[rows, places])).float().cpu()  # (N, V)
-    logits[:, np.flatnonzero(~marks.is_ordinary)] = -torch.inf  # marks are never what is asked for
+    before, wanted = tokens[rows, positions - 1].tolist(), tokens[rows, positions].cpu()
+    tokens[rows, positions] = marks.mask
+    logits = model.head(model.guess(model.hidden(tokens, segments, real)[rows, positions])).float().cpu()  # (N, V)
+    logits[:, np.flatnonzero(~marks.is_ordinary)] = -torch.inf  # a masked word is never a special token
     right = logits.topk(min(_TOP, logits.shape[1])).indices == wanted[:, None]
     nats = float(cross_entropy(logits, wanted, reduction="sum"))
     figures = np.array([int(right[:, 0].sum()), int(right.any(dim=1).sum()), nats])
     return list(zip(before, wanted.tolist(), strict=True)), figures
 
 
-# -- what counting does -----------------------------------------------------------------------------------------------
+# -- baselines --------------------------------------------------------------------------------------------------------
 
 
-def _by_counting(learned: Line, asked: Sequence[tuple[int, int]], ordinary: NDArray[np.bool_]) -> dict[str, float]:
+def _by_counting(learned: Line, masked: Sequence[tuple[int, int]], ordinary: NDArray[np.bool_]) -> dict[str, float]:
     size = len(ordinary)
     counts = np.bincount(learned, minlength=size) * ordinary
-    commonest = int(counts.argmax())
+    most_frequent = int(counts.argmax())
     following, numbers = np.unique(learned[:-1].astype(np.int64) * size + learned[1:], return_counts=True)
     before, after = following // size, following % size
     numbers = numbers * ordinary[after]
-    # The most frequent pair of each piece before comes last in its group, and stays.
+    # The most frequent pair of each preceding token is last in its group, and stays in the dict.
     order = np.lexsort((numbers, before))
     best = dict(zip(before[order].tolist(), after[order].tolist(), strict=True))
-    by_pair = sum(best.get(prior, commonest) == word for prior, word in asked)
-    by_one = sum(word == commonest for _, word in asked)
-    return {"the commonest piece": by_one / len(asked), "the commonest after the one before": by_pair / len(asked)}
+    by_pair = sum(best.get(prior, most_frequent) == word for prior, word in masked)
+    by_one = sum(word == most_frequent for _, word in masked)
+    return {"the commonest piece": by_one / len(masked), "the commonest after the one before": by_pair / len(masked)}
 
 
 def _by_common_pieces(pairs: Sequence[Pair]) -> float:

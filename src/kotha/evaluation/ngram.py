@@ -1,20 +1,20 @@
-"""What counting alone reaches: an n-gram model with interpolated modified Kneser-Ney smoothing.
+"""The n-gram baseline: an n-gram model with interpolated modified Kneser-Ney smoothing.
 
-The chance of a token after some history is what was counted after that history, each count reduced by a discount, and
-the mass so saved is spread by the same rule for a history that is one token shorter, down to the uniform 1/V. Below the
-top order a token counts not by how often it stood there but by after how many different tokens: "Francisco" is frequent
-and says little of the future, for it follows one word. *Modified* means three discounts an order, for counts of 1, 2
-and more, estimated from how many n-grams were seen once to four times. It is the best of the counting models (Chen and
-Goodman 1999, https://doi.org/10.1006/csla.1999.0128) and the one that KenLM makes by default.
+The probability of a token after a history is its count there less a discount; the discounted mass is distributed by the
+same rule for the history one token shorter, down to the uniform 1/V. Below the top order, a count is not the number of
+occurrences but the number of different preceding tokens: "Francisco" is frequent but says little about other contexts,
+because it follows one word. *Modified* means three discounts per order, for counts of 1, 2 and more, estimated from the
+numbers of n-grams seen one to four times. It is the best smoothing method for n-gram models (Chen and Goodman 1999,
+https://doi.org/10.1006/csla.1999.0128) and KenLM's default.
 
-What must agree when two programs are compared: before a document stand n - 1 end marks, which are history and never
-guessed (NLTK pads so; KenLM puts one mark, and counts n-grams that begin with it by occurrence); the unigram is mixed
-with 1/V; where the discounts cannot be estimated, because no n-gram was seen just so often, they are 0.5, 1 and 1.5
-(KenLM's).
+Conventions that differ between programs: a document is preceded by n - 1 end tokens, which are history and never
+predicted (as NLTK pads; KenLM adds one token, and counts n-grams that begin with it by occurrence); the unigram is
+interpolated with 1/V; if the discounts cannot be estimated, because some count of counts is zero, they are 0.5, 1 and
+1.5 (as in KenLM).
 
-Counting is sorting: an n-gram is the number of its history times V plus its last token, one 64-bit key; equal keys lie
-side by side once sorted, and their rank numbers the n-grams for the next order. A test says the same in dictionaries,
-and holds the two equal.
+Counting is sorting: an n-gram is one 64-bit key, the number of its history times V plus its last token; equal keys are
+adjacent once sorted, and their rank numbers the n-grams for the next order. A test compares this with a version in
+dictionaries.
 """
 
 from dataclasses import dataclass
@@ -29,32 +29,32 @@ from kotha.text.held_out import Line
 Amounts = NDArray[np.float64]
 Discounts = tuple[float, float, float]
 
-# For counts of 1, 2 and more, where there is too little text to estimate them.
+# For counts of 1, 2 and more, if there is too little text to estimate them.
 FALLBACK: Discounts = (0.5, 1.0, 1.5)
 MAX_ORDER = 9
 
 
 @dataclass(frozen=True)
 class _Order:
-    """All n-grams of one order: sorted keys with discounted counts, and for each history what they add up to."""
+    """All n-grams of one order: sorted keys with discounted counts, and the totals of each history."""
 
     keys: Line  # history number times V plus last token: (n-grams,)
-    kept: Amounts  # each count less its discount: (n-grams,)
+    kept: Amounts  # discounted counts: (n-grams,)
     totals: Amounts  # counts by history: (histories,)
-    saved: Amounts  # discounts by history, to be spread by the order below: (histories,)
+    saved: Amounts  # discounted mass by history, distributed by the order below: (histories,)
 
     def find(self, keys: Line) -> Line:
-        """The number of each n-gram, -1 for one that was never seen."""
+        """The index of each n-gram; -1 for unseen ones."""
         if not len(self.keys):
             return np.full(len(keys), -1)
-        places = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
-        return np.where(self.keys[places] == keys, places, -1)
+        found = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
+        return np.where(self.keys[found] == keys, found, -1)
 
 
 class KneserNey:
     """An n-gram model of token ids.
 
-    ``line`` holds documents end to end, each closed by ``end``.
+    ``line`` holds concatenated documents, each ending in ``end``.
 
     >>> model = KneserNey(np.array([1, 2, 0, 1, 2, 0, 1, 3, 0]), order=2, vocab_size=4, end=0)
     >>> model.nats(np.array([1, 2, 0])).round(3).tolist()
@@ -64,12 +64,12 @@ class KneserNey:
     def __init__(self, line: Line, order: int, vocab_size: int, end: int) -> None:
         if not 1 <= order <= MAX_ORDER:
             raise UsageError(
-                "{order} is not between 1 and {max_order}; 3 and 5 are usual",
+                "{order} must be between 1 and {max_order}; 3 and 5 are usual",
                 order=Option("order", order),
                 max_order=MAX_ORDER,
             )
         if not len(line):
-            raise UsageError("there is nothing to count: the text has no tokens")
+            raise UsageError("cannot count n-grams: the text has no tokens")
         assert 0 <= end < vocab_size, f"end={end} in a vocabulary of {vocab_size}"
         assert line.min() >= 0, "a token below 0"
         assert line.max() < vocab_size, f"token {line.max()} in a vocabulary of {vocab_size}"
@@ -79,20 +79,20 @@ class KneserNey:
         self._count(np.asarray(line, np.int64))
 
     def nats(self, line: Line) -> Amounts:
-        """Nats of every token of documents end to end, each read from its start: (N,) -> (N,)."""
+        """Loss in nats of every token of concatenated documents: (N,) -> (N,)."""
         tokens, offsets = self._padded(np.asarray(line, np.int64))
         targets = np.flatnonzero(offsets >= self.order - 1)
-        chances = np.full(len(targets), 1 / self.vocab_size)
-        numbers = np.zeros(len(tokens), np.int64)  # of the history that ends here; the empty one is number 0
+        probabilities = np.full(len(targets), 1 / self.vocab_size)
+        numbers = np.zeros(len(tokens), np.int64)  # of the history that ends at each token; the empty one is 0
         for level, order in enumerate(self._orders):
-            places = np.flatnonzero(offsets >= level)
-            found, histories = np.full(len(tokens), -1), self._histories(numbers, places, level)
+            positions = np.flatnonzero(offsets >= level)
+            found, histories = np.full(len(tokens), -1), self._histories(numbers, positions, level)
             known = histories >= 0
-            found[places[known]] = order.find(histories[known] * self.vocab_size + tokens[places[known]])
+            found[positions[known]] = order.find(histories[known] * self.vocab_size + tokens[positions[known]])
             here = self._histories(numbers, targets, level)
-            chances = _interpolated(order, here, found[targets], chances)
+            probabilities = _interpolated(order, here, found[targets], probabilities)
             numbers = found
-        nats: Amounts = -np.log(chances)
+        nats: Amounts = -np.log(probabilities)
         return nats
 
     # -- counting -----------------------------------------------------------------------------------------------------
@@ -101,20 +101,20 @@ class KneserNey:
         tokens, offsets = self._padded(line)
         numbers, n_histories = np.zeros(len(tokens), np.int64), 1
         keys: list[Line] = []
-        counts: list[Line] = []  # of each order's n-grams: how often, and below the top after how many tokens
+        counts: list[Line] = []  # of each order: occurrences; below the top order, different preceding tokens
         for level in range(self.order):
-            places = np.flatnonzero(offsets >= level)
-            all_keys = self._histories(numbers, places, level) * self.vocab_size + tokens[places]
+            positions = np.flatnonzero(offsets >= level)
+            all_keys = self._histories(numbers, positions, level) * self.vocab_size + tokens[positions]
             unique, first, ranks = _ranked(all_keys)
-            is_target = offsets[places] >= self.order - 1
+            is_target = offsets[positions] >= self.order - 1
             times = np.bincount(ranks[is_target], minlength=len(unique))
-            if level:  # each n-gram that occurs is one more token before its shorter self
-                shorter = numbers[places[first[times > 0]]]
+            if level:  # each distinct n-gram adds one preceding token to its suffix
+                shorter = numbers[positions[first[times > 0]]]
                 counts[-1] = np.bincount(shorter, minlength=len(keys[-1]))
             keys.append(unique)
             counts.append(times)
             numbers = np.full(len(tokens), -1)
-            numbers[places] = ranks
+            numbers[positions] = ranks
         for level in range(self.order):
             given = estimate_discounts(counts[level])
             self.discounts.append(given)
@@ -127,27 +127,27 @@ class KneserNey:
             n_histories = len(keys[level])
 
     def _padded(self, line: Line) -> tuple[Line, Line]:
-        """The line with ``order - 1`` ends before each document, and each token's place in its document so padded."""
+        """The line with ``order - 1`` end tokens before each document, and each token's offset in its document."""
         pads = self.order - 1
         closed = line == self.end
-        document = np.cumsum(closed) - closed  # the number of its document, for each token
-        places = np.arange(len(line)) + pads * (document + 1)
+        document = np.cumsum(closed) - closed  # index of each token's document
+        positions = np.arange(len(line)) + pads * (document + 1)
         n_documents = int(document[-1]) + 1 if len(line) else 0
         tokens = np.full(len(line) + pads * n_documents, self.end)
-        tokens[places] = line
+        tokens[positions] = line
         starts = np.flatnonzero(np.diff(document, prepend=-1))  # of each document in the line
         firsts = starts + pads * np.arange(n_documents)
         offsets = np.arange(len(tokens)) - np.repeat(firsts, np.diff(firsts, append=len(tokens)))
         return tokens, offsets
 
     @staticmethod
-    def _histories(numbers: Line, places: Line, level: int) -> Line:
-        """The number of the ``level`` tokens before each place."""
-        return numbers[places - 1] if level else np.zeros(len(places), np.int64)
+    def _histories(numbers: Line, positions: Line, level: int) -> Line:
+        """The number of the history of ``level`` tokens before each position."""
+        return numbers[positions - 1] if level else np.zeros(len(positions), np.int64)
 
 
 def estimate_discounts(counts: Line) -> Discounts:
-    """Discounts for counts of 1, 2 and more, by Chen and Goodman's formula: from (n-grams,) counts.
+    """Discounts for counts of 1, 2 and more by Chen and Goodman's formula: (n-grams,) -> three numbers.
 
     >>> estimate_discounts(np.array([1, 1, 1, 1, 2, 2, 3, 4]))
     (0.5, 1.25, 1.0)
@@ -161,18 +161,18 @@ def estimate_discounts(counts: Line) -> Discounts:
 
 
 def _interpolated(order: _Order, histories: Line, found: Line, below: Amounts) -> Amounts:
-    """Chances by one order, with what it saved spread by the order below; a history never followed leaves those."""
+    """Probabilities by one order, interpolated with those of the order below; an unseen history keeps the latter."""
     known = np.flatnonzero(histories >= 0)
     known = known[order.totals[histories[known]] > 0]
     total, saved = order.totals[histories[known]], order.saved[histories[known]]
     kept = np.where(found[known] >= 0, order.kept[found[known]], 0.0)
-    chances = below.copy()
-    chances[known] = (kept + saved * below[known]) / total
-    return chances
+    probabilities = below.copy()
+    probabilities[known] = (kept + saved * below[known]) / total
+    return probabilities
 
 
 def _ranked(keys: Line) -> tuple[Line, Line, Line]:
-    """The different keys in order, where each first stands, and the rank of every one: (n,) -> (m,), (m,), (n,)."""
+    """The unique keys in order, the first position of each, and the rank of every key: (n,) -> (m,), (m,), (n,)."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     is_new = np.diff(ordered, prepend=ordered[:1] - 1) != 0

@@ -1,20 +1,19 @@
-"""Loss, perplexity, bits per byte and per character of a GPT on held-out text, and what it has to beat there.
+"""Loss, perplexity, bits per byte and per character of a GPT on held-out text, with baselines.
 
-Each document is read from its own start. Before its first token stands the end-of-text token alone, as it does at the
-start of a document in training; its own end is the last token to be guessed. A document longer than the context is read
-in sliding windows of ``context`` tokens that move on by ``stride``; a window scores only what no window before it has
-scored, so each token is scored once, and past the first window with at least ``context - stride`` tokens before it. A
-smaller stride gives more context and a lower loss, and takes longer; ``stride = context`` gives windows that share
-nothing. A figure without context and stride says little, so every score carries them. (The windows are those of
+Each document is read from its start, after a single end-of-text token, as at the start of a document in training; its
+own end-of-text token is the last one predicted. A document longer than the context is read in sliding windows of
+``context`` tokens that advance by ``stride``. A window scores only tokens that no earlier window has scored, so each
+token is scored once; after the first window it has at least ``context - stride`` tokens before it. A smaller stride
+gives more context and a lower loss, and takes longer; with ``stride = context`` windows do not overlap. A score depends
+on context and stride, so it carries both. (The windows are those of
 https://huggingface.co/docs/transformers/perplexity.)
 
-Perplexity is e to the loss per token, so it depends on what a token is: compare it under one tokenizer only. Bits per
-byte and per character spread the same nats over the text itself.
+Perplexity is e to the loss per token, so it is comparable under one tokenizer only. Bits per byte and per character
+divide the same nats by the size of the text itself.
 
-To beat, on the very same tokens: ``ln V`` is for one who knows nothing: every token of the vocabulary is as likely as
-any other. ``unigram`` is for one who knows how often each token occurs, one added to each count, as a run's
-``references`` have it. ``3-gram`` and ``5-gram`` are for one who has counted (``ngram.py``), in the text that the model
-has learned from: a model that does not beat them has learned nothing that counting does not give in a minute.
+Baselines on the same tokens: ``ln V`` is uniform guessing over the vocabulary. ``unigram`` knows the frequency of each
+token (counts plus one), as in a run's ``references``. ``3-gram`` and ``5-gram`` are n-gram models (``ngram.py``) of the
+model's training data; a model that does not beat them has learned nothing that counting does not give in a minute.
 """
 
 import math
@@ -46,55 +45,55 @@ FIGURES = {
     "bits_per_character": Message("bits per character"),
     "perplexity": Message("perplexity"),
 }
-# Positions that go through the model at once; a GPU needs more to be busy.
+# Positions per forward pass; a GPU needs more to be busy.
 _POSITIONS, _GPU_POSITIONS = 1 << 12, 1 << 16
-# Documents that are sorted by length together, so that little of a batch is padding.
+# Documents sorted by length together, so that batches have little padding.
 _SORTED = 128
 ORDERS = (3, 5)
-# Counting this many takes a minute or two; of more text the first are counted, and the answer says so.
+# Counting this many takes a minute or two; only the first tokens of a longer text are counted, and the names say so.
 MAX_TOKENS = 10_000_000
 
 
 @dataclass(frozen=True)
 class Familiarity:
-    """How many documents of a text a run knows, and from where."""
+    """How many documents of a text are in a run's data."""
 
     documents: int
-    trained: int  # documents that it was trained on
-    held_out: int  # others that its data folder held out: not learned from, but its best step was chosen by them
-    verdict: Text  # the same in words
+    trained: int  # documents in the training split
+    held_out: int  # other documents, in the validation split: not trained on, but used to choose the best step
+    verdict: Text  # summary in words
 
 
 @dataclass(frozen=True)
 class TextScore(Measurement):
-    """How well a model predicts a text, and how that was measured."""
+    """The score of a model on a text, and how it was measured."""
 
     left_out = ("nats",)
     figures = ("loss_nats", "perplexity", "bits_per_byte", "bits_per_character")
 
-    loss_nats: float  # mean over all tokens, each document's end included
-    perplexity: float  # e to the loss: among how many equally likely tokens it hesitates
+    loss_nats: float  # mean over all tokens, end-of-text tokens included
+    perplexity: float  # e to the loss
     bits_per_byte: float
     bits_per_character: float
     tokens: int
     documents: int
     bytes: int
     characters: int
-    unknown: int  # tokens that hide what the tokenizer does not know; bits per byte are too low by what they hide
+    unknown: int  # unknown tokens; bits per byte are too low by the text that they replace
     context: int
     stride: int
-    tokenizer: str  # fingerprint of the tokenizer
-    text: str  # where the text comes from
-    nats: Nats = field(repr=False, compare=False)  # of each document, its end included
-    seen: Familiarity | None = None  # whether the model has learned from it; None where that cannot be told
-    baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # what counting reaches on it: name, figures
+    tokenizer: str  # its fingerprint
+    text: str  # its source
+    nats: Nats = field(repr=False, compare=False)  # of each document, its end-of-text token included
+    seen: Familiarity | None = None  # whether the text is in the model's data; None if unknown
+    baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # scores of the baselines, by name
 
     def _repr_html_(self) -> str:
         return score_table(self).html()
 
 
 class Window(NamedTuple):
-    """Inputs ``start`` to ``stop`` of a sequence, of which those from ``scored`` on count."""
+    """Inputs ``start`` to ``stop`` of a sequence; those from ``scored`` on are scored."""
 
     start: int
     scored: int
@@ -109,12 +108,12 @@ def evaluate_text(
     stride: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> TextScore:
-    """Measure a model on a text; the context is the model's, and the stride half of it, unless given."""
+    """Evaluate a model on a text; the context defaults to the model's, the stride to half the context."""
     context, stride = check_windows(model, context_length, stride)
     sequences = (np.concatenate([[text.end], document]) for document in text)
     by_document, done = np.zeros(text.documents), 0
-    for place, nats in enumerate(token_nats(model, sequences, context, stride)):
-        by_document[place] = nats.sum()
+    for number, nats in enumerate(token_nats(model, sequences, context, stride)):
+        by_document[number] = nats.sum()
         done += len(nats)
         if on_progress is not None:
             on_progress(Message("measuring"), done, len(text.line))
@@ -125,14 +124,14 @@ def evaluate_text(
 
 
 def _figures(loss: float, text: HeldOut) -> dict[str, float]:
-    """What a mean loss in nats is as perplexity, and in bits for each byte and character of a text."""
+    """A mean loss in nats, as perplexity and as bits per byte and per character of a text."""
     bits = loss / math.log(2) * len(text.line)
     by_text = {"bits_per_byte": bits / text.bytes, "bits_per_character": bits / text.characters}
     return {"loss_nats": loss, "perplexity": perplexity(loss), **by_text}
 
 
 def perplexity(loss_nats: float) -> float:
-    """e to the loss; past what a number can hold it is infinite.
+    """e to the loss; infinity on overflow.
 
     >>> round(perplexity(math.log(32_100)))
     32100
@@ -141,26 +140,26 @@ def perplexity(loss_nats: float) -> float:
 
 
 def check_windows(model: GPT, context_length: int | None, stride: int | None) -> tuple[int, int]:
-    """Context and stride to measure with: as asked for, where the model can."""
+    """Validate context and stride for a model, with defaults for None."""
     if not isinstance(model, GPT):
         raise UsageError(
-            "a {name} does not foretell the next token; only a GPT is measured this way", name=type(model).__name__
+            "a {name} does not predict the next token; only a GPT can be evaluated this way", name=type(model).__name__
         )
     longest = model.config.context_length
     context = longest if context_length is None else context_length
     if not 1 <= context <= longest:
         raise UsageError(
-            "a context of {context} is not between 1 and the model's {longest}", context=context, longest=longest
+            "a context of {context} is out of range; use 1 to the model's {longest}", context=context, longest=longest
         )
     stride = max(1, context // 2) if stride is None else stride
     if not 1 <= stride <= context:
-        wrong = "a stride of {stride} is not between 1 and the context, {context}; half of it is usual"
+        wrong = "a stride of {stride} is out of range; use 1 to the context length, {context} (default: half of it)"
         raise UsageError(wrong, stride=stride, context=context)
     return context, stride
 
 
 def windows(length: int, context: int, stride: int) -> list[Window]:
-    """How a sequence of so many inputs is read.
+    """The windows that cover a sequence of ``length`` inputs.
 
     >>> windows(10, context=6, stride=3)
     [Window(start=0, scored=0, stop=6), Window(start=3, scored=6, stop=9), Window(start=6, scored=9, stop=10)]
@@ -175,47 +174,46 @@ def windows(length: int, context: int, stride: int) -> list[Window]:
 
 @torch.no_grad()
 def token_nats(model: GPT, sequences: Iterable[Line], context: int, stride: int) -> Iterator[Nats]:
-    """Nats of every token of each sequence but its first: (n,) -> (n - 1,), in the order of the sequences.
+    """Loss in nats of every token of each sequence but its first: (n,) -> (n - 1,), in the order of the sequences.
 
-    Windows of several sequences go through the model together; one that is shorter is filled up on its right, which no
-    token before it can see.
+    Windows of several sequences are batched; shorter ones are padded on the right, which causal attention ignores.
     """
     remaining, device = iter(sequences), model.tokens.weight.device
-    room = _GPU_POSITIONS if device.type == "cuda" else _POSITIONS
+    budget = _GPU_POSITIONS if device.type == "cuda" else _POSITIONS
     with evaluating(model):
-        while shelf := list(islice(remaining, _SORTED)):
-            found = [np.zeros(max(0, len(each) - 1)) for each in shelf]
-            places = [
-                (place, each) for place, line in enumerate(shelf) for each in windows(len(line) - 1, context, stride)
+        while group := list(islice(remaining, _SORTED)):
+            found = [np.zeros(max(0, len(each) - 1)) for each in group]
+            pending = [
+                (number, each) for number, line in enumerate(group) for each in windows(len(line) - 1, context, stride)
             ]
-            places.sort(key=lambda place: place[1].stop - place[1].start, reverse=True)
-            while places:
-                width = places[0][1].stop - places[0][1].start
-                size = max(1, room // width)
-                batch, places = places[:size], places[size:]
-                rows = [torch.from_numpy(shelf[place][each.start : each.stop + 1]) for place, each in batch]
+            pending.sort(key=lambda item: item[1].stop - item[1].start, reverse=True)
+            while pending:
+                width = pending[0][1].stop - pending[0][1].start
+                size = max(1, budget // width)
+                batch, pending = pending[:size], pending[size:]
+                rows = [torch.from_numpy(group[number][each.start : each.stop + 1]) for number, each in batch]
                 tokens = pad_sequence(rows, batch_first=True).to(device)  # (B, T + 1)
                 hidden = model.hidden(tokens[:, :-1])  # (B, T, C)
                 nats = token_losses(hidden, model.head.weight, tokens[:, 1:], model.head.bias).double().cpu().numpy()
-                for (place, (start, scored, stop)), row in zip(batch, nats, strict=True):
-                    found[place][scored:stop] = row[scored - start : stop - start]
+                for (number, (start, scored, stop)), row in zip(batch, nats, strict=True):
+                    found[number][scored:stop] = row[scored - start : stop - start]
             yield from found
 
 
-# -- what it has to beat ----------------------------------------------------------------------------------------------
+# -- baselines -------------------------------------------------------------------------------------------------------
 
 
 def count_baselines(
     data: Dataset, text: HeldOut, vocab_size: int, on_progress: OnProgress | None = None
 ) -> dict[str, dict[str, float]]:
-    """Count the training split of a data folder, and measure on a text of the same tokenizer: figures by name.
+    """Count baselines in the training split of a data folder and evaluate them on a text: scores by name.
 
-    Where only the first tokens of the split were counted, the names of the n-grams say so.
+    If only the first tokens of the split were counted, the names of the n-gram baselines say so.
     """
     if data.tokenizer.fingerprint != text.tokenizer:
         raise DataError(
-            "{path} was made by tokenizer {fingerprint}, and the text by {tokenizer}; baselines are counted on the "
-            "tokens of the model: give the data that it was trained on",
+            "{path} was prepared with tokenizer {fingerprint}, and the text with {tokenizer}; baselines need "
+            "the model's tokens: give the data that the model was trained on",
             path=data.path,
             fingerprint=data.tokenizer.fingerprint,
             tokenizer=text.tokenizer,
@@ -232,7 +230,7 @@ def count_baselines(
 def baselines(
     learned: Line, text: HeldOut, vocab_size: int, orders: Sequence[int], on_progress: OnProgress | None = None
 ) -> dict[str, dict[str, float]]:
-    """Figures to beat on a text, by name, from tokens of documents end to end that may be counted."""
+    """Scores of the baselines on a text, by name, counted in the concatenated documents of ``learned``."""
     counts = (np.bincount(each, minlength=vocab_size) for each in (learned, text.line))
     losses = {"ln V": math.log(vocab_size), "unigram": frequency_nats(*counts)}
     for done, order in enumerate(orders, 1):
@@ -243,30 +241,30 @@ def baselines(
     return {name: _figures(loss, text) for name, loss in losses.items()}
 
 
-# -- as it is told ----------------------------------------------------------------------------------------------------
+# -- rendering -------------------------------------------------------------------------------------------------------
 
 
 def score_table(score: TextScore, name: str = "model") -> Table:
-    """A model's score on a text, what counting reaches on it, and how both were measured."""
+    """A table of a model's score and its baselines, with how they were measured."""
     cells = [[name, *_cells(vars(score))], *([each, *_cells(found)] for each, found in score.baselines.items())]
     how = vars(score) | {
         "tokens": Plural("{n} token", "{n:,} tokens", n=score.tokens),
         "documents": Plural("{n} document", "{n:,} documents", n=score.documents),
     }
-    verdict: Text = Message("that cannot be told") if score.seen is None else score.seen.verdict
+    verdict: Text = Message("not known") if score.seen is None else score.seen.verdict
     remarks: list[Text] = [
         Message(
             "{tokens} of {documents} ({bytes:,} bytes, {characters:,} characters); context {context}, stride {stride}; "
             "tokenizer {tokenizer}",
             **how,
         ),
-        Message("has this model learned from the text: {answer}", answer=verdict),
+        Message("this text, for this model: {answer}", answer=verdict),
     ]
     if score.unknown:
         remarks.append(
             Message(
-                "{n:,} tokens are unknown to the tokenizer: what they hide was not measured, so bits per byte and per "
-                "character are too low",
+                "{n:,} tokens are unknown tokens: the text that they replace was not measured, so bits per "
+                "byte and per character are too low",
                 n=score.unknown,
             )
         )

@@ -1,10 +1,10 @@
-"""How far a score falls when the text is written otherwise (robustness): noise, another script, another domain.
+"""Robustness: how much a score drops on perturbed text (noise, another script) or on text of another domain.
 
-The same model is measured on the same text, as it is and as ``text/perturb.py`` changes it; or on another text of the
-same sort, for another domain or dialect. What is measured depends on what the model does: a GPT's bits per word on
-documents (words stay the same where bytes and characters do not), the share of questions that it answers right, a
-classifier's macro-F1, a translator's chrF++ from changed sources. Of questions only the last line is changed, the
-question itself: in a changed passage the wanted answer would no longer stand.
+The model is evaluated on a text, and again on the same text as changed by ``text/perturb.py``, or on another text of
+the same kind for another domain or dialect. The score depends on the model: bits per word for a GPT on documents
+(perturbations change the number of bytes and characters, but not of words), the share of correct answers for a GPT on
+conversations, macro-F1 for a classifier, chrF++ from perturbed sources for a translator. In conversations only the last
+line, the question, is perturbed: a perturbed passage might no longer contain the expected answer.
 """
 
 import math
@@ -33,39 +33,39 @@ from kotha.text.held_out import from_texts, read_held_out
 from kotha.text.perturb import PERTURBATIONS, perturb
 from kotha.text.tokenizer.chat import Turn
 
-# Of a long text so many bytes are measured, each time.
+# Bytes of a long text that each evaluation uses.
 _MOST_BYTES = 1 << 20
-_SHOWN_LETTERS = 80
+_SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True)
 class Fall:
-    """One way to write otherwise, and what came of it."""
+    """The score on one perturbation or other text."""
 
     kind: str
     after: float
-    change: float  # relative to the text as it is
-    changed_words: float | None  # share of words that are not as they were; None of another text
-    example: str  # the beginning of what was read
+    change: float  # relative to the unchanged text
+    changed_words: float | None  # share of words that differ; None for another text
+    example: str  # first characters of the evaluated text
 
 
 @dataclass(frozen=True)
 class Robustness(Measurement):
-    """A figure on the text as it is, and what becomes of it."""
+    """A score on unchanged text and on each perturbation."""
 
     figure: Text
     more_is_better: bool
     before: float
     falls: tuple[Fall, ...]
-    share: float  # of words, where a kind goes word by word
+    share: float  # of words that a perturbation of single words changes
     seed: int
 
 
 class _Material(NamedTuple):
-    """A text, and how a model is measured on it once its words are changed."""
+    """Texts to perturb, and how to score a model on the result."""
 
     figure: Text
-    texts: tuple[str, ...]  # what is changed
+    texts: tuple[str, ...]  # to be perturbed
     measure: Callable[[tuple[str, ...]], float]
     more_is_better: bool = True
 
@@ -81,52 +81,52 @@ def evaluate_perturbed(
     errors: Errors = "stop",
     on_progress: OnProgress | None = None,
 ) -> Robustness:
-    """Measure a model on a text as it is and as each kind has it; a kind that is a path is another text.
+    """Evaluate a model on a text and on each of ``kinds``: a perturbation, or the path of another text.
 
-    ``pair`` names the fields of translations; left out, they are guessed.
+    ``pair`` names the source and target fields of translations; None guesses them.
     """
     if not kinds:
         raise UsageError(
-            "how shall the text be changed? name one or several of {perturbations}, or a file",
+            "no perturbation given; name one or more of {perturbations}, or a file",
             perturbations=list(PERTURBATIONS),
         )
     for kind in kinds:
         if kind not in PERTURBATIONS and not Path(kind).exists():
             raise UsageError(
-                "there is no perturbation {kind!r}, and no such file{nearest}",
+                "unknown perturbation {kind!r}, and no file of that name{nearest}",
                 kind=kind,
                 nearest=nearest(kind, PERTURBATIONS),
             )
     given = _material(bundle, path, pair, errors)
     before = given.measure(given.texts)
     falls = []
-    for place, kind in enumerate(kinds):
+    for number, kind in enumerate(kinds):
         if on_progress is not None:
-            on_progress(Message("measuring"), place + 1, 1 + len(kinds))
+            on_progress(Message("measuring"), number + 1, 1 + len(kinds))
         if kind in PERTURBATIONS:
-            read = tuple(perturb(text, kind=kind, share=share, seed=seed) for text in given.texts)
-            after, words = given.measure(read), _changed_words(given.texts, read)
+            texts = tuple(perturb(text, kind=kind, share=share, seed=seed) for text in given.texts)
+            after, words = given.measure(texts), _changed_words(given.texts, texts)
         else:
-            _, read, measure, _ = _material(bundle, Path(kind), pair, errors)
-            after, words = measure(read), None
-        falls.append(Fall(kind, after, after / before - 1 if before else math.nan, words, read[0][:_SHOWN_LETTERS]))
+            _, texts, measure, _ = _material(bundle, Path(kind), pair, errors)
+            after, words = measure(texts), None
+        falls.append(Fall(kind, after, after / before - 1 if before else math.nan, words, texts[0][:_SHOWN_CHARACTERS]))
     return Robustness(given.figure, given.more_is_better, before, tuple(falls), share, seed)
 
 
 def robustness_table(found: Robustness, name: str) -> Table:
-    """The figure as it is, and as each kind leaves it."""
-    rows: list[list[Text]] = [[Message("as it is"), f"{found.before:.4f}", "", "", ""]]
+    """A table of the score on unchanged text and on each perturbation."""
+    rows: list[list[Text]] = [[Message("unchanged"), f"{found.before:.4f}", "", "", ""]]
     for fall in found.falls:
         words: Text = Message("another text") if fall.changed_words is None else f"{fall.changed_words:.0%}"
         change = "—" if math.isnan(fall.change) else f"{fall.change:+.1%}"
         kind = Message(fall.kind) if fall.kind in PERTURBATIONS else fall.kind
         rows.append([kind, f"{fall.after:.4f}", change, words, " ".join(fall.example.split())])
     remark = Message(
-        "{figure}: {better}; where a kind goes word by word, {share:.0%} of them, seed {seed}",
+        "{figure}: {better}; perturbations of single words change {share:.0%} of them, seed {seed}",
         **vars(found),
-        better=Message("more is better") if found.more_is_better else Message("less is better"),
+        better=Message("higher is better") if found.more_is_better else Message("lower is better"),
     )
-    header = [Message("written"), found.figure, Message("change"), Message("words changed"), Message("begins")]
+    header = [Message("perturbation"), found.figure, Message("change"), Message("words changed"), Message("excerpt")]
     return Table(name, header, rows, [remark])
 
 
@@ -144,21 +144,21 @@ def _material(bundle: Bundle, path: Path, pair: tuple[str | None, str | None], e
         )
     if not isinstance(model, GPT) or tokenizer is None:
         raise UsageError(
-            "a {family} model is not measured on changed texts; a gpt, a classifier and a seq2seq are",
+            "robustness cannot be measured for a {family} model; use a gpt, a classifier or a seq2seq",
             family=bundle.config.family,
         )
     if holds_dialogues(path):
-        asked = read_dialogues(path, errors=errors)
-        parts = [turns[-2].text.rpartition("\n") for turns in asked.turns]
+        dialogues = read_dialogues(path, errors=errors)
+        parts = [turns[-2].text.rpartition("\n") for turns in dialogues.turns]
 
-        def right(questions: tuple[str, ...]) -> float:
-            turned = tuple(
+        def correct(questions: tuple[str, ...]) -> float:
+            changed = tuple(
                 (*turns[:-2], Turn(turns[-2].role, above + line_end + question), turns[-1])
-                for turns, (above, line_end, _), question in zip(asked.turns, parts, questions, strict=True)
+                for turns, (above, line_end, _), question in zip(dialogues.turns, parts, questions, strict=True)
             )
-            return evaluate_instructions(bundle, replace(asked, turns=turned)).right
+            return evaluate_instructions(bundle, replace(dialogues, turns=changed)).right
 
-        return _Material(Message("answered right"), tuple(question for *_, question in parts), right)
+        return _Material(Message("answered correctly"), tuple(question for *_, question in parts), correct)
     held_out = read_held_out(path, tokenizer, errors=errors, most_bytes=_MOST_BYTES)
     documents = tuple(tokenizer.decode(document[:-1].tolist()) for document in held_out)
     words = sum(len(text.split()) for text in documents)

@@ -1,12 +1,12 @@
-"""How close translations come to those of people: BLEU and chrF++, by sacrebleu.
+"""Translation scores by sacrebleu: BLEU and chrF++.
 
-BLEU (https://aclanthology.org/P02-1040) counts runs of words in common, chrF++ (https://aclanthology.org/W17-4770) runs
-of letters and words; for a language that inflects as Bangla does the second is the fairer one. Two figures can be
-compared only where cutting into words, case and references were the same, so each comes with sacrebleu's signature
+BLEU (https://aclanthology.org/P02-1040) counts shared word n-grams, chrF++ (https://aclanthology.org/W17-4770)
+character and word n-grams; chrF++ is fairer to an inflected language such as Bangla. Scores are comparable only with
+the same word tokenization, case handling and references, so each comes with sacrebleu's signature
 (https://aclanthology.org/W18-6319). Install it with ``pip install kotha[scores]``.
 
-Beside it stands what a sceptic would ask for: one who only remembers, and for each source gives the translation of the
-source that he has read with the most and the rarest words in common (nearest neighbour, a translation memory).
+The baseline is a translation memory (nearest neighbour): for each source, the target of the training source that shares
+the most words with it, weighted by rarity.
 """
 
 import math
@@ -28,13 +28,13 @@ from kotha.report.document import Block, Heading, Headline, Paragraph, Report, S
 from kotha.report.table import Table
 from kotha.text.corpus.pairs import TextPairs
 
-# chrF with words is chrF++: runs of up to two.
+# chrF with word n-grams is chrF++: up to bigrams.
 _WORDS = 2
 
 
 @dataclass(frozen=True)
 class TranslationScore(Measurement):
-    """Two figures from 0 to 100, each with what must agree before it is compared."""
+    """BLEU and chrF++ from 0 to 100, each with its signature."""
 
     left_out, figures = ("translations",), ("bleu", "chrf")
 
@@ -43,14 +43,14 @@ class TranslationScore(Measurement):
     chrf: float  # chrF++
     chrf_signature: str
     sentences: int
-    translations: tuple[str, ...] = ()  # what was compared
-    fields: tuple[str, str] | None = None  # those of source and target, where they came out of a table
-    seen: int | None = None  # pairs of which the model has learned the source or the target, where that is known
+    translations: tuple[str, ...] = ()  # as scored
+    fields: tuple[str, str] | None = None  # source and target field, if the pairs came from a table
+    seen: int | None = None  # pairs with source or target in the training data; None if unknown
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # by name: bleu, chrf
 
 
 def can_score() -> bool:
-    """Whether sacrebleu is here."""
+    """Whether sacrebleu is installed."""
     return find_spec("sacrebleu") is not None
 
 
@@ -62,8 +62,8 @@ def score_translations(translations: Sequence[str], references: Sequence[str]) -
     except ImportError as error:
         raise KothaError("BLEU and chrF++ need sacrebleu: pip install 'kotha[scores]'") from error
     if not translations:
-        raise DataError("there is nothing to compare; give translations, and references for them")
-    assert len(references) == len(translations), "a reference for each"
+        raise DataError("no translations to compare; give translations and a reference for each")
+    assert len(references) == len(translations), "need one reference per translation"
     figures: dict[str, Any] = {}
     for name, metric in {"bleu": BLEU(), "chrf": CHRF(word_order=_WORDS)}.items():
         found = metric.corpus_score(list(translations), [list(references)])
@@ -77,8 +77,8 @@ def evaluate_pairs(
     learned: TextPairs | None = None,
     on_progress: OnProgress | None = None,
 ) -> TranslationScore:
-    """Translate the sources and compare with their targets; ``learned`` is what the model learned from, if known."""
-    assert isinstance(bundle.model, Seq2Seq) and bundle.tokenizer is not None, "asked of a model that translates"
+    """Translate the sources and score them; with ``learned``, the training pairs, also the baseline."""
+    assert isinstance(bundle.model, Seq2Seq) and bundle.tokenizer is not None, "not a translation model"
     found = translate(bundle.model, bundle.tokenizer, pairs.sources, on_progress=on_progress)
     score = score_translations(found, pairs.targets)
     score = replace(score, fields=(pairs.source_field, pairs.target_field))
@@ -94,70 +94,70 @@ def evaluate_pairs(
 
 
 def remembered_targets(learned: TextPairs, sources: Sequence[str]) -> list[str]:
-    """For each source the target of the learned source that is most alike: the share of their words, by rarity.
+    """For each source, the target of the most similar training source: shared words over all words, by rarity.
 
     >>> learned = TextPairs(("a red house", "a blue river"), ("একটি লাল বাড়ি", "একটি নীল নদী"))
     >>> remembered_targets(learned, ["the river is blue"])
     ['একটি নীল নদী']
     """
     known = [set(source.lower().split()) for source in learned.sources]
-    places = defaultdict[str, list[int]](list)
-    for place, words in enumerate(known):
+    positions = defaultdict[str, list[int]](list)
+    for index, words in enumerate(known):
         for word in words:
-            places[word].append(place)
-    rarity = {word: math.log(1 + len(learned) / len(found)) for word, found in places.items()}
+            positions[word].append(index)
+    rarity = {word: math.log(1 + len(learned) / len(found)) for word, found in positions.items()}
     sizes = np.array([sum(rarity[word] for word in words) for words in known])
     answers = []
     for source in sources:
         words, shared = set(source.lower().split()), np.zeros(len(learned))
-        for word in words & places.keys():
-            shared[places[word]] += rarity[word]
-        asked = sum(rarity.get(word, 0.0) for word in words)
-        alike = shared / np.maximum(asked + sizes - shared, 1e-9)  # of all their words, those in common
-        answers.append(learned.targets[int(alike.argmax())])
+        for word in words & positions.keys():
+            shared[positions[word]] += rarity[word]
+        size = sum(rarity.get(word, 0.0) for word in words)
+        similarity = shared / np.maximum(size + sizes - shared, 1e-9)  # weighted Jaccard index
+        answers.append(learned.targets[int(similarity.argmax())])
     return answers
 
 
-# -- as it is told ---------------------------------------------------------------------------------------------------
+# -- rendering -----------------------------------------------------------------------------------------------------
 
 _SHOWN = 100
-_LONGEST_RUN = 4  # of words, that BLEU counts
+_LONGEST_RUN = 4  # of words that BLEU counts
 
 
 def translation_table(score: TranslationScore, name: str) -> Table:
-    """Both figures beside what remembering reaches, and how they were measured."""
+    """A table of both scores and the baseline's, with the signatures."""
     remarks: list[Text] = [f"BLEU: {score.bleu_signature}", f"chrF++: {score.chrf_signature}"]
     if score.fields is not None:
-        told = "Translated from {source!r}, compared with {target!r}."
-        remarks.append(Message(told, **dict(zip(("source", "target"), score.fields, strict=True))))
+        template = "Translated from {source!r}, compared with {target!r}."
+        remarks.append(Message(template, **dict(zip(("source", "target"), score.fields, strict=True))))
     if score.seen:
         remarks.append(
-            Message("It has learned from {n:,} of these pairs, so these figures are too good.", n=score.seen)
+            Message("The model was trained on {n:,} of these pairs, so its scores are too high.", n=score.seen)
         )
     if score.translations and all(len(text.split()) < _LONGEST_RUN for text in score.translations):
-        told = "BLEU counts runs of up to four words, and no translation has four; chrF++ says more here."
-        remarks.append(Message(told))
+        short = "BLEU counts n-grams of up to four words, and no translation has four words; prefer chrF++ here."
+        remarks.append(Message(short))
     return Table(_pairs(score.sentences), ["", "BLEU", "chrF++"], score.compared(name, 2), remarks)
 
 
 def translations_document(score: TranslationScore, pairs: TextPairs, title: Text, lead: Text = "") -> Report:
-    """The page: the figures, and each source with what the model made of it and what a person did."""
-    chrf = Message("chrF++: runs of letters and words in common with a person's translation, of 100")
-    bleu = Message("BLEU: runs of words in common, of 100")
+    """A page with the scores, and each source with its translation and reference."""
+    chrf = Message("chrF++: character and word n-grams shared with the reference translation, out of 100")
+    bleu = Message("BLEU: word n-grams shared with the reference translation, out of 100")
     blocks: list[Block] = [Headline([(f"{score.chrf:.1f}", chrf), (f"{score.bleu:.1f}", bleu)])]
-    blocks.append(Heading(Message("What it wrote")))
+    blocks.append(Heading(Message("Translations")))
     rows = list(zip(pairs.sources, score.translations, pairs.targets, strict=True))
     if len(rows) > _SHOWN:
         blocks.append(Paragraph(Message("The first {n} of {pairs}.", n=_SHOWN, pairs=_pairs(len(rows)))))
     shown = rows[:_SHOWN]
     words = {(row, column): "words" for row in range(len(shown)) for column in range(3)}
-    blocks.append(Table("", [Message("source"), Message("this model"), Message("a person")], shown, marks=words))
+    blocks.append(Table("", [Message("source"), Message("this model"), Message("reference")], shown, marks=words))
     if score.baselines:
-        blocks.append(Heading(Message("Compared with what is simpler")))
+        blocks.append(Heading(Message("Compared with baselines")))
         blocks.append(Table("", ["", "BLEU", "chrF++"], score.compared(Message("this model"), 2)))
     signatures: list[tuple[str, Text]] = [("BLEU", score.bleu_signature), ("chrF++", score.chrf_signature)]
     blocks += [Heading(Message("How it was measured")), Settings(signatures)]
-    compared = Message("Figures can be compared where the signatures are equal.")
+    compared = Message("Scores are comparable only if their signatures are equal.")
     return Report(title, [lead], blocks, [Message("Made by Kotha."), compared])
 
 

@@ -1,1 +1,1 @@
-"""Doors to other tools: a model goes out, a model comes in, and each crossing proves itself."""
+"""Export to and import from other formats; each conversion is verified."""

@@ -1,7 +1,7 @@
-"""The model card: what a model is, what it read, how it was trained, how good it is and how that was measured.
+"""The model card: architecture, training data, training settings and scores.
 
-Written from what a run left behind. What is not known is said to be not known. A model folder that has a card of its
-own, as the model in the box does, hands it on, licence and all.
+It is generated from the files of a training run; missing information is stated as unknown. If a model folder has its
+own card, as the bundled model does, that card and its license are included.
 """
 
 import json
@@ -22,7 +22,7 @@ from kotha.storage.status import is_file, reading
 UNKNOWN = "unknown"
 _TASKS = {"bert": "fill-mask", "marian": "translation", "vit": "image-classification"}
 _SCORES = {
-    "loss_nats": "loss (nats a token)",
+    "loss_nats": "loss (nats per token)",
     "bits_per_byte": "bits per byte",
     "bits_per_character": "bits per character",
     "accuracy": "accuracy",
@@ -33,26 +33,26 @@ _RECIPE = ("optimizer", "learning_rate", "schedule", "batch_size", "context_leng
 
 @dataclass(frozen=True)
 class About:
-    """What a run folder tells; empty where a model came without one."""
+    """Information from a run folder; empty for a model without one."""
 
     config: dict[str, Any] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
     own_card: str = ""  # Markdown, with front matter
-    license: str | None = None  # as its own card has it, where no other was named
+    license: str | None = None  # given by the caller, else from its own card
 
     @property
     def language(self) -> str | None:
-        """The language that it writes, where its own card or the run tells: what is trained here is Bangla first."""
+        """The model's language, from its own card; "bn" for a model trained by Kotha without a card."""
         return _stated(self.own_card, "language") or ("bn" if self.trained_here else None)
 
     @property
     def trained_here(self) -> bool:
-        """Whether a run of ours trained it; a model folder alone may have come from elsewhere."""
+        """Whether a Kotha run trained the model; a model folder alone may have been imported."""
         return isinstance(self.config.get("training"), dict)
 
     @classmethod
     def of(cls, run: Path | None, license: str | None = None) -> "About":
-        """Read what is there of a folder's ``config.json``, ``summary.json`` and ``README.md``."""
+        """Read ``config.json``, ``summary.json`` and ``README.md`` of a folder, as far as they exist."""
         if run is None:
             return cls(license=license)
         config, summary = (
@@ -66,17 +66,17 @@ class About:
 
 
 def _stated(card: str, name: str) -> str | None:
-    """A line of a card's front matter."""
+    """The value of a line in a card's front matter."""
     front = re.match(r"---\n(.*?)^---$", card, re.DOTALL | re.MULTILINE)
     found = re.search(rf"^{name}: \"?([^\s\"]+)\"?$", front[1], re.MULTILINE) if front else None
     return found[1] if found else None
 
 
 def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str) -> str:
-    """The card as Markdown, with the front matter that the hub reads."""
-    title = f"# A {layout.title} {'trained' if about.trained_here else 'written'} with Kotha"
+    """The card as Markdown, with front matter for the Hugging Face hub."""
+    title = f"# A {layout.title} {'trained' if about.trained_here else 'exported'} with Kotha"
     parts = [_front(layout, bundle, about), title, _what(layout, bundle, dtype)]
-    if about.trained_here or not about.own_card:  # else its own card says more of that
+    if about.trained_here or not about.own_card:  # its own card has these sections
         sections = {"Data": _data(about), "Training": _recipe(about), "Scores": _scores(about)}
         parts += ["\n".join([f"## {name}\n", *(lines or [UNKNOWN])]) for name, lines in sections.items()]
     parts.append(_use(layout, bundle))
@@ -127,7 +127,7 @@ def _recipe(about: About) -> list[str]:
     training, facts = about.config["training"], [f"- task: {about.config.get('task', UNKNOWN)}"]
     steps, tokens = about.summary.get("steps"), about.summary.get("tokens")
     if isinstance(steps, int) and isinstance(tokens, int):
-        facts.append(f"- {steps:,} steps, {tokens:,} tokens read")
+        facts.append(f"- {steps:,} steps, {tokens:,} tokens")
     return facts + [f"- {key.replace('_', ' ')}: {training[key]}" for key in _RECIPE if training.get(key) is not None]
 
 
@@ -136,22 +136,22 @@ def _scores(about: About) -> list[str]:
     rows = [f"| {title} | {value:.4f} |" for title, value in known if value is not None]
     classes = "macro_f1" in about.summary
     what = (
-        "`kotha adapt classify` on examples that were held out"
+        "`kotha finetune classify` on examples that were held out"
         if classes
         else ("`kotha train` on the validation split of the data above")
     )
     how = f"Measured by {what}, for the weights of step {about.summary.get('best_step', UNKNOWN)}."
-    caution = "Numbers a token compare only between models with the same tokenizer; bits per byte compare across them."
+    caution = "Compare values per token only between models with the same tokenizer; bits per byte across all models."
     return ["| | |", "|---|---|", *rows, "", how, *([] if classes else [caution])] if rows or classes else []
 
 
 def _use(layout: Layout, bundle: Bundle) -> str:
     if bundle.tokenizer is None:
-        return "## Use\n\nThe folder opens with `from_pretrained` of the class above; it brings no tokenizer."
+        return "## Use\n\nLoad the folder with `from_pretrained` of the class above. It has no tokenizer."
     return (
         f"## Use\n\n```python\nfrom transformers import AutoTokenizer, {layout.architecture}\n\n"
         'tokenizer = AutoTokenizer.from_pretrained("FOLDER")\n'
         f'model = {layout.architecture}.from_pretrained("FOLDER")\n```\n\n'
-        "`transformers` reads a special token that a text spells out as the token itself; pass "
-        "`split_special_tokens=True` for text that you do not trust. A chat template cannot tell the two apart."
+        "`transformers` encodes the name of a special token in a text as the special token itself; pass "
+        "`split_special_tokens=True` for untrusted text. A chat template cannot tell the two apart."
     )

@@ -1,6 +1,6 @@
-"""What every export format has in common: the job that it is given, and what it says of itself.
+"""The interface of export formats.
 
-A format is an ``Exporter``: a few facts, and a function that writes a model and compares it (see ``parity.py``).
+A format is an ``Exporter``: its properties, and a function that writes a model and verifies it (see ``parity.py``).
 """
 
 from collections.abc import Callable, Sequence
@@ -18,37 +18,37 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 @dataclass(frozen=True, kw_only=True)
 class ExportJob:
-    """One export, once it is known that it can be done."""
+    """One export, after validation."""
 
     bundle: Bundle
-    path: Path  # the folder, or the one file, that is written
-    weights: str  # their type there
-    run: Path | None  # where the model came from
-    about: About  # what that run tells of it
-    lines: Sequence[str]  # what is compared on
-    overwrite: bool  # replace what was exported there before
+    path: Path  # the folder or file to write
+    weights: str  # type of the exported weights
+    run: Path | None  # the run or folder of the model
+    about: About  # information from that run
+    lines: Sequence[str]  # lines for the comparison
+    overwrite: bool  # replace an earlier export
 
     @property
     def tokenizer(self) -> Tokenizer:
-        """The model's; asked for by formats that need one."""
-        assert self.bundle.tokenizer is not None, "a format that needs a tokenizer says so"
+        """The model's tokenizer, for formats that require one."""
+        assert self.bundle.tokenizer is not None, "the format must set needs_tokenizer"
         return self.bundle.tokenizer
 
 
 @dataclass(frozen=True)
 class Exporter:
-    """A format that models are exported to."""
+    """An export format."""
 
-    opens: Callable[[ModelConfig], Text]  # as what a config opens there, or else an UnsupportedError
-    export: Callable[[ExportJob], ParityReport]  # writes it, whole or not at all, and compares it there
-    weights: tuple[str, ...]  # types of weights, the usual one first
-    file_name: str | None = None  # of the one file that holds everything; None: it is a folder
-    endings: tuple[str, ...] = ()
-    needs_tokenizer: Text | None = None  # what needs one
+    opens: Callable[[ModelConfig], Text]  # says how an exported config opens; raises UnsupportedError
+    export: Callable[[ExportJob], ParityReport]  # writes the export atomically and compares it
+    weights: tuple[str, ...]  # supported weight types, the default first
+    file_name: str | None = None  # name of the exported file; None: a folder is written
+    endings: tuple[str, ...] = ()  # accepted file name extensions
+    needs_tokenizer: Text | None = None  # what needs a tokenizer, for the error; None: nothing does
 
 
 def with_marks_of(tokenizer: Tokenizer, config: ModelConfig) -> Tokenizer:
-    """The tokenizer with the marks that texts stood between in training, so that it puts them there by itself."""
+    """The tokenizer, configured to add the special tokens that surrounded texts in training."""
     before, after = list[int](), list[int]()
     if isinstance(config, ClassifierConfig):
         *before, end = (tokenizer.special[role] for role in config.marks)
@@ -60,5 +60,5 @@ def with_marks_of(tokenizer: Tokenizer, config: ModelConfig) -> Tokenizer:
         before = [] if start is None else [start]
     else:
         return tokenizer
-    does_so_already = tokenizer.backend.encode("").ids == [*before, *after]
-    return tokenizer if does_so_already else framed(tokenizer, before, after)
+    is_configured = tokenizer.backend.encode("").ids == [*before, *after]
+    return tokenizer if is_configured else framed(tokenizer, before, after)

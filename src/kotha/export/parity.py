@@ -1,11 +1,10 @@
-"""Parity, the proof of a crossing: the same model on both sides of a door, asked the same things.
+"""Parity checks: verify that a converted model behaves like the original.
 
-Two questions. Do both give the same numbers (the largest difference of two logits)? Do both read the same tokens (line
-by line of real text, with awkward lines among them: joiners, two-part vowels, digits, emoji, mixed scripts; a GPT each
-as a prompt)?
+Two properties are compared: the logits (the largest difference, also called logit parity) and the token ids of lines of
+real text and of difficult lines (joiners, two-part vowels, digits, emoji, mixed scripts; for a GPT as prompts).
 
-The first question is what others call logit parity. Every format asks both in the same way (``logit_rows``,
-``questions``) and only brings the other side's answers; this file counts, judges and shows.
+All formats use the same inputs (``logit_rows``, ``questions``) and provide the outputs of the other program; this
+module compares them, decides and renders the report.
 """
 
 import copy
@@ -34,17 +33,17 @@ from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Largest difference of two logits that different orders of the same float32 sums explain.
+# The largest difference of logits that a different order of float32 sums can explain.
 TOLERANCE = 1e-4
 N_LINES = 200
-# As many lines of a text as tokens are compared on.
+# The largest number of lines of user text in the comparison.
 _MOST_LINES = 1000
 
 _PASSED = Message("passed")
 
 Encode = Callable[[str], Sequence[int]]
 
-# What breaks a tokenizer's second telling: forms that normalization rewrites, and what Bangla text is mixed with.
+# Lines that are difficult for a reimplementation of a tokenizer: text that normalization changes, and mixed scripts.
 AWKWARD_LINES: tuple[str, ...] = (
     "",
     " ",
@@ -69,46 +68,48 @@ AWKWARD_LINES: tuple[str, ...] = (
 
 @dataclass
 class ParityReport:
-    """What the two sides of a door had in common; None where a question was not asked."""
+    """The result of a comparison; None for what was not compared."""
 
     door: str
-    peer: str | None = None  # the program on the other side, with its version; None where it is not installed
-    architecture: str | None = None  # what the model is called there; None where the other side has no name for it
-    weights: str | None = None  # the type that the weights have there
+    peer: str | None = None  # the other program and its version; None if it is not installed
+    architecture: str | None = None  # the other program's name for the architecture, if any
+    weights: str | None = None  # type of the exported weights
     remarks: list[Text] = field(default_factory=list)
-    """What a reader must know beside the numbers: weights that were rounded, why nothing was checked."""
+    """Notes on the result, such as rounded weights or why nothing was checked."""
     tolerance: float | None = TOLERANCE
-    """Largest difference that passes; None where weights were made smaller and are judged by their best tokens."""
+    """Largest logit difference that passes; None for quantized weights, which are judged by their best tokens."""
     least_best_equal: float | None = None
-    """Share of positions that must agree on the best token; None where it is not judged."""
+    """Fraction of positions that must agree on the best token; None if that is not judged."""
     max_logit_difference: float | None = None
-    best_equal: float | None = None  # share of positions whose best token is the same
-    positions: int = 0  # positions whose logits were compared
+    best_equal: float | None = None  # fraction of positions with the same best token
+    positions: int = 0  # number of positions compared
     lines: int = 0
     lines_different: int = 0
     first_line_different: str | None = None
 
     @classmethod
     def of(cls, door: str, library: str, peer: str = "{name} {version}", **judged: Any) -> "ParityReport":
-        """A report to be filled; without a ``peer`` where the library that would compare is not installed."""
+        """An empty report; without a ``peer`` if the library for the comparison is not installed."""
         if find_spec(library) is None:
             remark = Message("not checked: {name} is not installed (pip install {name})", name=library)
             return cls(door, remarks=[remark])
         return cls(door, peer=peer.format(name=library, version=version(library)), **judged)
 
     def compare_logits(self, pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
-        """Count what pairs of logits, (ours, theirs) each (..., V), have in common."""
+        """Compare pairs of logits, (ours, theirs), each (..., V)."""
         differences, same = [torch.zeros((), dtype=torch.float64)], 0
         for ours, theirs in pairs:
-            assert ours.shape == theirs.shape, f"logits of other shapes: {tuple(ours.shape)} and {tuple(theirs.shape)}"
+            assert ours.shape == theirs.shape, (
+                f"logits of different shapes: {tuple(ours.shape)} and {tuple(theirs.shape)}"
+            )
             differences.append((ours.double() - theirs.double()).abs().max())
             agree = ours.argmax(dim=-1) == theirs.argmax(dim=-1)
             same, self.positions = same + int(agree.sum()), self.positions + agree.numel()
-        self.max_logit_difference = float(torch.stack(differences).max())  # a NaN among them is the largest
+        self.max_logit_difference = float(torch.stack(differences).max())  # max() propagates NaN
         self.best_equal = same / self.positions if self.positions else None
 
     def compare_lines(self, ours: Encode, theirs: Encode, lines: Sequence[str]) -> None:
-        """Count the lines that give other token ids."""
+        """Count the lines that give different token ids."""
         different = [line for line in lines if list(ours(line)) != list(theirs(line))]
         self.lines, self.lines_different = len(lines), len(different)
         self.first_line_different = next(iter(different), None)
@@ -120,18 +121,18 @@ class ParityReport:
 
     @property
     def tokens_equal(self) -> bool | None:
-        """Whether every line gave the same token ids; None where no line was compared."""
+        """Whether every line gave the same token ids; None if no line was compared."""
         return self.lines_different == 0 if self.lines else None
 
     @property
     def failures(self) -> list[Text]:
-        """What is not the same, in words."""
+        """Messages about the differences that exceed the limits."""
         found: list[Text] = []
-        # Written so that a NaN fails.
+        # `not <=` instead of `>`, so that NaN fails.
         if self.tolerance is not None and self.positions and not (self.max_logit_difference or 0.0) <= self.tolerance:
             found.append(
                 Message(
-                    "logits differ by {largest:.3g}, and {most:g} is allowed",
+                    "logits differ by {largest:.3g}, but at most {most:g} is allowed",
                     largest=self.max_logit_difference,
                     most=self.tolerance,
                 )
@@ -139,20 +140,20 @@ class ParityReport:
         if self.least_best_equal is not None and self.positions and not (self.best_equal or 0) >= self.least_best_equal:
             found.append(
                 Message(
-                    "{share:.1%} of best tokens agree, and {least:.1%} must",
+                    "only {share:.1%} of best tokens agree; at least {least:.1%} must",
                     share=self.best_equal,
                     least=self.least_best_equal,
                 )
             )
         if self.lines_different:
             found.append(
-                Message("{n:,} of {total:,} lines give other tokens", n=self.lines_different, total=self.lines)
+                Message("{n:,} of {total:,} lines give different tokens", n=self.lines_different, total=self.lines)
             )
         return found
 
     @property
     def passed(self) -> bool:
-        """Whether what was compared is the same; what was not compared does not count against it."""
+        """Whether no comparison failed; comparisons that were not made are ignored."""
         return not self.failures
 
     def __repr__(self) -> str:
@@ -160,20 +161,20 @@ class ParityReport:
         return f"ParityReport({self.door}: {'; '.join([verdict, *map(str, self.failures)])})"
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """A JSON-serializable dictionary."""
         words = {name: [*map(str, getattr(self, name))] for name in ("remarks", "failures")}
         judged = {name: getattr(self, name) for name in ("tokens_equal", "checked", "passed")}
         return {**asdict(self), **words, **judged}
 
     def _repr_html_(self) -> str:
-        """A notebook's table of it."""
+        """The report as a table for notebooks."""
         verdict = _PASSED if self.passed else Message("failed")
         title = Message("{name}: {verdict}", name=self.door, verdict=verdict)
         return Table(title, [Message("parity"), ""], rows(self)).html()
 
 
 def rows(report: ParityReport) -> list[list[Text]]:
-    """The report as rows of a table: what was asked, and what came out."""
+    """The report as rows of a table."""
     if not report.checked:
         return [[Message("parity"), remark] for remark in report.remarks or [Message("not checked")]]
     found: list[list[Text]] = [[Message("checked with"), report.peer]] if report.peer else []
@@ -191,14 +192,14 @@ def rows(report: ParityReport) -> list[list[Text]]:
     if report.failures:
         verdict = Message("FAILED: {why}", why=report.failures)
     elif report.best_equal is not None and report.tolerance is None and report.least_best_equal is None:
-        verdict = Message("token ids passed; how much the weights lost is told, not judged")
+        verdict = Message("token ids passed; the loss of precision in the weights is reported only")
     return [*found, [Message("verdict"), verdict]]
 
 
 def logit_rows(
     config: TextConfig, tokenizer: Tokenizer | None, lines: Sequence[str], n_rows: int = 2, most: int = 128
 ) -> Tensor:
-    """Rows of real text, as long as a context allows: (B, T); of any ids where the model came without a tokenizer."""
+    """Input ids for the comparison, (B, T): real text up to the context length, or random ids without a tokenizer."""
     length = min(config.context_length, most)
     if tokenizer is None:
         return torch.randint(config.vocab_size, (n_rows, length), generator=torch.Generator().manual_seed(0))
@@ -208,7 +209,7 @@ def logit_rows(
 
 
 def questions(model: Model, rows: Tensor) -> dict[str, Tensor]:
-    """What both sides are asked, in the order in which our model takes it; half of the last rows is padding."""
+    """The model's inputs for the comparison, in its order of arguments; half of the last rows is padding."""
     if isinstance(model, ViT):
         size = model.config.image_size
         shape = (2, model.config.n_channels, size, size)
@@ -217,7 +218,7 @@ def questions(model: Model, rows: Tensor) -> dict[str, Tensor]:
     real[1:, rows.shape[1] // 2 :] = False
     match model:
         case BERT():
-            segments = torch.arange(rows.shape[1]) % model.config.n_segments  # every kind, in turns
+            segments = torch.arange(rows.shape[1]) % model.config.n_segments  # all segments, alternating
             return {"ids": rows, "segments": segments.expand_as(rows), "real": real}
         case Seq2Seq():
             return {"source": rows, "ids": rows.flip(1), "real": real}
@@ -227,37 +228,37 @@ def questions(model: Model, rows: Tensor) -> dict[str, Tensor]:
 
 
 def prompt_reader(tokenizer: Tokenizer) -> Encode:
-    """How a GPT of ours reads a prompt: behind the token that starts a document."""
+    """Encode prompts as Kotha does for a GPT: after the start-of-document token."""
     start = start_of_document(tokenizer)
     first = [] if start is None else [start]
     return lambda line: [*first, *tokenizer.encode(line)]
 
 
 def our_side(bundle: Bundle, dtype: torch.dtype = torch.float32) -> Bundle:
-    """What the other side is compared with: a copy rounded to the type that went out, computing in float32."""
+    """The reference for the comparison: a copy rounded to the exported type, computing in float32."""
     return replace(bundle, model=copy.deepcopy(bundle.model).cpu().to(dtype).float().eval())
 
 
 def rounding(bundle: Bundle, dtype: torch.dtype) -> list[Text]:
-    """Says so where weights lose digits on their way out."""
+    """A remark if the export rounds the weights."""
     if dtype.itemsize >= next(bundle.model.parameters()).dtype.itemsize:
         return []
     name = str(dtype).removeprefix("torch.")
-    return [Message("the weights were rounded to {name} on their way out, and are compared as rounded", name=name)]
+    return [Message("the exported weights are rounded to {name}; the comparison uses the rounded weights", name=name)]
 
 
 def lines_of(texts: Sequence[str]) -> list[str] | None:
-    """Lines to compare tokens on: the awkward ones, then those of text files; None where no file is named."""
+    """Lines for the comparison: the difficult ones, then those of text files; None if no file is given."""
     if not texts:
         return None
     found = (line for document in read_documents(texts) for line in document.text.splitlines() if line.strip())
     lines = list(islice(found, _MOST_LINES))
     if not lines:
-        raise DataError("{paths}: no lines there to compare on", paths=" ".join(texts))
+        raise DataError("{paths}: no lines to compare", paths=" ".join(texts))
     return [*AWKWARD_LINES, *lines]
 
 
 def built_in_lines(count: int = N_LINES) -> list[str]:
-    """Lines to compare tokens on: the awkward ones, then sentences of the built-in stories."""
+    """Lines for the comparison: the difficult ones, then sentences of the built-in stories."""
     texts = (line for story in stories() for line in story.text.splitlines() if line)
     return [*AWKWARD_LINES, *islice(texts, max(0, count - len(AWKWARD_LINES)))]

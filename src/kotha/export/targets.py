@@ -1,7 +1,6 @@
-"""The export formats by name: which of them a config can have, and the way to each.
+"""The export formats by name, and whether a config supports them.
 
-A model that took days to train must not find a format closed by a setting that nobody needed, so each answers for a
-config alone: open, or closed by these settings.
+Each format is checked with the config alone, so the settings that rule it out are known before a model is trained.
 """
 
 from collections.abc import Sequence
@@ -27,11 +26,11 @@ Target = Literal["hf", "gguf", "onnx", "web"]
 
 @dataclass(frozen=True)
 class ExportTarget:
-    """An export format, and whether a config can have it."""
+    """An export format, and whether a config supports it."""
 
     name: Target
     open: bool
-    because: Text  # as what it opens there, or which settings close it
+    because: Text  # how the export opens, or the settings that rule the format out
 
 
 def export(
@@ -45,26 +44,26 @@ def export(
     lines: Sequence[str] | None = None,
     overwrite: bool = False,
 ) -> ParityReport:
-    """Write a model for another program at ``out`` (or one file into it), whole or not at all, and compare it there.
+    """Export a model to ``out`` (a folder, a file, or a folder for the file) atomically, and verify the result.
 
-    ``weights`` is their type there: hf float32, bfloat16 or float16, gguf f16, f32, q8_0 or q4_0, web int8. A report
-    that has not ``passed`` is about something that is written all the same.
+    ``weights`` is the type of the exported weights: hf float32, bfloat16 or float16, gguf f16, f32, q8_0 or q4_0, web
+    int8. The export is kept even if the report has not ``passed``.
     """
     exporters = _exporters()
     if to not in exporters:
-        raise UsageError("to={to!r} is no door{nearest}", to=to, nearest=nearest(to, exporters))
+        raise UsageError("unknown export target {to!r}{nearest}", to=to, nearest=nearest(to, exporters))
     exporter = exporters[to]
     kind = weights or exporter.weights[0]
     if kind not in exporter.weights:
         raise UsageError(
-            "weights={weights!r} is no type of weights there{nearest}",
+            "weights={weights!r} is not supported by this format{nearest}",
             weights=kind,
             nearest=nearest(kind, exporter.weights),
         )
     exporter.opens(bundle.config)
     if bundle.tokenizer is None and exporter.needs_tokenizer is not None:
         raise KothaError(
-            "this model folder has no tokenizer, and {what} needs one; train or save it with one",
+            "this model folder has no tokenizer, and {what} needs one; train or save the model with one",
             what=exporter.needs_tokenizer,
         )
     path = out
@@ -72,7 +71,7 @@ def export(
         path = out if out.suffix in exporter.endings else out / exporter.file_name.format(weights=kind)
         if exists(check_file_place(path)) and not overwrite:
             raise KothaError(
-                "{path} exists; choose another place, or replace it with {overwrite}",
+                "{path} already exists; choose another path, or replace it with {overwrite}",
                 path=path,
                 overwrite=Option("overwrite", True),
             )
@@ -85,7 +84,7 @@ def export(
 
 
 def supported_targets(config: ModelConfig) -> list[ExportTarget]:
-    """The formats hf, gguf, onnx and web, and for each whether a config can have it."""
+    """The formats hf, gguf, onnx and web, each with whether a config supports it."""
     found = []
     for name, exporter in _exporters().items():
         try:

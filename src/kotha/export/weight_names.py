@@ -1,8 +1,8 @@
-"""Layouts: another program's architectures as data, what each has that cannot be chosen, and its names of weights.
+"""Layouts: architectures of other programs as data, with their fixed settings and weight names.
 
-A format's ``layouts.toml`` says for each architecture which of our settings it always has, what its weights are called
-and how they lie there. What a config has that a layout does not is an obstacle, and named. A bias that a layout always
-has and a model lacks is none: zeros in its place say the same.
+A format's ``layouts.toml`` lists for each architecture the settings it requires, the names of its weights and how they
+are stored. A config's settings that differ are obstacles, which errors list. A bias that a layout always has and a
+model lacks is no obstacle: it is written as zeros.
 """
 
 import re
@@ -22,13 +22,13 @@ from kotha.i18n.message import Message, Text
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
 
-_ANY = 1 << 30  # tensors; these are no file's
+_ANY = 1 << 30  # number of tensors: no limit, since no file is involved
 
 Shape = tuple[int, ...]
 
 
 class UnsupportedError(ConfigError):
-    """A config that an export target has no place for; ``because`` names the settings that are in the way."""
+    """A config that an export target does not support; ``because`` names the settings that rule it out."""
 
     def __init__(self, template: str, /, because: Text) -> None:
         super().__init__(template, because=because)
@@ -37,16 +37,16 @@ class UnsupportedError(ConfigError):
 
 @dataclass(frozen=True)
 class Place:
-    """Where some weights of ours lie: one after the other in one of theirs, which has this shape."""
+    """A weight of the other program that holds one or several of Kotha's weights, concatenated."""
 
     ours: tuple[str, ...]
     shape: Shape
-    turned: bool  # GPT-2's own matrices are (in, out), ours as nn.Linear's (out, in)
+    turned: bool  # transposed: GPT-2's matrices are (in, out), nn.Linear's (out, in)
 
 
 @dataclass(frozen=True)
 class Layout:
-    """One architecture of another program; the fields are those of a ``layouts.toml``."""
+    """One architecture of another program; the fields are the keys in ``layouts.toml``."""
 
     name: str
     title: str
@@ -58,23 +58,23 @@ class Layout:
     fills: Sequence[str] = ()
     fixed: Mapping[str, Any] = field(default_factory=dict)
     twins: Mapping[str, str] = field(default_factory=dict)
-    whole_heads: bool = True  # heads share the model's width evenly, and each has its own key
+    whole_heads: bool = True  # d_head is d_model / n_heads, and each head has its own key
     computed: str = ""
     spellings: Mapping[str, str] = field(default_factory=dict)
     copies: Mapping[str, str] = field(default_factory=dict)
     body: str = ""
     also: Sequence[str] = ()
     may_lack: Sequence[str] = ()
-    classifier: Sequence[str] = ()  # the architecture that has a head for classes instead, and that head's name
+    classifier: Sequence[str] = ()  # the corresponding classifier architecture, and the name of its head
 
     def obstacles(self, config: ModelConfig) -> list[Text]:
-        """What a config has that this layout does not, each in words; empty where it fits."""
+        """Messages about the settings that this layout does not support; empty if the config fits."""
         wanted = dict(self.always)
         if self.whole_heads:
             wanted |= {"n_kv_heads": [config.n_heads], "d_head": [config.d_model / config.n_heads]}
         found: list[Text] = [
             Message(
-                "{name}={value}: {title} has {wanted}",
+                "{name}={value}: {title} requires {wanted}",
                 name=name,
                 value=_shown(getattr(config, name)),
                 title=self.title,
@@ -85,16 +85,19 @@ class Layout:
         ]
         if config.removed_heads:
             found.append(
-                Message("removed_heads: {title} has all heads; export the model before pruning", title=self.title)
+                Message(
+                    "removed_heads: {title} does not support removed heads; export the model before pruning",
+                    title=self.title,
+                )
             )
         return found
 
     def full(self, config: ModelConfig) -> ModelConfig:
-        """The config with every bias that this layout always has."""
+        """The config with all biases that this layout always has."""
         return config.replace(**dict.fromkeys(self.fills, True))
 
     def classifying(self) -> "Layout":
-        """The same body with a head for classes beside it; its own heads for words are not there."""
+        """The layout of the classifier with this body, without the body's own heads."""
         architecture, head = self.classifier
         rows = [f"body.{row}" for row in self.weights.split("\n") if row and not re.search(r" (lm_head|cls)\.", row)]
         return replace(
@@ -110,7 +113,7 @@ class Layout:
 
     @cached_property
     def _rows(self) -> dict[str, tuple[str, list[str], str]]:
-        """By each of our names: theirs, all of ours that lie there, and how."""
+        """For each of Kotha's names: the other name, all of Kotha's weights stored in it, and how."""
         found: dict[str, tuple[str, list[str], str]] = {}
         rows = [(row.replace("*", kind), row) for row in self.weights.split("\n") for kind in ("weight", "bias")]
         for row in dict(rows):
@@ -121,21 +124,21 @@ class Layout:
         return found
 
     def _find(self, name: str) -> tuple[str, list[str], str]:
-        """Their name for one of our weights, all of ours that lie there, and how."""
+        """The other name of a Kotha weight, all of Kotha's weights stored in it, and how."""
         number = re.search(r"(?<=\.)\d+(?=\.)", name)
         layer = number[0] if number else ""
         row = self._rows.get(name.replace(f".{layer}.", ".{n}.", 1) if number else name)
         if row is None:
-            raise KothaError("no place for a weight called {name!r}", name=name[:200])
+            raise KothaError("unknown weight {name!r}", name=name[:200])
         theirs, ours, how = row
         return theirs.replace("{n}", layer), [each.replace("{n}", layer) for each in ours], how
 
     def name_of(self, ours: str) -> str:
-        """Their name for one of our weights."""
+        """The other program's name for one of Kotha's weights."""
         return self._find(ours)[0]
 
     def places(self, shapes: Mapping[str, Shape], config: Any) -> dict[str, Place]:
-        """Each of their names, and what of ours lies there."""
+        """For each of the other program's names, which of Kotha's weights it holds."""
         found = {}
         for name in shapes:
             theirs, ours, how = self._find(name)
@@ -145,38 +148,38 @@ class Layout:
                 "one_row": (1, rows, *rest),
                 "one_token": (1, 1, rows, *rest),
             }.get(how, (rows, *rest))
-            if how == "patches":  # flat ones as a convolution's
+            if how == "patches":  # a flat projection becomes a convolution
                 shape = (rows, config.n_channels, config.patch_size, config.patch_size)
             found[theirs] = Place(tuple(ours), shape, how == "turned")
         return found
 
     def to_theirs(self, ours: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
-        """Our weights by their names, laid out as theirs."""
+        """Convert Kotha's weights to the other program's names and shapes."""
         found = {}
         for name, place in self.places(shapes_of(ours.items()), config).items():
             parts = [ours[each] for each in place.ours]
-            whole = torch.cat(parts) if len(parts) > 1 else parts[0]
-            found[name] = (whole.mT if place.turned and whole.dim() == 2 else whole).reshape(place.shape)
+            joined = torch.cat(parts) if len(parts) > 1 else parts[0]
+            found[name] = (joined.mT if place.turned and joined.dim() == 2 else joined).reshape(place.shape)
         return found
 
     def to_ours(
         self, theirs: Mapping[str, Tensor], shapes: Mapping[str, Shape], config: ModelConfig
     ) -> dict[str, Tensor]:
-        """Their weights by our names, of the shapes that ours have; those that are not there are left out."""
+        """Convert the other program's weights to Kotha's names and shapes; missing weights are skipped."""
         found: dict[str, Tensor] = {}
         for name, place in self.places(shapes, config).items():
             if name in theirs:
-                whole = theirs[name].mT if place.turned and theirs[name].dim() == 2 else theirs[name]
+                joined = theirs[name].mT if place.turned and theirs[name].dim() == 2 else theirs[name]
                 rows = [shapes[each][0] for each in place.ours]
-                parts = torch.split(whole.reshape(sum(rows), *shapes[place.ours[0]][1:]), rows)
+                parts = torch.split(joined.reshape(sum(rows), *shapes[place.ours[0]][1:]), rows)
                 found |= zip(place.ours, parts, strict=True)
         return found
 
     def usual(self, written: str, known: Container[str]) -> str | None:
-        """Their usual name, one of those that are known, for one met in a file; None for what need not be read."""
+        """The canonical name for a name found in a file, or None for a weight that is not needed."""
         name = written
-        for met, usual in self.spellings.items():
-            name = name.replace(met, usual)
+        for variant, usual in self.spellings.items():
+            name = name.replace(variant, usual)
         if re.fullmatch(self.computed, name):
             return None
         name = self.copies.get(name, name)
@@ -184,14 +187,14 @@ class Layout:
 
 
 def load_layouts(file: Path) -> list[Layout]:
-    """The layouts of a ``layouts.toml``, each that can classify once more as that."""
+    """The layouts in a ``layouts.toml``, and those of their classifiers."""
     tables = tomllib.loads(file.read_text(encoding="utf-8"))
     found = [Layout(name=name, **table) for name, table in tables.items()]
     return [*found, *(each.classifying() for each in found if each.classifier)]
 
 
 def fitting_layout(config: ModelConfig, layouts: Iterable[Layout], refusal: str) -> Layout:
-    """The layout that a config fits; refused with the settings in the way of the nearest."""
+    """The layout that a config fits; the error lists the obstacles of the nearest layout."""
     obstacles = {layout.architecture: layout.obstacles(config) for layout in layouts if layout.family == config.family}
     nearest = min(obstacles, key=lambda name: len(obstacles[name]), default=None)
     if nearest is None:
@@ -207,7 +210,7 @@ def shapes_of(weights: Iterable[tuple[str, Tensor]]) -> dict[str, Shape]:
 
 
 def foreign_weights(model: Model, layout: Layout, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
-    """The weights by a layout's names, of one type; zeros for biases that it always has and the model lacks."""
+    """The weights by a layout's names, in one type; biases that the model lacks are zeros."""
     full, ours = layout.full(model.config), dict[str, Tensor]()
     for name, tensor in unique_weights(model).items():
         ours[name] = fitting(name, tensor, dtype)
@@ -217,11 +220,11 @@ def foreign_weights(model: Model, layout: Layout, dtype: torch.dtype = torch.flo
 
 
 def fitting(name: str, tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """A weight in another type; one that holds more than the type can is refused."""
+    """Convert a weight to another type; overflow raises an error."""
     narrow = tensor.to(dtype)
     if not torch.isfinite(narrow).all() and torch.isfinite(tensor).all():
         raise KothaError(
-            "{name} reaches {largest:,.0f}, more than {dtype} holds; choose a wider type of weights",
+            "{name} contains {largest:,.0f}, too large for {dtype}; choose a wider weight type",
             name=name,
             largest=float(tensor.abs().max()),
             dtype=str(dtype).removeprefix("torch."),

@@ -1,1 +1,1 @@
-"""From examples to a use: a model learns to tell classes of texts apart, or to translate; fine-tuning among it."""
+"""Training on labelled examples: classification, translation and instruction tuning, including fine-tuning."""

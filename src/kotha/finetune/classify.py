@@ -1,11 +1,11 @@
-"""A text classifier out of a trained model, from a table of texts and labels.
+"""Fine-tune a trained model as a text classifier, from a table of texts and labels.
 
 ::
 
-    RUN/classes.html  the held-out part: scores, confusion matrix, baselines
+    RUN/classes.html  scores on the test part, with confusion matrix and baselines
 
-Settings are those usual for fine-tuning: AdamW, a short warm-up, a rate that falls to nothing, dropout, and an end once
-macro-F1 on the validation part has stopped rising (early stopping).
+The settings are common ones for fine-tuning: AdamW, a short warm-up, decay of the learning rate to zero, dropout, and
+early stopping on macro-F1 of the validation part.
 """
 
 from pathlib import Path
@@ -34,22 +34,24 @@ _WARMUP = 0.1
 
 
 class ClassifyTexts(ExampleTask):
-    """Texts with labels, for a classifier."""
+    """Text classification."""
 
     learns = TextClasses
     names = ("text", "label")
     called = ("{n} example", "{n:,} examples")
     too_long = (
-        "{n} text too long to be read whole; they are read in stretches that lie apart",
-        "{n:,} texts too long to be read whole; they are read in stretches that lie apart",
+        "{n} text is too long to be read in full; the model reads evenly spaced stretches of it",
+        "{n:,} texts are too long to be read in full; the model reads evenly spaced stretches of them",
     )
 
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         origin, data = request.origin, request.data
-        assert origin is not None, "a classifier begins from a trained model"
+        assert origin is not None, "a text classifier starts from a trained model"
         tokenizer = origin.bundle.tokenizer
         if tokenizer is None:
-            raise UsageError("{name} has no tokenizer, so it cannot read text; save them together", name=origin.name)
+            raise UsageError(
+                "{name} has no tokenizer, so it cannot read text; save the model with its tokenizer", name=origin.name
+            )
         parts = divide(data, request.validation, request.test, share=request.held_out, seed=request.seed)
         labels = tuple(sorted(set(parts.train.labels)))
         say(
@@ -64,18 +66,20 @@ class ClassifyTexts(ExampleTask):
         self.say_parts(parts, say)
         model = classifying(origin.bundle.config, labels)
         reader = MarkedTexts(tokenizer, model.marks, model.context_length)
-        learned, chosen = (reader.encode(part.texts) for part in parts.learned)
-        longest = max(len(stretch) for stretches in (*learned, *chosen) for stretch in stretches)
-        # A pass has read every text whole, however many stretches it takes.
-        n_stretches = sum(map(len, learned))
+        train, validation = (reader.encode(part.texts) for part in parts.used_in_training)
+        longest = max(len(stretch) for stretches in (*train, *validation) for stretch in stretches)
+        # A pass reads every stretch of every text.
+        n_stretches = sum(map(len, train))
         settings = finetune_settings(model, request, _USUAL, n_stretches, longest, _WARMUP)
         fields = {"text": data.text_field, "label": data.label_field, "guessed": data.guessed}
         return RunPlan(*settings, parts, tokenizer, {"fields": fields})
 
     def task(self, plan: RunPlan) -> TextClasses:
         assert isinstance(plan.model, ClassifierConfig) and plan.tokenizer is not None
-        learned, chosen = ((part.texts, numbered(part.labels, plan.model.labels)) for part in plan.parts.learned)
-        return TextClasses(plan.model, plan.config, *learned, *chosen, plan.tokenizer)
+        train, validation = (
+            (part.texts, numbered(part.labels, plan.model.labels)) for part in plan.parts.used_in_training
+        )
+        return TextClasses(plan.model, plan.config, *train, *validation, plan.tokenizer)
 
     def read_part(self, file: Path, about: dict[str, Any]) -> LabelledTexts:
         texts, labels = read_columns(file, self.names)

@@ -1,14 +1,14 @@
-"""Learning from examples: one path from texts, pairs, images or conversations to a run folder.
+"""Training on examples (texts, pairs, images or conversations): one path from the examples to a run folder.
 
 ::
 
-    RUN/examples/  train, validation and test (.jsonl, of images .npz): learned from, chosen by, measured on
-    RUN/best/      the model, a model folder as any other
+    RUN/examples/  train, validation and test parts (.jsonl; images .npz)
+    RUN/best/      the best model, as a model folder
 
-The rest is a run as ``train`` makes it. The examples lie in the run, so to resume it takes no other file, and what was
-held out can be found again. The third part is looked at once, after the last step. What differs from use to use is
-an `ExampleTask`: ``classify.py``, ``instruct.py``, ``pairs.py`` and ``images.py`` have one each. The caller
-says how good a model is: a task is made with a function that measures it.
+Otherwise the run is like one of ``train``. The examples are stored in the run, so resuming needs no other file and the
+held-out parts stay known. The test part is evaluated once, after the last step. The parts that differ between tasks are
+in an `ExampleTask`, one each in ``classify.py``, ``instruct.py``, ``pairs.py`` and ``images.py``. The caller passes the
+function that evaluates the model.
 """
 
 import json
@@ -42,94 +42,94 @@ from kotha.training.tasks.examples import ExamplesTask
 EXAMPLES, PARTS = "examples", ("train", "validation", "test")
 
 Measure = Callable[[Bundle, Parts[Any], Path, OnRemark], dict[str, Any]]
-"""What a model reaches on the held-out part, for the summary; writes the pages of the run."""
+"""Evaluates a model on the test part; returns scores for the summary and writes the pages of the run."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExamplesRequest(TrainRequest):
-    """What was asked for, and the examples."""
+    """A training request with its examples."""
 
-    data: Any  # of images, their folder or archive
-    validation: Any = None  # examples to choose by; None: a share of the data
-    test: Any = None  # examples to be measured on; None: a share of the data
-    held_out: float | None = None  # that share; None: what is usual
-    epochs: float = 8.0  # passes over the examples, at most, where a trained model is fine-tuned
-    tokenizer: Tokenizer | None = None  # for both languages of pairs; None: the one of the weights, or a new one
+    data: Any  # images: their folder or archive
+    validation: Any = None  # validation examples; None: a share of the data
+    test: Any = None  # test examples; None: a share of the data
+    held_out: float | None = None  # that share; None: the default of the task
+    epochs: float = 8.0  # maximum epochs of fine-tuning
+    tokenizer: Tokenizer | None = None  # for both languages of pairs; None: that of the initial weights, or a new one
 
     @property
     def seed(self) -> int:
-        """By which the examples are divided."""
+        """The seed of the split into parts."""
         return int(self.changes.get("seed", 0))
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """A run that is about to begin."""
+    """Everything that a new run needs."""
 
     model: ModelConfig
     config: TrainConfig
     parts: Parts[Any]
     tokenizer: Tokenizer | None = None
-    about: dict[str, Any] = field(default_factory=dict)  # what the run's config holds beside its settings
+    about: dict[str, Any] = field(default_factory=dict)  # additional entries of the run's config
 
 
 def no_scores(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
-    """For who only trains."""
+    """Skip the evaluation."""
     return {}
 
 
 @dataclass(frozen=True)
 class ExampleTask(ABC):
-    """One use of examples: how they are divided and kept, which model learns from them."""
+    """One task on examples: how they are split and stored, and which model is trained on them."""
 
     measure: Measure = no_scores
 
     learns: ClassVar[type[ExamplesTask]]
-    names: ClassVar[tuple[str, ...]] = ()  # of the values of a row in the files of the run
-    called: ClassVar[tuple[str, str]]  # one and several examples, as templates
-    too_long: ClassVar[tuple[str, str]] = ("", "")  # one and several that do not fit, as templates
-    by_minutes: ClassVar[bool] = False  # whether a time can be given
+    names: ClassVar[tuple[str, ...]] = ()  # field names of a row in the files of the run
+    called: ClassVar[tuple[str, str]]  # singular and plural of an example, as templates
+    too_long: ClassVar[tuple[str, str]] = ("", "")  # singular and plural message for examples that do not fit
+    by_minutes: ClassVar[bool] = False  # whether a time budget can be given
 
     @abstractmethod
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
-        """Divide the examples and choose model, tokenizer and settings; refuses before anything is written."""
+        """Split the examples and choose model, tokenizer and settings; raises errors before anything is written."""
 
     @abstractmethod
     def task(self, plan: RunPlan) -> ExamplesTask:
-        """What is learned."""
+        """Return the training task of a plan."""
 
     @abstractmethod
     def read_part(self, file: Path, about: dict[str, Any]) -> Any:
-        """Examples as a run keeps them, in a file whose name has no ending yet."""
+        """Read a part of the examples from a run; ``file`` has no extension yet."""
 
     def write_part(self, file: Path, part: Any) -> None:
-        """Write examples into a file whose name has no ending yet."""
+        """Write a part of the examples into a run; ``file`` has no extension yet."""
         rows = (dict(zip(self.names, row, strict=True)) for row in self.rows(part))
         atomic_write(file.with_suffix(".jsonl"), "".join(as_json(row) + "\n" for row in rows))
 
     def rows(self, part: Any) -> Iterable[tuple[Any, ...]]:
-        """Examples as the run's files hold them."""
+        """The rows of a part, as stored in the run."""
         return zip(*(getattr(part, name) for name in part.columns), strict=True)
 
     def before(self, request: ExamplesRequest, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
-        """What is measured before the first step, for the run's config."""
+        """Evaluate before the first step; returns entries for the run's config."""
         return {}
 
     def sampler(self, plan: RunPlan) -> Sampler | None:
-        """What shows how the model does at each evaluation."""
+        """The function that writes a sample at each evaluation, if any."""
         return None
 
     def read_parts(self, run: Path) -> Parts[Any]:
-        """The examples that a run learned from, chose by and was measured on."""
+        """Read the train, validation and test parts of a run."""
         about = RunFolder(run).about()
         return Parts(*(self.read_part(run / EXAMPLES / name, about) for name in PARTS))
 
     def say_parts(self, parts: Parts[Any], say: OnRemark) -> None:
-        """Report what was left out, and how many examples each part has."""
+        """Report removed examples and the size of each part."""
         for remark in parts.remarks:
             say(remark)
         sizes = {name: Plural(*self.called, n=len(getattr(parts, name))) for name in PARTS}
-        say(Message("{train} for train, {validation} for validation, {test} for test", **sizes))
+        say(Message("{train} for training, {validation} for validation, {test} for testing", **sizes))
 
 
 def start(
@@ -140,11 +140,11 @@ def start(
     on_event: OnEvent | None = None,
     on_remark: OnRemark | None = None,
 ) -> dict[str, Any]:
-    """Learn from examples; returns the summary, with the scores on the held-out part."""
+    """Train on examples in a new run; return its summary, with the scores on the test part."""
     say, began, origin = on_remark or (lambda _: None), time.perf_counter(), request.origin
     folder.check_new()
     plan = use.plan(request, say)
-    fill = None if origin is None else lambda made: origin.fill(made, plan.tokenizer)
+    fill = None if origin is None else lambda made: origin.initialize(made, plan.tokenizer)
     training = _training(use, plan, folder, on_event, say, fill)
     if use.by_minutes and request.timed:
         training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
@@ -152,11 +152,11 @@ def start(
     about |= use.before(request, plan.parts, folder.path, say)
     try:
         make_folder(training, **about)
-        place = folder.path / EXAMPLES
-        place.mkdir(exist_ok=True)
+        examples = folder.path / EXAMPLES
+        examples.mkdir(exist_ok=True)
         for name in PARTS:
-            use.write_part(place / name, getattr(plan.parts, name))
-        training.save()  # whoever is killed before the next checkpoint has the weights that it started from
+            use.write_part(examples / name, getattr(plan.parts, name))
+        training.save()  # a run killed before its next checkpoint can resume from its initial weights
         return _finish(use, training)
     finally:
         folder.release()
@@ -170,12 +170,12 @@ def resume(
     on_event: OnEvent | None = None,
     on_remark: OnRemark | None = None,
 ) -> dict[str, Any]:
-    """Resume a run that was stopped from its last checkpoint, with some settings changed; returns the summary."""
+    """Resume a stopped run from its last checkpoint, with changed settings; return its summary."""
 
     def opened(model: ModelConfig, config: TrainConfig) -> Training:
         if folder.about().get("task") != use.learns.name:
             raise CheckpointError(
-                "{path} holds a run of a {family} that learned something else; go on with what began it",
+                "{path} is a {family} run of another task; resume it with the command that started it",
                 path=folder.path,
                 family=model.family,
             )
@@ -195,24 +195,24 @@ def _training(
     folder: RunFolder,
     on_event: OnEvent | None,
     say: OnRemark,
-    fill: Callable[[Any], Any] | None = None,
+    initialize: Callable[[Any], Any] | None = None,
 ) -> Training:
-    """The training of a plan; what does not fit the context is reported."""
+    """The training of a plan; reports examples that do not fit the context."""
     task = use.task(plan)
     if task.too_long:
         say(Plural(*use.too_long, n=task.too_long, most=task.context_length))
-    how: Any = {"sampler": use.sampler(plan), "on_event": on_event, "on_remark": say, "initialize": fill}
+    how: Any = {"sampler": use.sampler(plan), "on_event": on_event, "on_remark": say, "initialize": initialize}
     return Training(plan.model, plan.config, task, folder, **how)
 
 
 def _finish(use: ExampleTask, training: Training) -> dict[str, Any]:
-    """Train to the end; then, and only then, look at the held-out part. Returns the summary."""
+    """Train to the end, then evaluate on the test part. Returns the summary."""
     folder, summary = training.folder, training.run()
     chosen_by = {name: value for name, value in (folder.best() or {}).items() if name != "step"}
     of_the_run = {name: value for name, value in summary.items() if name not in chosen_by or name == "tokens"}
     summary = {**of_the_run, "validation": chosen_by}
     if not summary["stopped"]:
-        training.say(Message("measuring on the held-out part …"))
+        training.say(Message("evaluating on the held-out part …"))
         best = bundle.load(folder.best_model, training.arithmetic.device)
         before = {name: value for name, value in folder.about().items() if name == "before"}
         parts = use.read_parts(folder.path)
@@ -223,7 +223,7 @@ def _finish(use: ExampleTask, training: Training) -> dict[str, Any]:
 
 
 def read_columns(file: Path, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """The examples of a part of a run, by their names: its texts, their labels."""
+    """The columns of a part of a run by field name, for example its texts and labels."""
     with example_file(file.with_suffix(".jsonl")) as written:
         rows = [json.loads(line) for line in written.read_text(encoding="utf-8").split("\n") if line]
         return [tuple(str(row[name]) for row in rows) for name in names]
@@ -231,30 +231,30 @@ def read_columns(file: Path, names: Sequence[str]) -> list[tuple[str, ...]]:
 
 @contextmanager
 def example_file(path: Path) -> Iterator[Path]:
-    """A file of a run's examples; what is gone or broken in it is one error."""
+    """Open a file of a run's examples; any failure to read it is a `CheckpointError`."""
     try:
         yield path
     except (KothaError, OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
-            "{path} cannot be read: {error}; a run needs its examples to go on", path=path, error=error
+            "{path} cannot be read: {error}; a run needs its examples to resume", path=path, error=error
         ) from error
 
 
 def numbered(labels: Sequence[str], classes: Sequence[str]) -> list[int]:
-    """Labels as the numbers of their classes."""
-    number = {label: place for place, label in enumerate(classes)}
+    """The class indices of labels."""
+    number = {label: index for index, label in enumerate(classes)}
     return [number[label] for label in labels]
 
 
 def guessed_or_named(guessed: bool) -> Message:
-    """Whether the fields of a table were found, or named."""
-    return Message("guessed") if guessed else Message("as named")
+    """Whether the fields of a table were guessed or given."""
+    return Message("guessed") if guessed else Message("as given")
 
 
-# -- settings: for so many passes over the examples, for so long, or by a recipe ---------------------------------------
+# -- settings: by epochs, by time, or by a recipe ----------------------------------------------------------------------
 
 
-# Evaluations without gain that end a run (early stopping), and evaluations in each pass over the examples.
+# Evaluations without gain that end a run (early stopping), and evaluations per epoch.
 _PATIENCE, _LOOKS = 6, 2
 USUAL: dict[str, Any] = {
     "schedule": "cosine",
@@ -262,22 +262,22 @@ USUAL: dict[str, Any] = {
     "patience": _PATIENCE,
     "keep_checkpoints": 1,
 }
-# Of texts, batches change their shape from step to step, and each new one would be compiled.
+# Batches of texts change their shape at every step, and each new shape would be compiled.
 USUAL_TEXTS: dict[str, Any] = {**USUAL, "optimizer": "adamw", "weight_decay": 0.01, "beta2": 0.98, "compile": "off"}
-# The learning rate falls with the width: what was best for a small model and for one of 512 (docs/experiments.md), and
-# what BERT's authors use at its size. Few numbers learn by LoRA, so they may go further.
+# The learning rate decreases with the width, fitted to the best rates of a small model and one of width 512
+# (docs/experiments.md) and to that of BERT's authors. LoRA trains few weights and allows a higher rate.
 _RATE, _RATE_WIDTH, _RATE_POWER, _LARGEST_RATE, _LORA_TIMES = 3e-3, 96, 2.2, 1e-2, 3
 
 AnyConfig = TypeVar("AnyConfig", bound=ModelConfig)
 
 
-def wished_model(request: ExamplesRequest, kind: type[AnyConfig], usual_preset: str, data: Message) -> AnyConfig:
-    """The model that was asked for, with the sizes that were given; of the kind that learns from the data."""
+def requested_model(request: ExamplesRequest, kind: type[AnyConfig], usual_preset: str, data: Message) -> AnyConfig:
+    """The requested model, with the requested sizes; raises an error if it does not fit the data."""
     origin = request.origin
     base = preset(request.preset or usual_preset) if origin is None else origin.bundle.config
     if not isinstance(base, kind):
         raise ConfigError(
-            "{name} is a {family} model, and {data} are for a {wanted}: {usual}",
+            "{name} is a {family} model, but {data} need a {wanted} model: use {usual}",
             name=request.preset if origin is None else origin.name,
             family=base.family,
             data=data,
@@ -292,7 +292,7 @@ def wished_model(request: ExamplesRequest, kind: type[AnyConfig], usual_preset: 
 
 
 def learning_rate(d_model: int, lora: bool = False) -> float:
-    """The largest learning rate with which a model of a width is fine-tuned.
+    """The peak learning rate for fine-tuning a model of a width.
 
     >>> [round(learning_rate(width), 6) for width in (96, 512, 768)]
     [0.003, 7.5e-05, 3.1e-05]
@@ -304,9 +304,9 @@ def learning_rate(d_model: int, lora: bool = False) -> float:
 def finetune_settings(
     model: AnyConfig, request: ExamplesRequest, usual: Mapping[str, Any], n_examples: int, longest: int, warmup: float
 ) -> tuple[AnyConfig, TrainConfig]:
-    """Settings for some passes over the examples, from trained weights; ``warmup`` is a share of the steps."""
+    """Settings for fine-tuning in a number of epochs; ``warmup`` is a share of the steps."""
     if not 0 < request.epochs <= 1000:
-        raise UsageError("{epochs} must be above 0, and at most 1,000", epochs=Option("epochs", request.epochs))
+        raise UsageError("{epochs} must be above 0 and at most 1,000", epochs=Option("epochs", request.epochs))
     given = dict(request.changes)
     rate = learning_rate(model.d_model, lora=given.get("lora") is not None)
     config = TrainConfig().change(**{**USUAL_TEXTS, **usual, "learning_rate": rate, **given})
@@ -327,12 +327,12 @@ def training_settings(
     tokenizer: Tokenizer | None = None,
     context: int | None = None,
 ) -> tuple[ModelConfig, TrainConfig]:
-    """Settings by a recipe, for the minutes that were given, or for the steps in which so many examples are read.
+    """Settings by a recipe, by a time budget, or for the steps that read ``examples_read`` examples.
 
-    ``context`` holds the longest example. A warm-up takes a tenth of the steps at most.
+    ``context`` is the length of the longest example. The warm-up takes at most a tenth of the steps.
     """
     given = take_sizes(model, request.changes)[1]
-    # A recipe that is named is taken to the letter.
+    # A named recipe is used without other defaults.
     config = recipe(request.recipe, **given) if request.recipe else TrainConfig().change(**{**usual, **given})
     model, config = _changed(model, config, {}, given)
     if request.origin is not None:
@@ -353,7 +353,7 @@ def training_settings(
 def _changed(
     model: AnyConfig, config: TrainConfig, pace: Mapping[str, Any], given: Mapping[str, Any]
 ) -> tuple[AnyConfig, TrainConfig]:
-    """Settings with what was not given chosen, and the model with their dropout."""
+    """Settings with ``pace`` for what was not given, and the model with their dropout."""
     config = config.change(**{name: value for name, value in pace.items() if name not in given})
     if config.dropout is not None:
         model = model.replace(dropout=config.dropout)

@@ -1,13 +1,13 @@
-"""A classifier of images: from a folder by class, or an archive of arrays.
+"""Train an image classifier, from a folder with one subfolder per class or an archive of arrays.
 
 ::
 
     RUN/examples/     train.npz, validation.npz, test.npz
-    RUN/classes.html  the held-out part: scores, confusion matrix, baselines
+    RUN/classes.html  scores on the test part, with confusion matrix and baselines
 
-It begins from chance, or from a ViT that may have been trained on images of another size or on other classes
-(fine-tuning): its positions are stretched, and its head is made anew. Each image is moved a little each time it is read
-(augmentation; ``augment="none"`` leaves it as it is).
+It starts from random weights, or from a ViT that may have been trained on images of another size or on other classes
+(fine-tuning): its positions are interpolated, and its head is replaced. Each image is shifted slightly each time it is
+read (augmentation; turn it off with ``augment="none"``).
 """
 
 from pathlib import Path
@@ -22,8 +22,8 @@ from kotha.finetune.examples import (
     RunPlan,
     example_file,
     numbered,
+    requested_model,
     training_settings,
-    wished_model,
 )
 from kotha.finetune.splits import divide
 from kotha.i18n.message import Message, OnRemark, some_of
@@ -34,36 +34,36 @@ from kotha.training.plan.memory import positions
 from kotha.training.tasks.classification import ImageClasses
 
 USUAL_PRESET = "vit-digits"
-_PASSES = 30  # over the images, where nobody says how long
+_PASSES = 30  # over the images, if no duration is given
 _USUAL: dict[str, Any] = {
     **USUAL,
     **{"optimizer": "muon", "batch_size": 128, "weight_decay": 0.05, "beta2": 0.99},
-    **{"label_smoothing": 0.1, "augment": "move", "warmup_steps": 1_000_000},  # a tenth of the steps, whatever they are
+    **{"label_smoothing": 0.1, "augment": "move", "warmup_steps": 1_000_000},  # limited to a tenth of the steps
 }
-# AdamW's for tables and norms, and Muon's for the matrices, at a width; they fall with its root
-# (docs/dev/experiments.md).
+# AdamW's for embeddings and norms, Muon's for matrices, at the width below; they decrease with the square root of the
+# width (docs/dev/experiments.md).
 _RATES, _RATE_WIDTH = {"learning_rate": 5e-3, "muon_learning_rate": 2e-2}, 64
 
 
 class ClassifyImages(ExampleTask):
-    """Images with labels, for a ViT."""
+    """Image classification with a ViT."""
 
     learns = ImageClasses
     called = ("{n} image", "{n:,} images")
     by_minutes = True
 
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
-        wished = wished_model(request, ViTConfig, USUAL_PRESET, Message("images")).replace(labels=())
+        requested = requested_model(request, ViTConfig, USUAL_PRESET, Message("images")).replace(labels=())
         if request.origin is None and request.preset is None:
-            said = "preset {preset}, since none was named; it reads images of {side} x {side} pixels"
-            say(Message(said, preset=USUAL_PRESET, side=wished.image_size))
-        given = read_labelled_images(request.data, wished.image_size, wished.n_channels)
+            template = "no preset given: using {preset}, which reads images of {side} x {side} pixels"
+            say(Message(template, preset=USUAL_PRESET, side=requested.image_size))
+        given = read_labelled_images(request.data, requested.image_size, requested.n_channels)
         held_out = given.get("validation"), given.get("test")
         parts = divide(given["train"], *held_out, share=request.held_out, seed=request.seed)
         labels = tuple(sorted(set(parts.train.labels)))
         say(Message("classes: {classes}", classes=some_of(labels)))
         self.say_parts(parts, say)
-        model = wished.replace(labels=labels, n_classes=len(labels))
+        model = requested.replace(labels=labels, n_classes=len(labels))
         settings = training_settings(
             model,
             request,
@@ -76,8 +76,10 @@ class ClassifyImages(ExampleTask):
 
     def task(self, plan: RunPlan) -> ImageClasses:
         assert isinstance(plan.model, ViTConfig)
-        learned, chosen = ((part.images, numbered(part.labels, plan.model.class_names)) for part in plan.parts.learned)
-        return ImageClasses(plan.model, plan.config, *learned, *chosen)
+        train, validation = (
+            (part.images, numbered(part.labels, plan.model.class_names)) for part in plan.parts.used_in_training
+        )
+        return ImageClasses(plan.model, plan.config, *train, *validation)
 
     def write_part(self, file: Path, part: LabelledImages) -> None:
         with atomic_path(file.with_suffix(".npz")) as partial, partial.open("wb") as stream:
@@ -89,7 +91,7 @@ class ClassifyImages(ExampleTask):
 
 
 def learning_rates(d_model: int) -> dict[str, float]:
-    """The largest learning rates for a width.
+    """The peak learning rates for a width.
 
     >>> learning_rates(256)
     {'learning_rate': 0.0025, 'muon_learning_rate': 0.01}

@@ -1,9 +1,9 @@
-"""A model that answers out of a trained GPT (instruction tuning), from a file of conversations.
+"""Instruction tuning: fine-tune a trained GPT to answer, from a file of conversations.
 
-The model keeps its chat template. Loss is on the answers alone (``training/tasks/examples.py``). A part of the
-conversations is held out, by what they belong to: questions about one story are all learned from or all unseen.
-What share of those is answered right is measured twice, before the first step and with the best model. A tokenizer
-that has no marks for turns gets them, and the model a row for each.
+The model keeps its chat template. The loss covers the assistant's turns only (``training/tasks/examples.py``). A part
+of the conversations is held out by group: questions about one story are all in one part. The accuracy on the test part
+is measured before the first step and with the best model. A tokenizer without chat tokens gets them, and the model an
+embedding row for each.
 """
 
 from pathlib import Path
@@ -35,31 +35,33 @@ _WARMUP = 0.05
 
 
 class AnswerQuestions(ExampleTask):
-    """Conversations, for a model that answers."""
+    """Instruction tuning."""
 
     learns = AnswerTokens
     names = (MESSAGES, "group")
     called = ("{n} conversation", "{n:,} conversations")
     too_long = (
-        "{n} conversation longer than {most:,} tokens left out",
-        "{n:,} conversations longer than {most:,} tokens left out",
+        "{n} conversation longer than {most:,} tokens skipped",
+        "{n:,} conversations longer than {most:,} tokens skipped",
     )
 
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         origin, data = request.origin, request.data
-        assert origin is not None, "who learns to answer begins from a trained model"
+        assert origin is not None, "instruction tuning starts from a trained model"
         family = origin.bundle.config.family
         if type(origin.bundle.config) is not GPTConfig or origin.bundle.tokenizer is None:
             raise UsageError(
-                "{name} is a {family}; only a gpt with a tokenizer can answer", name=origin.name, family=family
+                "{name} is a {family} model; only a gpt with a tokenizer can be trained to answer",
+                name=origin.name,
+                family=family,
             )
-        tokenizer = _with_turns(origin, origin.bundle.tokenizer, request.changes.get("lora") is not None, say)
+        tokenizer = _with_chat_tokens(origin, origin.bundle.tokenizer, request.changes.get("lora") is not None, say)
         parts = divide_dialogues(data, request.test, share=request.held_out, seed=request.seed)
-        said = "fields: {fields} ({how}); loss on what the assistant says, and on nothing else"
-        say(Message(said, fields=data.fields, how=guessed_or_named(data.guessed)))
+        template = "fields: {fields} ({how}); loss on the assistant's turns only"
+        say(Message(template, fields=data.fields, how=guessed_or_named(data.guessed)))
         self.say_parts(parts, say)
         model = origin.config(tokenizer)
-        assert isinstance(model, GPTConfig), "looked at before"
+        assert isinstance(model, GPTConfig), "checked above"
         longest = _longest(parts, tokenizer, model.context_length)
         settings = finetune_settings(model, request, _USUAL, len(parts.train), longest, _WARMUP)
         return RunPlan(*settings, parts, tokenizer, {"fields": list(data.fields)})
@@ -69,19 +71,19 @@ class AnswerQuestions(ExampleTask):
         before = self.measure(request.origin.bundle, parts, run, say)
         before.pop("replies", None)
         if before:
-            said = Plural(
-                "before: {share:.1%} of {n} unseen question answered right",
-                "before: {share:.1%} of {n:,} unseen questions answered right",
+            remark = Plural(
+                "before training: {share:.1%} of {n} unseen question answered correctly",
+                "before training: {share:.1%} of {n:,} unseen questions answered correctly",
                 n=before["examples"],
                 share=before["right"],
             )
-            say(said)
+            say(remark)
         return {"before": before}
 
     def task(self, plan: RunPlan) -> AnswerTokens:
         assert isinstance(plan.model, GPTConfig) and plan.tokenizer is not None
-        learned, chosen = (part.turns for part in plan.parts.learned)
-        return AnswerTokens(plan.model, plan.config, learned, chosen, plan.tokenizer)
+        train, validation = (part.turns for part in plan.parts.used_in_training)
+        return AnswerTokens(plan.model, plan.config, train, validation, plan.tokenizer)
 
     def rows(self, part: Dialogues) -> list[tuple[Any, ...]]:
         return [
@@ -95,30 +97,30 @@ class AnswerQuestions(ExampleTask):
 
 
 def learned_from(run: Path | None) -> Dialogues | None:
-    """What a run learned to answer from; None where it did not, or is no run."""
+    """The training conversations of an instruction tuning run; None for another run, or no run."""
     file = None if run is None else run / EXAMPLES / f"{PARTS[0]}.jsonl"
     return read_dialogues(file) if file is not None and is_file(file) and holds_dialogues(file) else None
 
 
-def _with_turns(origin: Origin, own: Tokenizer, lora: bool, say: OnRemark) -> Tokenizer:
-    """The tokenizer with the marks of turns."""
+def _with_chat_tokens(origin: Origin, own: Tokenizer, lora: bool, say: OnRemark) -> Tokenizer:
+    """The tokenizer, with chat tokens added if it has none."""
     tokenizer = with_marks(own)
     if tokenizer is own:
         return own
     if lora:
         raise UsageError(
-            "the tokenizer of {name} has no marks for turns; they need rows of their own, and lora leaves the table of "
-            "words as it is: teach it without",
+            "the tokenizer of {name} has no chat tokens; they need new embedding rows, which lora does not "
+            "train: fine-tune without lora",
             name=origin.name,
         )
-    say(Message("the tokenizer had no marks for turns; it has them now, and the model a row for each"))
+    say(Message("the tokenizer had no chat tokens; added them, with an embedding row for each"))
     return tokenizer
 
 
 def _longest(parts: Parts[Dialogues], tokenizer: Tokenizer, most: int) -> int:
-    """Tokens of the longest conversation that a context holds."""
+    """The number of tokens of the longest conversation that fits the context."""
     template = ChatTemplate.of(tokenizer)
-    assert template is not None, "it was given the marks"
-    some = (turns for part in parts.learned for turns in part.turns)
+    assert template is not None, "it has chat tokens"
+    some = (turns for part in parts.used_in_training for turns in part.turns)
     lengths = (len(template.encode(tokenizer, turns)[0]) - 1 for turns in some)
     return max((length for length in lengths if length <= most), default=most)

@@ -1,15 +1,14 @@
-"""A translator out of a table of texts and their translations.
+"""Train a translation model, from a table of texts and their translations.
 
 ::
 
-    RUN/translations.html  the held-out part: BLEU and chrF++ with their signatures, and what it wrote
+    RUN/translations.html  BLEU and chrF++ on the test part, with their signatures and the translations
 
-Both languages share one tokenizer, which is trained on both sides of the pairs to learn from where none is given. It
-begins from chance, or from the weights of another translator.
+Both languages share one tokenizer; if none is given, it is trained on both sides of the training pairs. The model
+starts from random weights, or from the weights of another translation model.
 
-Settings are those of the first transformer (https://arxiv.org/abs/1706.03762) but for the schedule, which falls to
-nothing at the last step; ``schedule="inverse-sqrt"`` is the paper's. It ends where the validation loss has stopped
-falling (early stopping).
+The settings are those of the original transformer (https://arxiv.org/abs/1706.03762) except for the schedule, which
+decays to zero at the last step; ``schedule="inverse-sqrt"`` is the paper's. Training stops early on validation loss.
 """
 
 from pathlib import Path
@@ -23,8 +22,8 @@ from kotha.finetune.examples import (
     RunPlan,
     guessed_or_named,
     read_columns,
+    requested_model,
     training_settings,
-    wished_model,
 )
 from kotha.finetune.splits import divide
 from kotha.generation.beam import translate
@@ -41,7 +40,7 @@ from kotha.training.tasks.examples import TextPair, Translation
 
 PAGE = "translations.html"
 USUAL_PRESET = "pocket-seq2seq"
-# Passes over the pairs where nobody says how long.
+# Epochs, if no duration is given.
 _PASSES, _WARMUP = 10, 4000
 _USUAL: dict[str, Any] = {
     **USUAL_TEXTS,
@@ -50,19 +49,19 @@ _USUAL: dict[str, Any] = {
 
 
 class TranslatePairs(ExampleTask):
-    """Texts and their translations, for a translator."""
+    """Translation."""
 
     learns = Translation
     names = ("source", "target")
     called = ("{n} pair", "{n:,} pairs")
     too_long = (
-        "{n} pair of {most} tokens or more on a side were left out",
-        "{n:,} pairs of {most} tokens or more on a side were left out",
+        "{n} pair with {most} or more tokens on one side skipped",
+        "{n:,} pairs with {most} or more tokens on one side skipped",
     )
     by_minutes = True
 
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
-        wished = wished_model(request, Seq2SeqConfig, USUAL_PRESET, Message("pairs of texts"))
+        requested = requested_model(request, Seq2SeqConfig, USUAL_PRESET, Message("pairs of texts"))
         origin, data = request.origin, request.data
         parts = divide(data, request.validation, request.test, share=request.held_out, seed=request.seed)
         fields: Any = {"source": data.source_field, "target": data.target_field}
@@ -71,17 +70,17 @@ class TranslatePairs(ExampleTask):
         tokenizer = request.tokenizer or (None if origin is None else origin.bundle.tokenizer)
         if tokenizer is None:
             say(Message("training a tokenizer for both languages …"))
-            tokenizer = train_tokenizer((*parts.train.sources, *parts.train.targets), vocab_size=wished.vocab_size)
-            say(Message("one tokenizer for both languages, {n:,} pieces", n=tokenizer.vocab_size))
-        learned, chosen = (_encode(part, tokenizer) for part in parts.learned)
-        settings = _settings(wished, tokenizer, (learned, chosen), request, say)
+            tokenizer = train_tokenizer((*parts.train.sources, *parts.train.targets), vocab_size=requested.vocab_size)
+            say(Message("one tokenizer for both languages, {n:,} tokens", n=tokenizer.vocab_size))
+        train, validation = (_encode(part, tokenizer) for part in parts.used_in_training)
+        settings = _settings(requested, tokenizer, (train, validation), request, say)
         about = {"fields": {**fields, "guessed": data.guessed}}
         return RunPlan(*settings, parts, tokenizer, about)
 
     def task(self, plan: RunPlan) -> Translation:
         assert isinstance(plan.model, Seq2SeqConfig) and plan.tokenizer is not None
-        learned, chosen = (_encode(part, plan.tokenizer) for part in plan.parts.learned)
-        return Translation(plan.model, plan.config, learned, chosen, plan.tokenizer)
+        train, validation = (_encode(part, plan.tokenizer) for part in plan.parts.used_in_training)
+        return Translation(plan.model, plan.config, train, validation, plan.tokenizer)
 
     def sampler(self, plan: RunPlan) -> Sampler:
         shown, tokenizer = plan.parts.validation.sources[0], plan.tokenizer
@@ -95,15 +94,15 @@ class TranslatePairs(ExampleTask):
 
 
 def fields_like(run: Path | None, table: Path) -> tuple[str | None, str | None]:
-    """The fields that a run learned from, where a table has both of them; nothing to go by where it has not."""
-    learned = {} if run is None else mapping(run_config(run), "fields")
-    fields = words(learned, "source"), words(learned, "target")
+    """The source and target fields of a run, if a table has both of them; else (None, None)."""
+    fields_of_run = {} if run is None else mapping(run_config(run), "fields")
+    fields = words(fields_of_run, "source"), words(fields_of_run, "target")
     known = field_names(table) if None not in fields else []
     return fields if all(field in known for field in fields) else (None, None)
 
 
 def learning_rate(d_model: int) -> float:
-    """The largest learning rate for a width: that of 2017, where its 4,000 steps of warm-up end.
+    """The peak learning rate for a width: that of the original transformer after 4,000 warm-up steps.
 
     >>> [round(learning_rate(width), 6) for width in (192, 512, 1024)]
     [0.001141, 0.000699, 0.000494]
@@ -112,19 +111,19 @@ def learning_rate(d_model: int) -> float:
 
 
 def _settings(
-    wished: Seq2SeqConfig,
+    requested: Seq2SeqConfig,
     tokenizer: Tokenizer,
     encoded: tuple[list[TextPair], list[TextPair]],
     request: ExamplesRequest,
     say: OnRemark,
 ) -> tuple[ModelConfig, TrainConfig]:
-    """The model with the tokenizer's words, and how it is trained."""
-    origin, model = request.origin, wished
+    """The model with the tokenizer's vocabulary size, and its training settings."""
+    origin, model = request.origin, requested
     if origin is None or request.tokenizer is not None:
         model = model.replace(vocab_size=tokenizer.vocab_size)
-    # The longer side of each pair that a context holds, with its mark.
+    # The longer side of each pair that fits the context, with its end token.
     longer = (1 + max(len(source), len(target)) for source, target in (*encoded[0], *encoded[1]))
-    lengths = [length for length in longer if length <= wished.context_length] or [wished.context_length]
+    lengths = [length for length in longer if length <= requested.context_length] or [requested.context_length]
     check_lora(request.changes.get("lora"), tokenizer, "the table of pairs", origin)
     return training_settings(
         model,

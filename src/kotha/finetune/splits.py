@@ -1,10 +1,10 @@
-"""Examples to learn from, to choose by and to be measured on, kept apart.
+"""Split examples into train, validation and test parts that share no text.
 
-Each class is divided by itself (a stratified split), by lot: the same seed gives the same parts; pairs of texts have
-no classes, and are divided as one; conversations of one group stay together. An example that stands twice is taken
-once. What is held out is kept out of everything: a text to learn from that is a copy of a held-out one, or holds most
-of it (``text/clean/leakage.py``), is left out, and so is one to choose by that is a copy of one to be measured on. Of a
-pair either side may give it away. A copy of an image is equal in every pixel.
+The split is random and stratified by class; the same seed gives the same parts. Pairs of texts have no classes;
+conversations of one group stay together. Duplicates are removed. Nothing leaks from the held-out parts: a training
+example that is a copy of a held-out one, or contains most of it (``text/clean/leakage.py``), is removed, and so is a
+validation example that overlaps with a test one. Of a pair, either side counts. Images are copies if all pixels are
+equal.
 """
 
 from collections import defaultdict
@@ -24,9 +24,9 @@ from kotha.text.corpus.dialogues import Dialogues
 from kotha.text.corpus.labelled import LabelledTexts
 from kotha.text.corpus.pairs import TextPairs
 
-# Of many pairs no more are held out for a part: to translate them takes longer than it is worth.
+# Maximum number of pairs in a held-out part: translating more takes longer than it is worth.
 _MOST_PAIRS = 500
-_CALLED: dict[type, tuple[str, str]] = {
+_COUNTED: dict[type, tuple[str, str]] = {
     LabelledTexts: ("{n} text", "{n:,} texts"),
     TextPairs: ("{n} pair", "{n:,} pairs"),
     LabelledImages: ("{n} image", "{n:,} images"),
@@ -38,16 +38,16 @@ Examples = TypeVar("Examples", LabelledTexts, TextPairs, LabelledImages, Dialogu
 
 @dataclass(frozen=True)
 class Parts(Generic[Examples]):
-    """Three parts that share no text."""
+    """Train, validation and test parts."""
 
     train: Examples
-    validation: Examples  # what early stopping and the choice of the best model look at
-    test: Examples  # looked at once, at the end
+    validation: Examples  # for early stopping and for choosing the best model
+    test: Examples  # evaluated once, at the end
     remarks: tuple[Message, ...] = ()
 
     @property
-    def learned(self) -> tuple[Examples, Examples]:
-        """What a training sees: those to learn from, and those to choose by."""
+    def used_in_training(self) -> tuple[Examples, Examples]:
+        """The parts that training uses: train and validation."""
         return self.train, self.validation
 
 
@@ -59,47 +59,47 @@ def divide(
     share: float | None = None,
     seed: int = 0,
 ) -> Parts[Divided]:
-    """Divide texts, pairs or images; a part that is given is taken as it is, and only what is not is drawn by lot.
+    """Split texts, pairs or images; a part that is given is used as it is, the others are drawn at random.
 
-    ``share`` of the data goes to each part that is drawn: 0.1, and 0.05 of pairs, of which at most 500.
+    ``share`` is the share of the data in each drawn part (default: 0.1; for pairs 0.05, at most 500 pairs).
     """
     remarks: list[Message] = []
 
-    def without(some: Divided, places: set[int], said: str) -> Divided:
-        if places:
-            remarks.append(Message(said, what=Plural(*_CALLED[type(data)], n=len(places))))
-        return some.chosen([place for place in range(len(some)) if place not in places])
+    def without(some: Divided, indices: set[int], remark: str) -> Divided:
+        if indices:
+            remarks.append(Message(remark, what=Plural(*_COUNTED[type(data)], n=len(indices))))
+        return some.chosen([index for index in range(len(some)) if index not in indices])
 
     seen = ExactDuplicates()
     keys = map("\n".join, zip(*_texts(data), strict=True))
-    twice = {place for place, key in enumerate(keys) if not seen.is_new(key)}
-    once = without(data, twice, "{what} stood there before and were left out")
-    labels, usual, most = [""] * len(once), 0.05, _MOST_PAIRS
-    if not isinstance(once, TextPairs):
-        labels, usual, most = list(once.labels), 0.1, len(once)
+    duplicates = {index for index, key in enumerate(keys) if not seen.is_new(key)}
+    unique = without(data, duplicates, "{what} skipped: copies of earlier ones")
+    labels, usual, most = [""] * len(unique), 0.05, _MOST_PAIRS
+    if not isinstance(unique, TextPairs):
+        labels, usual, most = list(unique.labels), 0.1, len(unique)
         if len(set(labels)) < 2:
             raise DataError(
-                "all {n:,} examples have the label {label!r}, so there is nothing to tell apart; give examples of two "
-                "classes or more, or name another field for the label",
-                n=len(once),
+                "all {n:,} examples have the label {label!r}; give examples of at least two classes, or name "
+                "another label field",
+                n=len(unique),
                 label=next(iter(labels), ""),
             )
     missing = [name for name, given in (("validation", validation), ("test", test)) if given is None]
-    drawn = _draw(once, labels, range(len(once)), missing, usual if share is None else share, seed, most)
+    drawn = _draw(unique, labels, range(len(unique)), missing, usual if share is None else share, seed, most)
     test = test or drawn["test"]
     if validation is None:
         copies = _copies(drawn["validation"], [test])
-        said = "{what} to choose by held most of a test one and were left out"
-        validation = without(drawn["validation"], copies, said)
+        remark = "{what} removed from validation: they contain most of a test example"
+        validation = without(drawn["validation"], copies, remark)
     copies = _copies(drawn["train"], [validation, test])
-    train = without(drawn["train"], copies, "{what} to learn from held most of a held-out one and were left out")
+    train = without(drawn["train"], copies, "{what} removed from training: they contain most of a held-out example")
     if not len(train) or not len(validation):
-        raise DataError("once copies are gone, too few examples are left to learn from; give more")
+        raise DataError("too few training examples are left once copies are removed; give more")
     for name, part in (("validation", validation), ("test", test)):
         unknown = sorted(set(getattr(part, "labels", ())) - set(getattr(train, "labels", ())))
         if unknown:
             raise DataError(
-                "class {label!r} of the {part} examples has no training example; add some, or leave it out",
+                "class {label!r} of the {part} examples has no training examples; add some, or remove the class",
                 label=unknown[0],
                 part=name,
             )
@@ -109,13 +109,13 @@ def divide(
 def divide_dialogues(
     data: Dialogues, test: Dialogues | None = None, *, share: float | None = None, seed: int = 0
 ) -> Parts[Dialogues]:
-    """Divide conversations by lot; those of one group stay together, and copies of a prompt are taken once."""
+    """Split conversations at random; a group stays together, and only the first of equal prompts is used."""
     known = set() if test is None else {turns[:-1] for turns in test.turns}
-    once: dict[object, int] = {}
-    for place, turns in enumerate(data.turns):
+    first: dict[object, int] = {}
+    for index, turns in enumerate(data.turns):
         if turns[:-1] not in known:
-            once.setdefault(turns[:-1], place)
-    chosen = data.chosen([*once.values()])
+            first.setdefault(turns[:-1], index)
+    chosen = data.chosen([*first.values()])
     missing = ["validation"] if test is not None else ["validation", "test"]
     share = 0.1 if share is None else share
     drawn = _draw(chosen, [""] * len(chosen), chosen.groups, missing, share, seed, len(chosen))
@@ -131,39 +131,39 @@ def _draw(
     seed: int,
     most: int,
 ) -> dict[str, Any]:
-    """Examples by part: of each class a share of its groups, one at least and ``most`` at most; for train the rest."""
+    """Examples by part: of each class a share of its groups, between one and ``most``; the rest for training."""
     if not 0 < share <= 0.4:
         raise UsageError(
-            "{held_out} is no share that leaves enough to learn from; use 0.05 to 0.4",
+            "{held_out} is out of range; use 0.05 to 0.4, so that enough examples are left for training",
             held_out=Option("held_out", share),
         )
-    chance = np.random.default_rng([seed, len(labels)])
+    rng = np.random.default_rng([seed, len(labels)])
     by_class: dict[str, dict[Hashable, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for place, (label, group) in enumerate(zip(labels, groups, strict=True)):
-        by_class[label][group].append(place)
+    for index, (label, group) in enumerate(zip(labels, groups, strict=True)):
+        by_class[label][group].append(index)
     found: dict[str, list[int]] = {name: [] for name in (*parts, "train")}
     for label, some in sorted(by_class.items()):
         units = [*some.values()]
         count = min(most, max(1, round(share * len(units))))
         if len(units) <= count * len(parts):
             raise DataError(
-                "{what} cannot be divided into some to learn from and some held out; give more",
-                what=_called(label, len(units)),
+                "{what} cannot be split into training and held-out examples; give more",
+                what=_counted(label, len(units)),
             )
-        order = chance.permutation(len(units)).tolist()
-        for turn, name in enumerate((*parts, "train")):
-            end = None if name == "train" else (turn + 1) * count
-            found[name] += [place for unit in order[turn * count : end] for place in units[unit]]
-    return {name: data.chosen(sorted(places)) for name, places in found.items()}
+        order = rng.permutation(len(units)).tolist()
+        for number, name in enumerate((*parts, "train")):
+            end = None if name == "train" else (number + 1) * count
+            found[name] += [index for unit in order[number * count : end] for index in units[unit]]
+    return {name: data.chosen(sorted(indices)) for name, indices in found.items()}
 
 
-def _called(label: str, count: int) -> Text:
+def _counted(label: str, count: int) -> Text:
     examples = Plural("{n} example", "{n:,} examples", n=count)
     return Message("class {label!r} with {examples}", label=label, examples=examples) if label else examples
 
 
 def _texts(data: LabelledTexts | TextPairs | LabelledImages) -> list[Sequence[str]]:
-    """What each example is known by: its text, both sides of a pair, the digest of an image."""
+    """The text of each example: one list per side of a pair, digests for images."""
     if isinstance(data, TextPairs):
         return [data.sources, data.targets]
     if isinstance(data, LabelledTexts):
@@ -172,13 +172,13 @@ def _texts(data: LabelledTexts | TextPairs | LabelledImages) -> list[Sequence[st
 
 
 def _copies(some: Divided, kept_out: Sequence[Divided]) -> set[int]:
-    """The places of examples that are copies of one that is kept out, or hold most of it; of pairs on either side."""
+    """The indices of examples that are copies of a held-out one or contain most of it, on either side of a pair."""
     found: set[int] = set()
     for texts, *others in zip(_texts(some), *map(_texts, kept_out), strict=True):
         held = [text for other in others for text in other]
         exact = {" ".join(text.split()) for text in held}
         leaks = LeakIndex(held).given_away(texts)
-        for place, (text, leak) in enumerate(zip(texts, leaks, strict=True)):
+        for index, (text, leak) in enumerate(zip(texts, leaks, strict=True)):
             if leak or " ".join(text.split()) in exact:
-                found.add(place)
+                found.add(index)
     return found

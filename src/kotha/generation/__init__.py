@@ -1,1 +1,1 @@
-"""The generation room: from a model to text."""
+"""Text generation: decoding, beam search, classification and conversations."""

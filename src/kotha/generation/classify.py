@@ -1,12 +1,11 @@
-"""What a classifier says of a text or an image: the probability of each class, and of a text on request why.
+"""Classify texts and images: the probability of each class and, for texts, the influence of each token.
 
-Why is answered by silencing (occlusion; Zeiler and Fergus 2013, https://arxiv.org/abs/1311.2901): each token in turn is
-hidden from the model, and what the probability of its answer loses is what that token was worth. A BERT knows a mark
-for a hidden word; for a GPT, which never saw one, the token is left out. Tokens work together, so what they are worth
-alone does not add up to the whole.
+Influence is measured by occlusion (Zeiler and Fergus 2013, https://arxiv.org/abs/1311.2901): each token in turn is
+hidden, and its influence is the drop in the probability of the predicted class. For a BERT the token is replaced by the
+mask token; for a GPT, which has none, it is removed. Tokens interact, so their influences do not add up to the total.
 
-A text that does not fit into the context is read in stretches (``text/tokenizer/prompt.py``): the probabilities are the
-mean of theirs, and a token is worth what it is worth to its stretch, divided by their number.
+A text that does not fit into the context is read in parts of about equal length (``text/tokenizer/prompt.py``): the
+probabilities are the mean over the parts, and a token's influence is that in its part, divided by their number.
 """
 
 from collections.abc import Sequence
@@ -35,41 +34,41 @@ _TEXTS_AT_ONCE, _IMAGES_AT_ONCE = 32, 256
 
 @dataclass(frozen=True)
 class Influence:
-    """A token of a text, and what it was worth to the answer."""
+    """A token of a text and its influence on the predicted class."""
 
     text: str
-    change: float  # what the answer's probability loses without it; below 0: it spoke against the answer
+    change: float  # drop in the class probability without the token; negative: the token is evidence against the class
 
 
 @dataclass(frozen=True)
 class Classified:
-    """What a model says of a text."""
+    """A classification."""
 
     label: str
-    probabilities: dict[str, float]  # the likeliest first
+    probabilities: dict[str, float]  # of each class, the likeliest first
     why: tuple[Influence, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """A JSON-serializable dictionary."""
         return asdict(self)
 
 
 def _answer(names: Sequence[str], row: Tensor, why: tuple[Influence, ...] = ()) -> Classified:
     order = row.argsort(descending=True).tolist()
-    return Classified(names[order[0]], {names[place]: float(row[place]) for place in order}, why)
+    return Classified(names[order[0]], {names[index]: float(row[index]) for index in order}, why)
 
 
 class Classifier:
-    """A model that names classes, with the tokenizer that it reads with."""
+    """A text classification model with its tokenizer."""
 
     def __init__(self, bundle: Bundle) -> None:
         if not isinstance(bundle.model, TextClassifier):
             raise UsageError(
-                "this is a {family} model, and no classifier; make one of it with adapt classify",
+                "this is a {family} model, not a classifier; fine-tune it with `kotha finetune classify`",
                 family=bundle.config.family,
             )
         if bundle.tokenizer is None:
-            raise UsageError("this classifier has no tokenizer, so it cannot read text; save them together")
+            raise UsageError("this classifier has no tokenizer, so it cannot read text; save the tokenizer with it")
         self.model, self.tokenizer = bundle.model, bundle.tokenizer
         self.labels = bundle.model.config.labels
         self._reader = MarkedTexts(bundle.tokenizer, bundle.model.config.marks, bundle.model.config.context_length)
@@ -77,18 +76,18 @@ class Classifier:
 
     @property
     def truncated(self) -> int:
-        """Texts so far that were too long to be read whole, even in stretches."""
+        """The number of texts so far that were too long to be read completely, even in parts."""
         return self._reader.truncated
 
     def probabilities(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> Tensor:
         """The probability of each class for each text: -> (N, K)."""
-        stretches = self._reader.encode(texts)
-        found = self._of_ids([each for some in stretches for each in some], on_progress)
-        parts = torch.split(found, [len(each) for each in stretches])
-        return torch.stack([some.mean(dim=0) for some in parts])
+        parts = self._reader.encode(texts)
+        found = self._of_ids([each for some in parts for each in some], on_progress)
+        by_text = torch.split(found, [len(each) for each in parts])
+        return torch.stack([some.mean(dim=0) for some in by_text])
 
     def classify(self, texts: Sequence[str], why: bool = False) -> list[Classified]:
-        """What it says of each text."""
+        """Classify each text; ``why`` adds the influence of each token."""
         if not texts:
             return []
         found = self.probabilities(texts)
@@ -100,35 +99,35 @@ class Classifier:
     def _why(self, text: str, row: Tensor) -> tuple[Influence, ...]:
         spans, best = self.tokenizer.spans(text), int(row.argmax())
         written = self.tokenizer.normalize(text) if self.tokenizer.normalizer is not None else text
-        ends = [start for _, start, _ in spans[1:]] + [len(written)]  # what stands between two tokens is the first's
+        ends = [start for _, start, _ in spans[1:]] + [len(written)]  # text between two tokens is assigned to the first
         parts, found = self._reader.stretches(len(spans)), []
         for first, last in parts:
-            changes = self._worth([token for token, _, _ in spans[first:last]], best) / len(parts)
+            changes = self._influence([token for token, _, _ in spans[first:last]], best) / len(parts)
             pieces = zip(spans[first:last], ends[first:last], changes.tolist(), strict=True)
             found += [Influence(written[start:end], change) for (_, start, _), end, change in pieces]
         return tuple(found)
 
-    def _worth(self, ids: list[int], best: int) -> Tensor:
-        """What the answer's probability loses in a stretch without each of its tokens: -> (n_tokens,)."""
+    def _influence(self, ids: list[int], best: int) -> Tensor:
+        """The drop in the probability of class ``best`` without each token of a part: -> (n_tokens,)."""
         mask = self.tokenizer.special.get("mask") if isinstance(self.model.body, BERT) else None
-        hidden = [] if mask is None else [mask]
-        silenced = ([*ids[:place], *hidden, *ids[place + 1 :]] for place in range(len(ids)))
-        found = self._of_ids([self._reader.surround(each) for each in (ids, *silenced)])[:, best]
+        replacement = [] if mask is None else [mask]
+        occluded = ([*ids[:index], *replacement, *ids[index + 1 :]] for index in range(len(ids)))
+        found = self._of_ids([self._reader.surround(each) for each in (ids, *occluded)])[:, best]
         return found[0] - found[1:]
 
     @torch.no_grad()
     def _of_ids(self, ids: list[list[int]], on_progress: OnProgress | None = None) -> Tensor:
-        """Those of a like length together, since the shorter are filled up."""
-        order = sorted(range(len(ids)), key=lambda place: len(ids[place]))
+        """Class probabilities, in batches sorted by length to reduce padding."""
+        order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
         found = torch.zeros(len(ids), len(self.labels))
         for start in range(0, len(order), _TEXTS_AT_ONCE):
-            places = order[start : start + _TEXTS_AT_ONCE]
-            rows = [torch.tensor(ids[place], device=self._device) for place in places]
+            batch = order[start : start + _TEXTS_AT_ONCE]
+            rows = [torch.tensor(ids[index], device=self._device) for index in batch]
             real = pad_sequence([torch.ones_like(row, dtype=torch.bool) for row in rows], batch_first=True)
             tokens = pad_sequence(rows, batch_first=True, padding_value=self._reader.pad)
-            found[places] = self.model(tokens, real).float().softmax(dim=-1).cpu()
+            found[batch] = self.model(tokens, real).float().softmax(dim=-1).cpu()
             if on_progress is not None:
-                on_progress(Message("classifying"), start + len(places), len(order))
+                on_progress(Message("classifying"), start + len(batch), len(order))
         return found
 
 
@@ -136,13 +135,13 @@ class Classifier:
 
 
 def classify_images(bundle: Bundle, files: Sequence[Path]) -> list[Classified]:
-    """What a model says of each image file."""
+    """Classify image files."""
     config = vit_of(bundle).config
     return [classify_pixels(bundle, read_picture(file, config.image_size, config.n_channels)) for file in files]
 
 
 def classify_pixels(bundle: Bundle, image: NDArray[np.float32]) -> Classified:
-    """What a model says of an image as it was read, (n_channels, height, width)."""
+    """Classify one image, given as an array (n_channels, height, width)."""
     model = vit_of(bundle)
     [row] = probabilities(model, image[None])
     return _answer(model.config.class_names, row)
@@ -160,12 +159,12 @@ def probabilities(
             some = some.float() / 127.5 - 1 if some.dtype == torch.uint8 else some
             found.append(model(some.to(device)).float().softmax(dim=-1).cpu())
             if on_progress is not None:
-                on_progress(Message("looking"), min(start + _IMAGES_AT_ONCE, len(images)), len(images))
+                on_progress(Message("classifying images"), min(start + _IMAGES_AT_ONCE, len(images)), len(images))
     return torch.cat(found)
 
 
 def vit_of(bundle: Bundle) -> ViT:
-    """The model of a bundle, which must be one that reads images."""
+    """The ViT of a bundle; other models raise an error."""
     if not isinstance(bundle.model, ViT):
-        raise UsageError("this is a {family} model; only a ViT reads images", family=bundle.config.family)
+        raise UsageError("this is a {family} model; only a ViT accepts images", family=bundle.config.family)
     return bundle.model

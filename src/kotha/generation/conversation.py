@@ -1,8 +1,8 @@
-"""A conversation: turns of a user and of the model, as tokens that the model was taught.
+"""A conversation: turns of the user and the model, in the format the model was trained on.
 
-Turns are written by the chat template (``text/tokenizer/chat.py``). Old turns are forgotten when the context is full. A
-model that was never taught this layout would answer noise. One that was has its template saved with it; with any other
-the talk is one text that it goes on with, and ``remark`` says so to whoever shows the talk.
+The chat template (``text/tokenizer/chat.py``) formats the turns. Old turns are dropped when the context is full. A
+model trained for conversation has its template saved with it. With any other model the conversation is one text that
+the model continues, and ``remark`` says so, for the caller to show.
 """
 
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from kotha.i18n.message import Message
 from kotha.text.tokenizer.chat import Turn
 from kotha.text.tokenizer.prompt import encode_end, start_of_document
 
-UNTAUGHT = Message("this model was never taught to converse: it goes on with what you write")
+UNTAUGHT = Message("this model was not trained for conversation: it continues the text you write")
 
 
 class Conversation:
-    """What was said so far, and the request for the next answer."""
+    """The turns so far, and the request for the next answer."""
 
     def __init__(self, engine: Engine, plain: bool = False) -> None:
         assert engine.tokenizer is not None, "a conversation needs a tokenizer"
@@ -35,12 +35,12 @@ class Conversation:
 
     @property
     def remark(self) -> Message | None:
-        """What must be said before the first turn, and never left out."""
+        """A remark that must be shown before the first turn, or None."""
         return None if self.taught else UNTAUGHT
 
     @checked(SamplingSettings)
     def say(self, text: str, *, tokens: int = 150, seed: int = 0, stop: str | Sequence[str] = (), **how: Any) -> str:
-        """The model's answer to a text; both are remembered. ``how`` are those of ``SamplingSettings``."""
+        """The model's answer to a text; both become turns. ``how`` are fields of ``SamplingSettings``."""
         settings = SamplingSettings(seed=seed, **how)
         [result] = self.engine.generate(
             [self.ask(text, tokens, settings, (stop,) if isinstance(stop, str) else tuple(stop))]
@@ -49,24 +49,24 @@ class Conversation:
         return result.text
 
     def ask(self, text: str, tokens: int, settings: SamplingSettings, stop: tuple[str, ...] = ()) -> Request:
-        """The request that answers a text; it is remembered as the user's turn."""
+        """Add a user turn and return the request for its answer."""
         self._turns.append(Turn("user", text))
         prompt = conversation_prompt(self.engine, self._turns, tokens, self.plain)
         return Request(prompt=tuple(prompt), tokens=tokens, settings=settings, stop=stop)
 
     def forget(self) -> None:
-        """Begin anew."""
+        """Remove all turns."""
         self._turns.clear()
 
     def remember(self, answer: str) -> None:
-        """Keep the model's turn."""
+        """Add a turn of the model."""
         self._turns.append(Turn("assistant", answer))
 
 
 def conversation_prompt(engine: Engine, turns: Sequence[Turn], tokens: int, plain: bool) -> list[int]:
-    """What is read before the next turn: as many of the last turns as leave room for so many tokens.
+    """The prompt for the next turn: as many of the last turns as leave room for ``tokens`` tokens.
 
-    ``plain``: no marks, one text from its beginning. Somebody for whom there is no mark speaks as the user does.
+    ``plain``: one text without special tokens. A role without a special token is treated as the user.
     """
     tokenizer, context = engine.tokenizer, engine.model.config.context_length
     assert tokenizer is not None, "a conversation needs a tokenizer"
@@ -77,8 +77,8 @@ def conversation_prompt(engine: Engine, turns: Sequence[Turn], tokens: int, plai
     read: list[int] = []
     for turn in reversed(turns):
         ids, _ = encode_end(tokenizer, turn.text, context)
-        said = ids if plain else [special.get(turn.role, special["user"]), *ids, special["end"]]
-        if read and len(said) + len(read) > room:
+        formatted = ids if plain else [special.get(turn.role, special["user"]), *ids, special["end"]]
+        if read and len(formatted) + len(read) > room:
             break
-        read = said + read
+        read = formatted + read
     return [*first, *read, *opening]

@@ -1,9 +1,8 @@
-"""One token for every row, again and again: the inner loop, plain or recorded.
+"""The decoding loop: one token for every row in each step.
 
-On a CPU a step is a call of the model, or of its writing in C (``native.c``). On a GPU the calls themselves would take
-longer than the work, so a step is recorded once for each plan as a CUDA graph, drawing included, and then replayed.
-Everything that a step changes is written in place, so a replay goes
-on where the last one stopped.
+On a CPU a step calls the model, or its implementation in C (``native.c``). On a GPU the kernel launches would take
+longer than the work, so a step, including sampling, is recorded once for each plan as a CUDA graph and then replayed.
+All state is written in place, so a replay continues where the last one ended.
 """
 
 import platform
@@ -22,15 +21,15 @@ from kotha.generation.weights import JoinedAttention
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 
-_WARM_UP = 3  # rounds before recording: kernels are chosen and memory is laid out in them
+_WARM_UP = 3  # runs before recording, in which kernels are selected and memory is allocated
 
 
 @contextmanager
 def at_work(model: GPT) -> Iterator[None]:
-    """The state in which steps are done, put back afterwards: no gradients, no dropout, no oneDNN on ARM.
+    """Disable gradients, dropout and, on ARM, oneDNN for the ``with`` block.
 
-    oneDNN prepares anew for each call there: an exact GELU of 2,048 numbers takes 280 microseconds with it and 13
-    without, and the products are no faster (``docs/dev/experiments.md``).
+    On ARM, oneDNN has a high cost per call: an exact GELU of 2,048 numbers takes 280 microseconds with it and 13
+    without, and matrix products are no faster (``docs/dev/experiments.md``).
     """
     had_onednn = torch._C._get_mkldnn_enabled()
     if had_onednn and platform.machine() not in ("x86_64", "AMD64"):
@@ -43,20 +42,20 @@ def at_work(model: GPT) -> Iterator[None]:
 
 
 class Steps:
-    """Runs steps of a model over a cache and the rows."""
+    """Runs decoding steps of a model, with a cache and the rows' state."""
 
     def __init__(self, model: GPT, cache: RowCache, rows: Rows) -> None:
         self.model, self.cache, self.rows = model, cache, rows
         self._recorded: dict[Plan, Callable[[], None]] = {}
         self._pool: Any = None
-        self.point()
+        self.update_addresses()
 
-    def point(self) -> None:
-        """Look where the cache's tensors are now: recorded steps and the one in C hold addresses.
+    def update_addresses(self) -> None:
+        """Call after the cache is reallocated: recorded graphs and the step in C hold addresses of its tensors.
 
-        The one in C is faster than BLAS with few rows and within a tenth of it with 32, and what it says of a row does
-        not depend on the others. It is for the engine's own copy of the weights: a live model's hooks and readings are
-        to be honoured.
+        The step in C is faster than BLAS for few rows and within 10% of it for 32, and a row's result does not depend
+        on other rows. It is used only with the engine's own copy of the weights, because it ignores the hooks and the
+        attention implementation of a live model.
         """
         self._recorded.clear()
         cache = self.cache
@@ -66,14 +65,14 @@ class Steps:
         self._native = None if library is None else NativeStep(self.model, cache, library)
 
     def read(self, cache: RowCache, first: int, texts: Sequence[Sequence[int]], start: int = 0) -> None:
-        """Read texts into rows of a cache from the first on, side by side, behind ``start`` tokens that they hold."""
+        """Read texts into rows of a cache, starting at row ``first``, after the ``start`` tokens already there."""
         if not any(texts):
             return
         if self._native is not None:
-            places = [
-                (token, place, row) for row, text in enumerate(texts, first) for place, token in enumerate(text, start)
+            tokens = [
+                (token, index, row) for row, text in enumerate(texts, first) for index, token in enumerate(text, start)
             ]
-            self._native.read(self.model, cache, *zip(*places, strict=True))
+            self._native.read(self.model, cache, *zip(*tokens, strict=True))
             return
         cache.first, cache.n_rows, cache.even = first, len(texts), start
         padded = pad_sequence([torch.tensor(text, dtype=torch.long) for text in texts], batch_first=True)
@@ -81,7 +80,7 @@ class Steps:
         cache.first = 0
 
     def run(self, plan: Plan, count: int) -> None:
-        """Do some steps; what was drawn is in ``rows.drawn``."""
+        """Run ``count`` steps; the sampled tokens are in ``rows.drawn``."""
         self.cache.n_rows, self.cache.span, self.cache.even = plan.n_rows, plan.span, plan.even
         if self.rows.device.type != "cuda":
             for _ in range(count):
@@ -93,7 +92,7 @@ class Steps:
             self._recorded[plan]()
 
     def _read(self, plan: Plan) -> Tensor:
-        """Read the pending tokens and give the scores of what comes next: (B, V)."""
+        """Read the pending tokens and return the logits of the next ones: (B, V)."""
         if self._native is not None:
             logits = self._native(self.model, self.rows.pending[: plan.n_rows])
             self.cache.advance()
@@ -107,16 +106,16 @@ class Steps:
         self.rows.take(self._read(plan), plan)
 
     def _record(self, plan: Plan) -> Callable[[], None]:
-        """A step as one CUDA graph; the state that warming up changes is put back."""
+        """Record a step as a CUDA graph; state changed by the warm-up is restored."""
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
         changed = [self.rows.pending, self.rows.slot, self.rows.drawn, self.cache.lengths]
-        changed += [tensor for tensor in (self.rows.seen, *(self.rows.told or ())) if tensor is not None]
+        changed += [tensor for tensor in (self.rows.seen, *(self.rows.reported or ())) if tensor is not None]
         before = [tensor.clone() for tensor in changed]
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         graph = torch.cuda.CUDAGraph()
-        # cuDNN's attention plans anew for each shape and gains nothing with one query; flash knows no such mask.
+        # cuDNN's attention plans for each shape and is no faster for one query; flash does not support such masks.
         with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
             with torch.cuda.stream(side):
                 for _ in range(_WARM_UP):

@@ -1,7 +1,7 @@
-"""Filling gaps (fill-mask): the words a BERT puts where a text has ``[MASK]``, and whether a sentence follows another.
+"""Fill-mask: BERT's predictions for ``[MASK]`` in a text, and next-sentence prediction.
 
-Every gap is guessed by itself, in the light of all the rest; what is read is ``[CLS] text [SEP]``, as in training. The
-chances are a softmax over the whole vocabulary; only ordinary pieces are offered, as nobody asked for marks.
+Each gap is predicted independently, given the rest of the text. The input is ``[CLS] text [SEP]``, as in training.
+Probabilities are a softmax over the whole vocabulary; special tokens are excluded from the results.
 """
 
 from collections.abc import Sequence
@@ -18,41 +18,41 @@ from kotha.model.evaluating import evaluating
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 GAP = "[MASK]"
-_CONTINUES = "##"  # so WordPiece writes a piece that goes on with a word
+_CONTINUES = "##"  # WordPiece's prefix of a piece that continues a word
 
 
 @dataclass(frozen=True)
 class Guess:
-    """One word for one gap."""
+    """One prediction for a gap."""
 
-    word: str  # with ## before it where it goes on with the word before
+    word: str  # starts with ## if it continues the word before it
     probability: float
-    text: str  # the whole text with it, other gaps left open
+    text: str  # the whole text with this word; other gaps are unchanged
 
 
 @dataclass(frozen=True)
 class Filled:
-    """What a model puts into the gaps of a text: for each gap its likeliest words, the best first."""
+    """Predictions for the gaps of a text: for each gap the likeliest words, best first."""
 
     text: str
     words: list[list[Guess]]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """A JSON-serializable dictionary."""
         return asdict(self)
 
 
 def fill(model: BERT, tokenizer: Tokenizer, text: str, count: int = 5) -> Filled:
     """The likeliest words for each gap of a text."""
     if count < 1:
-        raise UsageError("{words}: ask for at least one", words=Option("words", count))
+        raise UsageError("{words} is too small; use 1 or more", words=Option("words", count))
     parts = [part.strip() for part in text.split(GAP)]
     if len(parts) == 1:
-        raise UsageError("the text has no gap to fill; write {gap} where a word is missing", gap=GAP)
-    marks = _marks(tokenizer)
-    tokens = [token for ids in tokenizer.encode_batch(parts) for token in (marks["mask"], *ids)]
-    tokens = [marks["cls"], *tokens[1:], marks["sep"]]
-    gaps = [place for place, token in enumerate(tokens) if token == marks["mask"]]
+        raise UsageError("the text has no gap to fill; write {gap} in place of a word", gap=GAP)
+    special_ids = _special_ids(tokenizer)
+    tokens = [token for ids in tokenizer.encode_batch(parts) for token in (special_ids["mask"], *ids)]
+    tokens = [special_ids["cls"], *tokens[1:], special_ids["sep"]]
+    gaps = [position for position, token in enumerate(tokens) if token == special_ids["mask"]]
     with torch.no_grad(), evaluating(model):
         hidden = model.hidden(_row(model, tokens))[0, gaps]
         chances = model.head(model.guess(hidden)).float().softmax(dim=-1).cpu()  # (gaps, V)
@@ -60,55 +60,55 @@ def fill(model: BERT, tokenizer: Tokenizer, text: str, count: int = 5) -> Filled
     chances[:, special] = -1.0
     best = chances.topk(min(count, tokenizer.vocab_size - len(special)))
     words = []
-    for place, row in enumerate(zip(best.indices.tolist(), best.values.tolist(), strict=True)):
+    for gap, row in enumerate(zip(best.indices.tolist(), best.values.tolist(), strict=True)):
         found = [(tokenizer.pieces[token], chance) for token, chance in zip(*row, strict=True)]
-        words.append([Guess(piece, chance, _with_word(parts, place, piece)) for piece, chance in found])
+        words.append([Guess(piece, chance, _with_word(parts, gap, piece)) for piece, chance in found])
     return Filled(text, words)
 
 
 def follows(model: BERT, tokenizer: Tokenizer, first: str, second: str) -> float:
-    """How likely the second sentence is the one that came after the first (next sentence prediction)."""
-    marks = _marks(tokenizer)
+    """The probability that the second sentence follows the first (next-sentence prediction)."""
+    special_ids = _special_ids(tokenizer)
     if not first.strip() or not second.strip():
-        raise UsageError("two sentences are needed, and one of them is empty")
+        raise UsageError("two sentences are needed, but one of them is empty")
     before, after = tokenizer.encode_batch([first, second])
-    tokens = [marks["cls"], *before, marks["sep"], *after, marks["sep"]]
+    tokens = [special_ids["cls"], *before, special_ids["sep"], *after, special_ids["sep"]]
     segments = [0] * (len(before) + 2) + [1] * (len(after) + 1)
     with torch.no_grad(), evaluating(model):
-        said = model(*(_row(model, each) for each in (tokens, segments)))
-    return float(said.pair_logits[0].float().softmax(dim=-1)[0])
+        output = model(*(_row(model, each) for each in (tokens, segments)))
+    return float(output.pair_logits[0].float().softmax(dim=-1)[0])
 
 
 def _row(model: BERT, tokens: Sequence[int]) -> Tensor:
     longest = model.config.context_length
     if len(tokens) > longest:
         raise UsageError(
-            "the text has {n:,} tokens with its marks, and the model reads {longest:,}; shorten it",
+            "the text has {n:,} tokens including special tokens, but the model's context is {longest:,}; shorten it",
             n=len(tokens),
             longest=longest,
         )
     return torch.tensor([tokens], device=model.tokens.weight.device)
 
 
-def _marks(tokenizer: Tokenizer) -> dict[str, int]:
+def _special_ids(tokenizer: Tokenizer) -> dict[str, int]:
     missing = [role for role in ("cls", "sep", "mask") if role not in tokenizer.special]
     if missing:
         raise UsageError(
-            "the model's tokenizer has no {missing} token, so no gap can be shown to it",
+            "the model's tokenizer has no {missing} token, which the input needs",
             missing=" and no ".join(missing),
         )
     return tokenizer.special
 
 
-def _with_word(parts: Sequence[str], place: int, piece: str) -> str:
+def _with_word(parts: Sequence[str], gap: int, piece: str) -> str:
     """The text with a piece in one of its gaps.
 
     >>> _with_word(["ঢাকা", "একটি", "।"], 0, "##র")
     'ঢাকার একটি [MASK]।'
     """
     text = parts[0]
-    for turn, part in enumerate(parts[1:]):
-        word = piece if turn == place else GAP
+    for index, part in enumerate(parts[1:]):
+        word = piece if index == gap else GAP
         text += word.removeprefix(_CONTINUES) if word.startswith(_CONTINUES) else f" {word}" if text else word
         text += part if not part or not part[0].isalnum() else f" {part}"
     return text

@@ -1,7 +1,7 @@
-"""The bridge to ``native.c``: compiled in a fraction of a second where there is a C compiler, called through ctypes.
+"""Compile ``native.c``, in a fraction of a second, and call it through ctypes.
 
-The tables that it reads (weights, caches, room for results) are torch's own memory. A ``NativeStep`` keeps the tensors
-alive that it has handed out the addresses of; the model's weights must not move while it lives.
+Weights, caches and result buffers are memory of torch tensors. A ``NativeStep`` keeps references to the tensors whose
+addresses it has passed on; the model's weights must not be reallocated during its lifetime.
 """
 
 import ctypes
@@ -25,22 +25,21 @@ from kotha.model.norm import RMSNorm
 from kotha.storage.atomic import scratch_folder
 
 _SOURCE = Path(__file__).with_name("native.c")
-# Sums may be taken in another order. Not -ffast-math: its start-up code would round the smallest numbers of the whole
-# process to zero.
+# Allow reordering of sums. Not -ffast-math: its start-up code makes the whole process flush denormal numbers to zero.
 _REORDER = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math")
-# What -O3 adds to vector arithmetic makes nothing here faster, and the compiler takes more than twice as long.
+# -O3 is no faster here, and compiling takes more than twice as long.
 _FLAGS = ("-O2", "-ftree-vectorize", "-march=native", *_REORDER, "-fPIC", "-shared")
-_PIECE = 64  # tokens of prompts that are read at once
-_SLOW = 60  # seconds for a compiler that hangs
+_PIECE = 64  # prompt tokens per call
+_TIMEOUT = 60  # seconds for the compiler
 _ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu-tanh": 3, "swiglu": 4}
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_long
-# What a layer is made of, by its names in the model; not every one has a gate.
+# The parts of a layer, by their names in the model; the gate is optional.
 _MATRICES = ("joined", "output", "up", "gate", "down")
 _NORMS = ("attention_norm", "feedforward_norm", "query_norm", "key_norm")
 
 
 class _Matrix(ctypes.Structure):
-    """A linear layer, in float32 or in whole numbers with scales."""
+    """A linear layer, in float32 or in int8 with scales."""
 
     _fields_ = (("weight", _POINTER), ("scale", _POINTER), ("bias", _POINTER), ("outs", _LONG), ("width", _LONG))
 
@@ -74,7 +73,7 @@ class _Cache(ctypes.Structure):
 
 
 class _Rows(ctypes.Structure):
-    _fields_ = (*((name, _POINTER) for name in ("seats", "lengths", "cosine", "sine")), ("count", _LONG))
+    _fields_ = (*((name, _POINTER) for name in ("cache_rows", "lengths", "cosine", "sine")), ("count", _LONG))
 
 
 class _Shared(ctypes.Structure):
@@ -82,47 +81,47 @@ class _Shared(ctypes.Structure):
 
 
 class _Own(ctypes.Structure):
-    """A thread's own memory for intermediate results."""
+    """A thread's buffers for intermediate results."""
 
-    _fields_ = tuple((name, _POINTER) for name in ("x", "read", "scale", "whole"))
+    _fields_ = tuple((name, _POINTER) for name in ("x", "read", "scale", "quantized"))
 
 
 class Pace:
-    """How many threads a step takes: one or all, whichever was quicker lately.
+    """Chooses the number of threads for a step: one or all, whichever was faster recently.
 
-    Threads meet forty times in a step of a few milliseconds. On a machine with other work one of them is often not
-    there, and a single thread wins by far. The result does not depend on it: every sum is made by one thread.
+    Threads synchronize forty times in a step of a few milliseconds. On a busy machine one of them is often delayed, and
+    a single thread is much faster. The result does not depend on the choice: every sum is computed by one thread.
     """
 
-    first, again = 3, 64  # tries of each at the beginning, and how often the slower one is tried again
+    first, again = 3, 64  # tries of each option at the start; steps between retries of the slower one
 
     def __init__(self, most: int) -> None:
         self._seconds = dict.fromkeys(sorted({1, most}, reverse=True), 0.0)
         self._steps, self._last = 0, 0
 
     def threads(self) -> int:
-        """For the next step."""
+        """The number of threads for the next step."""
         options = list(self._seconds)
         if self._steps < self.first * len(options):
             return options[self._steps % len(options)]
-        quicker, *slower = sorted(options, key=lambda option: self._seconds[option])
-        return slower[0] if slower and self._steps % self.again == 0 else quicker
+        faster, *slower = sorted(options, key=lambda option: self._seconds[option])
+        return slower[0] if slower and self._steps % self.again == 0 else faster
 
     def took(self, threads: int, seconds: float) -> None:
-        """How long that was: a fresh try counts as it is, a run of steps by its average."""
+        """Record a step's duration: as it is after a change of threads, else as a moving average."""
         known = self._seconds[threads]
         self._seconds[threads] = 0.7 * known + 0.3 * seconds if threads == self._last else seconds
         self._steps, self._last = self._steps + 1, threads
 
 
 class NativeStep:
-    """A model in float32 or int8 over a cache: a token for each row in, logits out; and prompts into a cache."""
+    """Runs a float32 or int8 model in C: tokens to logits with a cache, and prompts into a cache."""
 
     def __init__(self, model: GPT, kv: RowCache, library: ctypes.CDLL) -> None:
         config, self._cache, self._library = model.config, kv, library
-        self._kept: list[Any] = [model]  # what the C side has addresses of
+        self._kept: list[Any] = [model]  # objects whose addresses the C code holds
         self._threads = torch.get_num_threads()
-        self._paces: dict[int, Pace] = {}  # by rows, in powers of two
+        self._paces: dict[int, Pace] = {}  # by number of rows, in powers of two
         self._most = max(len(kv.lengths), _PIECE)
         heads, n_keys = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
         widest = max(config.d_ff, config.d_model, heads)
@@ -150,87 +149,87 @@ class NativeStep:
         return tensor.data_ptr()
 
     def __call__(self, model: GPT, tokens: Tensor) -> Tensor:
-        """Read a token for each row, (B,), and give the scores of the next: (B, V)."""
+        """Read a token for each row, (B,), and return the logits of the next: (B, V)."""
         lengths = self._cache.lengths[: len(tokens)].clamp(max=self._cache.size - 1)
         logits = torch.empty(len(tokens), self._model.head.outs)
         self._run(model, self._cache, tokens, lengths, None, logits)
         return logits
 
     def read(
-        self, model: GPT, into: RowCache, tokens: Sequence[int], positions: Sequence[int], seats: Sequence[int]
+        self, model: GPT, into: RowCache, tokens: Sequence[int], positions: Sequence[int], cache_rows: Sequence[int]
     ) -> None:
-        """Read tokens of prompts into a cache, where each says; those of one text in their order."""
+        """Read prompt tokens into a cache at these positions and rows; tokens of one text must be in order."""
         for start in range(0, len(tokens), self._most):
             some = slice(start, start + self._most)
-            ids, places, rows = (torch.tensor(each[some]) for each in (tokens, positions, seats))
-            self._run(model, into, ids, places, rows, None)
+            ids, lengths, rows = (torch.tensor(each[some]) for each in (tokens, positions, cache_rows))
+            self._run(model, into, ids, lengths, rows, None)
 
     def _run(
         self,
         model: GPT,
-        held: RowCache,
+        kv: RowCache,
         tokens: Tensor,
         lengths: Tensor,
-        seats: Tensor | None,
+        cache_rows: Tensor | None,
         logits: Tensor | None,
     ) -> None:
         x = model.positions(model.tokens(tokens[:, None]), lengths[:, None])[:, 0].contiguous()  # (B, C)
         rotation = model.positions.rotation(lengths[:, None])
-        turns = [None, None] if rotation is None else [part.flatten(0, 2).contiguous() for part in rotation]
-        rows = _Rows(_at(seats), _at(lengths), *map(_at, turns), len(tokens))
-        places = [(_POINTER * len(kept))(*map(_at, kept)) for kept in (held.keys, held.values)]
-        cache = _Cache(*places, held.size)
+        angles = [None, None] if rotation is None else [part.flatten(0, 2).contiguous() for part in rotation]
+        rows = _Rows(_address(cache_rows), _address(lengths), *map(_address, angles), len(tokens))
+        tables = [(_POINTER * len(layers))(*map(_address, layers)) for layers in (kv.keys, kv.values)]
+        cache = _Cache(*tables, kv.size)
         pace = self._paces.setdefault((len(tokens) - 1).bit_length(), Pace(self._threads))
         threads = pace.threads()
-        given = (ctypes.byref(self._model), ctypes.byref(cache), ctypes.byref(rows), _at(x))
+        given = (ctypes.byref(self._model), ctypes.byref(cache), ctypes.byref(rows), _address(x))
         start = time.perf_counter()
-        self._library.step(*given, ctypes.byref(self._shared), ctypes.byref(self._owns), _at(logits), threads)
+        self._library.step(*given, ctypes.byref(self._shared), ctypes.byref(self._owns), _address(logits), threads)
         pace.took(threads, time.perf_counter() - start)
 
     def _layer(self, block: Any) -> _Layer:
         attention = block.attention
         parts = {name.rpartition(".")[2]: part for name, part in block.named_modules()}
-        first = torch.tensor([0, *accumulate(attention.shares)])
+        first = torch.tensor([0, *accumulate(attention.queries_per_kv_head)])
         self._kept.append(first)
         return _Layer(
             first=first.data_ptr(),
             n_heads=len(attention.heads),
-            n_kv_heads=len(attention.shares),
+            n_kv_heads=len(attention.queries_per_kv_head),
             **{name: _matrix(parts[name]) for name in _MATRICES if name in parts},
             **{name: _norm(parts[name]) for name in _NORMS},
         )
 
 
 def product(linear: Any, x: Tensor, threads: int, library: ctypes.CDLL) -> Tensor:
-    """A linear layer, in float32 or whole numbers, of float32 rows: (..., in) -> (..., out)."""
-    given, n_rows = x.contiguous(), x.numel() // x.shape[-1]
-    found = torch.empty(*x.shape[:-1], linear.weight.shape[0])
-    whole, scale = torch.empty(x.shape, dtype=torch.int8), torch.empty(n_rows)
-    own = _Own(whole=_at(whole), scale=_at(scale))
-    where = (ctypes.byref(_matrix(linear)), _at(given), ctypes.byref(own), _at(found))
-    library.linear(*where, n_rows, threads)
-    return found
+    """Apply a float32 or int8 linear layer to float32 rows: (..., in) -> (..., out)."""
+    rows, n_rows = x.contiguous(), x.numel() // x.shape[-1]
+    y = torch.empty(*x.shape[:-1], linear.weight.shape[0])
+    quantized, scale = torch.empty(x.shape, dtype=torch.int8), torch.empty(n_rows)
+    own = _Own(quantized=_address(quantized), scale=_address(scale))
+    arguments = (ctypes.byref(_matrix(linear)), _address(rows), ctypes.byref(own), _address(y))
+    library.linear(*arguments, n_rows, threads)
+    return y
 
 
 def _matrix(linear: Any) -> _Matrix:
     scale = getattr(linear, "scale", None)
-    return _Matrix(_at(linear.weight), _at(scale), _at(linear.bias), *linear.weight.shape)
+    return _Matrix(_address(linear.weight), _address(scale), _address(linear.bias), *linear.weight.shape)
 
 
 def _norm(norm: nn.Module) -> _Norm:
     if isinstance(norm, RMSNorm | nn.LayerNorm):
-        return _Norm(_at(norm.weight), _at(getattr(norm, "bias", None)), norm.eps)
+        return _Norm(_address(norm.weight), _address(getattr(norm, "bias", None)), norm.eps)
     return _Norm()  # an identity
 
 
-def _at(tensor: Tensor | None) -> int | None:
-    assert tensor is None or tensor.is_contiguous(), "addresses of contiguous tensors only"
+def _address(tensor: Tensor | None) -> int | None:
+    assert tensor is None or tensor.is_contiguous(), "the tensor must be contiguous"
     return None if tensor is None else tensor.data_ptr()
 
 
 @cache
 def native() -> ctypes.CDLL | None:
-    """The compiled ``native.c``; None where there is no compiler."""
+    """The compiled ``native.c``, or None without a C compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         return None
@@ -239,7 +238,7 @@ def native() -> ctypes.CDLL | None:
         path = folder / "native.so"
         command = [compiler, *_FLAGS, *openmp, str(_SOURCE), "-o", str(path), "-lm"]
         try:
-            subprocess.run(command, check=True, capture_output=True, timeout=_SLOW)
+            subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT)
             library = ctypes.CDLL(str(path))
         except (subprocess.SubprocessError, OSError):
             return None
@@ -250,14 +249,14 @@ def native() -> ctypes.CDLL | None:
 
 
 def _openmp() -> list[str]:
-    """Flags for several threads: torch's own OpenMP, because a second one's threads would stand in its way."""
+    """Compiler flags for torch's own OpenMP, because threads of a second OpenMP would compete with its threads."""
     lines: list[str] = []
-    with suppress(OSError):  # only Linux tells, and not everybody
+    with suppress(OSError):  # Linux only, and may be forbidden
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    # Five columns and then the path, which may hold spaces.
+    # Five columns, then the path, which may contain spaces.
     loaded = [found[1] for line in lines if (found := re.match(r"(?:\S+\s+){5}(/.*/libgomp[^/]*)$", line))]
     try:
         ctypes.CDLL(loaded[0], mode=ctypes.RTLD_GLOBAL)
-    except (IndexError, OSError):  # none, or replaced while we run: one thread will do
+    except (IndexError, OSError):  # not loaded, or the file was replaced: use one thread
         return []
     return ["-fopenmp", loaded[0]]

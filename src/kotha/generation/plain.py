@@ -1,16 +1,16 @@
-"""Writing, the plain way: look at everything again for each token, as the course does.
+"""Text generation without a cache, as in the course: the whole text is read again for each token.
 
-The readable twin of the engine and of its sampling; tests hold them equal. When the context is full, its older half is
-forgotten (``first_in_sight``). ``chances`` says in which order the settings act:
+The readable version of the engine and its sampling; tests hold them equal. When the context is full, its older half is
+dropped (``first_in_sight``). ``chances`` applies the settings in this order:
 
-1. repetition penalty, on the model's own scores (Keskar et al. 2019, https://arxiv.org/abs/1909.05858);
+1. repetition penalty, on the model's logits (Keskar et al. 2019, https://arxiv.org/abs/1909.05858);
 2. temperature;
 3. top-k, then top-p of what is left (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), then min-p
    (Nguyen et al. 2024, https://arxiv.org/abs/2407.01082);
-4. the draw.
+4. sampling.
 
-It is Hugging Face's order. llama.cpp's differs in one place, temperature comes last there; we take the former, so that
-top-p and min-p cut the very distribution that is drawn from.
+This is Hugging Face's order. In llama.cpp, temperature comes last; here it comes first, so that top-p and min-p apply
+to the distribution that is sampled from.
 """
 
 import math
@@ -27,14 +27,14 @@ from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Numbers are drawn this many at a time, so that the first of them do not depend on how many are wanted.
+# Random numbers are generated in blocks of this size, so that the first ones do not depend on how many are needed.
 _DRAWN_AT_ONCE = 256
-NO_NUMBERS = "the model's scores are NaN or infinite: its weights are broken, or too large for their type"
+NO_NUMBERS = "the model's logits are NaN or infinite; its weights are damaged, or too large for their type"
 
 
 def write(model: GPT, tokenizer: Tokenizer, prompt: str, tokens: int = 100, **how: Any) -> str:
-    """The prompt and what the model writes after it, up to the end of the text; ``how`` as ``SamplingSettings``."""
-    end = tokenizer.special["eos"]  # also what a document begins behind
+    """The prompt and its continuation, up to the end of the text; ``how`` are fields of ``SamplingSettings``."""
+    end = tokenizer.special["eos"]  # also the start-of-document token
     start = [end, *tokenizer.encode(prompt)]
     settings = SamplingSettings(**how)
     return tokenizer.decode(start + continue_plainly(model, start, tokens, settings, ends={end}))
@@ -44,15 +44,15 @@ def write(model: GPT, tokenizer: Tokenizer, prompt: str, tokens: int = 100, **ho
 def continue_plainly(
     model: GPT, start: Sequence[int], n_tokens: int, settings: SamplingSettings, ends: Collection[int] = ()
 ) -> list[int]:
-    """The tokens that follow a start, up to one of ``ends``, which is left out."""
+    """The tokens that continue ``start``, up to and excluding one of ``ends``."""
     device, written = model.tokens.weight.device, list(start)
     for number in uniforms(settings.seed, n_tokens).tolist():
         first = first_in_sight(len(written), len(start), model.config.context_length)
-        seen = torch.tensor([written[first:]], device=device)
+        context = torch.tensor([written[first:]], device=device)
         with evaluating(model):
-            logits = model(seen)[0, -1].float()  # (V,)
-        said = [token for token in written if token not in ends]  # an end is no repetition
-        token = draw(logits, settings, said, number)
+            logits = model(context)[0, -1].float()  # (V,)
+        seen = [token for token in written if token not in ends]  # end tokens are exempt from the repetition penalty
+        token = draw(logits, settings, seen, number)
         if token in ends:
             break
         written.append(token)
@@ -60,15 +60,15 @@ def continue_plainly(
 
 
 def first_in_sight(n_tokens: int, n_prompt: int, context_length: int) -> int:
-    """The first token that is looked at when so many are there, the prompt's among them.
+    """The index of the first token in the context, for a text of ``n_tokens`` tokens including the prompt.
 
-    The course drops one token for each new one, and must then read all the others again: their places have changed, and
-    all but the first layer's keys were made in the sight of the one that left. Dropping half of them at once lets the
-    rest be read again once, and then be gone on from for half a context.
+    The course drops one token for each new one and must then read all others again, because their positions change and
+    all keys beyond the first layer depend on the dropped token. Dropping half of the context at once means that the
+    rest is read again only once per half context.
 
     >>> [first_in_sight(n, n_prompt=1, context_length=4) for n in (1, 4, 5, 6, 7, 8)]
     [0, 0, 2, 2, 4, 4]
-    >>> first_in_sight(9, n_prompt=9, context_length=4)  # of a long prompt, its end
+    >>> first_in_sight(9, n_prompt=9, context_length=4)  # the end of a long prompt
     5
     """
     first = max(0, n_prompt - context_length)
@@ -78,25 +78,25 @@ def first_in_sight(n_tokens: int, n_prompt: int, context_length: int) -> int:
 
 
 def uniforms(seed: int, count: int) -> Tensor:
-    """A number in [0, 1) for each step of a seed: (count,); more of them begin with the same."""
+    """Random numbers in [0, 1) for the steps of a seed: (count,); a larger count starts with the same numbers."""
     generator = torch.Generator().manual_seed(seed)
     first, *others = (torch.rand(_DRAWN_AT_ONCE, generator=generator) for _ in range(0, max(1, count), _DRAWN_AT_ONCE))
     return (torch.cat((first, *others)) if others else first)[:count]
 
 
 def draw(logits: Tensor, settings: SamplingSettings, seen: Collection[int], number: float) -> int:
-    """The token that a number in [0, 1) falls on when the chances are laid end to end, best first: (V,) -> ()."""
+    """Sample a token by inverting the cumulative distribution, best first, at a number in [0, 1): (V,) -> ()."""
     kept = chances(logits, settings, seen)
     reached = 0.0
     for token, chance in kept.items():
         reached += chance
         if number < reached:
             return token
-    return token  # the sum was rounded to a little less than 1
+    return token  # the sum was rounded to slightly less than 1
 
 
 def chances(logits: Tensor, settings: SamplingSettings, seen: Collection[int]) -> dict[int, float]:
-    """The probability of each token that can be drawn, best first: (V,) -> token: chance.
+    """The probability of each token that can be sampled, best first: (V,) -> token: probability.
 
     >>> half, quarter = math.log(0.5), math.log(0.25)
     >>> kept = chances(torch.tensor([quarter, half, quarter]), SamplingSettings(temperature=1, top_k=2), seen=[])
@@ -118,10 +118,12 @@ def chances(logits: Tensor, settings: SamplingSettings, seen: Collection[int]) -
     weights = {token: math.exp((scores[token] - best) / settings.temperature) for token in kept}
     if settings.top_p is not None:
         wanted = settings.top_p * sum(weights.values())
-        better = accumulate(weights.values(), initial=0.0)  # what stands before each
+        better = accumulate(weights.values(), initial=0.0)  # the total before each token
         kept = [token for token, reached in zip(kept, better, strict=False) if reached < wanted]
         weights = {token: weights[token] for token in kept}
     if settings.min_p is not None:
-        weights = {token: weight for token, weight in weights.items() if weight >= settings.min_p}  # the best has 1
+        weights = {
+            token: weight for token, weight in weights.items() if weight >= settings.min_p
+        }  # the best token has weight 1
     total = sum(weights.values())
     return {token: weight / total for token, weight in weights.items() if weight > 0}

@@ -1,9 +1,9 @@
-"""Prompts, read a piece at a time (chunked prefill), and remembered for those that begin alike (prefix caching).
+"""Chunked prefill and prefix caching of prompts.
 
-A long prompt would keep everybody waiting who is being written to. So it is read in pieces, one a step, into keys and
-values of its own, and gets its row when it is done. Pieces are cut from the first token on and each is read alone: what
-comes out does not depend on who else is there, and a prompt that begins as an earlier one did can take over that one's
-whole pieces, bit for bit what it would have computed itself.
+A long prompt would delay all other requests, so it is read in pieces, one per step, into its own keys and values, and
+gets a row when it is complete. Pieces are counted from the first token and read separately, so the result does not
+depend on other requests, and a prompt can reuse the complete pieces that it has in common with an earlier one: they are
+bit for bit what it would compute itself.
 """
 
 from collections import OrderedDict
@@ -13,12 +13,12 @@ from itertools import takewhile
 from kotha.generation.cache import RowCache
 from kotha.generation.decode_step import Steps
 
-# Tokens that are read at once: so many that products are worth their while, so few that nobody notices.
+# Tokens per piece: enough for efficient matrix products, few enough for an unnoticeable delay.
 _PIECE = {"cuda": 512, "cpu": 64}
 
 
 class Prompt:
-    """A prompt and its own keys and values, laid out in its whole length."""
+    """A prompt and its keys and values, allocated for its whole length."""
 
     def __init__(self, ids: Sequence[int], like: RowCache) -> None:
         kept = like.keys[0]
@@ -28,17 +28,17 @@ class Prompt:
 
     @property
     def done(self) -> bool:
-        """Whether all of it was read."""
+        """Whether the whole prompt has been read."""
         return self.read == len(self.ids)
 
     @property
     def n_bytes(self) -> int:
-        """What its keys and values take."""
+        """The size of its keys and values in bytes."""
         return sum(tensor.nbytes for tensor in (*self.cache.keys, *self.cache.values))
 
 
 class PromptReader:
-    """Reads prompts for an engine, and keeps the last ones as far as they fit into so many bytes."""
+    """Reads prompts for an engine and caches the most recent ones in up to ``kept_bytes`` bytes."""
 
     def __init__(self, steps: Steps, kept_bytes: int) -> None:
         self._steps, self._kept_bytes = steps, kept_bytes
@@ -47,7 +47,7 @@ class PromptReader:
         self.tokens_reused = 0
 
     def begin(self, ids: Sequence[int]) -> Prompt | None:
-        """A prompt to be read here; None for a short one, which can be read beside others."""
+        """Start a prompt, with the pieces that are cached; None for a short one, which is read in a batch."""
         if len(ids) <= self.piece:
             return None
         prompt = Prompt(ids, self._steps.cache)
@@ -59,8 +59,8 @@ class PromptReader:
             self.tokens_reused += common
         return prompt
 
-    def go_on(self, prompt: Prompt) -> None:
-        """Read its next piece."""
+    def read_next(self, prompt: Prompt) -> None:
+        """Read the next piece of a prompt."""
         some = prompt.ids[prompt.read : prompt.read + self.piece]
         self._steps.read(prompt.cache, 0, [some], prompt.read)
         prompt.read += len(some)
@@ -71,6 +71,6 @@ class PromptReader:
                 self._kept.popitem(last=False)
 
     def _common(self, ids: Sequence[int], other: Sequence[int]) -> int:
-        """How many tokens two prompts begin with alike, in whole pieces."""
-        alike = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(ids, other, strict=False))))
-        return alike // self.piece * self.piece
+        """The length of the common prefix of two prompts, in complete pieces."""
+        common = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(ids, other, strict=False))))
+        return common // self.piece * self.piece

@@ -1,9 +1,9 @@
-"""What is asked and what is answered: a request, the answer while it grows, and the result.
+"""A generation request, its answer in progress, and its result.
 
-An answer turns tokens into text by whole letters, behind the prompt's last letter (a vowel sign may lean on it), looks
-for stop strings and knows why it ended. The text ends before a stop string, and no part of it is shown; they are
-compared as a reader sees letters (``ক`` does not stop ``কি``), and letters that could begin one wait until it is clear
-that they do not.
+An answer decodes tokens to text in whole grapheme clusters (the first token may be a vowel sign that belongs to the
+prompt's last cluster), looks for stop strings and records why it ended. The text ends before a stop string. Strings
+are compared by grapheme cluster (``ক`` does not stop ``কি``), and text that may be the start of a stop string is held
+back until that is decided.
 """
 
 import math
@@ -29,22 +29,22 @@ StopReason = Literal["end", "stop string", "length", "cancelled"]
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """One text to go on with."""
+    """A text to continue."""
 
-    prompt: str | tuple[int, ...] = ""  # where to begin: text, or token ids with special ones; empty: a new document
-    tokens: int = 150  # how many tokens to write at most
-    settings: SamplingSettings = field(default_factory=SamplingSettings)  # how each is chosen
-    stop: tuple[str, ...] = ()  # texts before which the answer ends; they are not shown
-    alternatives: int | None = None  # tell probabilities, and this many of the likeliest at each place
+    prompt: str | tuple[int, ...] = ""  # text, or token ids including special tokens; empty: a new document
+    tokens: int = 150  # largest number of tokens to generate
+    settings: SamplingSettings = field(default_factory=SamplingSettings)  # how tokens are sampled
+    stop: tuple[str, ...] = ()  # strings that end the answer; they are not part of the output
+    alternatives: int | None = None  # report probabilities, with this number of likeliest tokens per position
 
     def __post_init__(self) -> None:
         if self.tokens < 0:
-            raise UsageError("{tokens} cannot be written; use 0 or more", tokens=Option("tokens", self.tokens))
+            raise UsageError("{tokens} is negative; use 0 or more", tokens=Option("tokens", self.tokens))
         if "" in self.stop:
-            raise UsageError("an empty stop string would end every text before its first letter; leave it out")
+            raise UsageError("an empty stop string would end every text at once; remove it")
         if self.alternatives is not None and not 0 <= self.alternatives <= MOST_ALTERNATIVES:
             raise UsageError(
-                "{alternatives} is out of range; use 0 to {most}, or leave it out",
+                "{alternatives} is out of range; use 0 to {most}, or omit it",
                 alternatives=Option("alternatives", self.alternatives),
                 most=MOST_ALTERNATIVES,
             )
@@ -52,27 +52,27 @@ class Request:
 
 @dataclass(frozen=True)
 class Chance:
-    """A token that could stand at a place, and how likely the model found it before any setting acted."""
+    """A candidate token and its log-probability before any sampling setting."""
 
     id: int
     text: str
     log_probability: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON, as a probability."""
+        """A JSON-serializable dictionary, with the probability."""
         return {"token": self.text, "id": self.id, "probability": round(math.exp(self.log_probability), 6)}
 
 
 @dataclass(frozen=True)
 class Written(Chance):
-    """A token that was written, beside the likeliest ones at its place."""
+    """A generated token, with the likeliest tokens at its position."""
 
     alternatives: tuple[Chance, ...]
-    rank: int  # 1: no other was likelier
-    above: float  # the probability of all that were likelier, together
+    rank: int  # rank by probability; 1: no other token was likelier
+    above: float  # total probability of all likelier tokens
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON, with what else could have stood there."""
+        """A JSON-serializable dictionary, with the alternatives."""
         return {**super().to_dict(), "alternatives": [other.to_dict() for other in self.alternatives]}
 
 
@@ -80,32 +80,32 @@ class Written(Chance):
 class Result:
     """A finished answer."""
 
-    text: str  # what was written, without the prompt
-    ids: tuple[int, ...]  # its tokens, those of a stop string among them; not the token that ended it
+    text: str  # generated text, without the prompt
+    ids: tuple[int, ...]  # its tokens, including those of a stop string, without the end token
     stopped: StopReason  # why it ended
-    prompt_tokens: int  # as far as it was encoded: of a text far longer than the context, no more than its end
-    tokens_per_second: float  # from the moment the request got its place in the batch
-    written: tuple[Written, ...] = ()  # each token with its probability, where ``alternatives`` asked for it
+    prompt_tokens: int  # encoded tokens; of a prompt much longer than the context only the end is encoded
+    tokens_per_second: float  # measured from the submission of the request
+    written: tuple[Written, ...] = ()  # each token with its probability, if ``alternatives`` was set
 
     @property
     def tokens(self) -> int:
-        """How many were written."""
+        """The number of generated tokens."""
         return len(self.ids)
 
 
-# A token and the likeliest ones at its place, the log-probability of each, the token's rank and the share above it.
+# A token and the likeliest ones at its position, their log-probabilities, the token's rank, the probability above it.
 Seen = tuple[list[int], list[float], list[int], list[float]]
 
 
 class Answer:
-    """A request while it is answered."""
+    """A request in progress."""
 
     def __init__(self, number: int, request: Request, start: list[int], tokenizer: Tokenizer | None) -> None:
         self.number, self.request, self.start = number, request, start
         self.ids: list[int] = []
         self.written: list[Written] = []
-        self.read = 0  # tokens that the cache holds, or will when the steps that are under way have been done
-        self.asked = 0  # tokens that were drawn, or are being drawn
+        self.read = 0  # tokens in the cache, including those of pending steps
+        self.scheduled = 0  # sampled tokens, including those of pending steps
         self.stopped: StopReason | None = None
         self._tokenizer, self._text = tokenizer, ""
         self._began, self._seconds = time.perf_counter(), 0.0
@@ -113,39 +113,39 @@ class Answer:
             self._stops = Stops([tokenizer.normalize(text) for text in request.stop])
             self._stream = tokenizer.stream()
             shown = sum(len(self._stream.push(token)) for token in start)
-            self._skip = max(0, len(tokenizer.decode(start)) - shown)  # the prompt's last letter still waits
+            self._skip = max(0, len(tokenizer.decode(start)) - shown)  # the prompt's last cluster is still held back
 
     @cached_property
     def numbers(self) -> NDArray[np.float32]:
-        """What each draw falls by; made when first needed, which is when a GPU already reads the prompt."""
+        """The random number of each step; created when first needed, while a GPU reads the prompt."""
         drawn: NDArray[np.float32] = uniforms(self.request.settings.seed, self.request.tokens).numpy()
         return drawn
 
     @property
-    def unasked(self) -> int:
-        """Tokens that no step is under way for."""
-        return self.request.tokens - self.asked
+    def unscheduled(self) -> int:
+        """Tokens that are neither sampled nor pending."""
+        return self.request.tokens - self.scheduled
 
     @property
     def last(self) -> int:
-        """The token that the next one follows."""
+        """The last token so far."""
         return (self.ids or self.start)[-1]
 
-    def in_sight(self, context_length: int) -> list[int]:
-        """The tokens of prompt and answer that the next one follows."""
+    def context_tokens(self, context_length: int) -> list[int]:
+        """The tokens of prompt and answer that are in the context."""
         n_prompt = len(self.start)
         first = first_in_sight(n_prompt + len(self.ids), n_prompt, context_length)
         return self.start[first:] + self.ids[max(0, first - n_prompt) :]
 
     def extend(self, tokens: Sequence[int], seen: Sequence[Seen], ends: frozenset[int]) -> str:
-        """Take tokens until something ends the answer; return the letters that are now certain."""
+        """Add tokens until the answer ends; return the text that is now final."""
         room, shown = self.request.tokens - len(self.ids), ""
-        end = next((place for place, token in enumerate(tokens) if token in ends), len(tokens))
+        end = next((index for index, token in enumerate(tokens) if token in ends), len(tokens))
         reason: StopReason | None = "length" if end >= room else "end" if end < len(tokens) else None
-        for place, token in enumerate(tokens[: min(end, room)]):
+        for index, token in enumerate(tokens[: min(end, room)]):
             self.ids.append(token)
             if seen:
-                self._note(*seen[place])
+                self._note(*seen[index])
             if self._tokenizer is not None:
                 shown += self._show(self._stream.push(token))
                 if self._stops.found is not None:
@@ -154,7 +154,7 @@ class Answer:
         return shown if reason is None else shown + self.finish(reason)
 
     def finish(self, reason: StopReason) -> str:
-        """End here; return the letters that were still waiting."""
+        """End the answer; return the text that was held back."""
         self.stopped, self._seconds = reason, time.perf_counter() - self._began
         if self._tokenizer is None:
             return ""
@@ -166,16 +166,16 @@ class Answer:
         return shown + rest
 
     def result(self) -> Result:
-        """What came of it."""
-        assert self.stopped is not None, "asked for the result of an answer that goes on"
+        """The result of a finished answer."""
+        assert self.stopped is not None, "the answer is not finished"
         rate = len(self.ids) / self._seconds if self._seconds > 0 else 0.0
         return Result(self._text, tuple(self.ids), self.stopped, len(self.start), rate, tuple(self.written))
 
-    def _show(self, letters: str) -> str:
-        """Letters without what still belongs to the prompt, as far as they cannot begin a stop string."""
-        skipped = min(self._skip, len(letters))
+    def _show(self, text: str) -> str:
+        """Remove what belongs to the prompt; return text that cannot be the start of a stop string."""
+        skipped = min(self._skip, len(text))
         self._skip -= skipped
-        shown = self._stops.push(letters[skipped:])
+        shown = self._stops.push(text[skipped:])
         self._text += shown
         return shown
 
@@ -187,7 +187,7 @@ class Answer:
 
 
 class Stops:
-    """Lets letters through until a stop string is complete.
+    """Passes text through until a stop string is complete.
 
     >>> stops = Stops(["শেষ।"])
     >>> stops.push("এই শে"), stops.push("ষ।"), stops.found
@@ -200,29 +200,29 @@ class Stops:
         self.found: str | None = None
 
     def push(self, text: str) -> str:
-        """Take whole letters; return those that are certainly not part of a stop string."""
+        """Add whole grapheme clusters; return text that is certainly not part of a stop string."""
         if not self._stops:
             return text
         shown = ""
-        for letter in units(text):
+        for cluster in units(text):
             if self.found is None:
-                self._held.append(letter)
-                shown += self._settle()
+                self._held.append(cluster)
+                shown += self._release()
         return shown
 
     def finish(self) -> str:
-        """What was still waiting, when nothing more comes."""
+        """Return the text that was held back, at the end of the input."""
         rest, self._held = "".join(self._held), []
         return rest
 
-    def _settle(self) -> str:
-        """Look for a stop string at the end of what is held; let go what cannot begin one."""
+    def _release(self) -> str:
+        """Look for a stop string at the end of the held text; return what cannot be the start of one."""
         held, keep = self._held, 0
-        for text, letters in self._stops.items():
-            if held[-len(letters) :] == letters:
+        for text, clusters in self._stops.items():
+            if held[-len(clusters) :] == clusters:
                 self.found, self._held = text, []
-                return "".join(held[: -len(letters)])
-            fits = (n for n in range(len(letters), keep, -1) if held[-n:] == letters[:n])
+                return "".join(held[: -len(clusters)])
+            fits = (n for n in range(len(clusters), keep, -1) if held[-n:] == clusters[:n])
             keep = max(keep, next(fits, 0))
         self._held = held[len(held) - keep :]
         return "".join(held[: len(held) - keep])

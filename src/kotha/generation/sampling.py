@@ -1,10 +1,9 @@
-"""Sampling for a batch: each row with its own top-k, top-p (nucleus) and min-p, nothing looked at by the host.
+"""Sampling for a batch: each row with its own top-k, top-p (nucleus) and min-p, without synchronizing with the host.
 
-The same choices as in ``plain.py``, made on the best few scores only: a row's tokens are ranked, its unlikely end is
-cut off, and one number in [0, 1) points into what is left. That number belongs to the row's own seed and step, so a
-row draws the same alone or in a batch. A full ranking of a vocabulary costs more than the rest together, so it is made
-only where it is needed: a row with top-k needs no more than k places, and on a CPU the others are first tried with a
-few hundred, which is enough whenever the number falls on one of them.
+Equivalent to ``plain.py``, but only the best few logits are ranked: unlikely tokens are cut off, and one random number
+in [0, 1) selects from the rest. The number depends only on the row's seed and step, so a row samples the same alone or
+in a batch. Ranking a whole vocabulary costs more than everything else together, so it is avoided: a row with top-k
+ranks k tokens, and on a CPU other rows first rank a few hundred, which is enough if the number falls on one of them.
 """
 
 from collections.abc import Sequence
@@ -15,7 +14,7 @@ from torch import Tensor
 
 from kotha.generation.settings import SamplingSettings
 
-# How many of the best are ranked first where a whole ranking might not be needed.
+# The number of tokens ranked first if a full ranking may not be needed.
 _FEW = 256
 
 
@@ -30,7 +29,7 @@ class Knobs(NamedTuple):
 
 
 def knobs_of(settings: Sequence[SamplingSettings], vocab_size: int) -> Tensor:
-    """The ``Knobs`` of rows in one tensor, (5, B); what is off gets the value that changes nothing."""
+    """The ``Knobs`` of rows in one tensor, (5, B); disabled settings get a value without effect."""
     rows = [
         (
             each.temperature,
@@ -45,19 +44,19 @@ def knobs_of(settings: Sequence[SamplingSettings], vocab_size: int) -> Tensor:
 
 
 def penalize(logits: Tensor, knobs: Knobs, seen: Tensor) -> Tensor:
-    """Scores after the repetition penalty: (B, V) and what each row has said, booleans (B, V) -> (B, V)."""
+    """Apply the repetition penalty: logits (B, V) and which tokens each row has, booleans (B, V) -> (B, V)."""
     penalty = knobs.penalty[:, None]
     return torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
 
 
 def draw(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, greedy: bool = True) -> Tensor:
-    """A token for each row: (B, V) and numbers (B,) in [0, 1) -> (B,).
+    """Sample a token for each row: logits (B, V) and random numbers (B,) in [0, 1) -> (B,).
 
-    ``width`` is how many places of the ranking the rows need: the largest top-k, or the vocabulary where a row has
-    none, or 1 where every row takes the best. ``greedy``: whether some row does.
+    ``width`` is the number of ranked tokens that the rows need: the largest top-k, or the vocabulary size if a row has
+    no top-k, or 1 if all rows take the best token. ``greedy``: whether some row takes the best token.
     """
     if width == 1:
-        return logits.argmax(dim=-1)  # the first where several are best
+        return logits.argmax(dim=-1)  # the first of equal ones
     few = width > _FEW and logits.device.type == "cpu"
     tokens, certain = _point(logits, knobs, numbers, _FEW if few else width, whole=width >= logits.shape[-1])
     if few and not bool((certain | (knobs.temperature == 0)).all()):
@@ -66,29 +65,29 @@ def draw(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, greedy: bool
 
 
 def _point(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, whole: bool = False) -> tuple[Tensor, Tensor]:
-    """What each number falls on among the best ``width`` tokens, and whether it is certain without the others: (B,).
+    """The token that each number selects among the best ``width``, and whether the others cannot change it: (B,).
 
-    ``whole``: some row has no top-k, so that its share of all is needed although not all are ranked.
+    ``whole``: some row has no top-k, so its total over all tokens is needed although not all are ranked.
     """
     width, vocab_size = min(width, logits.shape[-1]), logits.shape[-1]
     values, tokens = logits.topk(width)  # (B, width), best first
     heat = knobs.temperature.clamp(min=1e-30)[:, None]
-    weights = ((values - values[:, :1]) / heat).exp()  # of the best: 1
-    places = torch.arange(width, device=logits.device)
-    weights = weights * (places < knobs.top_k[:, None])
+    weights = ((values - values[:, :1]) / heat).exp()  # 1 for the best
+    ranks = torch.arange(width, device=logits.device)
+    weights = weights * (ranks < knobs.top_k[:, None])
     reached = weights.cumsum(dim=-1)
-    total = reached[:, -1:]  # what top-p is a share of: all that top-k left
+    total = reached[:, -1:]  # the total that top-p refers to, after top-k
     if whole and width < vocab_size:
         everything = ((logits - values[:, :1]) / heat).exp().sum(dim=-1, keepdim=True)
         total = torch.where(knobs.top_k[:, None] == vocab_size, everything, total)
     kept = (reached - weights < knobs.top_p[:, None] * total) & (weights >= knobs.min_p[:, None]) & (weights > 0)
     reached = (weights * kept).cumsum(dim=-1)
     unranked = knobs.top_k == vocab_size
-    closed = (knobs.top_k <= width) | (unranked & ~kept[:, -1])  # nothing beyond the last place would be kept
-    open_end = unranked & torch.isinf(knobs.top_p) & (knobs.min_p == 0)  # all beyond it would be
+    closed = (knobs.top_k <= width) | (unranked & ~kept[:, -1])  # no unranked token would be kept
+    open_end = unranked & torch.isinf(knobs.top_p) & (knobs.min_p == 0)  # all unranked tokens would be kept
     goal = numbers * torch.where(closed, reached[:, -1], total[:, 0])
-    place = (reached <= goal[:, None]).sum(dim=-1)  # the first that goes beyond
+    rank = (reached <= goal[:, None]).sum(dim=-1)  # the first whose cumulative weight exceeds the goal
     certain = closed | (open_end & (goal < reached[:, -1]))
-    last = (kept.sum(dim=-1) - 1).clamp(min=0)  # none is kept of scores that are no numbers; who draws will say so
-    place = torch.minimum(place, last)[:, None]  # the sum was rounded down
-    return tokens.gather(1, place)[:, 0], certain
+    last = (kept.sum(dim=-1) - 1).clamp(min=0)  # with NaN logits none is kept; the caller reports them
+    rank = torch.minimum(rank, last)[:, None]  # the sum may be rounded down
+    return tokens.gather(1, rank)[:, 0], certain

@@ -1,9 +1,9 @@
-"""The engine's own weights: as they are, narrower, or in eight bits (int8, quantization).
+"""The engine's copy of the weights: unchanged, in bfloat16, or quantized to int8.
 
-At one token a step all weights but the embeddings are read once, so a step takes at least their bytes over the memory's
-bandwidth. Narrower weights are fewer bytes, where the machine has fast products for them. Eight bits are a quarter of
-the bytes, for some one percent of error a product. Queries, keys and values are made by one product instead of three.
-The model that was given stays as it was.
+With one token per step, all weights except the embeddings are read once, so a step takes at least their size divided by
+the memory bandwidth. Narrower weights are smaller, but need fast products on the machine. Int8 has a quarter of the
+size, with an error of about one percent per product. Queries, keys and values come from one product instead of three.
+The original model is not changed.
 """
 
 import copy
@@ -24,35 +24,35 @@ DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bf
 
 
 def prepare(model: GPT, weights: Weights | None) -> GPT:
-    """A copy of the model for the engine; the model itself where nothing is to change."""
+    """A copy of the model for the engine, or the model itself if ``weights`` is None."""
     if weights is None:
         return model
     if weights not in DTYPES:
         raise UsageError(
-            "{weights} is not a choice{nearest}",
+            "{weights} is not a valid choice{nearest}",
             weights=Option("weights", weights),
             nearest=nearest(str(weights), DTYPES),
         )
-    ours = copy.deepcopy(model).to(DTYPES[weights])
-    for block in ours.stack.blocks:
+    prepared = copy.deepcopy(model).to(DTYPES[weights])
+    for block in prepared.stack.blocks:
         block.attention = JoinedAttention(block.attention)  # type: ignore[arg-type]
     if weights == "int8":
-        _replace_linears(ours)
-    return ours.eval()
+        _replace_linears(prepared)
+    return prepared.eval()
 
 
 def as_they_are(model: nn.Module) -> Weights | None:
-    """The same numbers for whoever has no other use for the model: a copy of its own, which the step in C reads."""
+    """The ``weights`` setting that changes no number: on a CPU "float32", whose copy the step in C can use."""
     on_cpu = all(weight.device.type == "cpu" and weight.dtype == torch.float32 for weight in model.parameters())
     return "float32" if isinstance(model, GPT) and on_cpu else None
 
 
 class Int8Linear(nn.Module):
-    """``nn.Linear`` with each row of its matrix in whole numbers up to 127: (..., in) -> (..., out).
+    """``nn.Linear`` with an int8 weight matrix: (..., in) -> (..., out).
 
-    torch has such products for some machines only: on ARM without bfloat16 all of its ways are slower than float32
-    (``docs/dev/experiments.md``). So ``native.c`` has one; where it cannot be compiled, torch's own
-    ``_weight_int8pack_mm`` serves, which keeps x as it is.
+    torch has fast int8 products only on some machines: on ARM without bfloat16 all of them are slower than float32
+    (``docs/dev/experiments.md``). ``native.c`` has its own; without a compiler, torch's ``_weight_int8pack_mm`` is
+    used, which does not quantize x.
     """
 
     weight: Tensor
@@ -61,14 +61,14 @@ class Int8Linear(nn.Module):
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        whole, scale = round_rows(linear.weight)
-        self.register_buffer("weight", whole, persistent=False)
+        quantized, scale = round_rows(linear.weight)
+        self.register_buffer("weight", quantized, persistent=False)
         self.register_buffer("scale", scale, persistent=False)
         bias = None if linear.bias is None else linear.bias.detach().float()
         self.register_buffer("bias", bias, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """The product, by whichever way this machine has."""
+        """Apply the layer, in C if possible."""
         library = native() if x.device.type == "cpu" else None
         if library is None:
             rows = x.reshape(-1, x.shape[-1])  # (rows, in)
@@ -78,11 +78,11 @@ class Int8Linear(nn.Module):
 
 
 class JoinedAttention(Attention):
-    """Self-attention whose queries, keys and values come from one product; the rest is THE attention's."""
+    """Self-attention whose queries, keys and values come from one product."""
 
     def __init__(self, attention: Attention) -> None:
         nn.Module.__init__(self)
-        self.__dict__.update(attention.__dict__)  # it is the engine's own copy, and nobody else's
+        self.__dict__.update(attention.__dict__)  # safe, because the engine owns this copy
         parts = [self.query, self.key, self.value]
         self.widths = [part.out_features for part in parts]
         bias = self.query.bias is not None
@@ -93,7 +93,7 @@ class JoinedAttention(Attention):
         del self.query, self.key, self.value
 
     def _project(self, x: Tensor, memory: Memory | None) -> tuple[Tensor, Tensor, Tensor]:
-        assert memory is None, "only self-attention is joined"
+        assert memory is None, "JoinedAttention supports only self-attention"
         q, k, v = (self._split(part) for part in self.joined(x).split(self.widths, dim=-1))
         return self.query_norm(q), self.key_norm(k), v
 

@@ -1,1 +1,1 @@
-"""Messages, numbers and dates in the reader's language."""
+"""Messages, numbers and amounts in the user's language."""

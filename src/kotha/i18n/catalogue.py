@@ -1,8 +1,8 @@
-"""A message in a reader's language, by the catalogues of ``bn/``: English template -> Bangla template.
+"""Translate messages by the catalogues in ``bn/``: English template -> Bangla template.
 
-A catalogue is a JSON file for each package, the same one for the terminal, the server, the pages and the studio, which
-reads it too. A template that has no entry stays in English. In a Bangla template numbers have Bangla digits, unless
-their sentence holds a formula, a shape or code.
+There is one JSON file per package, shared by the terminal, the server, the pages and the studio. A template without an
+entry stays in English. Numbers in a Bangla template have Bangla digits, unless their sentence contains a formula, a
+shape or code.
 """
 
 import json
@@ -17,26 +17,27 @@ from kotha.i18n.message import Bilingual, Option, Plural, english
 from kotha.i18n.numbers import Amount, Language, in_words, number
 
 FOLDER = Path(__file__).parent
-# A sentence ends with its mark, or with the line; a field (``{name!r}``) has none, and a part may begin with one.
+# A sentence ends at its mark or at the end of the line. Marks in a field (``{name!r}``) do not count, and a part of a
+# sentence may begin with a mark.
 _SENTENCE = re.compile(r"(?:\{\{|\{[^{}]*\}|[^।?!\n{])*[।?!\n]+\s*|(?:\{\{|\{[^{}]*\}|[^।?!\n{])+")
-# What makes a sentence one of formulas: code, a sign of arithmetic, a shape, a power of ten.
+# Signs of a sentence with a formula: code, an operator, a shape, a power of ten.
 _FORMULA = re.compile(r"[`=×/^√→[\]]|\(\{\w+[^}]*\}, |\(\d[\d,]*, |\de[-+]?\d")
 
 
 class Messenger(Protocol):
-    """Whatever carries a template and its values: a `Message`, a `KothaError`."""
+    """A template with its values: a `Message` or a `KothaError`."""
 
     @property
     def template(self) -> str:
-        """In English, with names in braces for what is filled in."""
+        """The English template, with the names of the values in braces."""
 
     @property
     def values(self) -> Mapping[str, Any]:
-        """What is filled in, by name."""
+        """The values by name."""
 
 
 def translate(message: "Messenger | str", language: Language = "en", *, flags: bool = False) -> str:
-    """A message as a reader has it; with ``flags``, arguments are named as a command has them.
+    """Translate a message and fill in its values; ``flags`` names arguments as command-line options.
 
     >>> from kotha.i18n.message import Message
     >>> translate(Message("replace it with {overwrite}", overwrite=Option("overwrite", True)), flags=True)
@@ -65,7 +66,7 @@ def translate(message: "Messenger | str", language: Language = "en", *, flags: b
 
 @cache
 def catalogue(language: Language) -> dict[str, str]:
-    """Templates of a language by their English; English itself needs none."""
+    """Return the templates of a language by their English; empty for English."""
     found: dict[str, str] = {}
     if language != "en":
         for file in sorted(file for file in (FOLDER / language).iterdir() if file.suffix == ".json"):
@@ -74,7 +75,7 @@ def catalogue(language: Language) -> dict[str, str]:
 
 
 class _Filling(Formatter):
-    """Fills values in as a language writes them."""
+    """Formats values as a language writes them."""
 
     def __init__(self, language: Language, flags: bool, formula: bool) -> None:
         self.language, self.flags, self.formula = language, flags, formula
@@ -94,7 +95,7 @@ class _Filling(Formatter):
 
 
 def to_json(message: "Messenger | str") -> dict[str, Any]:
-    """A message for another program, the studio among them: its English, its template and its values.
+    """Convert a message for other programs, such as the studio: its English, its template and its values.
 
     >>> from kotha.i18n.message import Message
     >>> to_json(Message("{n} of {what}", n=3, what=Option("steps")))["values"]

@@ -1,8 +1,8 @@
-"""Messages as data: an English template and the values that fill it in.
+"""Messages as data: an English template and its values.
 
-Nothing below the edges (terminal, HTTP, page) turns a message into the reader's language, and nothing anywhere
-recognises one by its text: the template is the key of the catalogue (``catalogue.py``), as in gettext, and the values
-travel beside it. ``str()`` of a message is its English, for Python and for logs.
+Only the terminal, the HTTP server and the pages translate messages, and no code identifies a message by its text. The
+template is the key of the catalogue (``catalogue.py``), as in gettext. ``str()`` of a message is its English, for
+Python and for logs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -11,12 +11,12 @@ from typing import Any
 
 
 class Message:
-    """A sentence for a person.
+    """A text for the user.
 
     >>> str(Message("{n:,} documents in {path}", n=8192, path="news.jsonl"))
     '8,192 documents in news.jsonl'
 
-    Without values the template is taken literally, braces included. Values are numbers, strings, paths, amounts
+    A template without values is literal, braces included. Values are numbers, strings, paths, amounts
     (``Size``, ``Duration``, ``Count``), names of arguments (``Option``), messages, and lists of these.
     """
 
@@ -46,7 +46,7 @@ class Message:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: Any) -> dict[str, Any]:
-        """In an answer of the server a message is its English."""
+        """Serialize a message as its English in responses of the server."""
         python = {"type": "is-instance", "cls": cls}
         english = {"type": "to-string"}
         return {
@@ -58,7 +58,7 @@ class Message:
 
 
 class Plural(Message):
-    """A message about ``n`` things, whose English differs for one.
+    """A message about ``n`` things, with another English template for one.
 
     >>> str(Plural("{n} token", "{n:,} tokens", n=1)), str(Plural("{n} token", "{n:,} tokens", n=4096))
     ('1 token', '4,096 tokens')
@@ -75,13 +75,13 @@ class Plural(Message):
 
 
 class ProgressMessage(Message):
-    """A message about work that is under way: a display shows it until the next one comes."""
+    """A message about the current work; a display replaces it with the next one."""
 
     __slots__ = ()
 
 
 class Bilingual(Message):
-    """A message that brings its own Bangla: content, which a data file holds in both languages side by side.
+    """A message with its own Bangla, for content that a data file holds in both languages.
 
     >>> str(Bilingual("{n} rows", "{n}টি সারি").fill(n=3))
     '3 rows'
@@ -94,19 +94,19 @@ class Bilingual(Message):
         self.bangla = bangla
 
     def fill(self, **values: Any) -> "Bilingual":
-        """The same with values, or with more of them."""
+        """Return a copy with additional values."""
         return Bilingual(self.template, self.bangla, **{**self.values, **values})
 
 
 def english(template: str, values: Mapping[str, Any]) -> str:
-    """A template filled in, in English."""
+    """Fill in a template in English."""
     listed = {name: ", ".join(map(str, each)) for name, each in values.items() if isinstance(each, list | tuple)}
     return template.format_map({**values, **listed}) if values else template
 
 
 @dataclass(frozen=True)
 class Option:
-    """An argument by its name, and the value to give it: ``overwrite=True`` in Python, ``--overwrite`` in a command.
+    """The name of an argument with a value: ``overwrite=True`` in Python, ``--overwrite`` on the command line.
 
     >>> str(Option("overwrite", True)), Option("overwrite", True).flag
     ('overwrite=True', '--overwrite')
@@ -124,7 +124,7 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """As a command has it."""
+        """The argument as a command-line option."""
         name = f"--{self.name.strip('_').replace('_', '-')}"
         if self.value is None or self.value is True:
             return name
@@ -133,15 +133,15 @@ class Option:
         return f"{name} {'…' if self.value is ... else quote(str(self.value))}"
 
 
-# What a person reads: a message; or a string that is data (a name, a path, what a model wrote), no sentence of ours.
+# A message; or a string of data that is not translated (a name, a path, the output of a model).
 Text = Message | str
-# What long work reports: the stage, how much of it is done, of how much.
+# The progress of long work: the stage, the amount done, the total amount.
 OnProgress = Callable[[Text, int, int], None]
 OnRemark = Callable[[Text], None]
 
 
 def some_of(names: Sequence[str], most: int = 30) -> str:
-    """Names in a row; of very many the first, and how many there are.
+    """Join names; of very many only the first, with their number.
 
     >>> some_of(["a", "b", "c"]), some_of(["a", "b", "c"], most=2)
     ('a, b, c', 'a, b, … (3)')

@@ -1,7 +1,7 @@
 """Numbers and amounts as each language writes them.
 
-Bangla has its own digits, groups by lakh and counts by crore. This is ours because the libraries do not carry it:
-Babel, and Fluent which formats by it, leave Latin digits whatever the numbering system. Tests hold it to ICU.
+Bangla has its own digits, groups by lakh and counts by crore. Babel, and Fluent which uses Babel, always write Latin
+digits, so this module formats Bangla numbers itself. Tests compare it with ICU.
 """
 
 import re
@@ -12,7 +12,7 @@ Language = Literal["en", "bn"]
 LANGUAGES: tuple[Language, ...] = ("en", "bn")
 
 _SIZES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
-# A unit of time, its seconds, and up to how many seconds it is used.
+# Unit of time, its length in seconds, and the duration below which it is used.
 _TIMES = (("second", 1, 120), ("minute", 60, 7200), ("hour", 3600, 259_200), ("day", 86_400, float("inf")))
 _IN_BANGLA = {"byte": "বাইট", "second": "সেকেন্ড", "minute": "মিনিট", "hour": "ঘণ্টা", "day": "দিন"}
 _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
@@ -20,7 +20,7 @@ _GROUPED = re.compile(r"\d{1,3}(?:,\d{3})+")
 
 @dataclass(frozen=True)
 class Amount:
-    """A number with its unit, written as the reader's language does."""
+    """A number with a unit, formatted for the user's language."""
 
     value: float
 
@@ -32,7 +32,7 @@ class Amount:
 
 
 class Size(Amount):
-    """Bytes in memory or on disk; decimal, as disks have them.
+    """A size in bytes, with decimal units.
 
     >>> [str(Size(n)) for n in (512, 20_480, 231_900_000, 3_207_862_885)]
     ['512 bytes', '20.5 kB', '232 MB', '3.2 GB']
@@ -40,7 +40,7 @@ class Size(Amount):
 
 
 class Duration(Amount):
-    """Seconds.
+    """A duration in seconds.
 
     >>> [str(Duration(seconds)) for seconds in (0.04, 1, 90, 2460, 11_520, 400_000)]
     ['0.04 seconds', '1 second', '90 seconds', '41 minutes', '3.2 hours', '4.6 days']
@@ -56,7 +56,7 @@ class Count(Amount):
 
 
 def number(value: float, spec: str, language: Language) -> str:
-    """A number by a format specification of Python's.
+    """Format a number by a Python format specification.
 
     >>> number(2312741, ",", "bn"), number(0.5, ".1%", "bn"), number(3.14159, ".2f", "bn"), number(7, "", "en")
     ('২৩,১২,৭৪১', '৫০.০%', '৩.১৪', '7')
@@ -65,7 +65,7 @@ def number(value: float, spec: str, language: Language) -> str:
 
 
 def in_words(amount: Amount, language: Language) -> str:
-    """An amount with its unit.
+    """Format an amount with its unit.
 
     >>> in_words(Duration(600), "bn"), in_words(Size(3.2e9), "bn"), in_words(Count(24_600_000), "bn")
     ('১০ মিনিট', '৩.২ GB', '২.৪৬ কোটি')
@@ -82,7 +82,7 @@ def in_words(amount: Amount, language: Language) -> str:
 
 
 def number_text(text: str, language: Language) -> str:
-    """A number that is written already, in a language's digits and groups.
+    """Convert a formatted number to the digits and groups of a language.
 
     >>> number_text("58,139,648", "bn")
     '৫,৮১,৩৯,৬৪৮'
@@ -91,7 +91,7 @@ def number_text(text: str, language: Language) -> str:
 
 
 def by_lakh(grouped: str) -> str:
-    """A whole number grouped as South Asia does.
+    """Group a whole number by thousand, lakh and crore.
 
     >>> by_lakh("58,139,648"), by_lakh("950")
     ('5,81,39,648', '950')
@@ -117,18 +117,18 @@ def _count(value: float, language: Language) -> str:
 
 
 def _short(value: float, whole_from: float) -> str:
-    """One decimal where it says something."""
+    """Format with one decimal below ``whole_from``."""
     return f"{value:,.0f}" if value >= whole_from else f"{value:.1f}".removesuffix(".0")
 
 
-# Each digit beside its twin.
+# Pairs of ASCII and Bangla digits.
 DIGITS = tuple(zip("0123456789", "০১২৩৪৫৬৭৮৯", strict=True))
 _TO_BANGLA = str.maketrans(dict(DIGITS))
 _TO_ASCII = str.maketrans({bangla: ascii_ for ascii_, bangla in DIGITS})
 
 
 def bangla_digits(text: str) -> str:
-    """A text with Bangla digits.
+    """Replace ASCII digits with Bangla digits.
 
     >>> bangla_digits("8,192")
     '৮,১৯২'
@@ -137,7 +137,7 @@ def bangla_digits(text: str) -> str:
 
 
 def ascii_digits(text: str) -> str:
-    """A text with ASCII digits.
+    """Replace Bangla digits with ASCII digits.
 
     >>> ascii_digits("৮,১৯২")
     '8,192'

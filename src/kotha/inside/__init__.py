@@ -1,1 +1,1 @@
-"""What happens inside a model: every number on paper, every head in view."""
+"""Model inspection: traces, attention maps, the logit lens, head studies and the ledger of every number."""

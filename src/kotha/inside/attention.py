@@ -1,17 +1,15 @@
-"""Attention maps: who looks at whom, in every head of every layer, under its causal mask and without; and alignment.
+"""Attention maps: the weights of every head in every layer, with and without the causal mask; and word alignment.
 
-For each attention the weights (H, T, S) of one pass, and beside them what the same queries and keys would give under
-the other mask: a head that may not look ahead, as if it might (the notes' GPT against BERT), and the other way round.
-Nobody looks so in the model; it shows what the mask takes away.
+For each attention this gives the weights (H, T, S) of one pass, and the weights that the same queries and keys would
+produce under the other mask: a causal head without its mask, and a bidirectional head with one. The second set is not
+part of the model; it shows what the mask takes away.
 
-A text that the model goes on with needs one pass too: no position sees what comes after it, so the row from which a
-token was written is the same row when more follows. ``WrittenToken`` says which row that is, and what else could have
-stood there.
+Generated text needs only one pass: no position sees later tokens, so the row from which a token was generated does not
+change when more tokens follow. ``WrittenToken`` records that row and the alternatives at that step.
 
-An alignment says which words of a source each word of a translation was written from: the cross-attention of one
-decoder layer, mean over its heads. Of several layers the last but one aligns best in deep models
-(https://arxiv.org/abs/1909.02074), so that is the one that is shown where none is named. Attention is where a model
-looks, and a hint of why: not a proof.
+An alignment shows which source words each word of a translation was written from: the cross-attention of one decoder
+layer, averaged over its heads. In deep models the last layer but one aligns best (https://arxiv.org/abs/1909.02074), so
+it is the default. Attention weights hint at causes; they do not prove them.
 """
 
 import base64
@@ -34,12 +32,12 @@ from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 
-# Weights that one page or one JSON may hold: some 40 MB of text, which a browser still opens at once.
+# Limit for one page or JSON file: about 40 MB of text, which a browser still opens at once.
 MOST_WEIGHTS = 16_000_000
-# The largest number that a page's weight can be: they travel as base64 of 16-bit numbers.
+# Pages hold weights as base64-encoded 16-bit integers; this is the largest.
 STEPS = 65_535
 _ALTERNATIVES = 5
-# The strongest looks of a head that its summary names.
+# Strongest weights listed in the summary of a head.
 _LOOKS = 3
 
 
@@ -48,27 +46,27 @@ class AttentionMap:
     """The weights of one attention."""
 
     name: str  # blocks.0.attention, decoder.1.cross
-    queries: str  # the line of pieces that look
-    keys: str  # the line of pieces that are looked at
-    heads: tuple[int, ...]  # the heads' names; where some were pruned, the others keep theirs
+    queries: str  # name of the line of pieces that the queries belong to
+    keys: str  # name of the line of pieces that the keys belong to
+    heads: tuple[int, ...]  # head numbers; heads left after pruning keep theirs
     causal: bool
     weights: Tensor  # (H, T, S); each row sums to one
-    other: Tensor | None = field(repr=False)  # the same heads under the other mask; a look at another text has none
+    other: Tensor | None = field(repr=False)  # the same heads under the other mask; None for cross-attention
 
 
 @dataclass(frozen=True)
 class WrittenToken:
-    """One token that the model wrote."""
+    """One token that the model generated."""
 
-    row: int  # the position that it was written from
+    row: int  # the position that it was generated from
     token: int
     probability: float
-    best: tuple[Likely, ...]  # what else could have been written, likeliest first
+    best: tuple[Likely, ...]  # the most likely tokens at this step, best first
 
 
 @dataclass(frozen=True)
 class AttentionMaps:
-    """Every map of one pass."""
+    """Every attention map of one pass."""
 
     family: str
     lines: dict[str, tuple[Piece, ...]]
@@ -80,21 +78,21 @@ class AttentionMaps:
 
 @dataclass(frozen=True)
 class HeadSummary:
-    """What one head does with a text, in a line."""
+    """A one-line summary of what one head does with a text."""
 
     head: int
     looks: tuple[tuple[int, int, float], ...]
-    """The strongest looks: (query, key, weight), of positions that had a choice."""
+    """The strongest weights as (query, key, weight), among positions with more than one key to attend to."""
     on_itself: float | None
     on_previous: float | None
-    on_first: float  # mean weight on these; a look at another text knows no itself
-    entropy_bits: float  # mean over positions: 0 looks at one place, log2 S at all alike
+    on_first: float  # mean weights; on_itself and on_previous are None for cross-attention
+    entropy_bits: float  # mean over positions: 0 for a single key, log2 S for uniform weights
 
 
 def attention_maps(model: Model, given: ModelInput, chosen: Iterable[str] | None = None) -> AttentionMaps:
-    """Every attention's weights over an input; ``chosen`` are layers such as ``blocks.0``."""
+    """Return the weights of every attention for an input; ``chosen`` names layers such as ``blocks.0``."""
     wanted = None if chosen is None else list(chosen)
-    _refuse_large(model, given, wanted)
+    _check_size(model, given, wanted)
     places = ["*.queries", "*.keys", "*.weights"]
     places += ["logits"] if given.written_from is not None else []
     with trace(model, layers=wanted, places=places) as seen:
@@ -109,14 +107,14 @@ def attention_maps(model: Model, given: ModelInput, chosen: Iterable[str] | None
 
 
 def summarize(each: AttentionMap) -> list[HeadSummary]:
-    """Each head of a map in a line."""
+    """Summarize each head of a map."""
     alike = each.queries == each.keys
     found = []
     for head, weights in zip(each.heads, each.weights, strict=True):  # (T, S)
         n_queries, n_keys = weights.shape
         chosen = weights.clone()
         if each.causal and n_queries > 1:
-            chosen[0] = 0  # the first position has nobody to choose from; what is 0 is no look
+            chosen[0] = 0  # the first position can attend only to itself
         best, places = chosen.flatten().topk(min(_LOOKS, chosen.numel()))
         ranked = zip(places.tolist(), best.tolist(), strict=True)
         looks = tuple((*divmod(place, n_keys), share) for place, share in ranked if share > 0)
@@ -129,7 +127,7 @@ def summarize(each: AttentionMap) -> list[HeadSummary]:
 
 
 def entropy_bits(weights: Tensor) -> Tensor:
-    """How widely each position looks: (..., S) -> (...)."""
+    """Return the entropy of each row of weights in bits: (..., S) -> (...)."""
     bits: Tensor = torch.special.entr(weights).sum(-1) / math.log(2)
     return bits
 
@@ -145,17 +143,17 @@ def _map(given: ModelInput, name: str, attention: Attention, causal: bool, seen:
 
 
 def _steps(given: ModelInput, first: int, logits: Tensor) -> tuple[WrittenToken, ...]:
-    """What the model said at each row that it wrote from: (T, V) -> steps."""
+    """Return the prediction at each row that a token was generated from: (T, V) -> steps."""
     chances = logits.float().softmax(dim=-1)  # (T, V)
     steps = []
     for row, piece in enumerate(given.last_line[first:], first - 1):
-        assert piece.id is not None, "what was written has an id"
+        assert piece.id is not None, "generated tokens have ids"
         best = given.likeliest(chances[row], _ALTERNATIVES)
         steps.append(WrittenToken(row, piece.id, float(chances[row, piece.id]), best))
     return tuple(steps)
 
 
-def _refuse_large(model: Model, given: ModelInput, wanted: list[str] | None) -> None:
+def _check_size(model: Model, given: ModelInput, wanted: list[str] | None) -> None:
     total = 0
     for name, attention in attentions(model).items():
         if wanted is None or name.rpartition(".")[0] in wanted:
@@ -174,7 +172,7 @@ def _refuse_large(model: Model, given: ModelInput, wanted: list[str] | None) -> 
 
 
 def attention_view(bundle: Bundle, given: ModelInput, chosen: Iterable[str] | None = None) -> View[AttentionMaps]:
-    """Who looks at whom over a text or an image; ``chosen`` are layers such as ``blocks.0``, all if left out."""
+    """Show the attention weights for an input; ``chosen`` names layers such as ``blocks.0`` (default: all)."""
     found = attention_maps(bundle.model, given, chosen)
 
     def page() -> dict[str, Any]:
@@ -183,23 +181,23 @@ def attention_view(bundle: Bundle, given: ModelInput, chosen: Iterable[str] | No
             for each in found.maps
         ]
         image = None if given.grid is None else _image(given.inputs[0][0])
-        told: dict[str, Any] = to_json(replace(found, maps=()))
-        return {**told, "grid": given.grid, "one": STEPS, "maps": packed, "image": image}
+        data: dict[str, Any] = to_json(replace(found, maps=()))
+        return {**data, "grid": given.grid, "one": STEPS, "maps": packed, "image": image}
 
     return view_of("attention", given.title, found, page, given.remarks)
 
 
 def _packed(weights: Tensor | None) -> str | None:
-    """Weights from 0 to 1 as base64 of little-endian 16-bit numbers."""
+    """Encode weights from 0 to 1 as base64 of little-endian 16-bit integers."""
     return None if weights is None else _base64((weights.numpy() * STEPS).round().astype("<u2"))
 
 
 def _image(image: Tensor) -> dict[str, Any]:
-    """An input as it looks, whatever its scale: (n_channels, height, width) -> RGB, row by row."""
+    """Convert an image input of any scale to RGB pixels: (n_channels, height, width) -> RGB, row by row."""
     low, high = float(image.min()), float(image.max())
     low, high = (-1.0, 1.0) if low >= -1 and high <= 1 else (low, high)
     bright = ((image - low) / (high - low) * 255).round().clamp(0, 255).to(torch.uint8)
-    bright = bright if len(bright) in (1, 3) else bright.float().mean(0, keepdim=True).round().to(torch.uint8)  # grey
+    bright = bright if len(bright) in (1, 3) else bright.float().mean(0, keepdim=True).round().to(torch.uint8)  # gray
     pixels = bright.expand(3, -1, -1).permute(1, 2, 0).contiguous().numpy()
     return {"height": pixels.shape[0], "width": pixels.shape[1], "pixels": _base64(pixels)}
 
@@ -213,33 +211,34 @@ def _base64(array: Any) -> str:
 
 @dataclass(frozen=True)
 class Alignment:
-    """What was written, what was read, and how strongly each looked at each."""
+    """The source, the translation, and the attention weights between their pieces."""
 
     source: tuple[str, ...]
     written: tuple[str, ...]
     weights: Tensor  # (written, source); each row sums to one
-    strongest: tuple[int, ...]  # for each piece that was written, the place in the source that it looked at most
+    strongest: tuple[int, ...]  # for each written piece, the source position with the largest weight
     layer: int
-    pieces: dict[str, tuple[Piece, ...]] = field(repr=False)  # source and written, as a page shows them
+    pieces: dict[str, tuple[Piece, ...]] = field(repr=False)  # source and written, as shown on a page
 
 
 def alignment_view(
     bundle: Bundle, text: str, target: str | None = None, layer: int | None = None, write: Write | None = None
 ) -> View[Alignment]:
-    """Where a translation comes from: the ``target``, or what the model itself comes to ``write``."""
+    """Align a translation with its source: either the given ``target``, or what the model generates with ``write``."""
     model = bundle.model
     if not isinstance(model, Seq2Seq):
         raise UsageError(
-            "this is a {family} model; only a Seq2Seq has a source to look at", family=bundle.config.family
+            "this is a {family} model; only a Seq2Seq can align a translation with its source",
+            family=bundle.config.family,
         )
     chosen = max(0, model.config.n_decoder_layers - 2) if layer is None else layer
     given = read(model, bundle.tokenizer, text, target=target, write=write if target is None else None)
     maps = attention_maps(model, given, [f"decoder.{chosen}"])
     (cross,) = (each for each in maps.maps if each.name.endswith(".cross"))
-    # A row looks as it writes what comes after it; the last one writes the end.
+    # Row t holds the weights used to write token t + 1; the last row writes the end token.
     pieces = {"source": given.lines["source"], "written": given.lines["target"][1:]}
     weights = cross.weights.mean(dim=0)[: len(pieces["written"])]
     source, written = (tuple(piece.text for piece in line) for line in pieces.values())
     found = Alignment(source, written, weights, tuple(weights.argmax(dim=-1).tolist()), chosen, pieces)
-    told = lambda: to_json(found) | to_json(pieces)
-    return view_of("alignment", text, found, told, given.remarks, made_by="kotha translate")
+    data = lambda: to_json(found) | to_json(pieces)
+    return view_of("alignment", text, found, data, given.remarks, made_by="kotha translate")

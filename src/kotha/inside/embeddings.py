@@ -1,23 +1,22 @@
-"""The table of embeddings: which rows stand for a word, who stands near whom, a map, and which rows a step moves.
+"""Token embeddings: the row of a word, its nearest neighbours, a 2D map, and the rows that a training step changes.
 
-A word inside a text has a space before it, and so has its token. A word of several pieces has no row of its own: the
-mean of its pieces stands for it, and whoever shows it should say so.
+A word inside a text is preceded by a space, and so is its token. A word of several pieces has no row of its own; the
+mean of its pieces is used instead, and callers should say so.
 
-Near is measured by cosine similarity: the angle between two vectors. All rows of a small model share much
-(what tells a used row from an unused one, a frequent word from a rare one), which lifts every cosine alike. The mean is
-taken away first, unless one asks for the plain angle. Measured on two models of 2 layers of 96 that learned the
-stories, with eight lists of like words (kin, months, numbers, ...): of the nearest words 56.9 % were of the same list
-without the mean and 55.4 % with it (54.0 % and 52.5 % in the other model), and the cosine of two random words fell from
-0.18 to 0.00, so that a figure says something by itself. (Mu & Viswanath 2018, https://arxiv.org/abs/1702.01417)
+Nearness is cosine similarity. All rows of a small model have much in common (what separates used from unused rows,
+frequent from rare words), which raises every cosine. The mean is subtracted first by default. In two models of 2 layers
+of width 96 trained on the stories, with eight lists of related words (kin, months, numbers, ...), 56.9 % of the nearest
+words were of the same list without the mean and 55.4 % with it (54.0 % and 52.5 % in the other model), and the cosine
+of two random words fell from 0.18 to 0.00, so that a value is meaningful by itself. (Mu & Viswanath 2018,
+https://arxiv.org/abs/1702.01417)
 
-The map (PCA) lays words into the plane in which the centred vectors spread most, their two principal components. A
-table of a hundred dimensions never fits into two, so the share of the spread that the picture shows is part of the
-result. The sign of a component means nothing; here its largest word lies on the positive side, so that the same model
-gives the same map.
+The map (PCA) places words along the two principal components of the centred vectors. Two dimensions never hold all of
+the variance, so the share that the map shows is part of the result. The sign of a component has no meaning; here the
+word with the largest coordinate is on the positive side, so that the same model always gives the same map.
 
-Looking up a token sends a gradient back to its row alone. Where the head has a table of its own, rows of tokens that
-are not in the batch stay as they are (but for weight decay). Where head and embedding share one table, the softmax
-sends a gradient to every row: up to those that should have come, down to all that got some probability.
+Looking up a token sends a gradient to its row only. If the output head has its own weights, rows of tokens that are not
+in the batch do not change (except by weight decay). If head and embedding share weights, the softmax sends a gradient
+to every row: towards the correct tokens, away from all others that got some probability.
 """
 
 import re
@@ -46,36 +45,36 @@ _LONE_BYTE = re.compile("<0x[0-9A-Fa-f]{2}>")
 
 @dataclass(frozen=True)
 class Word:
-    """A word as a table of embeddings has it."""
+    """A word with its tokens and its vector."""
 
     text: str
     tokens: tuple[int, ...]
-    pieces: tuple[str, ...]  # the tokens, readable
+    pieces: tuple[str, ...]  # the tokens as readable text
     vector: Tensor  # its row, or the mean of its pieces' rows: (C,)
 
 
 class Embeddings:
-    """The token table of a model, with what its rows mean; order in the vocabulary stands for frequency."""
+    """The token embedding of a model with the text of each row; vocabulary order is taken as order of frequency."""
 
     def __init__(self, model: Model, tokenizer: Tokenizer | None) -> None:
         table = getattr(model, "tokens", None)
         if table is None or tokenizer is None:
-            raise UsageError("this model has no words: it reads no text, or its folder has no tokenizer")
+            raise UsageError("this model has no token embeddings: it takes no text, or its folder has no tokenizer")
         self.tokenizer = tokenizer
         self.vectors: Tensor = table.weight.detach().double()[: tokenizer.vocab_size]  # (V, C)
         self.width = self.vectors.shape[1]
         special = set(tokenizer.special.values())
         self.texts = ["" if token in special else _text(tokenizer, token) for token in range(tokenizer.vocab_size)]
-        """What each row stands for, a space in front included; nothing for special tokens and lone bytes."""
+        """Text of each row, with its leading space; empty for special tokens and single bytes."""
         self.rows = torch.tensor([token for token, text in enumerate(self.texts) if text.strip()])
-        """What can be a neighbour: rows that stand for a text."""
+        """Rows that can be neighbours: those with a text."""
         self.mean = self.vectors[self.rows].mean(0)
-        """What they have in common: (C,)."""
+        """Mean of these rows: (C,)."""
 
     def frequent_words(self, count: int) -> list[int]:
-        """The most frequent tokens that are whole words, most frequent first; each word once."""
+        """Return the most frequent tokens that are complete words, most frequent first and each word once."""
         order = self.rows.tolist()
-        spaced = any(self.texts[token].startswith(" ") for token in order)  # or words carry no space here
+        spaced = any(self.texts[token].startswith(" ") for token in order)  # else words have no leading space
         found: dict[str, int] = {}
         for token in order:
             text = self.texts[token]
@@ -84,21 +83,24 @@ class Embeddings:
         return list(found.values())[:count]
 
     def find(self, text: str) -> Word:
-        """A word's row, or the mean of its pieces; one that the vocabulary cannot write in letters is refused."""
+        """Return the row of a word, or the mean of its pieces.
+
+        Raises ``UsageError`` if the vocabulary cannot spell the word without byte tokens.
+        """
         bare = self.tokenizer.normalize(text).strip()
         if not bare:
-            raise UsageError("an empty word has no neighbours; give one such as মা")
+            raise UsageError("the word is empty; give one such as মা")
         spaced, alone = (self.tokenizer.encode(start + bare) for start in (" ", ""))
-        chosen = alone if len(alone) < len(spaced) else spaced  # as it stands in a text, unless it is only a piece
+        chosen = alone if len(alone) < len(spaced) else spaced  # as inside a text, unless that is longer
         tokens = [token for token in chosen if self.texts[token] != " "]
         if not all(self.texts[token] for token in tokens):
-            unknown = "the vocabulary has no letters for “{text}”; try a word of the model's language"
+            unknown = "the vocabulary cannot spell “{text}”; try a word in the model's language"
             raise UsageError(unknown, text=text)
         pieces = tuple(view_token(self.tokenizer, token).text for token in tokens)
         return Word(bare, tuple(tokens), pieces, self.vectors[tokens].mean(0))
 
     def cosines(self, vector: Tensor, centred: bool = True) -> Tensor:
-        """How near each row that can be a neighbour is to a vector, from the mean or from zero: (C,) -> (N,)."""
+        """Return the cosine of each of the ``rows`` with a vector, from the mean or from zero: (C,) -> (N,)."""
         start = self.mean if centred else torch.zeros_like(self.mean)
         return torch.cosine_similarity(self.vectors[self.rows] - start, (vector - start)[None])
 
@@ -117,7 +119,7 @@ def _text(tokenizer: Tokenizer, token: int) -> str:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A row near a word."""
+    """A row close to a word."""
 
     token: int
     text: str
@@ -125,7 +127,7 @@ class Neighbour:
 
 
 def nearest_words(table: Embeddings, word: Word, count: int = 10, centred: bool = True) -> list[Neighbour]:
-    """The rows nearest to a word by cosine, nearest first; its own pieces are left out."""
+    """Return the rows closest to a word by cosine, closest first, without its own pieces."""
     own = torch.isin(table.rows, torch.tensor(word.tokens))
     same_text = torch.tensor([table.texts[token].strip() == word.text for token in table.rows.tolist()])
     cosines = table.cosines(word.vector, centred).masked_fill(own | same_text, -torch.inf)
@@ -144,60 +146,60 @@ class Dot:
     text: str
     x: float
     y: float
-    chosen: bool  # was it asked for by name?
+    chosen: bool  # whether it was requested by name
 
 
 @dataclass(frozen=True)
 class WordMap:
-    """Words in a plane."""
+    """Words on a two-dimensional map."""
 
     dots: list[Dot]  # most frequent first; the chosen ones last
-    shares: tuple[float, float]  # of all spread, what each axis shows
+    shares: tuple[float, float]  # of the variance, per axis
 
 
 def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap:
-    """The most frequent words and the chosen ones, in two dimensions."""
+    """Place the most frequent words and the chosen ones in two dimensions."""
     named = {word.text for word in chosen}
     tokens = [token for token in table.frequent_words(count) if table.texts[token].strip() not in named]
     if len(tokens) + len(chosen) < 3:
         n_words = len(tokens) + len(chosen)
-        raise UsageError("a map of {n} words shows nothing; it needs at least three", n=n_words)
+        raise UsageError("a map of {n} words shows nothing; give at least three", n=n_words)
     vectors = torch.cat([table.vectors[tokens], *(word.vector[None] for word in chosen)])  # (N, C)
-    places, shares = principal_plane(vectors)
+    points, shares = principal_plane(vectors)
     texts = [table.texts[token].strip() for token in tokens] + [word.text for word in chosen]
-    rows = zip(texts, places.tolist(), strict=True)
-    return WordMap([Dot(text, x, y, place >= len(tokens)) for place, (text, (x, y)) in enumerate(rows)], shares)
+    rows = zip(texts, points.tolist(), strict=True)
+    return WordMap([Dot(text, x, y, n >= len(tokens)) for n, (text, (x, y)) in enumerate(rows)], shares)
 
 
 def principal_plane(vectors: Tensor) -> tuple[Tensor, tuple[float, float]]:
-    """The two directions of most spread, and their shares of it: (N, C) -> (N, 2)."""
+    """Project on the two directions of largest variance; also return their shares of it: (N, C) -> (N, 2)."""
     centred = vectors - vectors.mean(0)
     u, s, _ = torch.linalg.svd(centred, full_matrices=False)  # (N, K), (K,)
-    places = u[:, :2] * s[:2]  # (N, 2)
-    largest = places.gather(0, places.abs().argmax(0, keepdim=True))  # (1, 2)
+    points = u[:, :2] * s[:2]  # (N, 2)
+    largest = points.gather(0, points.abs().argmax(0, keepdim=True))  # (1, 2)
     shares = (s.square() / s.square().sum().clamp_min(1e-30)).tolist()
-    return places * torch.where(largest < 0, -1.0, 1.0), (shares[0], shares[1])
+    return points * torch.where(largest < 0, -1.0, 1.0), (shares[0], shares[1])
 
 
 @dataclass(frozen=True)
 class NearWord:
-    """A word and the rows nearest to it."""
+    """A word and the rows closest to it."""
 
     word: str
     pieces: tuple[str, ...]
     neighbours: list[Neighbour]
 
     def table(self) -> Table:
-        """The neighbours, to read."""
-        told, pieces = "{word} is not one token: this is the mean of {pieces}", " + ".join(self.pieces)
-        remarks = [Message(told, word=self.word, pieces=pieces)] if len(self.pieces) > 1 else []
+        """Return the neighbours as a table."""
+        template, pieces = "{word} is not one token: this is the mean of {pieces}", " + ".join(self.pieces)
+        remarks = [Message(template, word=self.word, pieces=pieces)] if len(self.pieces) > 1 else []
         rows = [[each.text, f"{each.cosine:.3f}"] for each in self.neighbours]
         return Table(self.word, [Message("nearest"), Message("cosine")], rows, remarks)
 
 
 @dataclass(frozen=True)
 class NearWords:
-    """Words with their neighbours, and the table that they stand in; the map is in the page alone."""
+    """Words with their neighbours; the map is only part of the page."""
 
     model: dict[str, Any]
     words: tuple[NearWord, ...]
@@ -205,14 +207,14 @@ class NearWords:
 
     @cached_property
     def map(self) -> WordMap:
-        """The most frequent words and those asked for, in a plane."""
+        """The most frequent words and the requested ones in two dimensions."""
         return self.make_map()
 
     def page(self, name: str) -> dict[str, Any]:
-        """What the page shows; ``name`` is the model's."""
-        told = to_json(self)
-        words = [{**word, "text": word["word"]} for word in told["words"]]
-        return {"name": name, **told["model"], **to_json(self.map), "words": words}
+        """Return the data of the page; ``name`` is the model's name."""
+        data = to_json(self)
+        words = [{**word, "text": word["word"]} for word in data["words"]]
+        return {"name": name, **data["model"], **to_json(self.map), "words": words}
 
 
 def embeddings_view(
@@ -224,9 +226,9 @@ def embeddings_view(
     map_words: int = 300,
     name: str = "a model",
 ) -> View[NearWords]:
-    """The ``count`` nearest words of each, and a map with the ``map_words`` most frequent; ``name`` is the model's."""
+    """Show the ``count`` nearest words of each word, and a map with the ``map_words`` most frequent words."""
     if count < 1 or map_words < 1:
-        raise UsageError("count and map_words are whole numbers from 1")
+        raise UsageError("count and map_words must be integers of at least 1")
     known = [table.find(each) for each in words]
     near = tuple(NearWord(word.text, word.pieces, nearest_words(table, word, count, centred)) for word in known)
     model = {"vocab_size": len(table.vectors), "width": table.width, "centred": centred}
@@ -236,57 +238,59 @@ def embeddings_view(
     return View(title, found, page, lambda: to_json(found))
 
 
-# -- what a step of training moves -------------------------------------------------------------------------------------
+# -- rows changed by a step -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class TouchedRows:
-    """Rows that got a gradient, by the way it came."""
+    """Numbers of rows with a gradient, by its source."""
 
     vocab_size: int
     tied: bool
     tokens: int
-    distinct: int  # different ones among them
-    looked_up: int  # rows with a gradient from being read
-    scored: int  # rows of the head's table with a gradient from the softmax
+    distinct: int  # distinct tokens among them
+    looked_up: int  # rows with a gradient from the lookup
+    scored: int  # rows of the head with a gradient from the softmax
     token_table: int
-    """Rows of the token table with any gradient: those looked up, and all that were scored if the head is tied."""
+    """Rows of the token embedding with any gradient: the looked-up rows, and with a tied head also the scored ones."""
     looked_up_share: float
-    """Of the length of the token table's gradient, the part that came from being read (of squares, in a tied table)."""
+    """Share of the squared gradient of the token embedding that comes from the lookup."""
 
     def table(self) -> Table:
-        """Which rows move, and why, to read."""
+        """Return the counts as a table, with a remark that explains them."""
         ways = {
-            Message("by being read (lookup)"): self.looked_up,
-            Message("by being scored (softmax in the head)"): self.scored,
-            Message("rows of the token table in all"): self.token_table,
+            Message("looked up as input tokens"): self.looked_up,
+            Message("scored by the output softmax"): self.scored,
+            Message("rows of the token embedding in total"): self.token_table,
         }
         rows: list[list[Text]] = [[way, f"{count:,}", f"{count / self.vocab_size:.2%}"] for way, count in ways.items()]
         title = Message(
-            "rows with a gradient: {n:,} tokens read, {distinct:,} different ones",
+            "rows with a gradient: {n:,} tokens, {distinct:,} distinct",
             n=self.tokens,
             distinct=self.distinct,
         )
-        why = Message("the head has a table of its own: rows of tokens that were not read stay as they are")
+        why = Message("the output head has its own weights: rows of tokens not in the text do not change")
         if self.tied:
             why = Message(
-                "the head uses the same table, so every row moves; {share:.1%} of the squared gradient came by reading",
+                "the output head shares the token embedding, so every row changes; {share:.1%} of the "
+                "squared gradient comes from lookups",
                 share=self.looked_up_share,
             )
         return Table(title, ["", Message("rows"), Message("of {n:,}", n=self.vocab_size)], rows, [why])
 
 
 def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
-    """One next-token step's gradient on a text, without a step: rows of the table that it reaches."""
+    """Count the rows that get a gradient from one next-token step on a text; the weights are not updated."""
     if not isinstance(model, GPT):
         raise UsageError(
-            "rows are counted for one next-token step, which a {family} does not make", family=model.config.family
+            "rows with a gradient are counted for next-token prediction, which a {family} does not do",
+            family=model.config.family,
         )
     if len(tokens) < 2:
-        raise UsageError("a text of {n} token(s) has nothing to foretell; give at least two words", n=len(tokens))
+        raise UsageError("a text of {n} token(s) has no next token to predict; give at least two words", n=len(tokens))
     read = torch.tensor(tokens[: model.config.context_length + 1])
-    head = model.head.weight.detach().requires_grad_()  # apart from the table, even where they are one
-    with evaluating(model), torch.enable_grad():  # dropout would hide rows by chance
+    head = model.head.weight.detach().requires_grad_()  # separate from the embedding, even if tied
+    with evaluating(model), torch.enable_grad():  # dropout would zero some gradients
         logits = linear(model.hidden(read[None, :-1])[0], head, model.head.bias)  # (T, V)
         loss = cross_entropy(logits.float(), read[1:])
         by_reading, by_scoring = torch.autograd.grad(loss, (model.tokens.weight, head))  # each (V, C)

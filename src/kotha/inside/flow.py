@@ -1,10 +1,10 @@
-"""Flow: one text through the whole model, station by station along the residual stream.
+"""Flow: one input through the whole model, station by station along the residual stream.
 
-From pieces and ids through embedding and every layer to the answer, each station with the shape of what passes, its
-mean, spread and ends, how long the vector of each position is, and how widely each head looks (the workshop's question
-12a: from a text to the distribution of the next token). The order of the stations is the order of the arithmetic: norms
-come before or after their part as the model has them. The page (``web/src/pages/views/Flow.svelte``) has the labels in
-both languages (``report/studio/words/flow.json``).
+Covers tokens and ids, embedding, every layer and the answer. Each station has the shape of its values, their mean,
+standard deviation and range, the vector length at each position, and the entropy of each head (question 12a of the
+workshop: from a text to the distribution of the next token). Stations are in order of computation; norms come before or
+after their part as in the model. The page (``web/src/pages/views/Flow.svelte``) has the labels in both languages
+(``report/studio/words/flow.json``).
 """
 
 from collections.abc import Iterable, Iterator
@@ -27,7 +27,7 @@ from kotha.model.family import Model
 from kotha.model.vit import ViT
 from kotha.report.table import Table
 
-# The workshop's question 12a asks for this text.
+# The text of the workshop's question 12a.
 QUESTION = "বাংলাদেশ ব্যাংক সুদ বৃদ্ধি"
 _BEST = 10
 _HEADER = ("station", "shape", "mean", "std", "min", "max", "length", "entropy, bits")
@@ -36,35 +36,35 @@ _LABELS = {"attention": "attention", "cross": "attention to the source", "feedfo
 
 @dataclass(frozen=True)
 class Station:
-    """What passes one place."""
+    """Figures of the values at one hook point."""
 
     place: str
     label: str
-    kind: str  # value, norm, part (computes what is added) or sum (the way around joins in)
+    kind: str  # value, norm, part (computes an update) or sum (adds it to the residual stream)
     shape: tuple[int, ...]
     mean: float
     std: float
     low: float
     high: float
-    norms: tuple[float, ...]  # how long the vector of each position is
+    norms: tuple[float, ...]  # length of the vector at each position
     norm: float  # their mean
     entropies: dict[int, float] = field(default_factory=dict)
-    """Of an attention: how widely each head looks, in bits, mean over the positions."""
-    inside: str = ""  # shapes that come and go inside the part
-    layer: str | None = None  # blocks.0; the start and the end have none
+    """For an attention: entropy of each head's weights in bits, mean over positions."""
+    inside: str = ""  # shapes of intermediate values inside the part
+    layer: str | None = None  # such as blocks.0; None before the first layer and after the last
 
 
 @dataclass(frozen=True)
 class FinalAnswer:
-    """What the model says in the end, at one place."""
+    """The model's final prediction at one position."""
 
     question: Message
-    best: tuple[Likely, ...]  # likeliest first; of a ViT classes
+    best: tuple[Likely, ...]  # best first; for a ViT, classes
 
 
 @dataclass(frozen=True)
 class Flow:
-    """A whole pass."""
+    """All stations of one pass, with its answers."""
 
     family: str
     lines: dict[str, tuple[Piece, ...]]
@@ -72,7 +72,7 @@ class Flow:
     answers: tuple[FinalAnswer, ...]
 
     def table(self) -> Table:
-        """A row of figures for each station, to read."""
+        """Return a table with a row of figures for each station."""
         rows = [
             [
                 each.place,
@@ -86,7 +86,7 @@ class Flow:
 
 
 def flow(model: Model, given: ModelInput) -> Flow:
-    """Follow an input through a model."""
+    """Run an input through a model and measure every station."""
     with trace(model) as seen:
         output = given.pass_through(model)
     stations: list[Station] = []
@@ -103,13 +103,13 @@ def flow(model: Model, given: ModelInput) -> Flow:
 
 
 def _start(model: Model, seen: Trace, stack: str, order: int) -> Iterator[Station]:
-    """From ids or pixels to the vectors that the first layer reads."""
+    """Yield the stations from ids or pixels to the input of the first layer."""
     entering = f"{stack}.0.residual_in"
     if isinstance(model, ViT):
         yield _measure("patches", "patches, each made a vector", "value", seen["patches"])
         yield _measure(entering, "class token first, places added", "value", seen[entering])
         return
-    assert isinstance(model.config, TextConfig), "all but a ViT read text"
+    assert isinstance(model.config, TextConfig), "every model but a ViT takes text"
     before = {"bert": "sentence and ", "seq2seq": "times the root of the width, "}.get(model.config.family, "")
     places = {"rotary": "places turn queries and keys later", "none": "no places"}
     label = before + places.get(model.config.positions, "places added")
@@ -120,7 +120,7 @@ def _start(model: Model, seen: Trace, stack: str, order: int) -> Iterator[Statio
 
 
 def _layer(seen: Trace, name: str, block: Block) -> Iterator[Station]:
-    """The stations of one layer, in the order of its arithmetic."""
+    """Yield the stations of one layer in order of computation."""
     for part in parts_of(block):
         norm, added = f"{name}.{part}_norm", _part(seen, f"{name}.{part}", part, block)
         if block.norm_order == "post":
@@ -149,7 +149,7 @@ def _part(seen: Trace, place: str, part: str, block: Block) -> Station:
 def _end(model: Model, seen: Trace) -> Iterator[Station]:
     what = "scores of every class" if isinstance(model, ViT) else "scores of every token"
     logits = seen["logits"] if not isinstance(model, ViT) else seen["logits"][:, None]  # (B, 1, classes)
-    n_maps = 2 if isinstance(model, BERT) else 1  # BERT's thinks once more
+    n_maps = 2 if isinstance(model, BERT) else 1  # BERT's head has a transform before its projection
     within = f"{model.config.d_model:,} → " * n_maps + f"{logits.shape[-1]:,}"
     yield _measure("logits", f"head: {what}", "value", logits, inside=within)
     chances = logits.float().softmax(dim=-1)
@@ -157,26 +157,26 @@ def _end(model: Model, seen: Trace) -> Iterator[Station]:
 
 
 def final_answers(model: Model, given: ModelInput, output: Any) -> tuple[FinalAnswer, ...]:
-    """What a model says in the end, from what it gave out: of a BERT at each gap, of others at the last place."""
+    """Return the final predictions from the model's output: at each masked position of a BERT, else at the last one."""
     if isinstance(model, ViT):
-        asked = {Message("what the image shows"): output[0]}
+        questions = {Message("what the image shows"): output[0]}
     elif isinstance(model, BERT):
         line = given.last_line
-        which = "which word stands at position {place}, {text}"
-        places = given.masked or (max(0, len(line) - 2),)  # the last word, before the mark that ends the text
-        asked = {
+        which = "which word is at position {place}, {text}"
+        places = given.masked or (max(0, len(line) - 2),)  # the last word, before [SEP]
+        questions = {
             Message(which, place=place + 1, text=line[place].text): output.token_logits[0, place] for place in places
         }
     else:
-        asked = {Message("what comes next"): output[0, -1]}
+        questions = {Message("what comes next"): output[0, -1]}
     return tuple(
         FinalAnswer(question, given.likeliest(logits.float().softmax(dim=-1), _BEST))
-        for question, logits in asked.items()
+        for question, logits in questions.items()
     )
 
 
 def _measure(place: str, label: str, kind: str, values: Tensor, **more: Any) -> Station:
-    """Shape and figures of what passes: (1, T, C) -> Station."""
+    """Measure the values at a hook point: (1, T, C) -> Station."""
     each = values[0].double()  # (T, C)
     figures = (float(each.mean()), float(each.std(correction=0)), float(each.min()), float(each.max()))
     norms = each.norm(dim=-1).tolist()
@@ -191,7 +191,7 @@ def _by(shape: Iterable[int]) -> str:
 
 
 def flow_view(bundle: Bundle, given: ModelInput) -> View[Flow]:
-    """A text or an image through a model."""
+    """Show the way of a text or an image through a model."""
     found = flow(bundle.model, given)
-    beside = {"grid": given.grid, "masked": given.masked}
-    return view_of("flow", given.title, found, lambda: to_json(found) | beside, given.remarks)
+    extra = {"grid": given.grid, "masked": given.masked}
+    return view_of("flow", given.title, found, lambda: to_json(found) | extra, given.remarks)

@@ -1,32 +1,32 @@
-"""Hook points: names for what can be watched in a model, from the residual stream to attention weights and logits.
+"""Hook points: names for the values that can be recorded in a model, from the residual stream to the logits.
 
-One scheme for the whole family. A model has one stack, ``blocks``, or two, ``encoder`` and ``decoder``; a layer is
-``blocks.0``, what happens in it ``blocks.0.attention.weights`` or ``decoder.2.cross.queries``:
+All architectures share one scheme. A model has one stack, ``blocks``, or two, ``encoder`` and ``decoder``; a layer is
+``blocks.0``, a value in it ``blocks.0.attention.weights`` or ``decoder.2.cross.queries``:
 
 ==========================  ===============  =====================================================================
-site                        shape            what it is
+site                        shape            value
 ==========================  ===============  =====================================================================
-``tokens``                  (B, T, C)        embedded tokens; ``tokens`` of a Seq2Seq: source, then target
+``tokens``                  (B, T, C)        embedded tokens; a Seq2Seq records source, then target
 ``patches``                 (B, T, C)        embedded patches of an image
-``positions``               (B, T, C)        tokens with their places added (a ViT's: the places alone)
-``L.residual_in``           (B, T, C)        what enters a layer
-``L.attention_norm``        (B, T, C)        normalised, for the attention (or after it, where norms come last)
-``L.attention.queries``     (B, H, T, D)     what each position asks for, turned by its place where places turn
-``L.attention.keys``        (B, n_kv, S, D)  what each position offers
-``L.attention.values``      (B, n_kv, S, D)  what it gives
-``L.attention.scores``      (B, H, T, S)     queries times keys, over the root of D
-``L.attention.masked_scores``  (B, H, T, S)  with -inf where nobody may look
-``L.attention.weights``     (B, H, T, S)     each row sums to one
+``positions``               (B, T, C)        tokens plus position embeddings (for a ViT, the latter alone)
+``L.residual_in``           (B, T, C)        input of a layer
+``L.attention_norm``        (B, T, C)        norm before the attention (after it in post-norm models)
+``L.attention.queries``     (B, H, T, D)     queries, after rotary positions if the model has them
+``L.attention.keys``        (B, n_kv, S, D)  keys, likewise
+``L.attention.values``      (B, n_kv, S, D)  values
+``L.attention.scores``      (B, H, T, S)     queries times keys, over √D
+``L.attention.masked_scores``  (B, H, T, S)  with -inf at masked positions
+``L.attention.weights``     (B, H, T, S)     softmax; each row sums to 1
 ``L.attention.head_outputs``  (B, H, T, D)   values, mixed by the weights
-``L.attention``             (B, T, C)        what the attention adds
-``L.residual_mid``          (B, T, C)        after the attention (of a decoder: before it looks at the source)
-``L.cross...``              as attention     a decoder's look at the source
-``L.residual_cross``        (B, T, C)        after that look
-``L.feedforward_norm``      (B, T, C)        normalised, for the feed-forward (or after it)
-``L.feedforward``           (B, T, C)        what the feed-forward adds
-``L.residual_out``          (B, T, C)        what leaves a layer
-``norm``                    (B, T, C)        after the last norm; ``encoder.norm``, ``decoder.norm`` where there are two
-``logits``                  (B, T, V)        scores of every token; of a ViT, of every class
+``L.attention``             (B, T, C)        output of the attention
+``L.residual_mid``          (B, T, C)        after self-attention
+``L.cross...``              as attention     cross-attention of a decoder
+``L.residual_cross``        (B, T, C)        after cross-attention
+``L.feedforward_norm``      (B, T, C)        norm before the feed-forward part (or after it)
+``L.feedforward``           (B, T, C)        output of the feed-forward part
+``L.residual_out``          (B, T, C)        output of a layer
+``norm``                    (B, T, C)        last norm; with two stacks ``encoder.norm`` and ``decoder.norm``
+``logits``                  (B, T, V)        scores of all tokens (for a ViT, of all classes)
 ==========================  ===============  =====================================================================
 """
 
@@ -40,14 +40,14 @@ from kotha.errors import UsageError, nearest
 from kotha.model.attention import Attention
 from kotha.model.block import Block, Stack
 
-# The parts of a layer, with the stream behind each; and what an attention lets be watched, the last three in the
-# explicit reading alone.
+# The parts of a layer with the residual site after each; and the sites in an attention, of which the fused
+# implementation does not compute the last three.
 AFTER = {"attention": "residual_mid", "cross": "residual_cross", "feedforward": "residual_out"}
 ATTENTION_SITES = ("queries", "keys", "values", "head_outputs", "scores", "masked_scores", "weights")
 
 
 class Site(NamedTuple):
-    """What can be watched: what a module gives, or what enters it."""
+    """A hook point: the output of a module, or its input."""
 
     name: str
     module: nn.Module
@@ -55,14 +55,14 @@ class Site(NamedTuple):
 
 
 def sites(model: nn.Module, chosen: Iterable[str] | None = None) -> Iterator[Site]:
-    """Every site of a model and of its chosen layers, or of all."""
+    """Yield every site of a model, limited to the chosen layers if given."""
     known, prefixed = layers(model), len(stacks(model)) > 1
     wanted = list(known if chosen is None else chosen)
     unknown = next((name for name in sorted(wanted) if name not in known), None)
     if unknown is not None:
         close = nearest(unknown, known)
-        raise UsageError("there is no layer {name!r} in this model{nearest}", name=unknown, nearest=close)
-    body = getattr(model, "body", model)  # a classifier has one
+        raise UsageError("this model has no layer {name!r}{nearest}", name=unknown, nearest=close)
+    body = getattr(model, "body", model)  # a classifier wraps its body
     ends = [(name, getattr(body, name, None)) for name in ("tokens", "patches", "positions")]
     yield from (Site(name, module) for name, module in ends if isinstance(module, nn.Module))
     for name, block in known.items():
@@ -81,8 +81,7 @@ def _layer_sites(block: Block) -> Iterator[Site]:
         yield Site(f"{part}_norm", getattr(block, f"{part}_norm"))
         if isinstance(module, Attention):
             yield from (Site(f"{part}.{site}", getattr(module, site)) for site in ATTENTION_SITES)
-    # The stream between the parts: what the next norm is given where norms come first, what the first one gives where
-    # they come last.
+    # The residual stream between parts: the input of the next norm (pre-norm) or the output of this one (post-norm).
     first = block.norm_order == "pre"
     for part, following in pairwise(parts):
         yield Site(AFTER[part], getattr(block, f"{following if first else part}_norm"), entering=first)
@@ -90,12 +89,12 @@ def _layer_sites(block: Block) -> Iterator[Site]:
 
 
 def parts_of(block: Block) -> dict[str, nn.Module]:
-    """The parts that a layer has, in the order in which they work."""
+    """Return the parts of a layer in order of computation."""
     return {part: module for part in AFTER if (module := getattr(block, part)) is not None}
 
 
 def stacks(model: nn.Module) -> dict[str, Stack]:
-    """The stacks of a model by name, in the order in which they work.
+    """Return the stacks of a model by name, in order of computation.
 
     >>> from kotha.model.family import build
     >>> from kotha.model.presets import preset
@@ -107,7 +106,7 @@ def stacks(model: nn.Module) -> dict[str, Stack]:
 
 
 def layers(model: nn.Module) -> dict[str, Block]:
-    """Every layer by its name: ``blocks.0``, ``decoder.2``."""
+    """Return every layer by name: ``blocks.0``, ``decoder.2``."""
     return {
         f"{stack}.{layer}": cast("Block", block)
         for stack, each in stacks(model).items()
@@ -116,18 +115,18 @@ def layers(model: nn.Module) -> dict[str, Block]:
 
 
 def choose_layers(model: nn.Module, words: Sequence[str | int]) -> list[str] | None:
-    """Layers as a user names them: ``blocks.0``, or ``0`` for that layer of every stack; none named: all."""
+    """Resolve layer names: ``blocks.0``, or ``0`` for that layer of every stack; no names mean all (None)."""
     if not words:
         return None
     known, found = list(layers(model)), list[str]()
     for word in map(str, words):
         fits = [name for name in known if word.isdecimal() and name.endswith(f".{word}")]
-        found += fits or [word]  # a name that no layer has is refused where it is looked at
+        found += fits or [word]  # unknown names raise later, in sites()
     return found
 
 
 def attentions(model: nn.Module) -> dict[str, Attention]:
-    """Every attention by its name: ``blocks.0.attention``, ``decoder.2.cross``."""
+    """Return every attention by name: ``blocks.0.attention``, ``decoder.2.cross``."""
     parts = (
         (f"{name}.{part}", module) for name, block in layers(model).items() for part, module in parts_of(block).items()
     )

@@ -1,11 +1,11 @@
-"""A text, a pair of texts or an image as a model's input, with a readable name for each of its positions.
+"""Model inputs: a text, a pair of texts or an image as tensors, with a readable name for each position.
 
-Whoever shows what a model does needs both: tensors for the model, and for the reader each position as a piece of text
-(or a patch of the image) that is never cut inside a letter without saying so. A line of pieces has a name: ``tokens``,
-of a Seq2Seq ``source`` and ``target``, of a ViT ``patches``.
+Inspection needs both: tensors for the model, and for the reader each position as a piece of text (or a patch of the
+image) that is never cut inside a character without being marked. A line of pieces has a name: ``tokens``; for a Seq2Seq
+``source`` and ``target``; for a ViT ``patches``.
 
-What it does not do: write. Where the model's own words shall be read too, the caller passes ``write``, a function from
-the ids so far to those that the model adds.
+This module does not generate text. To include generated tokens, pass ``write``, a function from the ids so far to the
+new ids.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,21 +34,21 @@ from kotha.text.tokenizer.view import view_token
 Write = Callable[[list[int]], Sequence[int]]
 Spell = Callable[[int], str]
 Image = str | Path | NDArray[np.float32] | Tensor
-_LONGEST_TITLE = 45  # letters
+_LONGEST_TITLE = 45  # grapheme clusters
 
 
 @dataclass(frozen=True)
 class Piece:
-    """One position as a reader sees it."""
+    """One position in readable form."""
 
     text: str
-    id: int | None = None  # its number in the vocabulary; a patch has none
+    id: int | None = None  # token id; None for a patch
     part: bool = False  # whether it is only part of a character
 
 
 @dataclass(frozen=True)
 class Likely:
-    """A token, or of a ViT a class, and how likely it is."""
+    """A token (for a ViT, a class) and its probability."""
 
     id: int
     text: str
@@ -57,36 +57,36 @@ class Likely:
 
 @dataclass(frozen=True)
 class ModelInput:
-    """What a model is given, and how each of its positions reads."""
+    """The inputs of a model, with a readable piece for each position."""
 
     inputs: tuple[Tensor, ...]
-    lines: dict[str, tuple[Piece, ...]]  # pieces by the name of their line
-    remarks: tuple[Text, ...] = ()  # what the user should know about how the input was taken
-    written_from: int | None = None  # where the pieces begin that the model wrote itself, in the line that it writes
-    masked: tuple[int, ...] = ()  # positions whose word is hidden from a BERT
+    lines: dict[str, tuple[Piece, ...]]  # pieces by line name
+    remarks: tuple[Text, ...] = ()  # notes for the user about the input
+    written_from: int | None = None  # index of the first generated piece in the last line
+    masked: tuple[int, ...] = ()  # masked positions of a BERT
     grid: tuple[int, int] | None = None  # rows and columns of an image's patches
-    title: Text = ""  # what a page about it is called
-    spell: Spell = str  # how an id of the model's answer reads
+    title: Text = ""  # title of a page about this input
+    spell: Spell = str  # the text of an output id
 
     @property
     def last_line(self) -> tuple[Piece, ...]:
-        """The pieces that a model foretells: of a Seq2Seq the target's."""
+        """The pieces that the model predicts; for a Seq2Seq, the target."""
         return list(self.lines.values())[-1]
 
     def likeliest(self, probabilities: Tensor, count: int) -> tuple[Likely, ...]:
-        """The best answers at one place: (V,) -> best first."""
+        """Return the ``count`` most likely answers at one position, best first: (V,) -> count."""
         best, ids = probabilities.topk(min(count, len(probabilities)))
         pairs = zip(ids.tolist(), best.tolist(), strict=True)
         return tuple(Likely(token, self.spell(token), share) for token, share in pairs)
 
     def pass_through(self, model: Model) -> Any:
-        """What the model answers; nothing learns from it."""
+        """Run the model on these inputs without gradients."""
         device = next(model.parameters()).device
         with torch.no_grad():
             return model(*(each.to(device) for each in self.inputs))
 
     def lines_of(self, attention: str) -> tuple[str, str]:
-        """Which lines an attention's queries and keys belong to: ``decoder.0.cross`` -> target, source."""
+        """Return the lines of an attention's queries and keys: ``decoder.0.cross`` -> target, source."""
         if len(self.lines) == 1:
             (name,) = self.lines
             return name, name
@@ -104,19 +104,22 @@ def read(
     target: str | None = None,
     write: Write | None = None,
 ) -> ModelInput:
-    """A text as the input of any model that reads text; ``second`` is BERT's other sentence, ``target`` a Seq2Seq's."""
+    """Prepare a text as model input; ``second`` is the second sentence of a BERT, ``target`` the translation."""
     if isinstance(model, ViT):
-        raise UsageError("this model is a ViT, it reads images and no text; give it an image")
+        raise UsageError("this model is a ViT, which takes images, not text; give it an image")
     if isinstance(model, TextClassifier):
         raise UsageError(
-            "this model names classes: ask it why with classify; to look inside, open the model that it was made from"
+            "this model is a classifier: use classify to explain its answers; to look inside, open the model "
+            "it was fine-tuned from"
         )
     if tokenizer is None:
-        raise UsageError("this model has no tokenizer, so it cannot read text; save them together, or train with one")
+        raise UsageError(
+            "this model has no tokenizer, so it cannot take text; save it with its tokenizer, or train with one"
+        )
     for given, argument, family in ((second, "second", "BERT"), (target, "target", "Seq2Seq")):
         if given is not None and model.config.family != family.lower():
             raise UsageError(
-                "{argument} is for a {family}, and this model is a {own}; leave it out",
+                "{argument} applies only to a {family}, and this model is a {own}; omit it",
                 argument=Option(argument),
                 family=family,
                 own=model.config.family,
@@ -127,15 +130,15 @@ def read(
     if isinstance(model, Seq2Seq):
         return _read_pair(length, tokenizer, text, target, write)
     if write is not None:
-        raise UsageError("a BERT fills in words and writes none; leave generate out, or write [MASK] into the text")
+        raise UsageError("a BERT cannot generate text; omit generate, or put [MASK] into the text")
     return _read_bert(length, tokenizer, text, second)
 
 
 def read_image(model: Model, image: Image) -> ModelInput:
-    """An image (n_channels, height, width), or its file, as a ViT's input: the class token, then its patches by row."""
+    """Prepare an image (n_channels, height, width) or an image file as input of a ViT: class token, patches by row."""
     if not isinstance(model, ViT):
         raise UsageError(
-            "an image is for a ViT, and this model is a {family}; give it a text", family=model.config.family
+            "only a ViT takes an image, and this model is a {family}; give it a text", family=model.config.family
         )
     if isinstance(image, str | Path):
         image = read_picture(Path(image), model.config.image_size, model.config.n_channels)
@@ -147,9 +150,9 @@ def read_image(model: Model, image: Image) -> ModelInput:
 
 
 def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
-    """A token as a reader would write it: space as ␣, a lone sign on ◌, part of a character in ‹›, specials by name."""
+    """Return a token in readable form: space as ␣, a lone sign on ◌, part of a character in ‹›, specials by name."""
     if token >= tokenizer.vocab_size:
-        return Piece(f"‹{token}›", token)  # a row that the model has beyond its tokenizer
+        return Piece(f"‹{token}›", token)  # an id beyond the tokenizer's vocabulary
     if token in tokenizer.special.values():
         return Piece(tokenizer.pieces[token], token)
     viewed = view_token(tokenizer, token)
@@ -158,34 +161,34 @@ def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
 
 
 def speller(tokenizer: Tokenizer | None) -> Spell:
-    """How an id reads; without a tokenizer, as a number."""
+    """Return a function from an id to its text; without a tokenizer, to its number."""
     return str if tokenizer is None else lambda token: name_piece(tokenizer, token).text
 
 
 def headline(text: str) -> Text:
-    """A text as a page's title, cut between letters if it is long."""
-    letters = aksharas(" ".join(text.split()))
-    cut = "".join(letters[:_LONGEST_TITLE]) + (" …" if len(letters) > _LONGEST_TITLE else "")
+    """Shorten a text to a page title, cut between grapheme clusters."""
+    clusters = aksharas(" ".join(text.split()))
+    cut = "".join(clusters[:_LONGEST_TITLE]) + (" …" if len(clusters) > _LONGEST_TITLE else "")
     return cut or Message("An empty text")
 
 
-# -- one reader for each body -----------------------------------------------------------------------------------------
+# -- one reader for each architecture ---------------------------------------------------------------------------------
 
 
 def _read_gpt(most: int, tokenizer: Tokenizer, text: str, write: Write | None) -> ModelInput:
-    remarks = _nothing(text)
-    read, whole = encode_prompt(tokenizer, text, most)
+    remarks = _empty_remark(text)
+    read, complete = encode_prompt(tokenizer, text, most)
     ids = read or [special(tokenizer, "eos")]
-    n_tokens = Message("{n:,}" if whole else "more than {n:,}", n=len(ids))
+    n_tokens = Message("{n:,}" if complete else "more than {n:,}", n=len(ids))
     added = [] if write is None else list(write(ids))
     if write is None and len(ids) > most:
-        cut = "the text has {n} tokens; the model sees the last {most:,}, its context"
-        remarks.append(Message(cut, n=n_tokens, most=most))
+        template = "the text has {n} tokens; the model sees only the last {most:,} (its context length)"
+        remarks.append(Message(template, n=n_tokens, most=most))
         ids = ids[-most:]
     elif len(ids) + len(added) > most:
         raise UsageError(
-            "{n} tokens and {written:,} written ones are more than the context of {most:,}, so the "
-            "first would be gone before the last is written; use a shorter text or generate fewer",
+            "{n} tokens and {written:,} generated tokens exceed the context length of {most:,}; use a "
+            "shorter text or generate fewer tokens",
             n=n_tokens,
             written=len(added),
             most=most,
@@ -197,38 +200,38 @@ def _read_bert(most: int, tokenizer: Tokenizer, text: str, second: str | None) -
     cls, sep = (special(tokenizer, role) for role in ("cls", "sep"))
     first = [cls, *_with_masks(tokenizer, text), sep]
     other = [] if second is None else [*_with_masks(tokenizer, second), sep]
-    _refuse_long(Message("the text"), len(first) + len(other), most)
+    _check_length(Message("the text"), len(first) + len(other), most)
     segments = torch.tensor([[0] * len(first) + [1] * len(other)])
     masked = tuple(place for place, token in enumerate(first + other) if token == tokenizer.special.get("mask"))
-    return _given(tokenizer, {"tokens": first + other}, _nothing(text), segments, masked=masked)
+    return _given(tokenizer, {"tokens": first + other}, _empty_remark(text), segments, masked=masked)
 
 
 def _read_pair(most: int, tokenizer: Tokenizer, text: str, target: str | None, write: Write | None) -> ModelInput:
     if not text:
         raise UsageError("the text is empty; there is nothing to translate")
     if target is not None and write is not None:
-        raise UsageError("with a target the translation is given; leave generate out, or leave the target out")
+        raise UsageError("target is already a translation; omit either generate or target")
     if target is None and write is None:
         raise UsageError("a Seq2Seq also needs a target")
     start, end = (special(tokenizer, role) for role in ("bos", "eos"))
     source = [*tokenizer.encode(text), end]
-    _refuse_long(Message("the text"), len(source), most)
+    _check_length(Message("the text"), len(source), most)
     written = [start, *(write(source) if write is not None else tokenizer.encode(target or ""))]
-    _refuse_long(Message("the target"), len(written), most)
+    _check_length(Message("the target"), len(written), most)
     return _given(tokenizer, {"source": source, "target": written}, written_from=None if write is None else 1)
 
 
 def _given(
-    tokenizer: Tokenizer, ids: dict[str, list[int]], remarks: Sequence[Text] = (), *besides: Tensor, **more: Any
+    tokenizer: Tokenizer, ids: dict[str, list[int]], remarks: Sequence[Text] = (), *extra: Tensor, **more: Any
 ) -> ModelInput:
-    """Lines of ids as an input, a row for each, and other tensors ``besides``."""
+    """Build an input from lines of ids, one row each, and ``extra`` tensors."""
     lines = {name: tuple(name_piece(tokenizer, token) for token in line) for name, line in ids.items()}
     rows = (torch.tensor([line]) for line in ids.values())
-    return ModelInput((*rows, *besides), lines, tuple(remarks), spell=speller(tokenizer), **more)
+    return ModelInput((*rows, *extra), lines, tuple(remarks), spell=speller(tokenizer), **more)
 
 
 def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Ids of a text; where it spells the mask, the mask itself."""
+    """Encode a text; the text of the mask token becomes the mask token."""
     if "mask" not in tokenizer.special:
         return tokenizer.encode(text)
     mask = tokenizer.special["mask"]
@@ -236,10 +239,10 @@ def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:
     return [token for part in parts for token in (mask, *tokenizer.encode(part))][1:]
 
 
-def _refuse_long(what: Message, n_tokens: int, most: int) -> None:
+def _check_length(what: Message, n_tokens: int, most: int) -> None:
     if n_tokens > most:
         raise UsageError(
-            "{what} has {n:,} tokens with its marks, more than the context of {most:,}; shorten it",
+            "{what} has {n:,} tokens with its special tokens, more than the context length of {most:,}; shorten it",
             what=what,
             n=n_tokens,
             most=most,
@@ -247,11 +250,11 @@ def _refuse_long(what: Message, n_tokens: int, most: int) -> None:
 
 
 def special(tokenizer: Tokenizer, role: str) -> int:
-    """The mark for a role that the input cannot do without."""
+    """Return the special token of a role, which must exist."""
     if role not in tokenizer.special:
-        raise UsageError("this tokenizer has no {role} token, and the model's input needs one", role=role)
+        raise UsageError("this tokenizer has no {role} token, which the model's input requires", role=role)
     return tokenizer.special[role]
 
 
-def _nothing(text: str) -> list[Text]:
-    return [] if text else [Message("the text is empty: the model reads nothing but its own marks")]
+def _empty_remark(text: str) -> list[Text]:
+    return [] if text else [Message("the text is empty: the input is special tokens only")]

@@ -1,11 +1,11 @@
-"""The logit lens: what each layer would say, if the model ended there; and its page.
+"""The logit lens: what each layer would predict if the model ended there.
 
-The last norm and the head are applied to what leaves each layer, so every layer answers in words (nostalgebraist 2020,
-https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens). The last layer's answer is the
-model's own. Layers before it were never asked to speak; what they say is a guess, not a claim of the model.
+The last norm and the head are applied to the output of each layer (nostalgebraist 2020,
+https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens). At the last layer this is the
+model's own prediction. Earlier layers were never trained to predict; their answers are an approximation.
 
-For bodies that give words: a GPT says what comes next, a BERT what stands here, a Seq2Seq's decoder what it would
-write. A ViT gives classes and is refused. On the page, positions go down and layers across.
+Works for models that predict tokens: a GPT predicts the next token, a BERT the token at each position, the decoder of a
+Seq2Seq the next token of the translation. A ViT raises ``UsageError``. On the page, rows are positions, columns layers.
 """
 
 from collections.abc import Sequence
@@ -31,19 +31,19 @@ _BEST = 5
 
 @dataclass(frozen=True)
 class Opinion:
-    """What one layer would say at one position; figures to six places."""
+    """The prediction of one layer at one position; figures to six decimals."""
 
-    best: tuple[Likely, ...]  # the likeliest tokens, best first
-    rank_of_answer: int  # where the model's final answer stands in this layer's order; 1 is first
-    probability_of_answer: float  # what this layer gives the final answer
-    kl_nats: float  # how far the final distribution is from this one: KL(final || layer)
+    best: tuple[Likely, ...]  # most likely tokens, best first
+    rank_of_answer: int  # rank of the model's final answer in this layer, from 1
+    probability_of_answer: float  # probability of the final answer in this layer
+    kl_nats: float  # KL(final || layer)
     entropy_nats: float
-    surprise_nats: float | None = field(repr=False)  # at the token that stands next, where the model foretells one
+    surprise_nats: float | None = field(repr=False)  # loss at the next token, if the model predicts one
 
 
 @dataclass(frozen=True)
 class LayerOpinions:
-    """A layer's opinion at every position; the first one is the embedding."""
+    """The predictions of one layer at every position; the first layer is the embedding."""
 
     layer: str
     positions: tuple[Opinion, ...]
@@ -51,7 +51,7 @@ class LayerOpinions:
 
 @dataclass(frozen=True)
 class Lens:
-    """Every layer's opinion at every position of the line that speaks."""
+    """The predictions of every layer at every position of the predicted line."""
 
     family: str
     question: Message
@@ -61,7 +61,7 @@ class Lens:
 
 @torch.no_grad()
 def lens(model: Model, given: ModelInput) -> Lens:
-    """What each layer would say at each position of an input."""
+    """Return what each layer would predict at each position of an input."""
     refuse_classes(model)
     name, stack = list(stacks(model).items())[-1]
     places = {"embedding": f"{name}.0.residual_in"}
@@ -75,35 +75,38 @@ def lens(model: Model, given: ModelInput) -> Lens:
     for layer, place in places.items():
         hidden = stack.norm(seen[place])
         logits: Tensor = body.head(body.guess(hidden) if isinstance(model, BERT) else hidden)
-        said = logits[0].float().log_softmax(dim=-1)
-        layers.append(LayerOpinions(layer, _opinions(given, said, final, following)))
-    question = Message("which word stands here") if isinstance(model, BERT) else Message("what comes next")
+        log_probs = logits[0].float().log_softmax(dim=-1)
+        layers.append(LayerOpinions(layer, _opinions(given, log_probs, final, following)))
+    question = Message("which word is here") if isinstance(model, BERT) else Message("what comes next")
     return Lens(model.config.family, question, given.last_line, tuple(layers))
 
 
-def _opinions(given: ModelInput, said: Tensor, final: Tensor, following: Sequence[int]) -> tuple[Opinion, ...]:
-    """One opinion for each row: (T, V), (T, V) -> T; ``following`` are the tokens that stand next, the last aside."""
-    answered = said.gather(-1, final.argmax(dim=-1, keepdim=True))  # (T, 1)
-    kl = (final.exp() * (final - said)).sum(dim=-1).clamp(min=0)
-    entropy = -(said.exp() * said).sum(dim=-1)
+def _opinions(given: ModelInput, log_probs: Tensor, final: Tensor, following: Sequence[int]) -> tuple[Opinion, ...]:
+    """Compare a layer with the last one, row by row: (T, V), (T, V) -> T; ``following`` are the actual next tokens."""
+    answered = log_probs.gather(-1, final.argmax(dim=-1, keepdim=True))  # (T, 1)
+    kl = (final.exp() * (final - log_probs)).sum(dim=-1).clamp(min=0)
+    entropy = -(log_probs.exp() * log_probs).sum(dim=-1)
     stacked = torch.stack((answered[:, 0].exp(), kl, entropy), dim=-1).double()  # (T, 3)
     figures = stacked.mul(1e6).round().div(1e6).tolist()
-    ranks = (1 + (said > answered).sum(dim=-1)).tolist()
+    ranks = (1 + (log_probs > answered).sum(dim=-1)).tolist()
     found = []
-    for place, (rank, (share, away, spread)) in enumerate(zip(ranks, figures, strict=True)):
-        surprise = -float(said[place, following[place]]) if place < len(following) else None
-        found.append(Opinion(given.likeliest(said[place].exp(), _BEST), rank, share, away, spread, surprise))
+    for t, (rank, (share, away, spread)) in enumerate(zip(ranks, figures, strict=True)):
+        surprise = -float(log_probs[t, following[t]]) if t < len(following) else None
+        found.append(Opinion(given.likeliest(log_probs[t].exp(), _BEST), rank, share, away, spread, surprise))
     return tuple(found)
 
 
 def refuse_classes(model: Model) -> None:
-    """Refuse a model that gives no words, before it reads."""
+    """Raise ``UsageError`` if the model does not predict tokens."""
     if isinstance(model, ViT):
-        raise UsageError("the lens reads words, and a ViT has classes; look at its attention instead")
+        raise UsageError(
+            "the logit lens needs a model that predicts tokens, and a ViT predicts classes; "
+            "look at its attention instead"
+        )
 
 
 def lens_view(bundle: Bundle, given: ModelInput) -> View[Lens]:
-    """What each layer would say at each position of a text, as if the model ended there."""
+    """Show what each layer would predict at each position of a text if the model ended there."""
     found = lens(bundle.model, given)
     return view_of(
         *("lens", given.title, found), lambda: {**to_json(found), "written_from": given.written_from}, given.remarks

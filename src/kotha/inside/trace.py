@@ -1,19 +1,18 @@
-"""Trace: record activations at named sites of any model, in one pass, by forward hooks.
+"""Trace: record activations at the hook points of any model in one pass.
 
     with trace(model) as seen:
         model(tokens)
     seen["blocks.0.attention.weights"]          # (B, H, T, S)
 
-Forward hooks come and go with the ``with``; the model, its weights and its answers stay as they are, to the last bit,
-and a model that is not traced pays nothing. A fused attention never builds its scores, so for the layers looked at they
-are worked out beside it, by the explicit reading's own lines from the same queries and keys. ``hook_points.py`` lists
-the names.
+Forward hooks exist only inside the ``with`` block. They change neither the weights nor the outputs, not even by
+rounding, and an untraced model has no overhead. A fused attention never computes its scores, so for the requested
+layers they are computed a second time from the same queries and keys, by the explicit implementation.
+``hook_points.py`` lists the names.
 
-``record`` traces one pass of an input: each place with its shape and figures, or written out as arrays. What a mask
-hides is -inf in ``masked_scores``; figures leave it out and say how much it was.
+``record`` traces one pass of an input: shape and figures of each value, or the arrays. Masked positions are -inf in
+``masked_scores``; figures exclude them and count them.
 
-What it does not do: change what flows, or look into a compiled model; trace the one that was given to
-``torch.compile``.
+Values cannot be changed, and compiled models cannot be traced: trace the model that was passed to ``torch.compile``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -35,11 +34,11 @@ from kotha.model.attention import Attention
 from kotha.model.family import Model
 from kotha.storage.atomic import atomic_file
 
-_WORKED_OUT = ("scores", "masked_scores", "weights")
+_RECOMPUTED = ("scores", "masked_scores", "weights")
 
 
 class Trace:
-    """What was seen at each place, pass after pass."""
+    """The recorded values of each hook point, pass by pass."""
 
     def __init__(self, known: Sequence[str], places: Iterable[str] | None) -> None:
         self._wanted = None if places is None else tuple(places)
@@ -47,39 +46,41 @@ class Trace:
         self._known = [name for name in known if self.wants(name)]
         for pattern in self._wanted or ():
             if not any(fnmatchcase(name, pattern) for name in self._known):
-                # The places of a layer once, as patterns for all layers.
+                # Suggest each hook point of a layer once, as a pattern for all layers.
                 endings = {f"*.{name.rpartition('.')[2]}" if "." in name else name for name in known}
                 close = nearest(pattern, endings)
-                raise UsageError("there is no place {name!r} to look at{nearest}", name=pattern, nearest=close)
+                raise UsageError("unknown hook point {name!r}{nearest}", name=pattern, nearest=close)
 
     def wants(self, name: str) -> bool:
-        """Whether a place is recorded."""
+        """Return whether a hook point is recorded."""
         return self._wanted is None or any(fnmatchcase(name, pattern) for pattern in self._wanted)
 
     def record(self, name: str, value: Tensor) -> None:
-        """Keep a copy of what was seen at a place."""
+        """Store a copy of the value of a hook point."""
         self._seen.setdefault(name, []).append(value.detach().clone())
 
     def __getitem__(self, name: str) -> Tensor:
-        """What the last pass showed at a place."""
+        """Return the value of a hook point in the last pass."""
         return self.passes(name)[-1]
 
     def passes(self, name: str) -> list[Tensor]:
-        """What each pass showed at a place, first to last; a Seq2Seq passes its token embedding twice."""
+        """Return the values of a hook point in each pass; a Seq2Seq uses its token embedding twice."""
         if name in self._seen:
             return self._seen[name]
         if name in self._known:
-            raise UsageError("nothing has passed {name} yet; call the model inside the `with`", name=name)
-        raise UsageError("{name!r} was not traced{nearest}", name=name, nearest=nearest(name, self._known))
+            raise UsageError(
+                "nothing has been recorded at {name} yet; call the model inside the `with` block", name=name
+            )
+        raise UsageError("{name!r} was not recorded{nearest}", name=name, nearest=nearest(name, self._known))
 
     def __repr__(self) -> str:
-        return f"Trace({len(self._seen)} places seen)"
+        return f"Trace({len(self._seen)} hook points recorded)"
 
     def __contains__(self, name: str) -> bool:
         return name in self._seen
 
     def __iter__(self) -> Iterator[str]:
-        """The places where something was seen, in the order of their first sight."""
+        """Iterate over the recorded hook points in the order of their first recording."""
         return iter(self._seen)
 
 
@@ -91,10 +92,10 @@ def trace(
     places: Iterable[str] | None = None,
     more: Iterable[Site] = (),
 ) -> Iterator[Trace]:
-    """Record named activations of every pass inside the ``with``.
+    """Record named activations of every pass inside the ``with`` block.
 
-    ``layers`` are names such as ``blocks.0`` (all, if left out), ``places`` names or patterns such as
-    ``*.attention.weights``; ``more`` are sites besides those that every model names.
+    ``layers`` are names such as ``blocks.0`` (default: all), ``places`` names or patterns such as
+    ``*.attention.weights``, ``more`` additional hook points.
     """
     chosen = None if layers is None else list(layers)
     known = [*sites(model, chosen), *more]
@@ -105,8 +106,8 @@ def trace(
                 _watch(site, seen, hooks)
         for name, attention in attentions(model).items():
             watched = chosen is None or name.rpartition(".")[0] in chosen
-            if watched and any(seen.wants(f"{name}.{place}") for place in _WORKED_OUT):
-                _work_out(attention, hooks)
+            if watched and any(seen.wants(f"{name}.{place}") for place in _RECOMPUTED):
+                _recompute(attention, hooks)
         yield seen
 
 
@@ -118,36 +119,38 @@ def _watch(site: Site, seen: Trace, hooks: ExitStack) -> None:
     hooks.enter_context(hook)
 
 
-def _work_out(attention: Attention, hooks: ExitStack) -> None:
-    """The fused kernel says nothing on its way. Its queries and keys are caught as they pass, and when it has
-    answered, the explicit lines run over them; other hooks see what they make.
+def _recompute(attention: Attention, hooks: ExitStack) -> None:
+    """Compute the scores and weights that a fused kernel does not expose.
+
+    Hooks capture its queries and keys; after the kernel has run, the explicit implementation computes the rest, and the
+    hooks on its modules record it.
     """
-    caught: dict[str, Tensor] = {}
+    captured: dict[str, Tensor] = {}
 
-    def catch(place: str, _module: nn.Module, _inputs: Any, output: Tensor) -> None:
-        caught[place] = output
+    def capture(place: str, _module: nn.Module, _inputs: Any, output: Tensor) -> None:
+        captured[place] = output
 
-    def work_out(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], _output: Tensor) -> None:
-        q, k = caught.pop("queries"), caught.pop("keys")
-        if attention.reading == "fused":
+    def recompute(_module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], _output: Tensor) -> None:
+        q, k = captured.pop("queries"), captured.pop("keys")
+        if attention.implementation == "fused":
             mask = kwargs.get("mask", args[1] if len(args) > 1 else None)
             with torch.no_grad():
                 attention.weigh(q, k, mask)
 
     for place in ("queries", "keys"):
-        hooks.enter_context(getattr(attention, place).register_forward_hook(partial(catch, place)))
-    hooks.enter_context(attention.register_forward_hook(work_out, with_kwargs=True))
+        hooks.enter_context(getattr(attention, place).register_forward_hook(partial(capture, place)))
+    hooks.enter_context(attention.register_forward_hook(recompute, with_kwargs=True))
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What one place showed; the batch of one is left out."""
+    """The value of one hook point, without the batch dimension."""
 
     place: str
     values: Tensor
 
     def to_dict(self) -> dict[str, Any]:
-        """Shape and figures, ready for JSON; None where nothing is finite."""
+        """Return shape and figures for JSON; figures are None if no value is finite."""
         values = self.values.double()
         finite = values[values.isfinite()]
         find: dict[str, Callable[[Tensor], Tensor]]
@@ -160,7 +163,7 @@ class Seen:
 def record(
     model: Model, given: ModelInput, layers: Sequence[str] | None = None, places: Sequence[str] | None = None
 ) -> list[Seen]:
-    """Every place of one pass; where a pass goes by twice (a Seq2Seq's tokens), source and target are told apart."""
+    """Record every hook point of one pass; one that runs twice (a Seq2Seq's tokens) is split into source and target."""
     with trace(model, layers=layers, places=places) as seen:
         given.pass_through(model)
     found = []
@@ -168,13 +171,13 @@ def record(
         passes = seen.passes(place)
         names = [place] if len(passes) == 1 else [f"{place}.{line}" for line in given.lines]
         for name, values in zip(names, passes, strict=True):
-            # Without the batch of one; a ViT's places have none.
+            # Drop the batch dimension, which a ViT's position embeddings do not have.
             found.append(Seen(name, values[0].cpu() if values.ndim > 2 or len(values) == 1 else values.cpu()))
     return found
 
 
 def write_arrays(path: Path, found: Sequence[Seen]) -> None:
-    """Write the arrays by place, as NumPy's .npz; whole or not at all."""
+    """Write the arrays by hook point as a NumPy .npz file, atomically."""
     arrays: dict[str, Any] = {each.place: each.values.float().numpy() for each in found}
     with atomic_file(path, ".npz") as file:
         np.savez_compressed(file.buffer, **arrays)

@@ -1,8 +1,8 @@
-"""A view: what was found inside a model, as data, as one offline page, and at sight in a notebook.
+"""A view: the result of an inspection as data, as one offline page, and inline in a notebook.
 
-Every room has a function that makes one from an opened model and what it reads; commands print it, and the face
-hands it to whoever asked. The page is made when it is first wanted. It is one file that asks nobody for anything,
-drawn by the studio's components (``report/single_file.py``).
+Each kind of inspection has a function that makes a view from a loaded model and its input; commands print it, and the
+API returns it. The page is built on first access. It is a single file without external resources, drawn by the studio's
+components (``report/single_file.py``).
 """
 
 import os
@@ -28,13 +28,13 @@ Data = dict[str, Any]
 
 @dataclass(frozen=True)
 class View(Generic[Found]):
-    """What was found, and the ways to show it."""
+    """A result and the ways to show it."""
 
     title: Text
     found: Found = field(repr=False)
     make_page: Callable[[], str] = field(repr=False)
     make_dict: Callable[[], Data] = field(repr=False)
-    remarks: tuple[Text, ...] = ()  # what the user should know about how the input was taken
+    remarks: tuple[Text, ...] = ()  # notes for the user about the input
 
     def __repr__(self) -> str:
         remarks = "".join(f"; {remark}" for remark in self.remarks)
@@ -42,19 +42,19 @@ class View(Generic[Found]):
 
     @cached_property
     def html(self) -> str:
-        """The page, whole and offline."""
+        """The page as one offline HTML file."""
         return self.make_page()
 
     def to_dict(self) -> Data:
-        """All of it, ready for JSON."""
+        """Return the data of the view, ready for JSON."""
         return self.make_dict()
 
     @checked()
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the page to a file, whole or not at all."""
+        """Write the page to a file, atomically."""
         if Path(path).suffix.lower() not in ("", *PAGE_ENDINGS):
             named = Path(path).with_suffix(".html")
-            raise UsageError("{path} would be a page; call it {named}", path=Path(path), named=named)
+            raise UsageError("{path} would hold an HTML page; name it {named}", path=Path(path), named=named)
         write_page(Path(path), self.html)
         return Path(path)
 
@@ -63,7 +63,7 @@ class View(Generic[Found]):
 
 
 def to_json(value: Any) -> Any:
-    """A result ready for JSON: a dataclass by its fields, but those that its repr leaves out; tensors to six places."""
+    """Convert a result to JSON types: dataclasses by the fields in their repr, tensors to six decimals."""
     if isinstance(value, dict):
         return {name: to_json(each) for name, each in value.items()}
     if isinstance(value, list | tuple):
@@ -83,7 +83,7 @@ def view_of(
     remarks: tuple[Text, ...] = (),
     made_by: str = "",
 ) -> View[Found]:
-    """A view whose ``page`` is the data of the component ``kind`` of ``web/src/pages/views``."""
+    """Make a view whose ``page`` is the data of the component ``kind`` in ``web/src/pages/views``."""
     command = made_by or f"kotha inside {kind}"
     make_page = partial(view_page, kind, title, made_by=command)
     return View(title, found, lambda: make_page(page(), remarks), lambda: to_json(found), remarks)

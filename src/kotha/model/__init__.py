@@ -1,5 +1,5 @@
-"""The model room: one attention and one block in four bodies, GPT, BERT, Seq2Seq and ViT.
+"""Models: one attention and one block, shared by four architectures, GPT, BERT, Seq2Seq and ViT.
 
-Shapes are written with one legend: B batch, T query positions, S key positions, C model width, H heads, D head
-width, V vocabulary. Configs and presets import no torch; everything else here does.
+Shapes use one legend: B batch, T query positions, S key positions, C model width, H heads, D head width,
+V vocabulary. Configs and presets do not import torch; the other modules do.
 """

@@ -1,14 +1,13 @@
-"""THE attention: each position asks, every position answers, and the answers are mixed.
+"""Scaled dot-product attention, used by all models.
 
-Scaled dot-product attention, ``softmax(Q K^T / sqrt(D)) V`` (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762),
-where several heads may share keys and values (grouped-query attention, GQA), in two readings of the same weights.
-``explicit`` is the textbook line by line, each quantity the output of a named module that a forward hook can watch;
-``fused`` is one kernel that never builds the scores. They are held equal by tests, and any layer of a live model can be
-switched: ``attention.reading = "explicit"``.
+``softmax(Q K^T / sqrt(D)) V`` (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762), where several query heads may
+share a key-value head (grouped-query attention, GQA). There are two implementations with the same weights:
+``explicit`` follows the textbook line by line, and each quantity is the output of a named module that a forward hook
+can observe; ``fused`` is one kernel that never materializes the scores. Tests hold them equal. Any layer of a live
+model can be switched: ``attention.implementation = "explicit"``.
 
-Attention knows neither where its keys come from nor who keeps them: self-attention makes them from x,
-cross-attention is handed a memory, generation passes ``store``, which takes the new keys and values and gives back
-all to look at.
+Keys and values come from x (self-attention), from ``memory`` (cross-attention), or from a cache: ``store`` takes the
+new keys and values and returns all of them.
 """
 
 import math
@@ -24,9 +23,9 @@ from kotha.model.masks import Mask, as_tensor
 from kotha.model.norm import RMSNorm
 from kotha.model.position import Rotation, rotate
 
-Reading = Literal["explicit", "fused"]
+Implementation = Literal["explicit", "fused"]
 KeysValues = tuple[Tensor, Tensor]
-# What another text left to look at: its vectors (B, S, C), or the keys and values already made from them.
+# What cross-attention attends to: encoder vectors (B, S, C), or the keys and values projected from them.
 Memory = Tensor | KeysValues
 Store = Callable[[Tensor, Tensor], KeysValues]
 
@@ -34,15 +33,15 @@ Store = Callable[[Tensor, Tensor], KeysValues]
 class Attention(nn.Module):
     """Mix information across positions.
 
-    What a hook can watch: ``queries`` (B, H, T, D), ``keys`` and ``values`` (B, n_kv_heads, S, D), ``head_outputs``
-    (B, H, T, D); in the explicit reading also ``scores``, ``masked_scores`` and ``weights``, each (B, H, T, S).
+    A hook can observe ``queries`` (B, H, T, D), ``keys`` and ``values`` (B, n_kv_heads, S, D), ``head_outputs``
+    (B, H, T, D); in the explicit implementation also ``scores``, ``masked_scores`` and ``weights``, each (B, H, T, S).
     """
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
         self.d_head = config.d_head
-        self.heads = tuple(range(config.n_heads))  # the heads' names for good, also when pruning.py takes some out
-        self.shares = (config.n_heads // config.n_kv_heads,) * config.n_kv_heads  # query heads of each key head
+        self.heads = tuple(range(config.n_heads))  # original head numbers; they stay when heads are pruned
+        self.queries_per_kv_head = (config.n_heads // config.n_kv_heads,) * config.n_kv_heads
         self.dropout = config.attention_dropout
         d_kv, bias = config.n_kv_heads * config.d_head, config.attention_bias
         self.query = nn.Linear(config.d_model, config.n_heads * config.d_head, bias=bias)
@@ -54,7 +53,7 @@ class Attention(nn.Module):
         self.queries, self.keys, self.values = nn.Identity(), nn.Identity(), nn.Identity()
         self.scores, self.masked_scores, self.weights = nn.Identity(), nn.Identity(), nn.Identity()
         self.head_outputs = nn.Identity()
-        self.reading: Reading = "fused"
+        self.implementation: Implementation = "fused"
 
     def forward(
         self,
@@ -64,69 +63,69 @@ class Attention(nn.Module):
         store: Store | None = None,
         memory: Memory | None = None,
     ) -> Tensor:
-        """Look at x itself, or at a memory: (B, T, C) -> (B, T, C)."""
+        """Attend to x itself, or to a memory: (B, T, C) -> (B, T, C)."""
         q, k, v = self._project(x, memory)
         if rotation is not None:
             q, k = rotate(q, rotation), rotate(k, rotation)
         if store is not None:
-            k, v = store(k, v)  # S grows by what was read before
+            k, v = store(k, v)  # S grows by the cached positions
         q, k, v = self.queries(q), self.keys(k), self.values(v)
-        mix = self._mix_explicit if self.reading == "explicit" else self._mix_fused
+        mix = self._mix_explicit if self.implementation == "explicit" else self._mix_fused
         heads = self.head_outputs(mix(q, k, v, mask))  # (B, H, T, D)
         y: Tensor = self.output(heads.transpose(1, 2).flatten(2))  # (B, T, C)
         return y
 
     def _project(self, x: Tensor, memory: Memory | None) -> tuple[Tensor, Tensor, Tensor]:
         memory = x if memory is None else memory
-        k, v = self.remember(memory) if isinstance(memory, Tensor) else memory
+        k, v = self.project_kv(memory) if isinstance(memory, Tensor) else memory
         return self.query_norm(self._split(self.query(x))), k, v  # (B, H, T, D), each (B, n_kv_heads, S, D)
 
-    def remember(self, x: Tensor) -> KeysValues:
-        """The keys and values of positions to look at: (B, S, C) -> twice (B, n_kv_heads, S, D)."""
+    def project_kv(self, x: Tensor) -> KeysValues:
+        """Project vectors to keys and values: (B, S, C) -> two tensors (B, n_kv_heads, S, D)."""
         return self.key_norm(self._split(self.key(x))), self._split(self.value(x))
 
     def _split(self, x: Tensor) -> Tensor:
         return x.view(*x.shape[:-1], -1, self.d_head).transpose(1, 2)  # (B, T, H D) -> (B, H, T, D)
 
     def weigh(self, q: Tensor, k: Tensor, mask: Mask) -> Tensor:
-        """How much each position looks at each: (B, H, T, D), (B, n_kv_heads, S, D) -> (B, H, T, S)."""
-        scores = self.scores(q @ self._share(k).mT / math.sqrt(self.d_head))  # (B, H, T, S)
-        may_look = as_tensor(mask, scores)
-        if may_look is None:
+        """Attention weights: (B, H, T, D), (B, n_kv_heads, S, D) -> (B, H, T, S)."""
+        scores = self.scores(q @ self._repeat_kv(k).mT / math.sqrt(self.d_head))  # (B, H, T, S)
+        allowed = as_tensor(mask, scores)
+        if allowed is None:
             weights = self.masked_scores(scores).softmax(dim=-1)
         else:
-            weights = self.masked_scores(scores.masked_fill(~may_look, -math.inf)).softmax(dim=-1)
-            weights = weights.masked_fill(~may_look, 0)  # a row that may look nowhere has no softmax
-        seen: Tensor = self.weights(weights)
-        return seen
+            weights = self.masked_scores(scores.masked_fill(~allowed, -math.inf)).softmax(dim=-1)
+            weights = weights.masked_fill(~allowed, 0)  # the softmax of a fully masked row is NaN
+        observed: Tensor = self.weights(weights)
+        return observed
 
     def _mix_explicit(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         weights = dropout(self.weigh(q, k, mask), self.dropout, self.training)  # (B, H, T, S)
-        mixed: Tensor = weights @ self._share(v)  # (B, H, T, D)
+        mixed: Tensor = weights @ self._repeat_kv(v)  # (B, H, T, D)
         return mixed
 
     @property
-    def shares_evenly(self) -> bool:
-        """Whether every key head serves as many query heads."""
-        return len(set(self.shares)) == 1
+    def even_groups(self) -> bool:
+        """Whether every key head serves the same number of query heads."""
+        return len(set(self.queries_per_kv_head)) == 1
 
-    def _share(self, x: Tensor) -> Tensor:
-        """To each query head its key head: (B, n_kv_heads, S, D) -> (B, H, S, D)."""
-        if self.shares_evenly:
-            return x.repeat_interleave(self.shares[0], dim=1)
-        each = zip(x.unbind(dim=1), self.shares, strict=True)
+    def _repeat_kv(self, x: Tensor) -> Tensor:
+        """Repeat each key-value head for its query heads: (B, n_kv_heads, S, D) -> (B, H, S, D)."""
+        if self.even_groups:
+            return x.repeat_interleave(self.queries_per_kv_head[0], dim=1)
+        each = zip(x.unbind(dim=1), self.queries_per_kv_head, strict=True)
         return torch.cat([one[:, None].expand(-1, n, -1, -1) for one, n in each], dim=1)
 
     def _mix_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
-        if not self.shares_evenly:  # the kernel knows groups of one size only
-            k, v = self._share(k), self._share(v)
-        drawn = None if isinstance(mask, str) else mask  # a kernel knows the causal one by name
+        if not self.even_groups:  # the kernel requires groups of equal size
+            k, v = self._repeat_kv(k), self._repeat_kv(v)
+        tensor = None if isinstance(mask, str) else mask  # the causal mask is a flag of the kernel
         rate, shared = self.dropout if self.training else 0.0, k.shape[1] < q.shape[1]
-        return scaled_dot_product_attention(q, k, v, drawn, rate, isinstance(mask, str), enable_gqa=shared)
+        return scaled_dot_product_attention(q, k, v, tensor, rate, isinstance(mask, str), enable_gqa=shared)
 
 
-def set_reading(model: nn.Module, reading: Reading) -> None:
-    """Switch every attention of a model to a reading."""
+def set_implementation(model: nn.Module, implementation: Implementation) -> None:
+    """Switch every attention layer of a model to an implementation."""
     for module in model.modules():
         if isinstance(module, Attention):
-            module.reading = reading
+            module.implementation = implementation

@@ -1,5 +1,4 @@
-"""BERT: an encoder alone. Every token sees all, hidden words are guessed, and two sentences are told to belong
-together.
+"""BERT: an encoder with heads for masked words and for sentence pairs.
 
 Devlin et al. 2018, https://arxiv.org/abs/1810.04805.
 """
@@ -21,15 +20,15 @@ from kotha.model.position import make_positions
 
 
 class BERTOutput(NamedTuple):
-    """What BERT says about a text."""
+    """The outputs of BERT's heads."""
 
-    token_logits: Tensor  # which word stands at each place: (B, T, V)
-    pair_logits: Tensor  # does the second sentence follow the first (0) or not (1): (B, 2)
+    token_logits: Tensor  # which token is at each position: (B, T, V)
+    pair_logits: Tensor  # whether the second sentence follows the first (0) or not (1): (B, 2)
     pooled: Tensor  # the whole text as one vector: (B, C)
 
 
 class BERT(nn.Module):
-    """Tokens in, a word for each place and a verdict on the pair out."""
+    """Tokens to logits for each position and for the sentence pair."""
 
     def __init__(self, config: BERTConfig) -> None:
         super().__init__()
@@ -49,27 +48,27 @@ class BERT(nn.Module):
         self.head.weight = self.tokens.weight
 
     def forward(self, tokens: Tensor, segments: Tensor | None = None, real: Tensor | None = None) -> BERTOutput:
-        """Both heads; ``segments`` (B, T) says which sentence, ``real`` (B, T) is False at padding."""
+        """Apply both heads; ``segments`` (B, T) are sentence numbers, ``real`` (B, T) is False at padding."""
         hidden = self.hidden(tokens, segments, real)
         pooled = self.pool(hidden)
         return BERTOutput(self.head(self.guess(hidden)), self.pair_head(pooled), pooled)
 
     def hidden(self, tokens: Tensor, segments: Tensor | None = None, real: Tensor | None = None) -> Tensor:
-        """Every token in the light of all: (B, T) -> (B, T, C)."""
+        """Contextual vectors of all tokens: (B, T) -> (B, T, C)."""
         positions = positions_of(tokens, self.config)
         segments = torch.zeros_like(tokens) if segments is None else segments
-        check_ids(segments, self.config.n_segments, what=Message("segment"), table=Message("the segments"))
+        check_ids(segments, self.config.n_segments, what=Message("segment id"), table=Message("the segment table"))
         x = self.positions(self.tokens(tokens) + self.segments(segments), positions)  # (B, T, C)
         x = self.dropout(self.embedding_norm(x))
         y: Tensor = self.stack(x, looking_around(real), self.positions.rotation(positions))
         return y
 
     def guess(self, hidden: Tensor) -> Tensor:
-        """What the word head reads: (B, T, C) -> (B, T, C)."""
+        """The input of the masked-word head: (B, T, C) -> (B, T, C)."""
         y: Tensor = self.transform_norm(gelu(self.transform(hidden)))
         return y
 
     def pool(self, hidden: Tensor) -> Tensor:
-        """The first token's vector, made to speak for the text: (B, T, C) -> (B, C)."""
+        """One vector for the text, from its first token: (B, T, C) -> (B, C)."""
         y: Tensor = self.pooler(hidden[:, 0]).tanh()
         return y

@@ -1,8 +1,7 @@
-"""THE block: attention across positions, feed-forward at each, and a way around both.
+"""The transformer block, used by all models: attention and feed-forward, each with a residual connection.
 
-The way around (the residual) lets what is already known pass unchanged. Where norms come first (``pre``: pre-norm), it
-is never normalised on its way and the stack ends with one norm; where they come last (``post``), each sum is
-normalised, as in 2017. A decoder's block has one part more, an attention to the encoder's memory.
+With ``pre`` (pre-norm), the input of each part is normalized and the stack ends with one norm; with ``post``, each sum
+is normalized, as in 2017. A decoder block has a third part, cross-attention to the encoder's output.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -44,14 +43,14 @@ class Block(nn.Module):
         memory: Memory | None = None,
         memory_mask: Mask = None,
     ) -> Tensor:
-        """Look at each other, then at the memory if there is one, then think alone."""
-        x = self._around(x, self.attention_norm, lambda y: self.attention(y, mask, rotation, store))
+        """Self-attention, then cross-attention if there is a memory, then feed-forward."""
+        x = self._residual(x, self.attention_norm, lambda y: self.attention(y, mask, rotation, store))
         if self.cross is not None and self.cross_norm is not None:
             cross = self.cross
-            x = self._around(x, self.cross_norm, lambda y: cross(y, memory_mask, memory=memory))
-        return self._around(x, self.feedforward_norm, self.feedforward)
+            x = self._residual(x, self.cross_norm, lambda y: cross(y, memory_mask, memory=memory))
+        return self._residual(x, self.feedforward_norm, self.feedforward)
 
-    def _around(self, x: Tensor, norm: Part, part: Part) -> Tensor:
+    def _residual(self, x: Tensor, norm: Part, part: Part) -> Tensor:
         drop: Part = self.dropout
         if self.norm_order == "pre":
             return x + drop(part(norm(x)))
@@ -59,7 +58,7 @@ class Block(nn.Module):
 
 
 class Stack(nn.Module):
-    """Blocks one after the other, and the last norm: (B, T, C) -> (B, T, C)."""
+    """A sequence of blocks and the final norm: (B, T, C) -> (B, T, C)."""
 
     def __init__(self, config: ModelConfig, blocks: Iterable[Block]) -> None:
         super().__init__()
@@ -75,7 +74,7 @@ class Stack(nn.Module):
         memories: Tensor | Sequence[KeysValues] | None = None,
         memory_mask: Mask = None,
     ) -> Tensor:
-        """All layers; ``memories`` is what the encoder made, (B, S, C), or each layer's keys and values of it."""
+        """Apply all layers; ``memories`` is the encoder's output, (B, S, C), or its keys and values for each layer."""
         for layer, block in enumerate(self.blocks):
             store = None if cache is None else partial(cache.append, layer)
             memory = memories if memories is None or isinstance(memories, Tensor) else memories[layer]

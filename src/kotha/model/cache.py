@@ -1,13 +1,12 @@
-"""The KV cache: what generation must offer so that a model need not read its past again.
+"""The KV cache interface.
 
-The model asks a cache three things in a forward pass: where the new tokens stand, who may look at whom, and, in
-each layer, all keys and values once the new ones are added. It never says how they are kept. A cache that grows
-gives back tensors of the length read so far; a cache laid out in advance gives back its whole tensors, always of
-one shape, with a mask that hides the part not yet written: then every step is the same graph, and a compiler can
-record it once.
+In a forward pass the model asks a cache for the positions of the new tokens, the attention mask, and, in each layer,
+all keys and values including the new ones. How they are stored is up to the cache: a growing cache returns tensors of
+the length read so far; a preallocated cache returns tensors of one fixed shape with a mask over the unwritten part, so
+that every step is the same graph and can be recorded once.
 
-A forward pass does not move the cache on. Whoever owns it says when the new tokens count as read, outside of the
-graph, and may as well not say so: to try several continuations, or to take a guess back.
+A forward pass does not advance the cache. The owner does, outside the graph, or does not, to try several continuations
+or to discard tokens.
 """
 
 from typing import Protocol
@@ -19,16 +18,16 @@ from kotha.model.masks import Mask
 
 
 class Cache(Protocol):
-    """The keys and values of positions already read."""
+    """Keys and values of the positions read so far."""
 
     def positions(self, n_new: int) -> Tensor:
-        """Where the next tokens stand: (T,), or (B, T) where rows differ."""
+        """Positions of the next tokens: (T,), or (B, T) if rows differ."""
         ...
 
     def mask(self, n_new: int) -> Mask:
-        """Who may look at whom: "causal" while nothing was read, else booleans for (B, H, T, S), or None."""
+        """The attention mask: "causal" if the cache is empty, else booleans for (B, H, T, S), or None."""
         ...
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> KeysValues:
-        """Add a layer's new keys and values, (B, n_kv_heads, T, D), and give back all, (B, n_kv_heads, S, D)."""
+        """Add a layer's new keys and values, (B, n_kv_heads, T, D), and return all of them, (B, n_kv_heads, S, D)."""
         ...

@@ -1,9 +1,9 @@
-"""A text classifier: a body that reads text, and a head that names a class.
+"""Text classifiers: a BERT or GPT body with a classification head.
 
-No fifth body: BERT speaks for a text through its pooled first token (Devlin et al. 2018), a GPT through the last token
-that it read, the only one that saw all (Radford et al. 2018,
-https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf). What the body would
-only need for words, its own heads, is not there. A GPT's head has no bias, as in Hugging Face's layouts.
+BERT represents a text by its pooled first token (Devlin et al. 2018), GPT by the last token, the only one that attends
+to all others (Radford et al. 2018,
+https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf). The body's own heads
+are removed. The head on a GPT has no bias, as in Hugging Face's architectures.
 """
 
 import torch
@@ -14,17 +14,17 @@ from kotha.model.config import BERTClassifierConfig, ClassifierConfig
 from kotha.model.gpt import GPT
 from kotha.model.initialization import STANDARD_DEVIATION
 
-_ONLY_FOR_WORDS = ("head", "pair_head", "transform", "transform_norm")
+_BODY_HEADS = ("head", "pair_head", "transform", "transform_norm")
 
 
 class TextClassifier(nn.Module):
-    """Texts in, scores for each class out: (B, T) -> (B, K)."""
+    """Texts to logits for each class: (B, T) -> (B, K)."""
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__()
         self.config = config
         self.body: BERT | GPT = BERT(config) if isinstance(config, BERTClassifierConfig) else GPT(config)
-        for name in _ONLY_FOR_WORDS:
+        for name in _BODY_HEADS:
             if hasattr(self.body, name):
                 delattr(self.body, name)
         self.dropout = nn.Dropout(config.dropout)
@@ -39,9 +39,9 @@ class TextClassifier(nn.Module):
         return logits
 
     def summary(self, tokens: Tensor, real: Tensor) -> Tensor:
-        """A text as one vector: (B, T) -> (B, C)."""
+        """One vector for each text: (B, T) -> (B, C)."""
         if isinstance(self.body, BERT):
             return self.body.pool(self.body.hidden(tokens, real=real))
         last = real.sum(dim=1) - 1  # (B,)
-        # No mask: padding comes after the last token, which looks back only.
+        # No mask: padding comes after the last token, which attends only to earlier ones.
         return self.body.hidden(tokens)[torch.arange(len(tokens), device=tokens.device), last]

@@ -1,8 +1,8 @@
-"""What a model is made of: frozen, checked when made, saved whole.
+"""Model configs: frozen dataclasses, validated on creation and saved in full.
 
-``BlockConfig`` is what one attention and one block need, ``ModelConfig`` adds what every body has, and each body
-has a class of its own. Fields that follow from others (``d_head``, ``n_kv_heads``, ``d_ff``, ...) may be left out:
-they are worked out once and saved as plain values. Nothing here imports torch.
+``BlockConfig`` has the settings of one block, ``ModelConfig`` adds those that every architecture has, and each
+architecture has a subclass. Fields that can be derived from others (``d_head``, ``n_kv_heads``, ``d_ff``, ...) may be
+omitted: they are computed on creation and saved as plain values. Nothing here imports torch.
 """
 
 import operator
@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, ClassVar, Literal, Self
 
 from kotha.errors import ConfigError, nearest
-from kotha.model.fields import check_names, check_types, follows, indivisible, roomier_width
+from kotha.model.fields import check_names, check_types, derived, indivisible, roomier_width
 
 Norm = Literal["layer", "rms"]
 NormOrder = Literal["pre", "post"]
@@ -22,48 +22,48 @@ Positions = Literal["learned", "sinusoidal", "sinusoidal-halves", "rotary", "non
 Initialization = Literal["gpt2", "xavier"]
 # The layers of each stack, and the attentions of each of its layers.
 Stacks = Mapping[str, tuple[int, tuple[str, ...]]]
-# Heads are kept by name, and layers built, one by one: neither a file nor a slip of the hand must ask for a billion.
+# Heads and layers are created one by one, so a damaged file or a typing error must not request a billion of them.
 MOST_HEADS, MOST_LAYERS = 4096, 1024
-_TOO_MANY = "{name}={value} is more than any model has; use 1 to {most:,}"
-_NO_SHARE = "{name}={value} is not a share; use 0 (off) up to 0.9"
+_TOO_MANY = "{name}={value} is too large; use 1 to {most:,}"
+_BAD_RATE = "{name}={value} is out of range; use 0 (off) to 0.9"
 _MOST = {"n_heads": MOST_HEADS, "n_layers": MOST_LAYERS, "n_decoder_layers": MOST_LAYERS}
-# What a number must be beside its type, and what is said of one that is not.
+# Constraints on numbers in addition to their type, each with its error message.
 _LIMITS: dict[str, tuple[Callable[[Any], bool], str]] = {
     **{name: (partial(operator.ge, most), _TOO_MANY) for name, most in _MOST.items()},
-    "dropout": (lambda share: 0 <= share < 1, _NO_SHARE),
-    "attention_dropout": (lambda share: 0 <= share < 1, _NO_SHARE),
-    "norm_eps": (lambda eps: 0 < eps < 1, "{name}={value} is not a small positive number; try 1e-5"),
-    "rotary_base": (lambda base: base > 1, "{name}={value} must be above 1; 10000 is usual"),
+    "dropout": (lambda share: 0 <= share < 1, _BAD_RATE),
+    "attention_dropout": (lambda share: 0 <= share < 1, _BAD_RATE),
+    "norm_eps": (lambda eps: 0 < eps < 1, "{name}={value} must be a small positive number; try 1e-5"),
+    "rotary_base": (lambda base: base > 1, "{name}={value} must be greater than 1; 10000 is typical"),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class BlockConfig:
-    """One block: attention and feed-forward, each with its norm and its way around.
+    """One block: attention and feed-forward, each with a norm and a residual connection.
 
     >>> BlockConfig(d_model=512, n_heads=8).d_head
     64
     """
 
-    d_model: int  # width of the vector that stands for a position
+    d_model: int  # width of the vector of each position
     n_heads: int  # query heads in each attention
-    n_kv_heads: int = follows()
-    """Key and value heads; fewer than n_heads means grouped-query attention. Left out: n_heads."""
-    d_head: int = follows()  # width of one head. Left out: d_model / n_heads
-    d_ff: int = follows()  # inner width of the feed-forward. Left out: 4 d_model
+    n_kv_heads: int = derived()
+    """Key and value heads; fewer than n_heads means grouped-query attention (default: n_heads)."""
+    d_head: int = derived()  # width of one head (default: d_model / n_heads)
+    d_ff: int = derived()  # inner width of the feed-forward (default: 4 d_model)
     activation: Activation = "gelu"  # between the feed-forward's matrices; swiglu has a third matrix as its gate
-    norm: Norm = "layer"  # layerNorm (with bias) or RMSNorm (without)
-    norm_order: NormOrder = "pre"  # norm before each part (GPT-2, ViT) or after its sum (2017, BERT)
+    norm: Norm = "layer"  # LayerNorm (with bias) or RMSNorm (without)
+    norm_order: NormOrder = "pre"  # norm before each part (GPT-2, ViT) or after its residual sum (2017, BERT)
     norm_eps: float = 1e-5  # added to the variance before the root
     qk_norm: bool = False  # RMSNorm on the queries and keys of each head
     attention_bias: bool = True  # biases in the four attention matrices
     feedforward_bias: bool = True  # biases in the feed-forward matrices
-    dropout: float = 0.0  # dropped from embeddings and from what each part adds, in training
-    attention_dropout: float = 0.0  # dropped from the attention weights, in training
+    dropout: float = 0.0  # dropout of embeddings and of each part's output, in training
+    attention_dropout: float = 0.0  # dropout of attention weights, in training
 
     def __post_init__(self) -> None:
         check_types(self)
-        for name, value in self._following().items():
+        for name, value in self._derived().items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, value)  # frozen from here on
         for name, (fits, wrong) in _LIMITS.items():
@@ -71,110 +71,110 @@ class BlockConfig:
                 raise ConfigError(wrong, name=name, value=getattr(self, name), most=_MOST.get(name))
         self._check()
 
-    def _following(self) -> dict[str, Any]:
-        """The fields that may be left out, with what the others make them."""
+    def _derived(self) -> dict[str, Any]:
+        """The derived fields, with the values that follow from the others."""
         if self.d_head is None and self.d_model % self.n_heads:
             raise indivisible(self, "d_model", "n_heads", roomier_width(self.d_model, self.n_heads))
         return {"n_kv_heads": self.n_heads, "d_head": self.d_model // self.n_heads, "d_ff": 4 * self.d_model}
 
     def _check(self) -> None:
-        """Refuse values that do not go together."""
+        """Raise an error for values that are incompatible with each other."""
         if self.n_heads % self.n_kv_heads:
             raise indivisible(self, "n_heads", "n_kv_heads")
 
     def replace(self, **changes: Any) -> Self:
-        """A config with some fields changed; fields that followed from others follow again.
+        """A copy with some fields changed; derived fields are computed again.
 
         >>> BlockConfig(d_model=512, n_heads=8).replace(d_model=256).d_head
         32
         """
         check_names(type(self), changes)
         values = {each.name: getattr(self, each.name) for each in fields(self)}
-        following = {name: None for name, value in self._following().items() if values[name] == value}
-        return type(self)(**{**values, **following, **changes})
+        derived = {name: None for name, value in self._derived().items() if values[name] == value}
+        return type(self)(**{**values, **derived, **changes})
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(BlockConfig):
-    """What every body has: a stack of blocks and a way to start its weights."""
+    """Settings of every architecture: a stack of blocks and an initialization."""
 
     family: ClassVar[str]
 
     n_layers: int  # blocks in the stack
-    final_norm: bool = follows()
-    """A norm after the last block. Left out: where norms come before the parts, so that the last sum has one too."""
-    initialization: Initialization = "gpt2"  # how weights start; see initialization.py
+    final_norm: bool = derived()
+    """A norm after the last block (default: only with norm_order="pre")."""
+    initialization: Initialization = "gpt2"  # initial values of the weights; see initialization.py
     removed_heads: tuple[str, ...] = ()
-    """Heads that were taken out of the weights, by name: blocks.0.attention.3; see pruning.py. Numbers are those of the
-    whole model: they stay when other heads go, so that a head keeps its name for good."""
+    """Heads removed from the weights, by name: blocks.0.attention.3; see pruning.py. Numbers refer to the unpruned
+    model, so a head keeps its name when others are removed."""
 
-    def _following(self) -> dict[str, Any]:
-        return {**super()._following(), "final_norm": self.norm_order == "pre"}
+    def _derived(self) -> dict[str, Any]:
+        return {**super()._derived(), "final_norm": self.norm_order == "pre"}
 
     def _check(self) -> None:
         super()._check()
         object.__setattr__(self, "removed_heads", _in_order(self.removed_heads, self.attentions(), self.n_heads))
 
     def stacks(self) -> Stacks:
-        """Each stack's layers, and the attentions of a layer."""
+        """The number of layers in each stack, and the names of a layer's attentions."""
         return {"blocks": (self.n_layers, ("attention",))}
 
     def attentions(self) -> list[str]:
-        """The names of all attentions, first to last: blocks.0.attention, blocks.1.attention, ..."""
+        """The names of all attentions, in order: blocks.0.attention, blocks.1.attention, ..."""
         stacks = self.stacks().items()
         return [f"{stack}.{layer}.{part}" for stack, (n, parts) in stacks for layer in range(n) for part in parts]
 
     def heads_of(self, attention: str) -> list[int]:
-        """The numbers of the heads that an attention still has."""
+        """The numbers of an attention's remaining heads."""
         removed = set(self.removed_heads)
         return [number for number in range(self.n_heads) if f"{attention}.{number}" not in removed]
 
     def key_heads_of(self, attention: str) -> list[int]:
-        """The numbers of the key heads that an attention's remaining heads look at."""
+        """The numbers of the key heads that an attention's remaining heads use."""
         return sorted({head * self.n_kv_heads // self.n_heads for head in self.heads_of(attention)})
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, resolved, ready for JSON."""
+        """The complete config, JSON-serializable."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return {"family": self.family, **values}
 
 
 def _in_order(removed: Sequence[str], attentions: Sequence[str], n_heads: int) -> tuple[str, ...]:
-    """Names of removed heads, in the model's own order, each once; every attention keeps at least one."""
-    places = {name: place for place, name in enumerate(attentions)}
+    """The names of removed heads, without duplicates, in model order; every attention keeps at least one head."""
+    positions = {name: position for position, name in enumerate(attentions)}
     numbers = set(map(str, range(n_heads)))
     found: set[tuple[int, int]] = set()
     for head in removed:
         attention, _, number = head.rpartition(".")
-        if attention not in places or number not in numbers:
-            known = "there is no head {name!r}; each attention has heads 0 to {last}, named as in {first}.0"
-            raise ConfigError(known, name=head, last=n_heads - 1, first=attentions[0])
-        found.add((places[attention], int(number)))
-    for place, count in Counter(place for place, _ in found).items():
+        if attention not in positions or number not in numbers:
+            message = "unknown head {name!r}; each attention has heads 0 to {last}, with names such as {first}.0"
+            raise ConfigError(message, name=head, last=n_heads - 1, first=attentions[0])
+        found.add((positions[attention], int(number)))
+    for position, count in Counter(position for position, _ in found).items():
         if count == n_heads:
             raise ConfigError(
                 "all {n} heads of {attention} would be removed; leave at least one",
                 n=n_heads,
-                attention=attentions[place],
+                attention=attentions[position],
             )
-    return tuple(f"{attentions[place]}.{number}" for place, number in sorted(found))
+    return tuple(f"{attentions[position]}.{number}" for position, number in sorted(found))
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextConfig(ModelConfig):
-    """A body that reads tokens."""
+    """An architecture whose input is tokens."""
 
-    vocab_size: int  # tokens that the model knows
-    context_length: int  # tokens that it can look at together
-    positions: Positions = "learned"  # how the order of tokens enters
-    rotary_base: float = 10_000.0  # slowest wavelength of rotary positions, over 2 pi
+    vocab_size: int  # tokens in the vocabulary
+    context_length: int  # largest number of tokens in one input
+    positions: Positions = "learned"  # how positions are encoded
+    rotary_base: float = 10_000.0  # slowest wavelength of rotary positions, divided by 2 pi
 
     def _check(self) -> None:
         super()._check()
         pairs = {"rotary": "d_head", "sinusoidal": "d_model", "sinusoidal-halves": "d_model"}.get(self.positions)
         if pairs is not None and getattr(self, pairs) % 2:
             raise ConfigError(
-                "{name}={value} is odd, and {positions} positions come in pairs; try {even}",
+                "{name}={value} must be even for {positions} positions; try {even}",
                 name=pairs,
                 value=getattr(self, pairs),
                 positions=self.positions,
@@ -184,7 +184,7 @@ class TextConfig(ModelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class GPTConfig(TextConfig):
-    """Decoder only: each token sees those before it."""
+    """Decoder only: each token attends to those before it."""
 
     family: ClassVar[str] = "gpt"
 
@@ -194,20 +194,20 @@ class GPTConfig(TextConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class BERTConfig(TextConfig):
-    """Encoder only: every token sees all."""
+    """Encoder only: every token attends to all."""
 
     family: ClassVar[str] = "bert"
 
     norm_order: NormOrder = "post"
     norm_eps: float = 1e-12
-    n_segments: int = 2  # kinds of sentence that a token can belong to
+    n_segments: int = 2  # segments (first or second sentence) that a token can belong to
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Labelled:
-    """What a text classifier has besides its body's config, whichever that is."""
+    """What a text classifier adds to its body's config."""
 
-    labels: tuple[str, ...]  # what each class is called, in the order of the head's answers
+    labels: tuple[str, ...]  # names of the classes, in the order of the head's outputs
 
     def _check(self) -> None:
         super()._check()  # type: ignore[misc]  # the body's
@@ -216,15 +216,15 @@ class _Labelled:
 
 @dataclass(frozen=True, kw_only=True)
 class GPTClassifierConfig(_Labelled, GPTConfig):
-    """A GPT whose head names the class of a text instead of its next token."""
+    """A GPT that predicts the class of a text instead of its next token."""
 
     family: ClassVar[str] = "gpt-classifier"
-    marks: ClassVar[tuple[str, ...]] = ("eos",)  # roles of the tokens around a text, the last of them behind it
+    marks: ClassVar[tuple[str, ...]] = ("eos",)  # roles of the tokens around a text; the last one follows it
 
 
 @dataclass(frozen=True, kw_only=True)
 class BERTClassifierConfig(_Labelled, BERTConfig):
-    """A BERT whose head names the class of a text instead of its hidden words."""
+    """A BERT that predicts the class of a text instead of its masked words."""
 
     family: ClassVar[str] = "bert-classifier"
     marks: ClassVar[tuple[str, ...]] = ("cls", "sep")
@@ -236,14 +236,14 @@ ClassifierConfig = GPTClassifierConfig | BERTClassifierConfig
 def _checked_labels(labels: Sequence[str]) -> tuple[str, ...]:
     if len(set(labels)) < max(2, len(labels)) or not all(label.strip() for label in labels):
         raise ConfigError(
-            "labels={labels} cannot be used; give at least 2, each its own name", labels=str(list(labels))
+            "labels={labels} is not valid; use at least 2 labels, distinct and not empty", labels=str(list(labels))
         )
     return tuple(labels)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seq2SeqConfig(TextConfig):
-    """Encoder and decoder: the target sees its past and all of the source."""
+    """Encoder and decoder: the target attends to its past and to all of the source."""
 
     family: ClassVar[str] = "seq2seq"
 
@@ -252,14 +252,14 @@ class Seq2SeqConfig(TextConfig):
     positions: Positions = "sinusoidal"
     initialization: Initialization = "xavier"
     n_layers: int = 6
-    n_decoder_layers: int = follows()  # blocks in the decoder. Left out: n_layers, as in the encoder
+    n_decoder_layers: int = derived()  # blocks in the decoder (default: n_layers)
     head_bias: bool = False  # a bias for each token in the head
 
-    def _following(self) -> dict[str, Any]:
-        return {**super()._following(), "n_decoder_layers": self.n_layers}
+    def _derived(self) -> dict[str, Any]:
+        return {**super()._derived(), "n_decoder_layers": self.n_layers}
 
     def stacks(self) -> Stacks:
-        """A decoder's layer looks at itself, then, ``cross``, at the source."""
+        """A decoder layer has self-attention, then cross-attention (``cross``) to the source."""
         return {"encoder": (self.n_layers, ("attention",)), "decoder": (self.n_decoder_layers, ("attention", "cross"))}
 
 
@@ -272,13 +272,13 @@ class ViTConfig(ModelConfig):
     norm_eps: float = 1e-12
     image_size: int  # height and width of an image, in pixels
     patch_size: int  # height and width of a patch, in pixels
-    n_channels: int = 3  # colours of a pixel
-    n_classes: int  # answers to choose from
-    labels: tuple[str, ...] = ()  # what each is called; none: by number
+    n_channels: int = 3  # color channels of a pixel
+    n_classes: int  # number of classes
+    labels: tuple[str, ...] = ()  # names of the classes (default: their numbers)
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """What each class is called, in the order of the head's answers."""
+        """The names of the classes, in the order of the head's outputs."""
         return self.labels or tuple(str(number) for number in range(self.n_classes))
 
     def _check(self) -> None:
@@ -286,7 +286,7 @@ class ViTConfig(ModelConfig):
         object.__setattr__(self, "labels", _checked_labels(self.labels) if self.labels else ())
         if self.labels and len(self.labels) != self.n_classes:
             raise ConfigError(
-                "{n} labels for n_classes={n_classes}; name each class, or none",
+                "{n} labels for n_classes={n_classes}; name every class or none",
                 n=len(self.labels),
                 n_classes=self.n_classes,
             )
@@ -302,7 +302,7 @@ FAMILIES: dict[str, type[ModelConfig]] = {
 
 
 def classifying(config: ModelConfig, labels: Sequence[str]) -> ClassifierConfig:
-    """The config of a body with a head for classes instead of its own.
+    """The config of a classifier with this config's body.
 
     >>> from kotha.model.presets import preset
     >>> classifying(preset("pocket-bert"), ["good", "bad"]).family
@@ -311,22 +311,22 @@ def classifying(config: ModelConfig, labels: Sequence[str]) -> ClassifierConfig:
     kinds = {"gpt": GPTClassifierConfig, "bert": BERTClassifierConfig}
     kind: Any = kinds.get(config.family.removesuffix("-classifier"))
     if kind is None:
-        raise ConfigError("a {family} model cannot classify texts; use a bert or a gpt", family=config.family)
+        raise ConfigError("a {family} model cannot classify text; use bert or gpt", family=config.family)
     values = {each.name: getattr(config, each.name) for each in fields(config)}
     made: ClassifierConfig = kind(**{**values, "labels": tuple(labels)})
     return made
 
 
 def config_from_dict(values: dict[str, Any]) -> ModelConfig:
-    """A config from what ``to_dict`` gave; an unknown or missing key is refused by name."""
+    """Create a config from the output of ``to_dict``; unknown and missing keys raise an error."""
     values = dict(values)
     family = values.pop("family", None)
     if not isinstance(family, str) or family not in FAMILIES:
         raise ConfigError(
-            "family={family} is not a model family{nearest}",
+            "unknown model family {family}{nearest}",
             family=repr(family),
             nearest=nearest(str(family), FAMILIES),
         )
     kind = FAMILIES[family]
-    check_names(kind, values, whole=True)
+    check_names(kind, values, complete=True)
     return kind(**values)

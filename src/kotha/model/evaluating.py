@@ -1,4 +1,4 @@
-"""Evaluation mode for a while, and then as before: nothing is dropped while a model is measured, watched or writes."""
+"""Temporary evaluation mode: no dropout while a model is evaluated, inspected or generates."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,9 +8,9 @@ from torch import nn
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Without dropout inside the block, whatever happens there."""
+    """Put a model in evaluation mode for the ``with`` block, then restore its mode."""
     was_training = model.training
-    if was_training:  # eval() walks through all modules, which a single step would feel
+    if was_training:  # eval() visits all modules, which is slow compared with a single decoding step
         model.eval()
     try:
         yield

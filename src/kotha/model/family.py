@@ -1,4 +1,4 @@
-"""The family: which body a config makes."""
+"""Build the model that a config describes."""
 
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -36,30 +36,30 @@ _BODIES: dict[Any, Callable[[Any], Model]] = {
 
 
 def build(config: ModelConfig, device: str | torch.device | None = None) -> Model:
-    """A model with fresh weights; on the ``meta`` device, its shape alone.
+    """A model with freshly initialized weights; on the ``meta`` device, only its shapes.
 
     >>> from kotha.model.presets import preset
     >>> type(build(preset("vit-digits"))).__name__
     'ViT'
     """
     if type(config) not in _BODIES:
-        raise ConfigError("{kind} is no family's config", kind=type(config).__name__)
+        raise ConfigError("{kind} is not the config of a model family", kind=type(config).__name__)
     settle_threads()
-    place = torch.device(device or "cpu")
-    with place, Unfilled() if place.type == "meta" else nullcontext():
+    on = torch.device(device or "cpu")
+    with on, Unfilled() if on.type == "meta" else nullcontext():
         return _BODIES[type(config)](config)
 
 
 def settle_threads() -> None:
-    """Fix the number of threads that torch reports, so that a sum is split, and so rounds, the same way ever after.
+    """Fix the number of threads at the value that torch reports, so that sums are split, and round, the same way.
 
-    Until ``set_num_threads`` is called, MKL chooses its own number, whatever ``get_num_threads`` reports.
+    Until ``set_num_threads`` is called, MKL chooses its own number, regardless of ``get_num_threads``.
     """
     torch.set_num_threads(torch.get_num_threads())
 
 
 class Unfilled(TorchFunctionMode):
-    """Nothing is drawn for weights whose numbers do not matter; for mere shapes torch would load its compiler."""
+    """Skips random initialization on the meta device, where torch would load its compiler for it."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -1,4 +1,4 @@
-"""The feed-forward (MLP): each position by itself, to a wider space and back, bent by ReLU, GELU or SwiGLU's gate."""
+"""The feed-forward part (MLP): a wider layer and back, with ReLU, GELU or a SwiGLU gate, at each position."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from torch.nn.functional import silu
 
 from kotha.model.config import BlockConfig
 
-# GPT-2 has the tanh approximation of GELU, BERT and ViT the exact one (https://arxiv.org/abs/1606.08415).
+# GPT-2 uses the tanh approximation of GELU, BERT and ViT the exact formula (https://arxiv.org/abs/1606.08415).
 ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
     "relu": nn.ReLU,
     "gelu": nn.GELU,
@@ -16,7 +16,7 @@ ACTIVATIONS: dict[str, Callable[[], nn.Module]] = {
 
 
 class FeedForward(nn.Module):
-    """Two matrices with a bend between: (B, T, C) -> (B, T, C)."""
+    """Two matrices with an activation between them: (B, T, C) -> (B, T, C)."""
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
@@ -25,14 +25,14 @@ class FeedForward(nn.Module):
         self.down = nn.Linear(config.d_ff, config.d_model, bias=config.feedforward_bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Out, bend, back."""
+        """Widen, activate, project back."""
         inner = self.activation(self.up(x))  # (B, T, d_ff)
         y: Tensor = self.down(inner)  # (B, T, C)
         return y
 
 
 class SwiGLU(nn.Module):
-    """Three matrices, one of them a gate for another (https://arxiv.org/abs/2002.05202): (B, T, C) -> (B, T, C)."""
+    """Three matrices, one of them a gate (https://arxiv.org/abs/2002.05202): (B, T, C) -> (B, T, C)."""
 
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
@@ -41,12 +41,12 @@ class SwiGLU(nn.Module):
         self.down = nn.Linear(config.d_ff, config.d_model, bias=config.feedforward_bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Out twice, gate one with the other, back."""
+        """Widen twice, multiply by the gate, project back."""
         inner = silu(self.gate(x)) * self.up(x)  # (B, T, d_ff)
         y: Tensor = self.down(inner)  # (B, T, C)
         return y
 
 
 def make_feedforward(config: BlockConfig) -> FeedForward | SwiGLU:
-    """The feed-forward that a config names."""
+    """The feed-forward module for a config."""
     return SwiGLU(config) if config.activation == "swiglu" else FeedForward(config)

@@ -1,4 +1,4 @@
-"""The fields of a config: types checked, unknown names refused, values suggested that would work."""
+"""Validation of config fields: types, limits and unknown names, with suggestions in the errors."""
 
 import math
 import sys
@@ -9,24 +9,24 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kotha.errors import ConfigError, nearest
 
-# Far above any model that this package could run; below it, arithmetic on sizes stays in 64 bits.
+# Far above any model this package can run; products of sizes stay below 64 bits.
 LARGEST_COUNT = 1 << 30
-# Seeds that both numpy and torch take.
+# The largest seed that both numpy and torch accept.
 LARGEST_SEED = (1 << 63) - 1
 
 
-def follows() -> Any:
-    """A field that may be left out, because the others decide it: None until the config has worked it out."""
-    return field(default=None, metadata={"follows": True})
+def derived() -> Any:
+    """A derived field: None until the config computes it from the others."""
+    return field(default=None, metadata={"derived": True})
 
 
 def at_least(least: int, *, default: int, most: int = LARGEST_COUNT) -> Any:
-    """A whole number with limits of its own; others are from 1 to ``LARGEST_COUNT``."""
+    """An integer field with its own limits; the default limits are 1 and ``LARGEST_COUNT``."""
     return field(default=default, metadata={"limits": (least, most)})
 
 
 def is_number(value: object) -> bool:
-    """Whether something is a finite number; a whole one that no float can hold is not.
+    """Whether a value is a finite number in the range of a float.
 
     >>> is_number(3), is_number(float("nan")), is_number(10**400), is_number(True)
     (True, False, False, False)
@@ -35,36 +35,36 @@ def is_number(value: object) -> bool:
 
 
 def check_types(config: Any) -> None:
-    """Refuse a field whose value is not of its type; what follows from others, or is optional, may be None."""
+    """Raise an error for a field whose value has the wrong type; derived and optional fields may be None."""
     hints = get_type_hints(type(config))
     for each in fields(config):
         value, (hint, *optional) = getattr(config, each.name), _alternatives(hints[each.name])
-        if value is None and (optional or each.metadata.get("follows")):
+        if value is None and (optional or each.metadata.get("derived")):
             continue
         least, most = each.metadata.get("limits", (1, LARGEST_COUNT))
-        said: dict[str, Any] = {"name": each.name, "value": repr(value)[:50]}
+        details: dict[str, Any] = {"name": each.name, "value": repr(value)[:50]}
         if get_origin(hint) is Literal and value not in get_args(hint):
             raise ConfigError(
-                "{name}={value} is not a choice{nearest}", **said, nearest=nearest(str(value), get_args(hint))
+                "{name}={value} is not a valid choice{nearest}", **details, nearest=nearest(str(value), get_args(hint))
             )
         if hint is bool and not isinstance(value, bool):
-            raise ConfigError("{name}={value} must be true or false", **said)
+            raise ConfigError("{name}={value} must be true or false", **details)
         if hint is int and not (type(value) is int and least <= value <= most):
-            told = "{name}={value} must be a whole number from {least} to {most:,}"
-            raise ConfigError(told, **said, least=least, most=most)
+            message = "{name}={value} must be a whole number from {least} to {most:,}"
+            raise ConfigError(message, **details, least=least, most=most)
         if hint is float and not is_number(value):
-            raise ConfigError("{name}={value} must be a number", **said)
-        listed = isinstance(value, tuple | list) and all(isinstance(part, str) for part in value)
-        if hint == tuple[str, ...] and not listed:
-            raise ConfigError("{name}={value} must be a list of names", **said)
+            raise ConfigError("{name}={value} must be a number", **details)
+        is_list_of_names = isinstance(value, tuple | list) and all(isinstance(part, str) for part in value)
+        if hint == tuple[str, ...] and not is_list_of_names:
+            raise ConfigError("{name}={value} must be a list of names", **details)
 
 
 def _alternatives(hint: Any) -> tuple[Any, ...]:
     return get_args(hint) if isinstance(hint, UnionType) else (hint,)
 
 
-def check_names(kind: Any, values: Mapping[str, object], whole: bool = False) -> None:
-    """Refuse a key that a config has no field for, naming the nearest; if ``whole``, also a field that has no value."""
+def check_names(kind: Any, values: Mapping[str, object], complete: bool = False) -> None:
+    """Raise an error for an unknown key, with the nearest known one; if ``complete``, also for a missing field."""
     known = [each.name for each in fields(kind)]
     for name in values:
         if name not in known:
@@ -75,17 +75,17 @@ def check_names(kind: Any, values: Mapping[str, object], whole: bool = False) ->
                 nearest=nearest(name, known),
             )
     missing = [each.name for each in fields(kind) if each.default is MISSING and each.name not in values]
-    if whole and missing:
-        raise ConfigError("{kind} needs {names}", kind=kind.__name__, names=missing)
+    if complete and missing:
+        raise ConfigError("{kind} is missing {names}", kind=kind.__name__, names=missing)
 
 
 def indivisible(config: Any, name: str, other: str, wider: int | None = None) -> ConfigError:
-    """The error of a number that another does not divide, with values that would work."""
+    """The error for a number that is not divisible by another, with values that would work."""
     value, divisor = getattr(config, name), getattr(config, other)
-    said = "{name}={value} is not divisible by {other}={divisor}; try {other}={better}"
-    said_wider = "{name}={value} is not divisible by {other}={divisor}; try {other}={better} or {name}={wider}"
+    message = "{name}={value} is not divisible by {other}={divisor}; try {other}={better}"
+    message_wider = "{name}={value} is not divisible by {other}={divisor}; try {other}={better} or {name}={wider}"
     return ConfigError(
-        said if wider is None else said_wider,
+        message if wider is None else message_wider,
         name=name,
         value=value,
         other=other,
@@ -96,7 +96,7 @@ def indivisible(config: Any, name: str, other: str, wider: int | None = None) ->
 
 
 def closest_divisor(number: int, wanted: int) -> int:
-    """The divisor of a number that is nearest to a wanted one.
+    """The divisor of a number that is closest to a target.
 
     >>> closest_divisor(500, 8)
     10
@@ -107,7 +107,7 @@ def closest_divisor(number: int, wanted: int) -> int:
 
 
 def roomier_width(d_model: int, n_heads: int) -> int:
-    """The next width that heads divide, their own width a multiple of 8 once it is above that.
+    """The next larger width divisible by n_heads; a head width above 8 becomes a multiple of 8.
 
     >>> roomier_width(500, 8), roomier_width(10, 4)
     (512, 12)

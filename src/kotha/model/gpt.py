@@ -1,8 +1,7 @@
-"""GPT: a decoder alone. It reads what came before and says what comes next.
+"""GPT: a decoder that predicts the next token.
 
-Classic (LayerNorm, learned positions, GELU) it is GPT-2; modern (RMSNorm, rotary positions, QK-norm, SwiGLU) it is
-Qwen3. The config decides, this file does not know. Where the head uses the matrix of the tokens (weight tying), it is
-one parameter under two names.
+The config decides between the classic layout of GPT-2 (LayerNorm, learned positions, GELU) and the modern one of Qwen3
+(RMSNorm, rotary positions, QK-norm, SwiGLU). A tied head is the token embedding's matrix under a second name.
 """
 
 from torch import Tensor, nn
@@ -17,7 +16,7 @@ from kotha.model.position import make_positions
 
 
 class GPT(nn.Module):
-    """Tokens in, scores for the next token out: (B, T) -> (B, T, V)."""
+    """Tokens to logits for the next token: (B, T) -> (B, T, V)."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -37,7 +36,7 @@ class GPT(nn.Module):
         return logits
 
     def hidden(self, tokens: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        """What the head reads: (B, T) -> (B, T, C); a loss can take it from here without all logits at once."""
+        """The input of the head, for losses that never hold all logits: (B, T) -> (B, T, C)."""
         positions = positions_of(tokens, self.config, cache)
         mask = looking_back(real) if cache is None else cache.mask(tokens.shape[1])
         x = self.positions(self.tokens(tokens), positions)  # (B, T, C)

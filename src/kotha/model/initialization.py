@@ -1,15 +1,15 @@
-"""How weights start.
+"""Weight initialization.
 
 ==========  ============================================================================================================
-``gpt2``    Every matrix and table normal with 0.02; the two matrices that write into the residual path smaller by
-            sqrt(2 n_layers), so that the sum of all layers starts at one size (Radford et al. 2019). BERT, ViT and
-            Qwen3 publish 0.02 too. Matrices at 1/sqrt(inputs) beside tables at 0.02 learned worse: what the first
-            blocks write then drowns the tokens.
-``xavier``  Matrices uniform by Glorot's rule, tables normal with 1/sqrt(d_model), which the sqrt(d_model) of the 2017
-            paper's embedding turns into 1 (https://arxiv.org/abs/1706.03762).
+``gpt2``    All matrices and embeddings normal with std 0.02; the two matrices of a block that write to the residual
+            stream divided by sqrt(2 n_layers), so that its size does not grow with depth (Radford et al. 2019). BERT,
+            ViT and Qwen3 also publish 0.02. Matrices at 1/sqrt(inputs) with embeddings at 0.02 trained worse: the
+            output of the first blocks is then much larger than the embeddings.
+``xavier``  Matrices uniform by Glorot's rule, embeddings normal with std 1/sqrt(d_model), which the 2017 paper's
+            factor sqrt(d_model) turns into 1 (https://arxiv.org/abs/1706.03762).
 ==========  ============================================================================================================
 
-Biases start at 0, norms at 1. Heads that the config has removed are cut off at the end: a body is built whole.
+Biases start at 0, norms at 1. A model is built with all heads; those that the config lists as removed are then cut.
 """
 
 import math
@@ -28,9 +28,9 @@ STANDARD_DEVIATION = 0.02
 
 @torch.no_grad()
 def initialize(model: nn.Module, config: ModelConfig) -> None:
-    """Give every weight of a model its first value, in place."""
+    """Initialize all weights of a model, in place."""
     writers = residual_writers(model)
-    for module in model.modules() if not next(model.parameters()).is_meta else ():  # a shape alone has no values
+    for module in model.modules() if not next(model.parameters()).is_meta else ():  # meta tensors have no values
         if isinstance(module, nn.Linear):
             if config.initialization == "xavier":
                 nn.init.xavier_uniform_(module.weight)
@@ -50,6 +50,6 @@ def initialize(model: nn.Module, config: ModelConfig) -> None:
 
 
 def residual_writers(model: nn.Module) -> set[nn.Linear]:
-    """The matrices whose output is added to the residual path."""
+    """The matrices whose output is added to the residual stream."""
     attentions = [module.output for module in model.modules() if isinstance(module, Attention)]
     return {*attentions, *(module.down for module in model.modules() if isinstance(module, FeedForward | SwiGLU))}

@@ -1,8 +1,7 @@
-"""What a model refuses at its front door.
+"""Validation of model inputs.
 
-An index out of range ends in an unreadable error on a CPU and takes the whole process along on a GPU. Lengths are
-always checked; values are looked at only where Python runs anyway, never in compiled, exported, traced or recorded
-code.
+An index out of range raises an obscure error on a CPU and aborts the process on a GPU. Lengths are always checked;
+values only in eager mode, never in compiled, exported, traced or recorded code.
 """
 
 import torch
@@ -15,15 +14,15 @@ from kotha.model.config import TextConfig
 
 
 def check_ids(ids: Tensor, n_known: int, what: Text | None = None, table: Text | None = None) -> None:
-    """Refuse an id that has no row in its table."""
+    """Raise an error for an id that is out of range."""
     if not _values_can_be_read(ids) or ids.numel() == 0:
         return
     lowest, highest = (int(value) for value in torch.aminmax(ids))
     if lowest < 0 or highest >= n_known:
         wrong = lowest if lowest < 0 else highest
         raise UsageError(
-            "{what} {wrong} is outside {table} of {n:,}; ids run from 0 to {last:,}: was the text "
-            "encoded by another tokenizer?",
+            "{what} {wrong} is out of range: {table} has {n:,} entries, 0 to {last:,}; was the text encoded "
+            "with another tokenizer?",
             what=what or Message("token id"),
             wrong=wrong,
             table=table or Message("the vocabulary"),
@@ -35,15 +34,15 @@ def check_ids(ids: Tensor, n_known: int, what: Text | None = None, table: Text |
 def _check_length(n_positions: int, context_length: int) -> None:
     if n_positions > context_length:
         raise UsageError(
-            "{n:,} tokens are more than context_length={context_length:,}; pass the last "
-            "{context_length:,}, or train with a longer context",
+            "{n:,} tokens exceed context_length={context_length:,}; pass the last {context_length:,}, or "
+            "train with a longer context",
             n=n_positions,
             context_length=context_length,
         )
 
 
 def positions_of(tokens: Tensor, config: TextConfig, cache: Cache | None = None) -> Tensor:
-    """Where tokens stand that a model can read, after those in its cache: (B, T) -> (T,), or as the cache has it."""
+    """Check token ids and lengths and return positions, after those in the cache: (B, T) -> (T,) or (B, T)."""
     check_ids(tokens, config.vocab_size)
     n_new = tokens.shape[1]
     _check_length(n_new, config.context_length)

@@ -1,10 +1,9 @@
-"""LoRA: weights stay as they are, and a small product is learned beside each (Hu et al. 2021,
-https://arxiv.org/abs/2106.09685).
+"""LoRA: freeze the weights and train a low-rank update of each (Hu et al. 2021, https://arxiv.org/abs/2106.09685).
 
-A matrix W of attention or feed-forward becomes W + scale B A, where A is (rank, in) and B (out, rank): of 512 x 512
-numbers, rank 8 learns 8,192. B begins as zeros, so the model begins as it was. Applied, the two products are taken one
-after the other, and the sum is never built; merged, it is, and the model is one as any other. The matrices keep their
-names, with ``low_rank_down`` and ``low_rank_up`` beside them.
+A matrix W of attention or feed-forward becomes W + scale B A, where A is (rank, in) and B (out, rank): for a 512 x 512
+matrix, rank 8 trains 8,192 numbers. B starts at zero, so the model's output does not change at first. In training the
+two products are applied one after the other; merging adds B A to W and gives an ordinary model. The matrices keep
+their names, with ``low_rank_down`` and ``low_rank_up`` next to them.
 """
 
 import math
@@ -20,7 +19,7 @@ DOWN, UP = "low_rank_down", "low_rank_up"
 
 
 class LowRankLinear(nn.Linear):
-    """A linear layer whose own weights stay, with a product of two narrow matrices beside them."""
+    """A linear layer with frozen weights and a trainable low-rank update."""
 
     def __init__(self, base: nn.Linear, rank: int, scale: float) -> None:
         super().__init__(base.in_features, base.out_features, base.bias is not None, device="meta")
@@ -31,18 +30,19 @@ class LowRankLinear(nn.Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) -> (..., out)."""
-        beside = linear(linear(x, self.low_rank_down), self.low_rank_up)
-        return super().forward(x) + self.scale * beside
+        update = linear(linear(x, self.low_rank_down), self.low_rank_up)
+        return super().forward(x) + self.scale * update
 
     def merged(self) -> Tensor:
-        """The one matrix that says the same: -> (out, in)."""
+        """The weight with the update added: -> (out, in)."""
         return self.weight + self.scale * (self.low_rank_up @ self.low_rank_down)
 
 
 def add_low_rank(model: nn.Module, rank: int, alpha: float, whole: Sequence[str] = ()) -> None:
-    """Put the products beside every matrix of attention and feed-forward; nothing else learns but what is ``whole``.
+    """Add low-rank updates to all matrices of attention and feed-forward and freeze the other parameters.
 
-    ``whole`` are the beginnings of names, such as ``head.``; the scale is ``alpha / rank``.
+    Parameters whose name starts with a prefix in ``whole``, such as ``head.``, are trained in full. The scale is
+    ``alpha / rank``.
 
     >>> model = nn.ModuleDict({"blocks": nn.Sequential(nn.Linear(4, 4)), "head": nn.Linear(4, 2)})
     >>> add_low_rank(model, rank=1, alpha=2.0, whole=["head."])
@@ -57,7 +57,8 @@ def add_low_rank(model: nn.Module, rank: int, alpha: float, whole: Sequence[str]
         narrowest = min(base.in_features, base.out_features)
         if rank >= narrowest:
             raise ConfigError(
-                "lora={rank} is no less than the {narrowest} of {name}; use a smaller rank, such as 8",
+                "lora={rank} must be less than {narrowest}, the smaller dimension of {name}; use a smaller "
+                "rank, such as 8",
                 rank=rank,
                 narrowest=narrowest,
                 name=name,
@@ -70,13 +71,13 @@ def add_low_rank(model: nn.Module, rank: int, alpha: float, whole: Sequence[str]
 
 
 def is_low_rank(name: str) -> bool:
-    """Whether a parameter is one of the narrow matrices, by its name."""
+    """Whether a parameter name is that of a low-rank matrix."""
     return name.rpartition(".")[2] in (DOWN, UP)
 
 
 @torch.no_grad()
 def merged_weights(model: nn.Module) -> dict[str, Tensor]:
-    """The weights of a plain model that says the same, each once, by its first name."""
+    """The weights of the equivalent ordinary model, each once, by its first name."""
     adapted = {name: each for name, each in model.named_modules() if isinstance(each, LowRankLinear)}
     merged = {f"{name}.weight": each.merged() for name, each in adapted.items()}
     named = model.named_parameters()
@@ -84,5 +85,5 @@ def merged_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def learned_whole(family: str) -> tuple[str, ...]:
-    """What of a model learns whole beside the products, by the beginnings of its names: a head that is new."""
+    """Name prefixes of the parameters that LoRA trains in full: a newly added head."""
     return ("head.", "body.pooler.") if family.endswith("-classifier") else ()

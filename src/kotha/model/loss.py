@@ -1,18 +1,17 @@
 """The next-token loss: cross-entropy that never holds all logits at once.
 
-For 8,192 tokens and a vocabulary of 32,100, float32 logits are a gigabyte, their softmax another and their gradient
-a third. Here the rows go through the head in chunks: each chunk's logits give their losses and, in the same go,
-their share of the gradients, and are gone (the idea of https://arxiv.org/abs/2411.09009 without its kernels).
+For 8,192 tokens and a vocabulary of 32,100, float32 logits take a gigabyte, their softmax another and their gradient
+a third. Here the rows go through the head in chunks: each chunk's logits give their losses and gradients at once and
+are then discarded (the idea of https://arxiv.org/abs/2411.09009 without its kernels).
 
-``F.linear_cross_entropy`` of torch 2.13 does the same once it is given options (without them it builds all logits),
-but knows no label smoothing and stops a compiled graph; ``_Chunked`` is its twin for these cases, for older torch and
-for GPUs, where what happens between its products is compiled into kernels that read and write the logits in their
-own type. No fast kernel of a GPU takes a head of 50,257 rows: there the copy of the head that the products read is
-filled up to a multiple of 64, and the words that do not exist are impossible. Tests hold all of them equal to
-``F.cross_entropy`` on all logits.
+``F.linear_cross_entropy`` of torch 2.13 does the same if given options (without them it builds all logits), but does
+not support label smoothing and breaks a compiled graph. ``_Chunked`` covers these cases, older versions of torch, and
+GPUs, where the operations between its matrix products are compiled into kernels that read and write logits in their
+own type. GPUs have no fast kernel for a head of 50,257 rows, so there a copy of the head is padded to a multiple of 64
+rows, and the padding gets probability zero. Tests hold all variants equal to ``F.cross_entropy`` on all logits.
 
-Where teachers say how likely each word was (knowledge distillation), the target is a mixture of theirs and the text's:
-one more product a chunk for each of them, and no more than a chunk of their logits either.
+For knowledge distillation, the target is a mixture of the teachers' distributions and the text: one more product per
+chunk and teacher, and never more than one chunk of a teacher's logits.
 """
 
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-# Logits of one chunk: 32 MiB in float32. A GPU needs larger products to be busy, and has the room: 512 MiB.
+# Logits per chunk: 32 MiB in float32. A GPU needs larger products to be fully used: 512 MiB.
 CHUNK_LOGITS = 1 << 23
 GPU_CHUNK_LOGITS = 1 << 27
 IGNORED = -100
@@ -31,7 +30,7 @@ _GPU_ROWS = 64
 _torch_loss: Any = getattr(functional, "linear_cross_entropy", None)
 _torch_options: Any = getattr(nn, "LinearCrossEntropyOptions", None)
 
-# What a head reads, and that head: (N, C), (V, C).
+# The input of a head, and the head's matrix: (N, C), (V, C).
 RowsAndHead = tuple[Tensor, Tensor]
 
 
@@ -47,9 +46,9 @@ def next_token_loss(
 ) -> Tensor:
     """Mean nats over the targets that are not ``IGNORED``: (..., C), (V, C), (...) -> ().
 
-    ``hidden`` is what the model's head would read and ``weight`` that head's matrix. Under autocast both are used in
-    its type; the losses themselves are always summed in float32. A ``teacher_share`` of the loss is the cross-entropy
-    to the mean of what ``teachers`` say, the rest that to the text.
+    ``hidden`` is the input of the model's head and ``weight`` the head's matrix. Under autocast both are cast to its
+    type; losses are always summed in float32. The fraction ``teacher_share`` of the loss is the cross-entropy with
+    the mean distribution of ``teachers``, the rest is that with the text.
     """
     rows, flat = hidden.flatten(0, -2), targets.flatten()
     plain = not label_smoothing and not teachers
@@ -71,18 +70,18 @@ def chunked_loss(
     teachers: Sequence[RowsAndHead] = (),
     teacher_share: float = 0.0,
 ) -> Tensor:
-    """The same with no help from torch: (N, C), (V, C), (N,) -> ()."""
+    """``next_token_loss`` without torch's own function: (N, C), (V, C), (N,) -> ()."""
     dtype = _product_type(rows, weight)
-    taught = [(each.flatten(0, -2).to(dtype), _filled_up(head, dtype)) for each, head in teachers]
+    flat_teachers = [(each.flatten(0, -2).to(dtype), _padded(head, dtype)) for each, head in teachers]
     loss: Tensor = _Chunked.apply(  # type: ignore[no-untyped-call]
-        rows.to(dtype), weight, bias, targets, label_smoothing, taught, teacher_share
+        rows.to(dtype), weight, bias, targets, label_smoothing, flat_teachers, teacher_share
     )
     return loss
 
 
 @torch.no_grad()
 def token_losses(hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Nats of each target by itself, for measuring and not for training: (..., C), (V, C), (...) -> (...)."""
+    """The loss of each target in nats, for evaluation: (..., C), (V, C), (...) -> (...)."""
     rows, weight, bias = _autocast(hidden.flatten(0, -2), weight, bias)
     size = _chunk_rows(rows.shape[0], weight)
     chunks = zip(torch.split(rows, size), torch.split(targets.flatten(), size), strict=True)
@@ -95,7 +94,7 @@ def token_losses(hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor |
 
 
 class _Chunked(torch.autograd.Function):
-    """Losses and gradients chunk by chunk, both in the forward pass; the backward pass only scales the gradients."""
+    """Computes losses and gradients chunk by chunk in the forward pass; the backward pass scales the gradients."""
 
     @staticmethod
     def forward(
@@ -113,19 +112,19 @@ class _Chunked(torch.autograd.Function):
         share = 1 / counted.sum()
         total = torch.zeros((), device=rows.device)
         n_words = weight.shape[0]
-        head, shift = _filled_up(weight, rows.dtype), None if bias is None else _filled_up(bias, rows.dtype)
+        head, shift = _padded(weight, rows.dtype), None if bias is None else _padded(bias, rows.dtype)
         grad_rows = torch.empty_like(rows) if wanted[0] else None
         grad_weight = torch.zeros_like(head, dtype=torch.float32) if wanted[1] else None
         grad_bias = torch.zeros_like(head[:, 0], dtype=torch.float32) if wanted[2] else None
         size = _chunk_rows(rows.shape[0], weight)
         for start in range(0, rows.shape[0], size):
             here = slice(start, start + size)
-            logits = functional.linear(rows[here], head, shift)  # (n, V), or a few more
+            logits = functional.linear(rows[here], head, shift)  # (n, V), with padding on a GPU
             target = targets[here].where(counted[here], 0)[:, None]  # (n, 1)
             scale = (counted[here] * share)[:, None]  # (n, 1)
             taught = [functional.linear(each[here], each_head) for each, each_head in teachers]
             loss, slope = _kernel(logits, target, scale, label_smoothing, n_words, taught, teacher_share)
-            total = total + loss  # not in place: a graph of torch 2.11 would then give all gradients as zeros
+            total = total + loss  # not in place: in a graph, torch 2.11 then returns zeros for all gradients
             if grad_bias is not None:
                 grad_bias += slope.float().sum(0)
             if grad_rows is not None:
@@ -155,11 +154,10 @@ def loss_and_slope(
     taught: Sequence[Tensor] = (),
     teacher_share: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """Scaled nats of all rows together, and how they change with each logit: (n, V), (n, 1), (n, 1) -> (), (n, V).
+    """The scaled loss of all rows in nats and its gradient by the logits: (n, V), (n, 1), (n, 1) -> (), (n, V).
 
-    The loss is the distance of the softmax from the smoothed target, and its slope is simply their difference. A share
-    of the target may be the mean of what teachers say, by their logits (n, V) each. Logits from ``n_words`` on are of
-    words that do not exist.
+    The gradient of the cross-entropy is the softmax minus the smoothed target. The fraction ``teacher_share`` of the
+    target is the mean distribution of the teachers, given as logits (n, V). Logits from ``n_words`` on are padding.
     """
     words = torch.arange(logits.shape[-1], device=logits.device)
     exists = words < n_words
@@ -180,7 +178,7 @@ def loss_and_slope(
 def _in_place(
     logits: Tensor, target: Tensor, scale: Tensor, label_smoothing: float, n_words: int
 ) -> tuple[Tensor, Tensor]:
-    """The same in the logits' own memory, for where it is not compiled."""
+    """``loss_and_slope`` in the memory of the logits, for when it is not compiled."""
     wide = logits.float()
     real = wide[:, :n_words]
     normaliser = real.logsumexp(dim=-1, keepdim=True)
@@ -198,44 +196,44 @@ _compiles = True
 
 
 def _kernel(logits: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
-    """``loss_and_slope``, compiled on a GPU where that works."""
+    """``loss_and_slope``, compiled on a GPU if possible."""
     global _compiled, _compiles
     taught: Sequence[Tensor] = how[4]
     if logits.is_cuda and _compiles and not torch.compiler.is_compiling():
         try:
             _compiled = _compiled or torch.compile(loss_and_slope, dynamic=False)
-            found: tuple[Tensor, Tensor] = _compiled(logits, *how)
-            return found
+            result: tuple[Tensor, Tensor] = _compiled(logits, *how)
+            return result
         except torch.OutOfMemoryError:
             raise
-        except Exception:  # no compiler on this machine: slower, and the same
+        except Exception:  # no compiler: the fallback is slower, with the same result
             _compiles = False
     return loss_and_slope(logits, *how) if taught else _in_place(logits, *how[:4])
 
 
 def _product_type(rows: Tensor, weight: Tensor) -> torch.dtype:
-    """What autocast would multiply in."""
+    """The type in which autocast would multiply."""
     kind = rows.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
 
 
 def _autocast(rows: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor, Tensor, Tensor | None]:
-    """What autocast would do to a linear layer, done once instead of for each chunk."""
+    """Cast as autocast would for a linear layer, once instead of for each chunk."""
     dtype = _product_type(rows, weight)
     return rows.to(dtype), weight.to(dtype), None if bias is None else bias.to(dtype)
 
 
-def _filled_up(weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """The head as the products read it: in their type, and on a GPU with as many rows as its kernels like."""
+def _padded(weight: Tensor, dtype: torch.dtype) -> Tensor:
+    """The head in the type of the products, on a GPU padded to a multiple of 64 rows."""
     missing = -weight.shape[0] % _GPU_ROWS if weight.is_cuda else 0
     if not missing:
         return weight.to(dtype)
-    filled = weight.new_zeros(weight.shape[0] + missing, *weight.shape[1:], dtype=dtype)
-    filled[: weight.shape[0]] = weight
-    return filled
+    padded = weight.new_zeros(weight.shape[0] + missing, *weight.shape[1:], dtype=dtype)
+    padded[: weight.shape[0]] = weight
+    return padded
 
 
 def _chunk_rows(n_rows: int, weight: Tensor) -> int:
-    """Rows of a chunk: chunks of one size, because a kernel is made anew for each size that it meets."""
+    """Rows per chunk; on a GPU all chunks have one size, because kernels are compiled for each size."""
     most = max(1, (GPU_CHUNK_LOGITS if weight.is_cuda else CHUNK_LOGITS) // weight.shape[0])
     return -(-n_rows // -(-n_rows // most)) if weight.is_cuda and n_rows else most

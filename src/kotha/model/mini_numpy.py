@@ -1,7 +1,7 @@
-"""The ``mini`` model on one page of NumPy: the notes' block, line by line, with the weights of the torch model.
+"""The ``mini`` model in one page of NumPy: the course notes' block, line by line, with the weights of the torch model.
 
-Nothing is batched and nothing is hidden: tokens (T,) go in, every quantity that one would write on paper comes out.
-Tests hold it equal to ``GPT(preset("mini"))``.
+Without batches: tokens (T,) go in, and every quantity that one would write on paper comes out. Tests hold it equal to
+``GPT(preset("mini"))``.
 """
 
 from typing import Any
@@ -13,17 +13,17 @@ Array = NDArray[np.float64]
 
 
 def mini(weights: dict[str, ArrayLike], tokens: list[int], n_heads: int = 2, eps: float = 1e-5) -> dict[str, Any]:
-    """Every step of ``mini`` for one text: weights by torch's names, tokens (T,) -> quantities by name."""
+    """Compute every step of ``mini`` for one text: weights by torch's names, tokens (T,) -> quantities by name."""
     w = {name.removeprefix("stack.blocks.0."): np.asarray(tensor, np.float64) for name, tensor in weights.items()}
 
-    x = w["tokens.weight"][tokens]  # (T, C): a row of the table for each token
+    x = w["tokens.weight"][tokens]  # (T, C): a row of the embedding table for each token
     q = split(x @ w["attention.query.weight"].T, n_heads)  # (H, T, D): what each token looks for
     k = split(x @ w["attention.key.weight"].T, n_heads)  # (H, T, D): what each token offers
     v = split(x @ w["attention.value.weight"].T, n_heads)  # (H, T, D): what each token gives
 
     scores = q @ k.transpose(0, 2, 1) / np.sqrt(q.shape[-1])  # (H, T, T)
-    may_look = np.tril(np.ones(scores.shape[1:], dtype=bool))  # (T, T): nobody looks ahead
-    masked = np.where(may_look, scores, -np.inf)  # (H, T, T)
+    allowed = np.tril(np.ones(scores.shape[1:], dtype=bool))  # (T, T): no position attends to later ones
+    masked = np.where(allowed, scores, -np.inf)  # (H, T, T)
     attention = softmax(masked)  # (H, T, T): each row sums to 1
     heads = attention @ v  # (H, T, D)
     joined = heads.transpose(1, 0, 2).reshape(x.shape)  # (T, C): the heads side by side
@@ -31,8 +31,8 @@ def mini(weights: dict[str, ArrayLike], tokens: list[int], n_heads: int = 2, eps
     x1 = layer_norm(x + attended, w["attention_norm.weight"], w["attention_norm.bias"], eps)  # (T, C)
 
     inner = np.maximum(0, x1 @ w["feedforward.up.weight"].T + w["feedforward.up.bias"])  # (T, d_ff)
-    thought = inner @ w["feedforward.down.weight"].T + w["feedforward.down.bias"]  # (T, C)
-    x2 = layer_norm(x1 + thought, w["feedforward_norm.weight"], w["feedforward_norm.bias"], eps)  # (T, C)
+    projected = inner @ w["feedforward.down.weight"].T + w["feedforward.down.bias"]  # (T, C)
+    x2 = layer_norm(x1 + projected, w["feedforward_norm.weight"], w["feedforward_norm.bias"], eps)  # (T, C)
 
     logits = x2 @ w["head.weight"].T + w["head.bias"]  # (T, V)
     probabilities = softmax(logits)  # (T, V)
@@ -54,12 +54,12 @@ def mini(weights: dict[str, ArrayLike], tokens: list[int], n_heads: int = 2, eps
 
 
 def split(x: Array, n_heads: int) -> Array:
-    """Give each head its part of the width: (T, C) -> (H, T, D)."""
+    """Split the width into heads: (T, C) -> (H, T, D)."""
     return x.reshape(len(x), n_heads, -1).transpose(1, 0, 2)
 
 
 def softmax(x: Array) -> Array:
-    """Numbers to shares of 1, along the last axis.
+    """Softmax along the last axis.
 
     >>> softmax(np.array([0.0, 0.0, -np.inf])).tolist()
     [0.5, 0.5, 0.0]
@@ -70,7 +70,7 @@ def softmax(x: Array) -> Array:
 
 
 def layer_norm(x: Array, weight: Array, bias: Array, eps: float) -> Array:
-    """Mean 0 and variance 1 for each row, then the learned scale and shift: (T, C) -> (T, C)."""
+    """Normalize each row to mean 0 and variance 1, then scale and shift: (T, C) -> (T, C)."""
     centred = x - x.mean(axis=-1, keepdims=True)
     variance = (centred**2).mean(axis=-1, keepdims=True)
     normed: Array = centred / np.sqrt(variance + eps)

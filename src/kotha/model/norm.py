@@ -1,6 +1,6 @@
-"""Norms: LayerNorm is torch's own, RMSNorm is here beside its readable twin.
+"""Norms: LayerNorm is torch's own; RMSNorm is here with a readable reference version.
 
-RMSNorm leaves out LayerNorm's mean and bias: it divides by the root mean square alone
+RMSNorm has neither LayerNorm's mean nor its bias: it divides by the root mean square only
 (Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467).
 """
 
@@ -19,13 +19,13 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        """What ``rms_norm`` computes, in one kernel."""
-        weight = self.weight.to(x.dtype)  # under autocast x comes narrower, and one kernel wants one type
+        """Compute ``rms_norm`` in one kernel."""
+        weight = self.weight.to(x.dtype)  # under autocast x has a narrower type, and the kernel requires one type
         return nn.functional.rms_norm(x, weight.shape, weight, self.eps)
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """What RMSNorm computes, to read: (..., C) -> (..., C).
+    """The readable version of RMSNorm: (..., C) -> (..., C).
 
     >>> rms_norm(torch.tensor([3.0, -3.0]), torch.ones(2), eps=1e-9)
     tensor([ 1., -1.])
@@ -35,7 +35,7 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 
 def make_norm(config: BlockConfig) -> nn.Module:
-    """The norm that a config names, over the model's width."""
+    """The norm module for a config, over the model's width."""
     if config.norm == "rms":
         return RMSNorm(config.d_model, config.norm_eps)
     return nn.LayerNorm(config.d_model, config.norm_eps)

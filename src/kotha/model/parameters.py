@@ -1,6 +1,6 @@
-"""How many parameters a config has, and where: counted on a model of one layer, without its memory.
+"""Count the parameters of a config by part, on a one-layer model on the meta device.
 
-Layers are alike but for removed heads, so one of each stack is built and counted as often as there are layers.
+Layers differ only in removed heads, so one layer of each stack is built and its count multiplied.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from kotha.model.family import build
 from kotha.model.feedforward import FeedForward, SwiGLU
 from kotha.model.vit import ViT
 
-# Which part a parameter belongs to, by the first of these in its name; a norm is a norm wherever it stands.
+# The part that a parameter belongs to, by the first of these in its name; norms are counted separately.
 _PARTS = {
     "tokens": "token_embedding",
     "patches": "token_embedding",
@@ -30,22 +30,22 @@ _NAMED = (*dict.fromkeys(_PARTS.values()), "norms", "head")
 
 @dataclass(frozen=True)
 class ParameterCount:
-    """Parameters by part; what is tied is counted once, where it is first used. ``total`` is the sum of the parts."""
+    """Parameters by part; a tied weight is counted once, where it is first used. ``total`` is the sum of the parts."""
 
-    token_embedding: int  # the table of tokens; in ViT, the projection of patches and the class token
-    segments: int  # BERT's table of sentences
-    positions: int  # learned positions; others have none
+    token_embedding: int  # the token table; in ViT, the patch projection and the class token
+    segments: int  # BERT's segment table
+    positions: int  # learned positions; other kinds have no parameters
     attention: int  # all attention matrices and biases
     feedforward: int  # all feed-forward matrices and biases
-    norms: int  # all norms, those of queries and keys included
-    head: int  # what turns vectors into answers, less what is tied to the embedding
-    total: int  # all of it
+    norms: int  # all norms, including those of queries and keys
+    head: int  # the output heads, without a weight tied to the embedding
+    total: int  # all parameters
     attention_per_layer: int
-    """One attention (the first, where heads were removed); a decoder's block that looks at an encoder has two."""
+    """One attention (the first, if heads were removed); a decoder block with cross-attention has two."""
     attention_per_head: int
-    """What one head works with: its slices of the four matrices and their biases, less the output's."""
-    feedforward_per_layer: int  # one feed-forward
-    tied_head: bool  # does the head use the token embedding's table?
+    """One head's slices of the four matrices and of the query, key and value biases."""
+    feedforward_per_layer: int  # one feed-forward part
+    tied_head: bool  # whether the head uses the token embedding's table
 
 
 def count_parameters(config: ModelConfig) -> ParameterCount:
@@ -58,7 +58,7 @@ def count_parameters(config: ModelConfig) -> ParameterCount:
     stacks = config.stacks()
     shallow = {name: 1 for name in ("n_layers", "n_decoder_layers") if hasattr(config, name)}
     model, parts = build(config.replace(removed_heads=(), **shallow), "meta"), dict.fromkeys(_NAMED, 0)
-    for name, parameter in model.named_parameters():  # what is tied comes once
+    for name, parameter in model.named_parameters():  # a tied weight is listed once
         path = name.split(".")
         is_norm = any(step.endswith("norm") for step in path)
         part = "norms" if is_norm else next((_PARTS[step] for step in path if step in _PARTS), "head")
@@ -77,11 +77,11 @@ def count_parameters(config: ModelConfig) -> ParameterCount:
         for name in config.attentions()
     ]
     parts["attention"] -= sum(removed)
-    whole = _size(attention) - _size(attention.query_norm) - _size(attention.key_norm)
+    one_attention = _size(attention) - _size(attention.query_norm) - _size(attention.key_norm)
     return ParameterCount(
         **parts,
         total=sum(parts.values()),
-        attention_per_layer=whole - removed[0],
+        attention_per_layer=one_attention - removed[0],
         attention_per_head=per_head + per_key_head,
         feedforward_per_layer=_size(feedforward),
         tied_head=not isinstance(model, ViT | TextClassifier) and model.head.weight is model.tokens.weight,

@@ -1,10 +1,9 @@
-"""Where a token stands: added to its vector, or turned into its queries and keys.
+"""Position encodings: learned, sinusoidal, rotary or none.
 
-Attention alone does not know order. Learned and sinusoidal positions add a vector for each place; rotary positions
-turn each pair of a head's numbers by an angle that grows with the place, so that a query and a key meet at the
-angle between them (RoPE, Su et al. 2021, https://arxiv.org/abs/2104.09864). Nothing is kept in buffers: angles are
-computed from the positions of the call, which are few beside the rest, so that a model has no state but its
-weights.
+Attention itself does not depend on order. Learned and sinusoidal encodings add a vector for each position; rotary
+encodings rotate each pair of a head's numbers by an angle proportional to the position, so that a query-key product
+depends on the distance (RoPE, Su et al. 2021, https://arxiv.org/abs/2104.09864). Angles are computed in each call,
+which is cheap, and not kept in buffers, so a model has no state except its weights.
 """
 
 from typing import NamedTuple
@@ -23,14 +22,14 @@ class Rotation(NamedTuple):
 
 
 class NoPositions(nn.Module):
-    """Order left unsaid; and what every kind of position does where it does nothing."""
+    """No position encoding; the base class of the others."""
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Put positions, (T,) or (B, T), into embedded tokens: (B, T, C) -> (B, T, C)."""
+        """Add positions, (T,) or (B, T), to embedded tokens: (B, T, C) -> (B, T, C)."""
         return x
 
     def rotation(self, positions: Tensor) -> Rotation | None:
-        """How far attention turns queries and keys; None where it does not."""
+        """The rotation of queries and keys, or None."""
         return None
 
 
@@ -42,30 +41,30 @@ class LearnedPositions(NoPositions):
         self.table = nn.Embedding(context_length, d_model)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Add each position's row."""
+        """Add the row of each position."""
         y: Tensor = x + self.table(positions)
         return y
 
 
 class SinusoidalPositions(NoPositions):
-    """Sines and cosines of slower and slower waves, one after the other as the 2017 paper prints them."""
+    """Sines and cosines of increasing wavelengths, interleaved as in the 2017 paper."""
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Add the waves in pairs."""
+        """Add sines and cosines in turns."""
         sin, cos = waves(positions, x.shape[-1])  # each (..., T, C/2)
         return x + torch.stack((sin, cos), dim=-1).flatten(-2).to(x.dtype)
 
 
 class HalvesPositions(NoPositions):
-    """The same waves in another order, all sines before all cosines, as the paper's code and Marian have them."""
+    """The same waves with all sines before all cosines, as in the paper's code and in Marian."""
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Add the waves in halves."""
+        """Add all sines, then all cosines."""
         return x + torch.cat(waves(positions, x.shape[-1]), dim=-1).to(x.dtype)
 
 
 class RotaryPositions(NoPositions):
-    """Angles by which attention turns queries and keys, in the layout of Llama and Qwen3."""
+    """Rotary positions (RoPE) in the layout of Llama and Qwen3."""
 
     def __init__(self, d_head: int, base: float) -> None:
         super().__init__()
@@ -77,18 +76,18 @@ class RotaryPositions(NoPositions):
         speeds = 1.0 / self.base ** (pairs / self.d_head)  # (D/2,)
         angles = positions[..., None].float() * speeds  # (..., T, D/2)
         if angles.dim() == 3:
-            angles = angles[:, None]  # a place for the heads: (B, 1, T, D/2)
+            angles = angles[:, None]  # a dimension for the heads: (B, 1, T, D/2)
         return Rotation(angles.cos(), angles.sin())
 
 
 def waves(positions: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """Sine and cosine of each position at falling speeds: (..., T) -> twice (..., T, width/2).
+    """Sine and cosine of each position at increasing wavelengths: (..., T) -> two tensors (..., T, width/2).
 
     >>> sin, cos = waves(torch.tensor([0]), 4)
     >>> sin.tolist(), cos.tolist()
     ([[0.0, 0.0]], [[1.0, 1.0]])
     """
-    # In double, where the device has it: at position 500 a float's angle is off by 3e-5.
+    # In double precision if the device supports it: in float32 the angle at position 500 is off by 3e-5.
     exact = torch.float32 if positions.device.type == "mps" else torch.float64
     pairs = torch.arange(0, width, 2, dtype=exact, device=positions.device)
     angles = positions[..., None].to(exact) / 10_000 ** (pairs / width)
@@ -96,14 +95,14 @@ def waves(positions: Tensor, width: int) -> tuple[Tensor, Tensor]:
 
 
 def rotate(x: Tensor, rotation: Rotation) -> Tensor:
-    """Turn each pair (i, i + D/2) by its angle: (B, H, T, D) -> (B, H, T, D)."""
+    """Rotate each pair (i, i + D/2) by its angle: (B, H, T, D) -> (B, H, T, D)."""
     cos, sin = rotation.cos.to(x.dtype), rotation.sin.to(x.dtype)
     first, second = x.chunk(2, dim=-1)  # each (B, H, T, D/2)
     return torch.cat((first * cos - second * sin, second * cos + first * sin), dim=-1)
 
 
 def make_positions(config: TextConfig) -> NoPositions:
-    """The positions that a config names."""
+    """The position encoding for a config."""
     match config.positions:
         case "learned":
             return LearnedPositions(config.context_length, config.d_model)

@@ -1,12 +1,12 @@
-"""Complete configs by exact name, read from ``presets.json``.
+"""Named configs, read from ``presets.json``.
 
-The published ones give the published layout and count: GPT-2
+The published ones have the published layout and parameter count: GPT-2
 (https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), BERT
 (https://arxiv.org/abs/1810.04805, uncased vocabulary), the transformer (https://arxiv.org/abs/1706.03762, English to
 German) and ViT (https://arxiv.org/abs/2010.11929, ImageNet). The rest are this project's: ``mini`` to compute by hand
-(the notes' block alone: no positions, no bias in attention), ``char`` of the session (whose diagram puts a norm after
-blocks that already end in one), the ``pocket`` ones for two CPU cores, and the two Bangla models. Parameters were
-counted once and are held to the built model by a test, so that a list needs no torch. Nothing here imports torch.
+(the block of the course notes: no positions, no bias in attention), ``char`` as shown in class (whose diagram has a
+norm after blocks that already end in one), the ``pocket`` presets for two CPU cores, and the two Bangla models.
+Parameter counts are stored, and a test compares them with the built models. Nothing here imports torch.
 """
 
 import json
@@ -19,7 +19,7 @@ from kotha.i18n.message import Message, Plural, Text
 from kotha.model.config import FAMILIES, ModelConfig
 
 _DATA: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("presets.json").read_text(encoding="utf-8"))
-# Qwen3's layout, for the models that are trained here.
+# Qwen3's layout, used by this project's models.
 MODERN: dict[str, Any] = _DATA["layouts"]["modern"]
 PRESETS: dict[str, ModelConfig] = {
     name: FAMILIES[each["family"]](**each["config"], **_DATA["layouts"].get(each.get("like"), {}))
@@ -29,7 +29,7 @@ PRESETS: dict[str, ModelConfig] = {
 
 @dataclass(frozen=True)
 class Preset:
-    """A complete config by its name, and what it is for."""
+    """A named config and its purpose."""
 
     name: str
     family: str
@@ -39,7 +39,7 @@ class Preset:
 
     @property
     def sizes(self) -> Text:
-        """Layers and width, heads, and what it reads at once.
+        """Layers and width, heads, and the size of the input.
 
         >>> str(presets()[0].sizes)
         '1 x 8, 2 heads, context 4, vocabulary 20'
@@ -48,7 +48,7 @@ class Preset:
         layers = f"{config.n_layers}+{config.n_decoder_layers}" if self.family == "seq2seq" else config.n_layers
         heads = Plural("{n} head", "{n} heads", n=config.n_heads)
         if self.family == "vit":
-            reads = Message("images of {pixels}, {n:,} classes", pixels=config.image_size, n=config.n_classes)
+            reads = Message("image size {pixels}, {n:,} classes", pixels=config.image_size, n=config.n_classes)
         else:
             reads = Message("context {n:,}, vocabulary {tokens:,}", n=config.context_length, tokens=config.vocab_size)
         return Message(
@@ -57,7 +57,7 @@ class Preset:
 
 
 def presets() -> list[Preset]:
-    """All presets, from the smallest use to the published ones.
+    """All presets, in the order of ``presets.json``.
 
     >>> import kotha
     >>> [each.name for each in kotha.presets() if each.parameters < 1_000_000]
@@ -76,11 +76,11 @@ def presets() -> list[Preset]:
 
 
 def preset(name: str) -> ModelConfig:
-    """The config of a name.
+    """The config of a preset.
 
     >>> preset("bangla-58m").n_layers
     8
     """
     if name not in PRESETS:
-        raise ConfigError("preset {name!r} does not exist{nearest}", name=name, nearest=nearest(name, PRESETS))
+        raise ConfigError("unknown preset {name!r}{nearest}", name=name, nearest=nearest(name, PRESETS))
     return PRESETS[name]

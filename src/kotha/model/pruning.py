@@ -1,14 +1,12 @@
-"""Pruning: heads taken out of the weights, not only silenced.
+"""Pruning: remove attention heads from the weights.
 
-A head is its rows of the query matrix and its columns of the output matrix; its rows of keys and values go with it
-once no other head looks at them (grouped-query attention shares them). What the head would have added is then simply
-not there: the answers are those of the whole model with that head's output set to zero. The output's bias belongs to
-no head and stays.
+A head has rows of the query matrix and columns of the output matrix; its key and value rows are removed when no other
+head uses them (grouped-query attention shares them). The result equals the unpruned model with that head's output set
+to zero. The output bias belongs to no head and stays.
 
-Michel et al. 2019, https://arxiv.org/abs/1905.10650, found that many heads can go after training; Voita et al. 2019,
-https://arxiv.org/abs/1905.09418, that those which do something nameable go last. Which heads to take is chosen in
-``inside/heads``; here they are removed. Names keep the numbers of the whole model, so a model that was
-pruned can be pruned again.
+Michel et al. 2019, https://arxiv.org/abs/1905.10650, found that many heads can be removed after training; Voita et al.
+2019, https://arxiv.org/abs/1905.09418, that interpretable heads are the last that can. ``inside/heads`` chooses the
+heads to remove. Names refer to the head numbers of the unpruned model, so a pruned model can be pruned again.
 """
 
 import copy
@@ -26,7 +24,7 @@ Body = TypeVar("Body", bound=nn.Module)
 
 @torch.no_grad()
 def remove_heads(model: Body, heads: Iterable[str]) -> Body:
-    """A copy of a model without some heads, named as in ``blocks.0.attention.3``; the model itself stays whole.
+    """A copy of a model without some heads, named as in ``blocks.0.attention.3``; the model itself is not changed.
 
     >>> from kotha.model.family import build
     >>> from kotha.model.presets import preset
@@ -47,7 +45,7 @@ def remove_heads(model: Body, heads: Iterable[str]) -> Body:
 
 @torch.no_grad()
 def cut(model: nn.Module, config: ModelConfig) -> None:
-    """Cut every head out of a model, in place, that its config has no more."""
+    """Remove, in place, every head that the config lists as removed."""
     attentions = [module for module in model.modules() if isinstance(module, Attention)]
     for name, attention in zip(config.attentions(), attentions, strict=True):
         heads = config.heads_of(name)
@@ -55,13 +53,13 @@ def cut(model: nn.Module, config: ModelConfig) -> None:
             _keep(attention, heads, config.n_heads // config.n_kv_heads)
 
 
-def _keep(attention: Attention, heads: Sequence[int], n_shares: int) -> None:
-    """Leave an attention some of its heads; ``n_shares`` of the whole model's look at one key head."""
-    key_heads = sorted({head // n_shares for head in attention.heads})  # those that it has now
-    kept_keys = sorted({head // n_shares for head in heads})
+def _keep(attention: Attention, heads: Sequence[int], n_per_key: int) -> None:
+    """Keep only some heads of an attention; in the unpruned model, ``n_per_key`` query heads share a key head."""
+    key_heads = sorted({head // n_per_key for head in attention.heads})  # the current ones
+    kept_keys = sorted({head // n_per_key for head in heads})
     width = attention.d_head
-    queries = _places([attention.heads.index(head) for head in heads], width)
-    keys = _places([key_heads.index(head) for head in kept_keys], width)
+    queries = _head_rows([attention.heads.index(head) for head in heads], width)
+    keys = _head_rows([key_heads.index(head) for head in kept_keys], width)
     for linear, rows in ((attention.query, queries), (attention.key, keys), (attention.value, keys)):
         linear.weight = _chosen(linear.weight, rows)
         if linear.bias is not None:
@@ -70,20 +68,20 @@ def _keep(attention: Attention, heads: Sequence[int], n_shares: int) -> None:
     attention.output.weight = _chosen(attention.output.weight, queries, columns=True)
     attention.output.in_features = len(queries)
     attention.heads = tuple(heads)
-    attention.shares = tuple(sum(head // n_shares == key for head in heads) for key in kept_keys)
+    attention.queries_per_kv_head = tuple(sum(head // n_per_key == key for head in heads) for key in kept_keys)
 
 
-def _places(heads: Sequence[int], width: int) -> list[int]:
-    """The rows that heads stand in, one after the other.
+def _head_rows(heads: Sequence[int], width: int) -> list[int]:
+    """The row numbers of heads, in order.
 
-    >>> _places([0, 2], width=2)
+    >>> _head_rows([0, 2], width=2)
     [0, 1, 4, 5]
     """
-    return [head * width + place for head in heads for place in range(width)]
+    return [head * width + row for head in heads for row in range(width)]
 
 
-def _chosen(weight: Tensor, places: Sequence[int], columns: bool = False) -> nn.Parameter:
-    """Some rows; of a weight that is a shape alone, their shape, since torch would load its compiler to choose them."""
-    whole = weight.mT if columns else weight
-    kept = weight.new_empty((len(places), *whole.shape[1:])) if weight.is_meta else whole[list(places)]
+def _chosen(weight: Tensor, rows: Sequence[int], columns: bool = False) -> nn.Parameter:
+    """Select rows or columns; on the meta device without indexing, for which torch would load its compiler."""
+    full = weight.mT if columns else weight
+    kept = weight.new_empty((len(rows), *full.shape[1:])) if weight.is_meta else full[list(rows)]
     return nn.Parameter((kept.mT if columns else kept).contiguous(), requires_grad=weight.requires_grad)

@@ -1,19 +1,19 @@
-"""Matrices as whole numbers: each row up to 127, and a scale that gives it back its size (int8, quantization).
+"""Int8 quantization of matrices: integers up to 127 and a scale for each row.
 
-A row has its own scale because rows differ in size, and a product with one row never needs another's. What is lost is
-at most half a step, a 254th of the row's largest number.
+Each row has its own scale because rows differ in size. The error is at most half a step: 1/254 of the row's largest
+number.
 """
 
 import torch
 from torch import Tensor
 
 _LARGEST = 127
-# What a row of zeros is divided by.
+# The divisor for a row of zeros.
 _TINY = 1e-30
 
 
 def round_rows(weight: Tensor, scale_type: torch.dtype = torch.float32) -> tuple[Tensor, Tensor]:
-    """Whole numbers and the scale of each row: (rows, n) -> int8 (rows, n), (rows,).
+    """Quantize to integers and a scale for each row: (rows, n) -> int8 (rows, n), (rows,).
 
     >>> round_rows(torch.tensor([[1.0, -0.5], [0.0, 254.0]]))
     (tensor([[127, -64],
@@ -26,7 +26,7 @@ def round_rows(weight: Tensor, scale_type: torch.dtype = torch.float32) -> tuple
 
 
 def widen_rows(whole: Tensor, scale: Tensor) -> Tensor:
-    """The numbers that rounded rows stand for: int8 (rows, n), (rows,) -> float32 (rows, n).
+    """Dequantize: int8 (rows, n), (rows,) -> float32 (rows, n).
 
     >>> widen_rows(torch.tensor([[127, -64]], dtype=torch.int8), torch.tensor([0.5]))
     tensor([[ 63.5000, -32.0000]])

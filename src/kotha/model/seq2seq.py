@@ -1,6 +1,6 @@
-"""Seq2Seq: the encoder-decoder, the transformer of 2017. It reads one text and writes another.
+"""Seq2Seq: the encoder-decoder transformer (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762).
 
-Vaswani et al. 2017, https://arxiv.org/abs/1706.03762; one table of embeddings serves source, target and head.
+Source, target and head share one embedding table.
 """
 
 import math
@@ -20,7 +20,7 @@ from kotha.model.position import make_positions
 
 
 class Seq2Seq(nn.Module):
-    """Source and target in, scores for the next target token out: (B, S) and (B, T) -> (B, T, V)."""
+    """Source and target to logits for the next target token: (B, S) and (B, T) -> (B, T, V)."""
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
@@ -37,25 +37,25 @@ class Seq2Seq(nn.Module):
     def forward(self, source: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         """Logits: (B, S), (B, T) -> (B, T, V). ``real`` (B, S) is False at the source's padding.
 
-        Padding after the target's end needs no mask: nothing before it can see it.
+        Padding after the end of the target needs no mask: earlier tokens do not attend to it.
         """
         logits: Tensor = self.head(self.hidden(source, target, real))
         return logits
 
     def hidden(self, source: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
-        """What the head reads: (B, S), (B, T) -> (B, T, C)."""
+        """The input of the head: (B, S), (B, T) -> (B, T, C)."""
         return self.decode(target, self.encode(source, real), real)
 
     def encode(self, source: Tensor, real: Tensor | None = None) -> Tensor:
-        """Every source token in the light of all: (B, S) -> (B, S, C)."""
+        """Contextual vectors of the source tokens: (B, S) -> (B, S, C)."""
         x, positions = self._embed(source)
         y: Tensor = self.encoder(x, looking_around(real), self.positions.rotation(positions))
         return y
 
-    def remember(self, encoded: Tensor) -> list[KeysValues]:
-        """The source as each decoder layer sees it, to make once for a whole answer: (B, S, C) -> keys and values."""
+    def project_kv(self, encoded: Tensor) -> list[KeysValues]:
+        """Project the encoded source to keys and values for each decoder layer, once per output: (B, S, C)."""
         blocks = cast("Iterable[Block]", self.decoder.blocks)
-        return [block.cross.remember(encoded) for block in blocks if block.cross is not None]
+        return [block.cross.project_kv(encoded) for block in blocks if block.cross is not None]
 
     def decode(
         self,
@@ -64,7 +64,7 @@ class Seq2Seq(nn.Module):
         real: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """What the head reads after each target token: (B, T) -> (B, T, C). ``memories``: encoded, or remembered."""
+        """The input of the head: (B, T) -> (B, T, C). ``memories``: the output of ``encode`` or of ``project_kv``."""
         x, positions = self._embed(target, cache)
         mask = looking_back(None) if cache is None else cache.mask(target.shape[1])
         rotation = self.positions.rotation(positions)
@@ -72,7 +72,7 @@ class Seq2Seq(nn.Module):
         return y
 
     def _embed(self, tokens: Tensor, cache: Cache | None = None) -> tuple[Tensor, Tensor]:
-        """Vectors of tokens, and where they stand: (B, T) -> (B, T, C) and (T,)."""
+        """Token vectors and positions: (B, T) -> (B, T, C) and (T,)."""
         positions = positions_of(tokens, self.config, cache)
         x = self.tokens(tokens) * math.sqrt(self.config.d_model)
         return self.dropout(self.positions(x, positions)), positions

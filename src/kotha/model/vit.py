@@ -1,7 +1,6 @@
-"""ViT: an encoder whose tokens are patches of an image. It says what the image shows.
+"""ViT: an encoder that classifies images, with image patches as tokens.
 
-Patches are flattened and projected, which makes them tokens like any others (Dosovitskiy et al. 2020,
-https://arxiv.org/abs/2010.11929).
+Patches are flattened and projected to the model's width (Dosovitskiy et al. 2020, https://arxiv.org/abs/2010.11929).
 """
 
 import torch
@@ -23,7 +22,7 @@ class PatchEmbedding(nn.Module):
         self.projection = nn.Linear(n_channels * patch_size**2, d_model)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Patches row by row, the channels of a patch one after the other."""
+        """Embed patches row by row; within a patch, channel by channel."""
         rows, columns = self.grid(images)
         size = self.patch_size
         squares = images.reshape(-1, self.n_channels, rows, size, columns, size)
@@ -32,18 +31,18 @@ class PatchEmbedding(nn.Module):
         return y
 
     def grid(self, images: Tensor) -> tuple[int, int]:
-        """Rows and columns of patches in images of this size."""
+        """The number of rows and columns of patches."""
         _, n_channels, height, width = images.shape
         if n_channels != self.n_channels:
             raise UsageError(
-                "images with {n} channels for a model of n_channels={wanted}",
+                "the images have {n} channels, but the model expects n_channels={wanted}",
                 n=n_channels,
                 wanted=self.n_channels,
             )
         if height % self.patch_size or width % self.patch_size:
             raise UsageError(
-                "images of {height}x{width} pixels do not divide into patches of patch_size={patch_size}; resize "
-                "or crop them to a multiple",
+                "image size {height}x{width} is not divisible by patch_size={patch_size}; resize or crop the "
+                "images to a multiple of it",
                 height=height,
                 width=width,
                 patch_size=self.patch_size,
@@ -52,7 +51,7 @@ class PatchEmbedding(nn.Module):
 
 
 class GridPositions(nn.Module):
-    """Learned positions for the class token and a square grid of patches, stretched to any other grid."""
+    """Learned positions for the class token and a square grid of patches, interpolated for other grids."""
 
     def __init__(self, n_side: int, d_model: int) -> None:
         super().__init__()
@@ -70,7 +69,7 @@ class GridPositions(nn.Module):
 
 
 class ViT(nn.Module):
-    """Images in, scores for each class out: (B, n_channels, height, width) -> (B, n_classes)."""
+    """Images to logits for each class: (B, n_channels, height, width) -> (B, n_classes)."""
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
@@ -87,13 +86,13 @@ class ViT(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Logits from the class token: (B, n_channels, height, width) -> (B, n_classes).
 
-        Images of another size than the config's have their positions stretched to fit.
+        For images of another size than in the config, positions are interpolated.
         """
         logits: Tensor = self.head(self.hidden(images)[:, 0])
         return logits
 
     def hidden(self, images: Tensor) -> Tensor:
-        """The class token and every patch in the light of all: -> (B, 1 + patches, C)."""
+        """Contextual vectors of the class token and all patches: -> (B, 1 + patches, C)."""
         patches = self.patches(images)  # (B, patches, C)
         first = self.class_token.expand(patches.shape[0], 1, -1)
         x = torch.cat((first, patches), dim=1) + self.positions(*self.patches.grid(images))  # (B, 1 + patches, C)

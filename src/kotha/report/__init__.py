@@ -1,1 +1,1 @@
-"""The studio: a page to write with models, look inside and train them; built ahead from ``web/``, in two languages."""
+"""Reports: offline HTML pages, tables and SVG charts, and the built files of the studio (from ``web/``)."""

@@ -1,4 +1,4 @@
-"""The files of the page as they were built, and its words."""
+"""The built files of the studio, and its texts."""
 
 import json
 from functools import cache
@@ -8,7 +8,7 @@ from kotha.storage.status import walk
 
 FOLDER = Path(__file__).parent / "studio"
 STATIC, WORDS = FOLDER / "static", FOLDER / "words"
-SINGLE = STATIC / "single"  # scripts and styles of pages that are one file each; nobody fetches them
+SINGLE = STATIC / "single"  # scripts and styles of single-file pages; not served
 _KINDS = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -21,7 +21,7 @@ _KINDS = {
 
 @cache
 def pages() -> dict[str, tuple[bytes, str]]:
-    """What a browser may fetch, by its path: the bytes, and what kind they are. Nothing else is ever looked up."""
+    """The files that the server serves, by path: content and media type. No other path is ever looked up."""
     found = {
         f"/{path.relative_to(STATIC).as_posix()}": (path.read_bytes(), _KINDS[path.suffix])
         for path in walk(STATIC)
@@ -34,6 +34,6 @@ def pages() -> dict[str, tuple[bytes, str]]:
 
 @cache
 def words(room: str) -> dict[str, dict[str, str]]:
-    """The words of one room: each by its key, in English (``en``) and Bangla (``bn``)."""
+    """The texts of one part of the studio by key, each in English (``en``) and Bangla (``bn``)."""
     found: dict[str, dict[str, str]] = json.loads((WORDS / f"{room}.json").read_text(encoding="utf-8"))
     return found

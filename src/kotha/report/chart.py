@@ -1,6 +1,6 @@
-"""Line charts as SVG, for chapters and lessons (``drawing.lines``): no library, no script.
+"""Line charts as SVG, for chapters and lessons (``drawing.lines``), without a library or a script.
 
-What it does not do: levels, markers, zoom; for those a page has curves of its own (`kotha.report.document.Curves`).
+Not supported: levels, markers, zoom; pages draw those with `kotha.report.document.Curves`.
 """
 
 import math
@@ -12,10 +12,10 @@ from kotha.report.page import escape
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 66, 14, 44, 52
 _BUCKETS = 300
-_DOTS = 40  # a line of fewer points has a dot on each
-# No figure of ours is beyond these; they keep the arithmetic below free of overflow.
+_DOTS = 40  # a line of fewer points gets a dot on each
+# Values are clipped to this range, which keeps the arithmetic below free of overflow.
 _LARGEST, _SMALLEST = 1e100, 1e-100
-# A range narrower than this share of its values is drawn as a constant: its ticks would all read the same.
+# A range narrower than this share of its values is drawn as a constant, because all its ticks would look the same.
 _NARROWEST = 1e-4
 COLOURS = ("#0b6e4f", "#b3541e", "#6b665b", "#1c1b19")
 _SOFT = "#6b665b"
@@ -25,9 +25,9 @@ Lines = Mapping[str, Sequence[Point]]
 
 
 def chart(series: Lines, x: str, y: str, *, log_y: bool = False, from_zero: bool = False) -> str:
-    """Named lines over a common x, as SVG elements of `WIDTH` by `HEIGHT`; a value of None or NaN is a gap.
+    """Named lines over a common x axis, as SVG elements of `WIDTH` by `HEIGHT`; None and NaN are gaps.
 
-    ``from_zero`` begins the y axis at zero, so that heights can be compared.
+    ``from_zero`` starts the y axis at zero, so that heights can be compared.
     """
     kept = {name: thin(drawable_points(points, log_y)) for name, points in series.items()}
     xs = [x for points in kept.values() for x, _ in points]
@@ -36,11 +36,11 @@ def chart(series: Lines, x: str, y: str, *, log_y: bool = False, from_zero: bool
     across = _Scale.over(xs, LEFT, WIDTH - RIGHT)
     up = _Scale.over(ys, HEIGHT - BOTTOM, TOP, log=log_y, rounded=True)
     drawn = [_line(points, colour, across, up) for points, colour in zip(kept.values(), COLOURS, strict=False)]
-    return "".join((_grid(across, up, whole=all(x == round(x) for x in xs)), _texts(series, x, y), *drawn))
+    return "".join((_grid(across, up, integers=all(x == round(x) for x in xs)), _texts(series, x, y), *drawn))
 
 
 def thin(points: Sequence[Point]) -> list[Point]:
-    """At most some 600 points that look the same: of each bucket the lowest, the highest and a gap.
+    """Thin points to about 600 that look the same: the lowest, the highest and a gap of each bucket.
 
     >>> len(thin([(step, float(step % 7)) for step in range(10_000)]))
     601
@@ -49,15 +49,15 @@ def thin(points: Sequence[Point]) -> list[Point]:
         return list(points)
     kept = {0, len(points) - 1}
     for bucket in range(_BUCKETS):
-        places = range(bucket * len(points) // _BUCKETS, (bucket + 1) * len(points) // _BUCKETS)
-        present = [(y, place) for place in places if (y := points[place][1]) is not None]
+        indices = range(bucket * len(points) // _BUCKETS, (bucket + 1) * len(points) // _BUCKETS)
+        present = [(y, index) for index in indices if (y := points[index][1]) is not None]
         kept |= {min(present)[1], max(present)[1]} if present else set()
-        kept |= {next(place for place in places if points[place][1] is None)} if len(present) < len(places) else set()
-    return [points[place] for place in sorted(kept)]
+        kept |= {next(index for index in indices if points[index][1] is None)} if len(present) < len(indices) else set()
+    return [points[index] for index in sorted(kept)]
 
 
 def number(value: float) -> str:
-    """A number as an axis shows it.
+    """Format a number for an axis.
 
     >>> [number(value) for value in (0, 0.25, 3000, 12_000, 2.5e6, 0.0003)]
     ['0', '0.25', '3,000', '12k', '2.5M', '3e-4']
@@ -77,7 +77,7 @@ def number(value: float) -> str:
 
 @dataclass(frozen=True)
 class _Scale:
-    """From values to places on the picture."""
+    """Maps values to coordinates."""
 
     low: float
     high: float
@@ -89,7 +89,7 @@ class _Scale:
     def over(
         cls, values: Sequence[float], start: float, end: float, log: bool = False, rounded: bool = False
     ) -> "_Scale":
-        """A scale that holds all values; ``rounded`` lets it begin and end at a tick."""
+        """A scale that covers all values; ``rounded`` extends it to a tick at both ends."""
         low, high = (min(values), max(values)) if values else (1.0, 10.0)
         if high - low <= _NARROWEST * max(abs(low), abs(high)):
             low, high = (low / 2, high * 2) if low > 0 else (low * 2 - 1, high / 2 + 1)
@@ -101,14 +101,14 @@ class _Scale:
             low, high = math.floor(low / step + 1e-9) * step, math.ceil(high / step - 1e-9) * step
         return cls(low, high, start, end, log)
 
-    def place(self, value: float) -> float:
-        """Where a value lies, to a tenth of a unit."""
-        low, high, here = (math.log(each) if self.log else each for each in (self.low, self.high, value))
-        share = min(1.0, max(0.0, (here - low) / (high - low)))
+    def coordinate(self, value: float) -> float:
+        """The coordinate of a value, to a tenth of a unit."""
+        low, high, position = (math.log(each) if self.log else each for each in (self.low, self.high, value))
+        share = min(1.0, max(0.0, (position - low) / (high - low)))
         return round(self.start + share * (self.end - self.start), 1)
 
     def ticks(self) -> list[float]:
-        """Round values to label."""
+        """Round values for labels."""
         if self.log:
             fine = _log_ticks(self.low, self.high)
             return fine if len(fine) <= 7 else fine[:: 3 * math.ceil(len(fine) / 18)]
@@ -124,15 +124,15 @@ def _log_ticks(low: float, high: float) -> list[float]:
 
 
 def _round_step(span: float) -> float:
-    """A step of 1, 2 or 5 times a power of ten that cuts a span into about five parts."""
+    """A step of 1, 2 or 5 times a power of ten that divides a span into about five parts."""
     power = 10.0 ** math.floor(math.log10(span / 5))
     return min((digit * power for digit in (1, 2, 5, 10)), key=lambda step: abs(math.log(span / step / 5)))
 
 
 def drawable_points(points: Sequence[Point], log: bool = False) -> list[Point]:
-    """Points that can be drawn: what cannot is a gap."""
-    tamed = ((_drawable(x), _drawable(y, log)) for x, y in points)
-    return [(x, y) for x, y in tamed if x is not None]
+    """Points with drawable values; others become gaps."""
+    clipped = ((_drawable(x), _drawable(y, log)) for x, y in points)
+    return [(x, y) for x, y in clipped if x is not None]
 
 
 def _drawable(value: float | None, log: bool = False) -> float | None:
@@ -144,34 +144,34 @@ def _drawable(value: float | None, log: bool = False) -> float | None:
 # -- drawing -------------------------------------------------------------------------------------------------------
 
 
-def _grid(across: _Scale, up: _Scale, whole: bool) -> str:
-    """Lines and numbers of both axes; ``whole``: there are no steps, layers or the like between two whole ones."""
+def _grid(across: _Scale, up: _Scale, integers: bool) -> str:
+    """Lines and numbers of both axes; ``integers``: label only integers on the x axis (steps, layers)."""
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     lines, labels = "", ""
     for tick in up.ticks():
-        y = up.place(tick)
+        y = up.coordinate(tick)
         lines += f"M{LEFT} {y:g}H{right}"
         labels += f'<text x="{LEFT - 8}" y="{y:g}" dy=".35em" text-anchor="end">{number(tick)}</text>'
     for tick in across.ticks():
-        if whole and tick != round(tick):
+        if integers and tick != round(tick):
             continue
-        x = across.place(tick)
+        x = across.coordinate(tick)
         lines += f"M{x:g} {bottom}v5"
-        x, anchor = (WIDTH, "end") if x > right - 2 * RIGHT else (x, "middle")  # the last one has no room on its right
+        x, anchor = (WIDTH, "end") if x > right - 2 * RIGHT else (x, "middle")  # no room to the right of the last one
         labels += f'<text x="{x:g}" y="{bottom + 8}" dy=".9em" text-anchor="{anchor}">{number(tick)}</text>'
     return _path(lines, "#ded9cc") + f'<g fill="{_SOFT}">{labels}</g>'
 
 
 def _texts(names: Lines, x: str, y: str) -> str:
-    """The titles of the axes, and what each line is where there are several."""
-    words = f'<text x="0" y="16" fill="{_SOFT}">{escape(y)}</text>'
-    words += f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 6}" text-anchor="end" fill="{_SOFT}">{escape(x)}</text>'
+    """The titles of the axes, and a legend if there are several lines."""
+    texts = f'<text x="0" y="16" fill="{_SOFT}">{escape(y)}</text>'
+    texts += f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 6}" text-anchor="end" fill="{_SOFT}">{escape(x)}</text>'
     if len(names) < 2:
-        return words
+        return texts
     legend = "".join(
         f'<tspan fill="{colour}">\u2002● {escape(name)}</tspan>' for name, colour in zip(names, COLOURS, strict=False)
     )
-    return words + f'<text x="{WIDTH - RIGHT}" y="16" text-anchor="end">{legend}</text>'
+    return texts + f'<text x="{WIDTH - RIGHT}" y="16" text-anchor="end">{legend}</text>'
 
 
 def _line(points: Sequence[Point], colour: str, across: _Scale, up: _Scale) -> str:
@@ -180,13 +180,15 @@ def _line(points: Sequence[Point], colour: str, across: _Scale, up: _Scale) -> s
         if y is None:
             runs.append([])
         else:
-            runs[-1].append(f"{across.place(x):g} {up.place(y):g}")
+            runs[-1].append(f"{across.coordinate(x):g} {up.coordinate(y):g}")
     path = "".join(f"M{run[0]}L{' '.join(run[1:] or run)}" for run in runs if run)
     drawn = _path(path, colour, ' stroke-width="2" stroke-linejoin="round" stroke-linecap="round"')
     if len(points) >= _DOTS:
         return drawn
     dots = "".join(
-        f'<circle cx="{across.place(x):g}" cy="{up.place(y):g}" r="3"/>' for x, y in points[::-1] if y is not None
+        f'<circle cx="{across.coordinate(x):g}" cy="{up.coordinate(y):g}" r="3"/>'
+        for x, y in points[::-1]
+        if y is not None
     )
     return f'{drawn}<g fill="{colour}">{dots}</g>'
 

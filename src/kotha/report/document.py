@@ -1,7 +1,7 @@
-"""A document: blocks of text, tables and curves as data, which the built page ``web/src/pages/document`` shows.
+"""A document: blocks of text, tables and curves as data, rendered by the built page ``web/src/pages/document``.
 
-Messages travel as templates and values, with the Bangla of those templates beside them, so that a reader can change
-the language of the page; strings are data (what a model wrote, names, figures) and stay as they are.
+Messages are stored as templates and values, with the Bangla of the templates, so that a reader can switch the language
+of the page. Strings are data (generated text, names, numbers) and are not translated.
 """
 
 from collections.abc import Sequence
@@ -24,22 +24,22 @@ class Heading:
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A paragraph of plain text; its sentences may be messages of their own."""
+    """A paragraph of plain text, or of several messages."""
 
     text: Text | Sequence[Text]
-    note: bool = False  # it should not be missed
+    note: bool = False  # highlighted
 
 
 @dataclass(frozen=True)
 class Headline:
-    """A few large figures side by side, each with what it is; the first is what the page is about."""
+    """A few large figures with captions; the first is the main result of the page."""
 
     figures: Sequence[tuple[str, Text]]
 
 
 @dataclass(frozen=True)
 class Confusion:
-    """A matrix between its brackets; ``shares`` (0 to 1) shade the cells."""
+    """A confusion matrix; ``shares`` (0 to 1) shade the cells."""
 
     corner: Text
     columns: Sequence[str]
@@ -50,14 +50,14 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Settings:
-    """Names, as they are typed, and values, in as many columns as there is room for."""
+    """Names of settings and their values, in as many columns as fit."""
 
     pairs: Sequence[tuple[str, Text]]
 
 
 @dataclass(frozen=True)
 class DrawnLine:
-    """A named line of a chart; a value of None or NaN is a gap."""
+    """A named line of a chart; None and NaN are gaps."""
 
     name: Text
     points: Sequence[Point]
@@ -65,7 +65,7 @@ class DrawnLine:
     look: str = "plain"  # smoothed: pale below its running mean; dots: a dot on each point; faint: without a name
 
     def __post_init__(self) -> None:
-        """Keep what can be drawn, with as many digits as anybody reads off a curve."""
+        """Thin and round the points to what a chart can show."""
         kept = thin(drawable_points(self.points))
         shown = [(x, None if y is None else float(f"{y:.5g}")) for x, y in kept]
         object.__setattr__(self, "points", shown)
@@ -73,14 +73,14 @@ class DrawnLine:
 
 @dataclass(frozen=True)
 class Curves:
-    """Lines over a common x, with what helps to read them."""
+    """Lines over a common x axis, with levels, a marker and a caption."""
 
     title: Text
     x: Text
     y: Text
     lines: Sequence[DrawnLine]
     levels: Sequence[tuple[float, Text]] = ()
-    marker: tuple[float, Text] | None = None  # a vertical line at a place of interest
+    marker: tuple[float, Text] | None = None  # a labelled vertical line
     caption: Sequence[Text] = ()
     log_y: bool = False
     from_zero: bool = False
@@ -88,7 +88,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Quote:
-    """A passage, its lines kept, below a line that says whence it comes; ``given`` is its bold beginning."""
+    """A quoted passage with a label above it; line breaks are kept, and ``given`` is its bold beginning."""
 
     text: str
     label: Text = ""
@@ -97,21 +97,21 @@ class Quote:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Tokens as coloured pieces: (text, whether it is only part of a letter)."""
+    """Tokens as coloured pieces: (text, whether it is only part of a character)."""
 
     pieces: Sequence[tuple[str, bool]]
 
 
 @dataclass(frozen=True)
 class Links:
-    """Other pages as cards: address, name, and what is to be seen there."""
+    """Links to other pages as cards: address, name and description."""
 
     links: Sequence[tuple[str, Text, Text]]
 
 
 @dataclass(frozen=True)
 class Code:
-    """Commands or a program, to be copied, and a line above that says what for."""
+    """Commands or a program to copy, with a label above it."""
 
     text: str
     label: Text = ""
@@ -119,7 +119,7 @@ class Code:
 
 @dataclass(frozen=True)
 class Folded:
-    """Hidden until the reader opens it."""
+    """Blocks that are collapsed until the reader opens them."""
 
     summary: Text
     blocks: Sequence["Block"]
@@ -127,7 +127,7 @@ class Folded:
 
 @dataclass(frozen=True)
 class Columns:
-    """Side by side where there is room."""
+    """Blocks side by side, if they fit."""
 
     columns: Sequence[Sequence["Block"]]
 
@@ -151,7 +151,7 @@ Block = (
 
 @dataclass(frozen=True)
 class Report:
-    """A page from top to bottom."""
+    """A page: title, lead, blocks and footer."""
 
     title: Text
     lead: Sequence[Text]
@@ -159,6 +159,6 @@ class Report:
     footer: Sequence[Text] = ()
 
     def html(self) -> str:
-        """One offline page, in both languages."""
+        """Return the page as one offline HTML file, in both languages."""
         language = page_language()
         return document_page(translate(self.title, language), self, language=language)

@@ -1,10 +1,10 @@
-"""Small pictures of numbers as SVG: a grid of cells, bars, a text in pieces, lines. For chapters, notebooks, slides.
+"""Small SVG pictures for chapters, notebooks and slides: grids, bars, split texts, lines.
 
-``grid(weights, rows, columns).save("weights.svg")`` is a file that stands by itself, on light paper so that it can be
-read on a dark page too; in a notebook the picture shows itself. The same numbers give the same bytes. Letters are those
-of the reader's system, so Bangla is shaped wherever a browser is.
+``grid(weights, rows, columns).save("weights.svg")`` writes a self-contained file, with a light background that is
+readable on dark pages too; a notebook displays the picture. The same numbers give the same bytes. Text uses the fonts
+of the reader's system, so browsers shape Bangla correctly.
 
-What it does not do: axes of every kind, colours of one's choice, anything that moves; for that there is matplotlib.
+Not supported: other axes, custom colours, animation; use matplotlib for those.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,14 +21,14 @@ from kotha.storage.atomic import atomic_write
 _PAPER = "#fffdf7"
 _MORE, _LESS, _SOFT, _INK = COLOURS
 _FONT = "Noto Sans Bengali, Nirmala UI, Kohinoor Bangla, Bangla Sangam MN, Vrinda, system-ui, sans-serif"
-_EDGE, _SIZE = 16, 16  # the margin, and how large letters are
-_DARK = 0.55  # the share of colour beyond which letters on it are white
+_EDGE, _SIZE = 16, 16  # margin, and font size
+_DARK = 0.55  # opacity above which text on a cell is white
 _SMALLEST_CELL = 4
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing with its size; ``save`` writes it, a notebook shows it."""
+    """An SVG drawing; ``save`` writes it, a notebook displays it."""
 
     inner: str
     width: float
@@ -36,7 +36,7 @@ class Picture:
     title: str = ""
 
     def svg(self) -> str:
-        """The picture as a file of its own."""
+        """Return the picture as a self-contained SVG file."""
         named = f"<title>{escape(self.title)}</title>" if self.title else ""
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" viewBox="0 0 {self.width:g} {self.height:g}" '
@@ -45,9 +45,9 @@ class Picture:
         )
 
     def save(self, path: str | PathLike[str]) -> Self:
-        """Write it to an .svg file; the picture again, so that a notebook shows it."""
+        """Write the picture to an .svg file; returns the picture, so that a notebook displays it."""
         if Path(path).suffix != ".svg":
-            raise UsageError("{path}: a picture is an .svg file; end its name so", path=path)
+            raise UsageError("{path}: pictures are saved as SVG; use a path that ends in .svg", path=path)
         atomic_write(Path(path), self.svg())
         return self
 
@@ -64,7 +64,7 @@ def grid(
     digits: int | None = 2,
     cell: float = 64,
 ) -> Picture:
-    """Numbers as cells, darker the further from zero: green above, brown below. ``digits=None`` leaves numbers out.
+    """Numbers as cells, darker the further from zero: green above, brown below. ``digits=None`` hides the numbers.
 
     ``values`` are rows of numbers: a list of lists, a NumPy array, a tensor.
 
@@ -78,8 +78,8 @@ def grid(
     top = _EDGE + (28 if title else 0) + (28 if columns else 0)
     high = cell if cell < 32 else 40.0
     parts: list[str] = []
-    for place, name in enumerate(columns):
-        parts.append(_text(left + (place + 0.5) * cell, top - 10, name, "middle", colour=_SOFT))
+    for index, name in enumerate(columns):
+        parts.append(_text(left + (index + 0.5) * cell, top - 10, name, "middle", colour=_SOFT))
     for row, line in enumerate(table):
         y = top + row * high
         if rows:
@@ -90,19 +90,19 @@ def grid(
 
 
 def bars(values: Mapping[str, float], *, title: str = "", digits: int = 0) -> Picture:
-    """A bar for each name, as long as its value, which stands behind it.
+    """A bar for each name, with its value after it.
 
     >>> bars({"চিহ্ন": 9, "টোকেন": 2}).svg().count("<rect")
     3
     """
     if not values or min(values.values()) < 0:
-        raise UsageError("bars have names and values of 0 or more")
+        raise UsageError("bars need at least one value, and no value below 0")
     most = max(values.values()) or 1.0
     left = _EDGE + 12 + max(map(_width, values))
     top, long = _EDGE + (32 if title else 0), 320
     parts: list[str] = []
-    for place, (name, value) in enumerate(values.items()):
-        y, across = top + place * 36, long * value / most
+    for index, (name, value) in enumerate(values.items()):
+        y, across = top + index * 36, long * value / most
         parts.append(_text(left - 10, y + 20, name, "end", colour=_SOFT))
         parts.append(f'<rect x="{left:g}" y="{y:g}" width="{across:.1f}" height="28" rx="3" fill="{_MORE}"/>')
         parts.append(_text(left + across + 8, y + 20, f"{value:,.{digits}f}"))
@@ -110,7 +110,7 @@ def bars(values: Mapping[str, float], *, title: str = "", digits: int = 0) -> Pi
 
 
 def pieces(lines: Mapping[str, Sequence[str]], *, title: str = "") -> Picture:
-    """A text cut in several ways, a line for each: every piece in a box of its own.
+    """A text split in several ways, one per line, with a box around each piece.
 
     >>> pieces({"চিহ্ন": ["ক", "থ", "া"], "অক্ষর": ["ক", "থা"]}).svg().count("<rect")
     6
@@ -119,8 +119,8 @@ def pieces(lines: Mapping[str, Sequence[str]], *, title: str = "") -> Picture:
     top = _EDGE + (32 if title else 0)
     parts: list[str] = []
     widest = left
-    for place, (name, cut) in enumerate(lines.items()):
-        x, y = left, top + place * 44
+    for index, (name, cut) in enumerate(lines.items()):
+        x, y = left, top + index * 44
         parts.append(_text(left - 10, y + 23, name, "end", colour=_SOFT))
         for number, piece in enumerate(cut):
             across = 14 + _width(piece)
@@ -134,13 +134,13 @@ def pieces(lines: Mapping[str, Sequence[str]], *, title: str = "") -> Picture:
 
 
 def lines(series: Lines, *, x: str, y: str, title: str = "", log_y: bool = False, from_zero: bool = False) -> Picture:
-    """Lines over a common x, named by colour; see ``kotha.report.chart``.
+    """Lines over a common x axis with a legend; see ``kotha.report.chart``.
 
     >>> lines({"loss": [(0, 8.3), (100, 5.1)]}, x="step", y="loss").svg().count("<path")
     2
     """
     if not 0 < len(series) <= len(COLOURS):
-        raise UsageError("{n} lines cannot be told apart; draw 1 to {most}", n=len(series), most=len(COLOURS))
+        raise UsageError("{n} lines cannot be drawn; give 1 to {most}", n=len(series), most=len(COLOURS))
     above = _EDGE + (30 if title else 0)
     drawn = chart(series, x, y, log_y=log_y, from_zero=from_zero)
     inner = f'<g transform="translate({_EDGE} {above})" font-size="13">{drawn}</g>'
@@ -148,7 +148,7 @@ def lines(series: Lines, *, x: str, y: str, title: str = "", log_y: bool = False
 
 
 def beside(*pictures: Picture, across: int = 2, title: str = "") -> Picture:
-    """Several pictures as one, so many in a row.
+    """Combine pictures into one, ``across`` per row.
 
     >>> beside(grid([[1]]), grid([[2]]), grid([[3]])).svg().count("<svg")
     4
@@ -156,8 +156,8 @@ def beside(*pictures: Picture, across: int = 2, title: str = "") -> Picture:
     wide, high = max(each.width for each in pictures), max(each.height for each in pictures)
     top = 30 if title else 0
     parts: list[str] = []
-    for place, each in enumerate(pictures):
-        x, y = place % across * wide, top + place // across * high
+    for index, each in enumerate(pictures):
+        x, y = index % across * wide, top + index // across * high
         parts.append(
             f'<svg x="{x:g}" y="{y:g}" width="{each.width:g}" height="{each.height:g}" '
             f'viewBox="0 0 {each.width:g} {each.height:g}">{each.inner}</svg>'
@@ -171,7 +171,7 @@ def beside(*pictures: Picture, across: int = 2, title: str = "") -> Picture:
 
 
 def _titled(parts: Sequence[str], width: float, height: float, title: str) -> Picture:
-    """A picture below its title, and at least as wide."""
+    """A picture with its title above, at least as wide as the title."""
     heading = _text(_EDGE, _EDGE + 14, title, weight=True) if title else ""
     return Picture(heading + "".join(parts), max(width, _EDGE * 2 + _width(title)), height, title)
 
@@ -180,7 +180,7 @@ def _table(values: Any) -> list[list[float]]:
     rows = values.tolist() if hasattr(values, "tolist") else values
     table = [[float(value) for value in row] for row in rows]
     if not table or not table[0] or any(len(row) != len(table[0]) for row in table):
-        raise UsageError("a grid has rows of numbers, all of the same length")
+        raise UsageError("the rows of a grid must have the same length, and at least one number each")
     return table
 
 
@@ -205,7 +205,7 @@ def _text(x: float, y: float, text: str, anchor: str = "start", colour: str = _I
 
 
 def _width(text: str) -> float:
-    """About how wide a text is: of signs that stand on, above or below another letter, half take room."""
+    """The approximate width of a text; combining signs count about half."""
     signs = sum("\u09bc" <= letter <= "\u09cd" or letter in "\u0981\u200c\u200d" for letter in text)
     wide = sum(letter > "\u0900" for letter in text) - signs
     return 5.0 * signs + 9.5 * wide + 8.6 * (len(text) - signs - wide)

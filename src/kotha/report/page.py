@@ -1,4 +1,4 @@
-"""What all pages share: text that is safe in HTML, in scripts and in a frame, and the language that a page opens in."""
+"""Helpers of all pages: escaping for HTML, scripts and frames, and the initial language."""
 
 import html
 import re
@@ -10,9 +10,9 @@ from typing import Any
 from kotha.i18n.numbers import Language
 from kotha.storage.json_files import as_json
 
-# What XML cannot hold: most control characters, and halves of surrogate pairs, which UTF-8 cannot hold either.
+# Not allowed in XML: most control characters, and lone surrogates, which UTF-8 cannot encode either.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-# What could end a script, or its line; and halves of surrogate pairs, as above.
+# What could end a script or its line; and lone surrogates, as above.
 _NOT_IN_SCRIPTS = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 _LANGUAGE: ContextVar[Language] = ContextVar("page_language", default="en")
@@ -20,7 +20,7 @@ _LANGUAGE: ContextVar[Language] = ContextVar("page_language", default="en")
 
 @contextmanager
 def pages_open_in(language: Language) -> Iterator[None]:
-    """Meanwhile documents open in a language; the reader can change it in the page."""
+    """Set the initial language of documents in this context; readers can switch it in the page."""
     before = _LANGUAGE.set(language)
     try:
         yield
@@ -29,12 +29,12 @@ def pages_open_in(language: Language) -> Iterator[None]:
 
 
 def page_language() -> Language:
-    """The language that a document opens in."""
+    """The initial language of a document."""
     return _LANGUAGE.get()
 
 
 def escape(text: str) -> str:
-    """Text that HTML, XML and UTF-8 can hold and that cannot become markup.
+    """Escape text for HTML and XML; characters that they do not allow become U+FFFD.
 
     >>> escape("<b>" + chr(0) + "কথা")
     '&lt;b&gt;\ufffdকথা'
@@ -43,14 +43,14 @@ def escape(text: str) -> str:
 
 
 def framed(html: str, title: str) -> str:
-    """A whole page inside a notebook: in a frame of its own, from which it reaches neither notebook nor network."""
-    # A page that may not look out of its frame cannot ask for the height it needs, so a screen's serves all.
+    """A page for a notebook, in a sandboxed frame without access to the notebook or the network."""
+    # A sandboxed page cannot report its height, so all get about the height of a screen.
     look = "width:100%;height:min(90vh,46rem);border:0;resize:vertical"
     return f'<iframe title="{escape(title)}" sandbox="allow-scripts" style="{look}" srcdoc="{escape(html)}"></iframe>'
 
 
 def as_script(data: Any) -> str:
-    r"""JSON that can stand inside a ``<script>`` element, whatever its strings say.
+    r"""JSON that is safe inside a ``<script>`` element.
 
     >>> as_script({"token": "</script>"})
     '{"token": "\\u003c/script\\u003e"}'

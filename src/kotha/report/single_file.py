@@ -1,8 +1,8 @@
-"""A page of the studio as one file: styles, script and data inside it, and a policy that forbids the browser all else.
+"""Single-file pages: styles, script and data in one HTML file, with a strict content security policy.
 
-Scripts and styles were built ahead (``static/single``); each is allowed by its hash alone, so that nothing a text says
-can run, and nothing is ever fetched. The components are those that the studio draws with (``web/src/pages``), given
-their data here instead of by a server.
+Scripts and styles are prebuilt (``static/single``) and allowed by hash only, so that no text in the data can run and
+nothing is fetched. The components are those of the studio (``web/src/pages``), with their data in the file instead of
+from a server.
 """
 
 import base64
@@ -20,19 +20,19 @@ from kotha.report.page import as_script, escape
 
 @dataclass(frozen=True)
 class SinglePage:
-    """What goes into one file."""
+    """The contents of a single-file page."""
 
-    built: str  # which script and styles: their name in ``static/single``
+    built: str  # name of its script and styles in ``static/single``
     title: str
     data: Any  # ready for JSON
-    without_script: str  # markup for a browser that runs no script
-    language: str = "bn"  # until the reader chooses
-    scripts: str = ""  # what scripts may do besides
-    rules: tuple[str, ...] = ()  # of the policy, besides
-    after: str = ""  # markup behind the script: what may come late
+    without_script: str  # markup for browsers without scripts
+    language: str = "bn"  # initial language
+    scripts: str = ""  # additional script sources of the policy
+    rules: tuple[str, ...] = ()  # additional directives of the policy
+    after: str = ""  # markup after the script
 
     def html(self) -> str:
-        """The file's text."""
+        """Return the HTML."""
         script, style = (_built(f"{self.built}.{ending}") for ending in ("js", "css"))
         before = _safe_script((STATIC / "before.js").read_text(encoding="utf-8"))
         policy = "; ".join(
@@ -72,25 +72,25 @@ def single_page(
     made_by: str = "",
     language: str = "bn",
 ) -> str:
-    """One offline page: its ``kind`` says which component shows the data, ``made_by`` which command made it.
+    """Return an offline page; ``kind`` selects the component that shows the data, ``made_by`` names the command.
 
-    ``built`` is one of several scripts, so that no page carries what it does not show.
+    ``built`` selects one of several scripts, so that a page contains only the code that it needs.
     """
-    said = words("views")["noscript"]
-    without = f"<h1>{escape(str(title))}</h1>" + "".join(f"<p>{escape(said[each])}</p>" for each in ("bn", "en"))
-    told = _plain({"kind": kind, "title": title, "remarks": remarks, "made_by": made_by, "data": data})
-    bangla = {each: catalogue("bn")[each] for each in _templates(told) if each in catalogue("bn")}
-    return SinglePage(built, str(title), {**told, "bangla": bangla}, without, language).html()
+    noscript = words("views")["noscript"]
+    without = f"<h1>{escape(str(title))}</h1>" + "".join(f"<p>{escape(noscript[each])}</p>" for each in ("bn", "en"))
+    content = _plain({"kind": kind, "title": title, "remarks": remarks, "made_by": made_by, "data": data})
+    bangla = {each: catalogue("bn")[each] for each in _templates(content) if each in catalogue("bn")}
+    return SinglePage(built, str(title), {**content, "bangla": bangla}, without, language).html()
 
 
 def _plain(value: Any) -> Any:
-    """A page's data, ready for JSON: messages as templates and values; a block of a document says which it is."""
+    """Convert a page's data for JSON: messages to templates and values, blocks to dicts with their kind."""
     if isinstance(value, Message):
         return to_json(value)
     if is_dataclass(value):
         parts = {each.name: getattr(value, each.name) for each in fields(value)}
-        if "marks" in parts:  # of a table, by row and column
-            parts["marks"] = [[*place, mark] for place, mark in parts["marks"].items()]
+        if "marks" in parts:  # of a table: keys are (row, column)
+            parts["marks"] = [[*cell, mark] for cell, mark in parts["marks"].items()]
         value = {"kind": type(value).__name__.lower(), **parts}
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
@@ -98,7 +98,7 @@ def _plain(value: Any) -> Any:
 
 
 def _templates(data: Any) -> Iterator[str]:
-    """The templates of all messages in a page's data, those inside others among them."""
+    """The templates of all messages in a page's data, including nested ones."""
     if isinstance(data, dict):
         if "template" in data:
             yield data["template"]
@@ -109,11 +109,11 @@ def _templates(data: Any) -> Iterator[str]:
             yield from _templates(each)
 
 
-view_page = partial(single_page, "views")  # what was found inside a model
-report_page = partial(single_page, "reports")  # what was measured
-training_page = partial(single_page, "training")  # a training, before it or after: its script knows curves
-sheet_page = partial(single_page, "sheet")  # a sheet to work on by hand: its script grades and hints
-document_page = partial(single_page, "document", "document")  # blocks of any kind (``report/document.py``)
+view_page = partial(single_page, "views")  # views inside a model
+report_page = partial(single_page, "reports")  # evaluation results
+training_page = partial(single_page, "training")  # plans and training runs, with curves
+sheet_page = partial(single_page, "sheet")  # worksheets, with grading and hints
+document_page = partial(single_page, "document", "document")  # documents (``report/document.py``)
 
 
 def _built(name: str) -> str:
@@ -122,7 +122,7 @@ def _built(name: str) -> str:
 
 
 def _safe_script(text: str) -> str:
-    """A script that no string in it ends early."""
+    """Escape sequences that would end a script element."""
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 

@@ -1,4 +1,4 @@
-"""A table: one form for the terminal, a page and a notebook."""
+"""Tables for the terminal, pages and notebooks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ from kotha.report.page import escape
 
 @dataclass(frozen=True)
 class Table:
-    """Cells under their names, and what must be said below them."""
+    """A table with a header, cells, and remarks below it."""
 
     title: Text
     header: Sequence[Text]
-    cells: Sequence[Sequence[Text]]  # a string is a name or a figure and stays as it is, a message is translated
+    cells: Sequence[Sequence[Text]]  # messages are translated, strings are not
     remarks: Sequence[Text] = ()
-    marks: dict[tuple[int, int], str] = field(default_factory=dict)  # cells (row, column) that stand out: best, words
-    labels: Sequence[int] = ()  # columns whose cells are words of ours, and no names
+    marks: dict[tuple[int, int], str] = field(default_factory=dict)  # style of cells by (row, column): best, words
+    labels: Sequence[int] = ()  # columns whose cells are labels, not names
 
     def html(self) -> str:
-        """As a notebook shows it, in its own letters and colours."""
+        """Return the table as HTML for a notebook."""
         head = "".join(f"<th>{escape(str(cell))}</th>" for cell in self.header)
         rows = ["".join(f"<td>{escape(str(cell))}</td>" for cell in cells) for cells in self.cells]
         body = "".join(f"<tr>{row}</tr>" for row in rows)

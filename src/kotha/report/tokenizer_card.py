@@ -1,4 +1,4 @@
-"""Report cards of tokenizers as one offline page, drawn as the studio draws them: figures, and a sample cut by each."""
+"""Report cards of tokenizers as one offline page: metrics, and a sample text split by each tokenizer."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -10,10 +10,10 @@ from kotha.text.tokenizer.view import view_cuts
 
 
 def cards_page(cards: Sequence[Card], tokenizers_by_name: dict[str, Tokenizer], sample: str, source: str) -> str:
-    """The whole page as HTML; ``source`` says on what was measured."""
-    told = [
+    """Return the page as HTML; ``source`` names the measured text."""
+    rows = [
         {**asdict(card), "pieces": list(map(asdict, view_cuts(tokenizers_by_name[card.name], sample)))}
         for card in cards
     ]
-    data = {"source": source, "cards": told}
+    data = {"source": source, "cards": rows}
     return report_page("tokenizers", "Tokenizers side by side", data, made_by="kotha tokenizer card")

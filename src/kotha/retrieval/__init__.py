@@ -1,1 +1,1 @@
-"""Documents to ask: passages, an index of them in one file, ranking by words and by meaning, answers with citations."""
+"""Retrieval: passages, an index in one file, ranking by words and by meaning, and answers with citations."""

@@ -1,7 +1,7 @@
-"""Documents to be indexed: what the corpus readers read, and md, html and pdf beside them.
+"""Documents for the index, from the formats of the corpus readers and from md, html and pdf.
 
-In txt, md, html and pdf a paragraph is a document, short ones joined with what follows; in jsonl, csv, tsv and parquet
-a record is.
+In txt, md, html and pdf a document is a paragraph (short ones are joined with the next); in jsonl, csv, tsv and parquet
+it is a record.
 """
 
 import os
@@ -24,16 +24,16 @@ _KNOWN = [".txt", ".jsonl", ".csv", ".tsv", ".parquet", *READERS]
 
 @dataclass(frozen=True)
 class Indexing:
-    """How documents are read and cut."""
+    """Options for reading and splitting documents."""
 
-    letters: int = LETTERS  # of a passage at most
-    field: str = "text"  # of a record, that holds the text
-    errors: Errors = "stop"  # what happens to a document that cannot be read
+    letters: int = LETTERS  # maximum characters of a passage
+    field: str = "text"  # of a record, with its text
+    errors: Errors = "stop"  # what to do with unreadable documents
 
     def __post_init__(self) -> None:
         if self.letters < FEWEST_LETTERS:  # too short to hold a sentence
             raise UsageError(
-                "{letters}: a passage holds at least {fewest}; {usual} is usual",
+                "{letters} is too few; use at least {fewest} characters ({usual} is usual)",
                 letters=Option("letters", self.letters),
                 fewest=FEWEST_LETTERS,
                 usual=LETTERS,
@@ -41,14 +41,14 @@ class Indexing:
 
 
 def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | None = None) -> tuple[list[Path], bool]:
-    """The files behind paths, folders and globs, each once; and whether all folders could be looked into.
+    """The files behind paths, folders and globs, each once; and whether all folders could be read.
 
-    Other kinds in a folder are told of.
+    Files of unsupported formats in a folder are reported as problems.
     """
     found: dict[Path, None] = {}
     unread: list[CorpusProblem] = []
 
-    def hear(problem: CorpusProblem) -> None:
+    def record(problem: CorpusProblem) -> None:
         if problem.unread:
             unread.append(problem)
         if on_problem is not None:
@@ -58,16 +58,16 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
         is_folder = is_directory(place := Path(path).expanduser())
         errors: Errors = "skip" if is_folder else "stop"
         try:
-            sources = list_sources([os.fspath(path)], errors=errors, on_problem=hear, others=READERS)
+            sources = list_sources([os.fspath(path)], errors=errors, on_problem=record, others=READERS)
         except CorpusError as error:
-            if unread:  # what could not be opened is not said to be empty
+            if unread:  # a folder that could not be read is not reported as empty
                 raise CorpusError("{problem}", problem=unread[0]) from None
-            none = "{place}: no file to read in this folder; known: {known}"
+            none = "{place}: no readable file in this folder; supported: {known}"
             raise CorpusError(none, place=shown(place), known=_KNOWN) if is_folder else error from None
         for source in sources:
             if source.repository is not None or source.is_remote or source.path == "-":
                 raise CorpusError(
-                    "{path}: an index keeps files of this machine; save it as one", path=shown(os.fspath(path))
+                    "{path}: only local files can be indexed; download it first", path=shown(os.fspath(path))
                 )
             found[Path(source.path).resolve()] = None
     return list(found), not unread
@@ -76,7 +76,7 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
 def read_file(
     file: Path, how: Indexing, on_problem: OnProblem | None = None, on_bytes: OnBytes | None = None
 ) -> Iterator[Excerpt]:
-    """The documents of one file, in their order."""
+    """The documents of one file, in order."""
     if file.suffix.lower() not in READERS:
         kind, _ = kind_of(file.name)
         place = "row" if kind == "parquet" else "line"

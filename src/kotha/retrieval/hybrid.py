@@ -1,8 +1,8 @@
-"""Two rankings as one: by words and by meaning (hybrid search).
+"""Hybrid search: fusion of the rankings by words and by meaning.
 
-Both scores have a scale that does not move from question to question: the share of the question that a passage repeats,
-and a cosine. So they are added, the second with a weight. By rank alone (reciprocal rank fusion, Cormack et al. 2009)
-the weaker ranking spoils the better one; ``docs/dev/experiments.md`` has both.
+Both scores have the same scale for every question: the share of the question that a passage covers, and a cosine. So
+they are added, the second with a weight. Fusion by rank alone (reciprocal rank fusion, Cormack et al. 2009) lets the
+weaker ranking spoil the better one; ``docs/dev/experiments.md`` compares both.
 """
 
 from collections.abc import Sequence
@@ -17,16 +17,16 @@ _MEANING = 0.2
 
 @dataclass(frozen=True)
 class Hit:
-    """A passage that was found: its score, and what it is made of."""
+    """A passage that was found, with its score and the parts of the score."""
 
     passage: Excerpt
     score: float
-    words: float | None = None  # how much of the question it repeats: 1 is all of it
-    meaning: float | None = None  # the cosine of the two vectors
+    words: float | None = None  # share of the question that it covers, 0 to 1
+    meaning: float | None = None  # cosine of the two vectors
 
 
 def fuse(by_words: Ranking, by_meaning: Ranking) -> list[Hit]:
-    """Hits of both, best first; who is missing in one has nothing from it.
+    """Merge two rankings, best first; a passage missing from one gets no score from it.
 
     >>> one, two = (Excerpt(text, "a.txt", "line 1") for text in ("নদী", "গ্রাম"))
     >>> [(hit.passage.text, hit.words) for hit in fuse([(one, 0.4)], [(two, 0.9), (one, 0.8)])]

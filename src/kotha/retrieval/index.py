@@ -1,9 +1,9 @@
-"""An index brought up to date with its documents, and asked.
+"""Updating and searching an index.
 
-A document is known by its source and a digest of its text, so indexing again reads everything and writes only what has
-changed: new documents are added, those that are gone from their file are removed, and so are those of files that are
-gone from a folder that is named. Documents are written some at a time, each time whole or not at all; whoever is
-stopped in between has an index of what was done, and goes on by asking for the same again.
+A document is identified by its source and a digest of its text. Indexing again reads everything and writes only
+changes: new documents are added, documents that are gone from their file are removed, and so are those of files that
+are gone from an indexed folder. Documents are written in atomic batches, so an interrupted update leaves a valid index
+and resumes when it is run again.
 """
 
 import hashlib
@@ -31,21 +31,21 @@ from kotha.text.corpus.problems import CorpusProblem
 By = Literal["words", "meaning", "both"]
 
 _BATCH_PASSAGES = 128
-_CANDIDATES = 50  # of each ranking, from which the hits are taken
+_CANDIDATES = 50  # of each ranking that the hits are chosen from
 
 
 class Embeds(Protocol):
-    """What makes vectors of texts: ``embedding.Embedder``, or anything else with a note of whose they are."""
+    """Anything that embeds texts and has a note of its model, such as `embedding.Embedder`."""
 
     note: EmbedderNote
 
     def __call__(self, texts: Sequence[str], /) -> Vectors:
-        """Vectors of length 1: (texts, width)."""
+        """Return unit vectors: (texts, width)."""
 
 
 @dataclass
 class IndexReport:
-    """What an update did, and how much there is now."""
+    """What an update changed, and the size of the index after it."""
 
     added: int = 0
     unchanged: int = 0
@@ -58,7 +58,7 @@ class IndexReport:
 
 @dataclass(frozen=True)
 class SearchResult:
-    """What was found for a question, and by what."""
+    """The hits for a question, and how they were ranked."""
 
     question: str
     by: By
@@ -73,7 +73,7 @@ def update(
     on_progress: OnProgress | None = None,
     on_problem: OnProblem | None = None,
 ) -> IndexReport:
-    """Bring an index up to date with what files, folders and globs hold now."""
+    """Bring an index up to date with files, folders and globs."""
     work = _Update(store, how, embed, on_progress, on_problem)
     files, complete = list_files(paths, work.problem)
     work.settle_embedder()
@@ -81,7 +81,7 @@ def update(
     for file in files:
         work.file(file)
     folders = {place.resolve() for path in paths if is_directory(place := Path(path).expanduser())}
-    for source in store.sources() if complete else ():  # what could not be looked into may hold it still
+    for source in store.sources() if complete else ():  # an unreadable folder may still hold it
         if Path(source) not in files and folders & set(Path(source).parents):
             work.keep(source, removed=[number for number, _ in store.digests(source).values()])
     now, report = store.measures(), work.report
@@ -91,7 +91,7 @@ def update(
 
 @dataclass
 class _Update:
-    """One update under way, and its report."""
+    """An update in progress, and its report."""
 
     store: SqliteStore
     how: Indexing
@@ -101,28 +101,28 @@ class _Update:
     total_bytes: int = 0
     done_bytes: int = 0
     report: IndexReport = field(default_factory=IndexReport)
-    unread: bool = False  # of the file that is being taken in: whether the disk kept some of it back
+    unread: bool = False  # whether part of the current file could not be read
 
     def problem(self, problem: CorpusProblem) -> None:
-        """Count a problem, and pass it on."""
+        """Count a problem and report it to the caller."""
         self.report.problems += 1
         self.unread = self.unread or problem.unread
         if self.on_problem is not None:
             self.on_problem(problem)
 
     def settle_embedder(self) -> None:
-        """Whose vectors the index holds is settled by whoever comes first; vectors of two models are not mixed."""
+        """Record the model of the vectors, or check that it is the same as before: vectors of two models do not mix."""
         kept, name = self.store.embedder(), self.store.name
         if kept is None:
             if self.embed is not None:
                 self.store.note_embedder(self.embed.note)
         elif self.embed is None or kept.fingerprint != self.embed.note.fingerprint:
             raise UsageError(
-                "{name} holds vectors of {model}; name that model again, or a new index", name=name, model=kept.name
+                "{name} holds vectors of {model}; use that model, or a new index", name=name, model=kept.name
             )
 
     def file(self, file: Path) -> None:
-        """Take in one file: what is new in it is added, what is no more in it is removed."""
+        """Index one file: add its new documents, remove those that are gone from it."""
         known = self.store.digests(str(file))
         gone, end = dict(known), self.done_bytes + file.stat().st_size
         self.unread = False
@@ -132,8 +132,8 @@ class _Update:
             digest = self._digest(document.text)
             if digest in known:
                 self.report.unchanged += gone.pop(digest, None) is not None
-                number, place = known[digest]
-                if place != document.place:
+                number, position = known[digest]
+                if position != document.place:
                     moved.append((number, document.place))
             else:
                 fresh[digest] = NewDocument(document.place, digest, cut(document.text, self.how.letters))
@@ -150,7 +150,7 @@ class _Update:
         moved: Sequence[tuple[int, str]] = (),
         removed: Sequence[int] = (),
     ) -> None:
-        """Write some documents at once; the vectors are made before, so that nobody waits for a model."""
+        """Write some documents in one transaction; vectors are computed before it, to keep it short."""
         if self.embed is not None and fresh:
             vectors = self.embed([text for document in fresh for text in document.passages])
             for document in fresh:
@@ -161,12 +161,12 @@ class _Update:
         self.report.removed += len(removed)
 
     def _digest(self, text: str) -> bytes:
-        """A document's: another way to cut it, or another model, makes it another."""
-        made = (str(self.how.letters), "" if self.embed is None else self.embed.note.fingerprint, text)
-        return hashlib.sha256("\0".join(made).encode()).digest()
+        """The digest of a document; it covers the passage size and the model as well as the text."""
+        parts = (str(self.how.letters), "" if self.embed is None else self.embed.note.fingerprint, text)
+        return hashlib.sha256("\0".join(parts).encode()).digest()
 
-    def _advance(self, more: int) -> None:
-        self.done_bytes += more
+    def _advance(self, n_bytes: int) -> None:
+        self.done_bytes += n_bytes
         if self.on_progress is not None:
             self.on_progress(Message("indexing"), self.done_bytes, max(1, self.total_bytes))
 
@@ -174,30 +174,30 @@ class _Update:
 def search(
     store: SqliteStore, question: str, limit: int = 5, by: By | None = None, embed: Embeds | None = None
 ) -> SearchResult:
-    """The passages that fit a question best: by words, by meaning, or both where a model is there (``by`` None)."""
+    """The best passages for a question: by words, by meaning, or both (None: both if there are a model and vectors)."""
     if limit < 1:
-        raise UsageError("{limit} asks for nothing; use 1 or more", limit=Option("limit", limit))
+        raise UsageError("{limit} must be 1 or more", limit=Option("limit", limit))
     if not question.strip():
-        raise UsageError("the question is empty; ask something")
+        raise UsageError("the question is empty")
     if not store.measures().passages:
-        raise KothaError("{name} is empty: no documents were indexed yet; index some first", name=store.name)
-    kept = store.embedder()
-    chosen = by or ("words" if embed is None or kept is None else "both")
+        raise KothaError("{name} is empty; index some documents first", name=store.name)
+    stored = store.embedder()
+    chosen = by or ("words" if embed is None or stored is None else "both")
     check_choice("by", chosen, get_args(By))
     if chosen == "words":
         return SearchResult(question, chosen, fuse(rank_by_words(store, question, limit), ()))
-    if kept is None:
+    if stored is None:
         raise UsageError(
-            "{name} holds no vectors; index the documents with a model, or search {by}",
+            "{name} has no vectors; index the documents with a model, or search with {by}",
             name=store.name,
             by=Option("by", "words"),
         )
-    if embed is None or embed.note.fingerprint != kept.fingerprint:
+    if embed is None or embed.note.fingerprint != stored.fingerprint:
         raise UsageError(
-            "{name} was embedded by {model}; search with that model, or {by}",
+            "{name} holds vectors of {model}; search with that model, or with {by}",
             name=store.name,
             by=Option("by", "words"),
-            model=kept.name,
+            model=stored.name,
         )
     near = store.near(embed([question])[0], max(limit, _CANDIDATES))
     if chosen == "meaning":

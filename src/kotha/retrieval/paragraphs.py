@@ -1,7 +1,7 @@
-"""Paragraphs of md, html and pdf files, each with its place.
+"""Paragraphs of md, html and pdf files, each with its position.
 
-Pages of the web are read by the standard library's parser, without what is no text (scripts, styles); pdf by pypdf, an
-extra. A pdf of pictures has no text, which is said and not guessed at (no OCR).
+HTML is read by the standard library's parser, without scripts and styles; PDF by pypdf, an optional dependency. A PDF
+of scanned pages has no text, which is reported as a problem (no OCR).
 """
 
 import re
@@ -13,19 +13,19 @@ from kotha.i18n.message import Message
 from kotha.retrieval.pdf import read_pdf
 from kotha.text.corpus.problems import Complaints, Unreadable
 
-# Text and place, one after the other, of a whole file that is held in memory.
+# Pairs of text and position, in order; the file is held in memory.
 Paragraphs = Iterator[tuple[str, str]]
 
 _MOST_BYTES = 64 << 20
 
 
 def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
-    """A file's paragraphs that have text; a file that has none, or is too large or broken, is a problem of its own."""
+    """The paragraphs of a file; a file that has none, is too large or is broken is reported as a problem."""
     try:
         if file.stat().st_size > _MOST_BYTES:
             size = file.stat().st_size
             raise Unreadable(
-                Message("{n:,} bytes are more than the {most:,} of one document", n=size, most=_MOST_BYTES)
+                Message("{n:,} bytes exceed the limit of {most:,} for one document", n=size, most=_MOST_BYTES)
             )
         empty = True
         for text, place in READERS[file.suffix.lower()](file, complaints):
@@ -34,7 +34,7 @@ def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
                 empty = False
                 yield text, place
         if empty:
-            raise Unreadable(Message("there is no text in it; pages that are pictures need OCR first"))
+            raise Unreadable(Message("the file contains no text; scanned pages need OCR first"))
     except (Unreadable, OSError) as error:
         complaints.pass_over(error)
 
@@ -45,7 +45,7 @@ def _decoded(file: Path, complaints: Complaints) -> str:
 
 # -- Markdown ---------------------------------------------------------------------------------------------------------
 
-# What is layout and not text: fences, rules, marks of headings, quotes and lists; links and pictures keep their words.
+# Layout: fences, rules, and the marks of headings, quotes and lists; links and images keep their text.
 _LAYOUT = re.compile(
     r"^\s*(?:```.*|~~~.*|[-=*_]{3,}\s*|\|?[\s:|-]+\|[\s:|-]*)$|^\s{0,3}(?:#{1,6}|>|[-*+]|\d+\.)\s+", re.M
 )
@@ -66,7 +66,7 @@ def _read_markdown(file: Path, complaints: Complaints) -> Paragraphs:
 # -- HTML -------------------------------------------------------------------------------------------------------------
 
 _SILENT = {"script", "style", "template", "noscript", "head", "svg", "nav"}
-# What stands within a line; every other tag begins or ends a block.
+# Inline tags; every other tag begins or ends a block.
 _INLINE = {
     *("a", "abbr", "b", "bdi", "bdo", "big", "cite", "code", "em", "font", "i", "img", "kbd", "label", "mark", "q"),
     *("ruby", "s", "small", "span", "strong", "sub", "sup", "time", "tt", "u", "var", "wbr"),
@@ -74,7 +74,7 @@ _INLINE = {
 
 
 class _HTMLText(HTMLParser):
-    """The text of a page by its blocks, with the line on which each begins."""
+    """The text blocks of a page, with the line on which each begins."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -84,23 +84,23 @@ class _HTMLText(HTMLParser):
         self._silent: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        """A block ends the one before it."""
+        """A block-level tag ends the block before it."""
         if tag == "body":
-            self._silent.clear()  # a head that nobody closed
+            self._silent.clear()  # an unclosed head
         if tag in _SILENT:
             self._silent.append(tag)
         elif tag not in _INLINE:
             self.end_block()
 
     def handle_endtag(self, tag: str) -> None:
-        """So does its end."""
+        """So does its end tag."""
         if tag in self._silent:
             del self._silent[self._silent.index(tag) :]
         elif tag not in _INLINE:
             self.end_block()
 
     def handle_data(self, data: str) -> None:
-        """Text, unless it is for machines."""
+        """Collect text, except in scripts, styles and the like."""
         if not self._silent and data.strip():
             if not self._parts:
                 self._line = self.getpos()[0]
@@ -109,11 +109,11 @@ class _HTMLText(HTMLParser):
             self._parts.append(" ")
 
     def parse_marked_section(self, i: int, report: bool | int = True) -> int:
-        """`<![…>` up to its end, as a browser passes over it; the library's own way falls over what stands in it."""
+        """Skip `<![…>` as a browser does; the library's own parser fails on some of its contents."""
         return self.parse_bogus_comment(i, bool(report))
 
     def end_block(self) -> None:
-        """Keep what was gathered."""
+        """Store the collected text as a block."""
         text = " ".join("".join(self._parts).split())
         if text:
             self.blocks.append((text, f"line {self._line}"))

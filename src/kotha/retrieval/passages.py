@@ -1,8 +1,8 @@
-"""Documents cut into passages: whole sentences, a few hundred letters each (chunking), each with its source and place.
+"""Splitting documents into passages (chunking): full sentences, a few hundred characters each, with their source.
 
-A passage ends where a sentence does, at a danda as at a full stop. A sentence longer than a passage is cut between
-words, and a word longer than that between letters; joined, the passages of a document give all of its words back.
-Passages do not overlap: what stands between two of them is found by the words of either.
+A passage ends with a sentence (a danda or a full stop). A sentence longer than a passage is split between words, and a
+longer word between grapheme clusters; joined, the passages of a document contain all of its words. Passages do not
+overlap.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,18 +12,15 @@ import regex
 
 from kotha.text.akshara import aksharas
 
-LETTERS = 600  # of a passage at most, as code points: about a hundred words, so that several fit a small context
+LETTERS = 600  # maximum code points of a passage: about a hundred words, so that several fit a small context
 FEWEST_LETTERS = 40
-# The end of a sentence: its mark, what closes after it, then white space; or an empty line.
+# The end of a sentence: its mark, closing quotes or brackets, white space; or an empty line.
 _SENTENCE = regex.compile(r""".*?(?:[।॥৷.!?…]["'”’»)\]]*(?=\s|$)|।|\n\s*\n|$)""", regex.DOTALL)
 
 
 @dataclass(frozen=True)
 class Excerpt:
-    """What is found and cited: a text, its source, and where it begins there, as "line 3", "row 3" or "page 3".
-
-    A document that has not been cut yet is one too.
-    """
+    """A passage, or a document before it is split: its text, its source file, and its position there ("line 3")."""
 
     text: str
     source: str
@@ -31,7 +28,7 @@ class Excerpt:
 
 
 def sentences(text: str) -> list[str]:
-    """A text's sentences, without the white space around them.
+    """The sentences of a text, without surrounding white space.
 
     >>> sentences("মা হাসেন। কেন? ৩.৫ মাইল দূরে, ড. করিম বলেন…")
     ['মা হাসেন।', 'কেন?', '৩.৫ মাইল দূরে, ড.', 'করিম বলেন…']
@@ -41,7 +38,7 @@ def sentences(text: str) -> list[str]:
 
 
 def cut(text: str, letters: int = LETTERS) -> list[str]:
-    """A document's passages: sentences in their order, as many in each as fit.
+    """Split a document into passages: sentences in order, as many in each as fit.
 
     >>> cut("নদীর ধারে একটি গ্রাম। সেখানে থাকে মিনা। মিনা স্কুলে যায় রোজ সকালে।", letters=50)
     ['নদীর ধারে একটি গ্রাম। সেখানে থাকে মিনা।', 'মিনা স্কুলে যায় রোজ সকালে।']
@@ -50,22 +47,22 @@ def cut(text: str, letters: int = LETTERS) -> list[str]:
 
 
 def gather(texts: Iterable[Excerpt], letters: int = LETTERS) -> Iterator[Excerpt]:
-    """Paragraphs of one source joined until they are worth being found: a heading stays with what it is over.
+    """Join short paragraphs of one source with the next, so that a heading stays with its text.
 
     >>> parts = [Excerpt("নদী", "a.md", "line 1"), Excerpt("নদীর ধারে একটি গ্রাম।" * 20, "a.md", "line 3")]
     >>> [(each.place, each.text[:9]) for each in gather(parts)]
     [('line 1', 'নদী\\n\\nনদীর')]
     """
-    waiting: Excerpt | None = None
+    pending: Excerpt | None = None
     for each in texts:
-        if waiting is not None:
-            each = Excerpt(f"{waiting.text}\n\n{each.text}", waiting.source, waiting.place)
-        waiting = each
+        if pending is not None:
+            each = Excerpt(f"{pending.text}\n\n{each.text}", pending.source, pending.place)
+        pending = each
         if len(each.text) * 2 >= letters:
             yield each
-            waiting = None
-    if waiting is not None:
-        yield waiting
+            pending = None
+    if pending is not None:
+        yield pending
 
 
 def _packed(pieces: Iterable[str], letters: int) -> Iterator[str]:
@@ -81,7 +78,7 @@ def _packed(pieces: Iterable[str], letters: int) -> Iterator[str]:
 
 
 def _pieces(sentence: str, letters: int) -> Iterator[str]:
-    """A sentence, or what must be made of one that no passage can hold."""
+    """A sentence, or its parts if it is longer than a passage."""
     if len(sentence) <= letters:
         yield sentence
         return
@@ -90,9 +87,9 @@ def _pieces(sentence: str, letters: int) -> Iterator[str]:
             yield word
             continue
         part = ""
-        for letter in aksharas(word):
-            if part and len(part) + len(letter) > letters:
+        for akshara in aksharas(word):
+            if part and len(part) + len(akshara) > letters:
                 yield part
                 part = ""
-            part += letter
+            part += akshara
         yield part

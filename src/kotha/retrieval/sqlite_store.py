@@ -1,11 +1,11 @@
-"""An index in one file, by SQLite: passages, their stems in FTS5's inverted index, vectors as float16.
+"""An index in one SQLite file: passages, their stems in an FTS5 inverted index, vectors as float16.
 
-Written through a write-ahead log (WAL): readers see the last whole state while a writer works, and a writer that is
-killed at any moment leaves the state before its last transaction. At the end of writing the log is taken in and given
-up, so that the index is one file again, and stays so when it is read. One that was made in vain is not left behind.
+Writes go through a write-ahead log (WAL): readers see the last committed state while a writer works, and a writer that
+is killed leaves the state before its last transaction. When writing ends, the log is merged and removed, so that the
+index is one file again and stays one when it is read. A new index that received no documents is deleted.
 
-A file from elsewhere is checked before it is used: its header, its version, and that it holds exactly the tables that
-are made here and nothing that would act on its own (triggers, views). What is then found damaged is said.
+A file is checked before it is used: its header, its version, and that it has exactly the tables created here and no
+triggers or views. Damage is reported as an error.
 """
 
 import os
@@ -25,7 +25,7 @@ from kotha.retrieval.passages import Excerpt
 from kotha.retrieval.stemming import fold
 from kotha.storage.status import exists
 
-_APPLICATION = 0x4B544849  # "KTHI", where SQLite's header has a place for whose file it is
+_APPLICATION = 0x4B544849  # "KTHI", the application id in SQLite's header
 _VERSION = 1
 _TABLES = (
     "CREATE TABLE embedder (fingerprint TEXT NOT NULL, name TEXT NOT NULL, width INTEGER NOT NULL)",
@@ -34,20 +34,20 @@ _TABLES = (
     "CREATE TABLE passages (id INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE, "
     "text TEXT NOT NULL, words INTEGER NOT NULL, vector BLOB)",
     "CREATE INDEX passages_of_document ON passages (document)",
-    "CREATE INDEX passages_by_words ON passages (words)",  # their mean, without reading all texts
-    # Stems come normalized and parted by spaces; whatever they are made of belongs to them, marks first of all.
+    "CREATE INDEX passages_by_words ON passages (words)",  # for their mean, without reading all texts
+    # Stems are normalized and separated by spaces; marks (vowel signs) are part of them.
     "CREATE VIRTUAL TABLE stems USING fts5(line, tokenize=\"unicode61 remove_diacritics 0 categories 'L* M* N* C*'\")",
     "CREATE VIRTUAL TABLE stem_counts USING fts5vocab(stems, row)",
 )
 _SCHEMA = "SELECT sql FROM sqlite_master WHERE sql NOT NULL"
 _BUSY_SECONDS = 20
-# Passages that a query looks at, at most: of a large index, the rarest words that together have so many.
+# Maximum number of matching passages of a query; in a large index, only its rarest words are searched.
 _MOST_MATCHES = 2000
 
 
 @dataclass
 class NewDocument:
-    """A document to be kept: its place in its source, a digest of its text, and its passages with their vectors."""
+    """A document to store: its position in its source, a digest of its text, and its passages with their vectors."""
 
     place: str
     digest: bytes
@@ -57,7 +57,7 @@ class NewDocument:
 
 @dataclass(frozen=True)
 class Measures:
-    """How large a store is: passages, their documents and files, and the words of a passage on average."""
+    """The size of a store: passages, documents, source files, and mean words per passage."""
 
     passages: int
     documents: int
@@ -67,7 +67,7 @@ class Measures:
 
 @dataclass(frozen=True)
 class EmbedderNote:
-    """Whose vectors a store holds: the model's fingerprint, what it was called, and how wide the vectors are."""
+    """The model of a store's vectors: its fingerprint, its name, and the width of the vectors."""
 
     fingerprint: str
     name: str
@@ -75,9 +75,9 @@ class EmbedderNote:
 
 
 class SqliteStore:
-    """An index file, open for reading, or for writing too; made where it is to be written and is not there.
+    """An index file, opened for reading or, with ``write``, also for writing; writing creates a missing file.
 
-    A document is known by its source and the digest of its text.
+    A document is identified by its source and the digest of its text.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, write: bool = False) -> None:
@@ -87,15 +87,13 @@ class SqliteStore:
         if self._is_new:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         elif not exists(self._path):
-            raise KothaError(
-                "there is no index {path}; make one first, from the documents that you want to ask", path=self._path
-            )
+            raise KothaError("no index at {path}; index your documents first", path=self._path)
         self._seen_version: int | None = None
         self._vectors: tuple[list[int], Near | None] | None = None
         self._measures: Measures | None = None
-        with self._told():
+        with self._translated_errors():
             self._database = _connect(self._path, write)
-            weakref.finalize(self, _let_go, self._database)  # who forgets to close it is not told so at some later time
+            weakref.finalize(self, _close, self._database)  # no ResourceWarning for a store that was not closed
             settings = ["trusted_schema = OFF", "cell_size_check = ON", "foreign_keys = ON"]
             for each in (*settings, *(["journal_mode = WAL", "synchronous = NORMAL"] if write else [])):
                 self._database.execute(f"PRAGMA {each}")
@@ -103,15 +101,15 @@ class SqliteStore:
                 self._make_tables()
             self._check_tables()
 
-    def _query(self, asked: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        with self._told():
-            return self._database.execute(asked, values).fetchall()
+    def _query(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+        with self._translated_errors():
+            return self._database.execute(sql, values).fetchall()
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def measures(self) -> Measures:
-        """How much there is."""
-        self._forget_what_changed()
+        """The size of the store."""
+        self._invalidate_caches()
         if self._measures is None:
             [(passages, words)] = self._query("SELECT count(*), avg(words) FROM passages")
             [(documents, sources)] = self._query("SELECT count(*), count(DISTINCT source) FROM documents")
@@ -119,47 +117,47 @@ class SqliteStore:
         return self._measures
 
     def embedder(self) -> EmbedderNote | None:
-        """Whose vectors are kept."""
+        """The model of the stored vectors; None if there are none."""
         rows = self._query("SELECT fingerprint, name, width FROM embedder")
         return EmbedderNote(*rows[0]) if rows else None
 
     def sources(self) -> list[str]:
-        """Files that documents are from."""
+        """The source files of the documents."""
         return [row[0] for row in self._query("SELECT DISTINCT source FROM documents ORDER BY source")]
 
     def digests(self, source: str) -> dict[bytes, tuple[int, str]]:
-        """Documents of a source by their digests: their numbers here, and their places there."""
+        """The documents of a source, by digest: id in the store, and position in the source."""
         rows = self._query("SELECT digest, id, place FROM documents WHERE source = ?", [source])
-        return {digest: (number, place) for digest, number, place in rows}
+        return {digest: (number, position) for digest, number, position in rows}
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
-        """In how many passages each stem occurs."""
+        """The number of passages that contain each stem."""
         marks = ", ".join("?" * len(stems))
         found = dict(self._query(f"SELECT term, doc FROM stem_counts WHERE term IN ({marks})", stems))
         return {stem: found.get(stem, 0) for stem in stems}
 
     def find(self, counts: Mapping[str, int], limit: int) -> list[Excerpt]:
-        """The likeliest passages by FTS5's BM25, over the rarest stems first."""
-        asked: list[str] = []
+        """The best passages by FTS5's BM25, searched by the rarest stems."""
+        terms: list[str] = []
         matches = 0
         for stem in sorted(counts, key=lambda stem: counts[stem]):
             matches += counts[stem]
-            if counts[stem] and (not asked or matches <= _MOST_MATCHES):
-                asked.append('"' + stem.replace('"', '""') + '"')
-        if not asked:
+            if counts[stem] and (not terms or matches <= _MOST_MATCHES):
+                terms.append('"' + stem.replace('"', '""') + '"')
+        if not terms:
             return []
-        # The ranking alone in the inner query: FTS5 sorts numbers, and only the best have their texts read.
+        # The inner query ranks by rowid alone, so that only the texts of the best are read.
         rows = self._query(
             "SELECT text, source, place FROM (SELECT rowid AS found, rank FROM stems "
             "WHERE stems MATCH ? ORDER BY rank LIMIT ?) JOIN passages ON passages.id = found "
             "JOIN documents ON documents.id = document ORDER BY rank",
-            [" OR ".join(asked), limit],
+            [" OR ".join(terms), limit],
         )
         return [Excerpt(*row) for row in rows]
 
     def near(self, vector: Vectors, limit: int) -> list[tuple[Excerpt, float]]:
-        """Exact search: one product with all vectors, which are held in memory from the first question on."""
-        self._forget_what_changed()
+        """Exact vector search: one product with all vectors, which are cached in memory."""
+        self._invalidate_caches()
         if self._vectors is None:
             self._vectors = self._read_vectors()
         numbers, near = self._vectors
@@ -174,21 +172,23 @@ class SqliteStore:
         return [(found[number], cosine) for number, cosine in best.items() if number in found]
 
     def _read_vectors(self) -> tuple[list[int], Near | None]:
-        """All vectors, with the numbers of their passages."""
+        """All vectors, with the ids of their passages."""
         note = self.embedder()
         width = 0 if note is None else note.width
         rows = self._query("SELECT id, vector FROM passages WHERE vector NOT NULL")
         if any(not isinstance(row[1], bytes) or len(row[1]) != 2 * width for row in rows):
             raise KothaError(
-                "{name} is damaged: a vector has another width than {width}; index again", name=self.name, width=width
+                "{name} is damaged: a vector does not have width {width}; rebuild the index",
+                name=self.name,
+                width=width,
             )
         joined = np.frombuffer(b"".join(row[1] for row in rows), np.float16).astype(np.float32)
         if not np.isfinite(joined).all():
-            raise KothaError("{name} is damaged: a vector holds what is no number; index again", name=self.name)
+            raise KothaError("{name} is damaged: a vector contains NaN or infinity; rebuild the index", name=self.name)
         return [row[0] for row in rows], Near(joined.reshape(-1, width)) if rows else None
 
-    def _forget_what_changed(self) -> None:
-        """What is held in memory is read again once another connection has written."""
+    def _invalidate_caches(self) -> None:
+        """Drop cached values if another connection has written."""
         [(version,)] = self._query("PRAGMA data_version")
         if version != self._seen_version:
             self._seen_version, self._vectors, self._measures = version, None, None
@@ -197,8 +197,8 @@ class SqliteStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """One transaction."""
-        with self._told():
+        """A write transaction."""
+        with self._translated_errors():
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield self._database
@@ -209,7 +209,7 @@ class SqliteStore:
         self._seen_version = None
 
     def note_embedder(self, note: EmbedderNote) -> None:
-        """Remember whose vectors will be kept."""
+        """Save the model of the vectors."""
         with self._writing() as database:
             database.execute("DELETE FROM embedder")
             database.execute("INSERT INTO embedder VALUES (?, ?, ?)", astuple(note))
@@ -221,9 +221,9 @@ class SqliteStore:
         moved: Sequence[tuple[int, str]] = (),
         removed: Sequence[int] = (),
     ) -> None:
-        """Keep new documents, note other places of known ones, forget others: in one transaction.
+        """Add, move (to another position) and remove documents in one transaction.
 
-        One that is there already stays as it is.
+        A document that is already stored stays unchanged.
         """
         with self._writing() as database:
             for document in added:
@@ -248,18 +248,20 @@ class SqliteStore:
             self._database.execute("INSERT INTO stems (rowid, line) VALUES (?, ?)", [kept.lastrowid, " ".join(stems)])
 
     def close(self) -> None:
-        """Let go of the file; the last one to do so takes the log in."""
-        in_vain = False
+        """Close the file; the last writer merges the log."""
+        unused = False
         if self._writes:
-            with suppress(sqlite3.Error):  # somebody else has it open and needs the log, or it was damaged meanwhile
-                in_vain = self._is_new and not self._database.execute("SELECT 1 FROM documents").fetchone()
+            with suppress(
+                sqlite3.Error
+            ):  # another process has it open and needs the log, or the file was damaged meanwhile
+                unused = self._is_new and not self._database.execute("SELECT 1 FROM documents").fetchone()
                 self._database.execute("PRAGMA busy_timeout = 0")
                 self._database.execute("PRAGMA journal_mode = DELETE")
         self._database.close()
-        if in_vain:
+        if unused:
             self._path.unlink(missing_ok=True)
 
-    # -- a file that can be trusted -----------------------------------------------------------------------------------
+    # -- validation --------------------------------------------------------------------------------------------------
 
     def _make_tables(self) -> None:
         with self._writing() as database:
@@ -272,16 +274,16 @@ class SqliteStore:
         [(version,)] = self._query("PRAGMA user_version")
         if application != _APPLICATION:
             if not self._path.stat().st_size or not self._query("SELECT 1 FROM sqlite_master"):
-                raise KothaError("{name} is empty: no documents were indexed yet; index some first", name=self.name)
-            raise KothaError("{path} is no index; choose another name", path=self.name)
+                raise KothaError("{name} is empty; index some documents first", name=self.name)
+            raise KothaError("{path} is not an index; choose another name", path=self.name)
         if version != _VERSION:
             raise KothaError(
-                "{name} is an index of format {version}, and this Kotha reads {known}; index again",
+                "{name} has index format {version}, and this version of Kotha reads {known}; rebuild the index",
                 name=self.name,
                 version=version,
                 known=_VERSION,
             )
-        expected = sqlite3.connect(":memory:")  # for what SQLite itself writes down when these tables are made
+        expected = sqlite3.connect(":memory:")  # to get the schema as SQLite stores it
         try:
             for table in _TABLES:
                 expected.execute(table)
@@ -290,34 +292,34 @@ class SqliteStore:
             expected.close()
         if set(self._query(_SCHEMA)) != made:
             raise KothaError(
-                "{name} holds other tables than an index does; it was changed, or is damaged", name=self.name
+                "{name} does not have the tables of an index; it was modified or is damaged", name=self.name
             )
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
-        """What SQLite says, in our words."""
+    def _translated_errors(self) -> Iterator[None]:
+        """Turn SQLite's errors into `KothaError`."""
         try:
             yield
         except sqlite3.OperationalError as error:
             if "locked" in str(error) or "busy" in str(error):
                 raise KothaError(
-                    "{name} is in use: another process is writing there; wait until it ends", name=self.name
+                    "{name} is locked: another process is writing to it; wait until it ends", name=self.name
                 ) from error
             raise KothaError("{name} cannot be used: {error}", name=self.name, error=error) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise KothaError(
-                "{name} is no index, or damaged ({error}); choose another name, or index again",
+                "{name} is not an index, or is damaged ({error}); choose another name, or rebuild the index",
                 name=self.name,
                 error=error,
             ) from error
 
 
-def _let_go(database: sqlite3.Connection) -> None:
-    with suppress(sqlite3.ProgrammingError):  # another thread's, which the garbage happened to be collected in
+def _close(database: sqlite3.Connection) -> None:
+    with suppress(sqlite3.ProgrammingError):  # garbage was collected in another thread than the connection's
         database.close()
 
 
 def _connect(path: Path, write: bool) -> sqlite3.Connection:
-    """A connection that begins no transaction by itself; one that only reads cannot write."""
-    place = path.resolve().as_uri() + ("" if write else "?mode=ro")
-    return sqlite3.connect(place, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)
+    """A connection in autocommit mode, read-only unless ``write``."""
+    uri = path.resolve().as_uri() + ("" if write else "?mode=ro")
+    return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)

@@ -1,1 +1,1 @@
-"""The server, `kotha serve`: one address for programs and people."""
+"""The HTTP server behind `kotha serve`: an OpenAI-compatible API, Kotha's own API, and the studio."""

@@ -1,4 +1,4 @@
-"""The app: the registry of models, OpenAI's addresses and ours, the doorkeeper around all of it."""
+"""The FastAPI app: the model registry, the OpenAI-compatible routes, Kotha's own routes, and the guard around them."""
 
 import asyncio
 import json
@@ -25,29 +25,29 @@ from kotha.server.state import Indexes, State, state_of
 from kotha.storage import bundled
 
 _FIELDS = Path(__file__).with_name("fields.json")
-# Our own routes, in the order of the OpenAPI page.
-_OURS = (text, inside, exercise, numbers, predict, runs, plan, judging, uploaded_tables)
-# What is being written when the server stops was given its time; how long the last steps of it may take.
+# Kotha's own routes, in the order of the OpenAPI document.
+_OWN_ROUTES = (text, inside, exercise, numbers, predict, runs, plan, judging, uploaded_tables)
+# uvicorn has already waited for open requests at shutdown; this is for the last steps of the batches.
 _DRAIN_SECONDS = 5.0
 
 
 class _App(FastAPI):
-    """FastAPI's app; what a field is for is told by a file beside it, by its schema's name or for all (``*``).
+    """FastAPI's app with the field descriptions of ``fields.json``: by schema name, or for all schemas (``*``).
 
-    A dataclass of the library may have defaults; as an answer it is ``complete``.
+    Schemas listed under ``complete`` are dataclasses with defaults; in an answer all their fields are required.
     """
 
     def openapi(self) -> dict[str, Any]:
-        """The schema of every address."""
-        told = super().openapi()
+        """Return the OpenAPI document of all routes."""
+        document = super().openapi()
         descriptions = json.loads(_FIELDS.read_text(encoding="utf-8"))
-        for name, schema in told["components"]["schemas"].items():
+        for name, schema in document["components"]["schemas"].items():
             known = descriptions["*"] | descriptions.get(name, {})
             for field, about in schema.get("properties", {}).items():
                 about["description"] = known.get(field, "")
             if name in descriptions["complete"]:
                 schema["required"] = list(schema["properties"])
-        return told
+        return document
 
 
 def make_app(
@@ -55,33 +55,32 @@ def make_app(
     settings: ServeSettings | None = None,
     device: str = "auto",
 ) -> FastAPI:
-    """An app that serves these models; ``guarded`` must stand around it."""
+    """Return an app that serves these models; wrap it in ``guarded`` before serving it."""
     settings = settings or ServeSettings()
     jobs = None if settings.jobs is None else JobStore(settings.jobs, limits=settings.limits)
     registry = ModelRegistry(models, settings.limits, device, settings.weights, jobs)
 
     @asynccontextmanager
-    async def living(_: FastAPI) -> AsyncIterator[None]:
-        ahead = asyncio.create_task(_open_ahead(registry)) if settings.opens_ahead else None
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        preload = asyncio.create_task(_open_first(registry)) if settings.opens_ahead else None
         yield
-        if ahead is not None:
-            ahead.cancel()
-        await asyncio.to_thread(
-            registry.close, _DRAIN_SECONDS
-        )  # beside the loop, in which streams let go of their places
+        if preload is not None:
+            preload.cancel()
+        # In a thread: the event loop must stay free for streams to release their models.
+        await asyncio.to_thread(registry.close, _DRAIN_SECONDS)
 
     app = _App(
         title="Kotha",
         version=kotha.__version__,
         summary="Small language models, Bangla first.",
-        lifespan=living,
-        docs_url=None,  # its page comes from another host
+        lifespan=lifespan,
+        docs_url=None,  # FastAPI's page loads scripts from another host
         redoc_url=None,
         responses=errors.RESPONSES,
     )
     app.state.kotha = State(settings, registry, jobs, Indexes(settings.indexes, jobs))
     errors.install(app)
-    for module in (routes, *_OURS, job_routes, static_pages):
+    for module in (routes, *_OWN_ROUTES, job_routes, static_pages):
         app.include_router(module.router)
     if settings.book is not None:
         app.mount("/book", static_pages.Book(settings.book))
@@ -89,8 +88,8 @@ def make_app(
     return app
 
 
-async def _open_ahead(registry: ModelRegistry) -> None:
-    """Open the first model before anybody asks; what is wrong with it is told to whoever does."""
+async def _open_first(registry: ModelRegistry) -> None:
+    """Open the first model before the first request; errors are reported by the request that needs the model."""
     for name in list(registry.places)[:1]:
         with suppress(Exception):
             async with registry.use(name):
@@ -98,23 +97,23 @@ async def _open_ahead(registry: ModelRegistry) -> None:
 
 
 def _add_running(app: FastAPI) -> None:
-    """How the server itself fares."""
+    """Add the routes for monitoring."""
 
     @app.get("/health", tags=["Running"])
     async def health() -> dict[str, str]:
-        """Whether the server answers at all."""
+        """Return ok as soon as the server is up; needs no key."""
         return {"status": "ok"}
 
     @app.get("/ready", tags=["Running"])
     async def ready(request: Request) -> dict[str, str]:
-        """Whether a text could be written now: opens the first model, if none is open."""
+        """Return the name of an open model; opens the first model if none is open."""
         registry = state_of(request).registry
         async with registry.use(next(iter(registry.opened or registry.places))) as served:
             return {"status": "ready", "model": served.name}
 
     @app.get("/metrics", tags=["Running"], response_class=Response)
     async def metrics(request: Request) -> Response:
-        """Counters, as Prometheus reads them."""
+        """Return metrics in the Prometheus text format."""
         for gauge in (WAITING, AT_WORK):
             gauge.clear()
         for name, served in state_of(request).registry.opened.items():
@@ -125,6 +124,6 @@ def _add_running(app: FastAPI) -> None:
 
 
 def guarded(app: FastAPI) -> ASGIApp:
-    """The app with the doorkeeper before it."""
+    """Return the app behind the guard, which checks every request first."""
     state: State = app.state.kotha
     return Guard(RequestWatch(app), state.settings)

@@ -1,4 +1,4 @@
-"""``kotha serve`` and ``kotha open``: one address for programs and people, and the studio there in a browser."""
+"""The commands ``kotha serve`` (API and studio) and ``kotha open`` (the studio in a browser)."""
 
 import logging
 import os
@@ -16,10 +16,9 @@ from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
 from kotha.storage import bundled
 
-# The rooms of the page, as its addresses name them.
+# The rooms of the studio, as its addresses name them.
 ROOMS = ("write", "look", "hand", "tokens", "design", "train", "compare", "teach")
-# Texts that `open` writes side by side: for one reader, not for a class. Room for more takes memory, and time at the
-# start.
+# Batch rows of `open`: enough for one reader; more rows would cost memory and start-up time.
 _ROWS = 8
 
 
@@ -27,7 +26,7 @@ def _flag(help: str, **more: Any) -> Parameter:
     return Parameter(help=help, **{"negative": "", **more})
 
 
-Port = Annotated[int, _flag("0 takes any that is free.")]
+Port = Annotated[int, _flag("Port; 0 selects any free port.")]
 InLanguage = Annotated[
     Language,
     _flag("English or Bangla.", env_var="KOTHA_LANGUAGE", env_var_split=lambda _, value, delimiter=None: value.split()),
@@ -35,24 +34,26 @@ InLanguage = Annotated[
 
 
 def serve(
-    *models: Annotated[str, _flag("Run, model or Hugging Face folders, asked for by their names; left out: box.")],
-    host: Annotated[str, _flag("Where to listen. Any but a loopback address needs --key-file.")] = "127.0.0.1",
+    *models: Annotated[
+        str, _flag("Run, model or Hugging Face folders; clients select them by folder name (default: box).")
+    ],
+    host: Annotated[str, _flag("Address to listen on; any but a loopback address needs --key-file.")] = "127.0.0.1",
     port: Port = 8000,
-    key_file: Annotated[Path | None, _flag("A file with the key that clients must send.")] = None,
-    name: Annotated[tuple[str, ...], _flag("Another name under which it may be addressed; may be given again.")] = (),
-    jobs: Annotated[Path | None, _flag("A folder for trainings and other work; left out, none is taken.")] = None,
-    index: Annotated[tuple[str, ...], _flag("An index to ask, by its file's name; may be given again.")] = (),
-    rows: Annotated[int, _flag("Texts written side by side; more wait.")] = 32,
-    book: Annotated[Path | None, _flag("The built book (make docs: build/book), to be read at /book/.")] = None,
-    log: Annotated[bool, _flag("A line for each request, on stderr.")] = False,
+    key_file: Annotated[Path | None, _flag("File with the key that clients must send.")] = None,
+    name: Annotated[tuple[str, ...], _flag("Additional host name of this server; may be repeated.")] = (),
+    jobs: Annotated[Path | None, _flag("Folder for training and other jobs (default: jobs are off).")] = None,
+    index: Annotated[tuple[str, ...], _flag("Index file to serve; may be repeated.")] = (),
+    rows: Annotated[int, _flag("Texts generated at the same time; the others wait.")] = 32,
+    book: Annotated[Path | None, _flag("Folder of the built book (make docs: build/book), served at /book/.")] = None,
+    log: Annotated[bool, _flag("Log each request on stderr, one line each.")] = False,
     weights: Annotated[
         Literal["float32", "bfloat16", "int8"] | None,
-        _flag("The weights that write: narrower ones are faster; left out: as they are stored."),
+        _flag("Type of the weights that generate text; narrower types are faster (default: as stored)."),
     ] = None,
-    device: Annotated[str, _flag("cpu, cuda, or auto: a GPU where there is one.")] = "auto",
+    device: Annotated[str, _flag("cpu, cuda, or auto: a GPU if there is one.")] = "auto",
     language: InLanguage = "en",
 ) -> None:
-    """Serve models to OpenAI's clients and others, at http://127.0.0.1:8000/v1 unless told otherwise."""
+    """Serve models over an OpenAI-compatible API (default address: http://127.0.0.1:8000/v1), and the studio."""
     _prepare("serving needs FastAPI and uvicorn: pip install 'kotha[serve]'")
     from kotha.server.lifecycle import run
     from kotha.server.settings import Limits, ServeSettings, is_open, read_key
@@ -76,7 +77,9 @@ def serve(
 
     if key_file is not None and is_open(key_file):
         _say(
-            Message("others on this machine can read the key in {file}; `chmod 600` keeps it to you", file=key_file),
+            Message(
+                "other users on this machine can read the key in {file}; restrict it with `chmod 600`", file=key_file
+            ),
             language,
         )
 
@@ -90,42 +93,44 @@ def serve(
 
 
 def open_studio(
-    *models: Annotated[str, _flag("Run, model or Hugging Face folders; the one in the box is always there.")],
-    room: Annotated[str, _flag("Where to begin: write, look, hand, tokens, design, train, compare, teach.")] = "write",
-    text: Annotated[str, _flag("What to begin with.")] = "",
-    jobs: Annotated[Path, _flag("The folder that trainings begun in the page go to.")] = Path("kotha-work"),
+    *models: Annotated[str, _flag("Run, model or Hugging Face folders; the bundled model is always included.")],
+    room: Annotated[str, _flag("First room: write, look, hand, tokens, design, train, compare or teach.")] = "write",
+    text: Annotated[str, _flag("Text to start with.")] = "",
+    jobs: Annotated[Path, _flag("Folder for the training runs that are started in the studio.")] = Path("kotha-work"),
     port: Port = 0,
-    browser: Annotated[bool, _flag("Open the browser; else only say where it is.", negative="--no-browser")] = True,
+    browser: Annotated[bool, _flag("Open a browser; if not, only print the address.", negative="--no-browser")] = True,
     language: InLanguage = "en",
 ) -> None:
-    """Open the studio: write with a model, look inside it, train one; at an address that only this computer reaches."""
+    """Open the studio in a browser: write with a model, look inside it, train one. Only this computer can reach it."""
     if room not in ROOMS:
-        raise UsageError("there is no room {room!r}; rooms are {rooms}", room=room, rooms=ROOMS)
+        raise UsageError("unknown room {room!r}; the rooms are {rooms}", room=room, rooms=ROOMS)
     _prepare("the studio needs FastAPI and uvicorn: pip install 'kotha[serve]'")
     from kotha.server.lifecycle import run
     from kotha.server.settings import Limits, ServeSettings
 
     settings = ServeSettings(port=port, jobs=jobs, limits=Limits(rows=_ROWS), opens_ahead=True)
-    # The first that is named is the one to begin with.
+    # The studio selects the first model at the start.
     named = (*models, *(() if bundled.NAME in models else (bundled.NAME,)))
 
     def ready(at: str) -> None:
         address = f"{at}/#/{room}{'?' + urlencode({'x': text}) if text else ''}"
         where = Message(
-            "the studio is at {address}; trainings go to {jobs}; Ctrl-C stops it", address=address, jobs=jobs
+            "the studio is at {address}; training runs are stored in {jobs}; Ctrl-C stops it",
+            address=address,
+            jobs=jobs,
         )
         _say(where, language)
         if browser and not webbrowser.open(address):
-            _say(Message("no browser could be opened from here; open that address in one"), language)
+            _say(Message("could not start a browser; open the address in one yourself"), language)
 
     run(named, settings, "auto", ready)
 
 
 def _prepare(needed: str) -> None:
-    """See that the libraries are there."""
+    """Check that FastAPI and uvicorn are installed."""
     for name in ("fastapi", "uvicorn"):
         library(name, needed)
-    # Threads that wait for one another sleep: those that answer requests need the cores, too.
+    # Idle OpenMP threads must not spin: the threads that answer requests need the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 

@@ -1,7 +1,7 @@
-"""Whatever goes wrong, in OpenAI's words: a message that says what to do, a type, and the parameter that is meant.
+"""Error answers in OpenAI's form: a message that says what to do, a type, and the parameter that caused the error.
 
-An error may have a ``status``, a ``param`` and a ``code`` of its own. What a server has is known by names; where it is,
-is told to nobody (``by_name``).
+An error may have its own ``status``, ``param`` and ``code``. Answers contain the names of models and files, never their
+paths on the server (``by_name``).
 """
 
 import logging
@@ -28,7 +28,7 @@ _RETRY_AFTER = {"Retry-After": "1"}
 
 
 class ErrorDetail(BaseModel):
-    """What went wrong."""
+    """An error, in OpenAI's form."""
 
     message: str
     type: str
@@ -39,20 +39,20 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorAnswer(BaseModel):
-    """The body of every answer that refuses."""
+    """The body of every error answer."""
 
     error: ErrorDetail
 
 
-# Every route may answer so; OpenAPI is told in ranges, since what the doorkeeper refuses it refuses everywhere.
+# Declared as ranges, since the guard can reject a request to any route.
 RESPONSES: dict[int | str, JsonObject] = {
-    "4XX": {"model": ErrorAnswer, "description": "The request cannot be met; the message says why."},
-    "5XX": {"model": ErrorAnswer, "description": "The server cannot meet it now."},
+    "4XX": {"model": ErrorAnswer, "description": "The request was rejected; the message says why."},
+    "5XX": {"model": ErrorAnswer, "description": "The server could not process the request."},
 }
 
 
 class RefusedError(KothaError):
-    """A request that cannot be met, with its status."""
+    """A rejected request, with its HTTP status."""
 
     def __init__(
         self, template: str, /, status: int = 400, param: str | None = None, code: str | None = None, **values: Any
@@ -62,15 +62,15 @@ class RefusedError(KothaError):
 
 
 def start_with(argument: str) -> Message:
-    """How a server is started so that it can do what it is asked for."""
+    """Return the advice to start the server with an option."""
     return Message("start `kotha serve` with {flag}", flag=Option(argument, ...).flag)
 
 
 def check_most(count: int, most: int, what: Message, param: str | None = None, code: str | None = None) -> None:
-    """Refuse more of something than the limits allow."""
+    """Raise RefusedError if a count exceeds a limit."""
     if count > most:
         raise RefusedError(
-            "{count:,} {what} are too many for one request; {allowed:,} are allowed",
+            "{count:,} {what} are too many for one request; at most {allowed:,} are allowed",
             param=param,
             code=code,
             count=count,
@@ -81,7 +81,7 @@ def check_most(count: int, most: int, what: Message, param: str | None = None, c
 
 @contextmanager
 def refusing(*kinds: type[KothaError], param: str | None = None) -> Iterator[None]:
-    """Errors that are the client's here, though elsewhere they would be the server's."""
+    """Turn errors of some kinds into RefusedError: here the request causes them, not the server."""
     try:
         yield
     except kinds as error:
@@ -91,16 +91,16 @@ def refusing(*kinds: type[KothaError], param: str | None = None) -> Iterator[Non
 
 
 def as_error(message: Messenger, status: int, param: str | None = None, code: str | None = None) -> JsonObject:
-    """The body of an answer that refuses."""
+    """Return the body of an error answer."""
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
-    told = to_json(message)
-    more = {"template": told["template"], "values": told["values"]}
-    return {"error": {"message": told["text"], "type": kind, "param": param, "code": code, **more}}
+    parts = to_json(message)
+    more = {"template": parts["template"], "values": parts["values"]}
+    return {"error": {"message": parts["text"], "type": kind, "param": param, "code": code, **more}}
 
 
 def answer(error: Exception) -> tuple[int, JsonObject, dict[str, str]]:
-    """Status, body and headers for an error; what nobody foresaw is logged whole and told in one sentence."""
-    client_fault = 400 if isinstance(error, UsageError | TokenizerError) else None  # a text that no tokenizer reads
+    """Return status, body and headers for an error; an unexpected one is logged with its traceback."""
+    client_fault = 400 if isinstance(error, UsageError | TokenizerError) else None  # a text that cannot be tokenized
     if isinstance(error, KothaError) and (status := getattr(error, "status", client_fault)) is not None:
         body = as_error(error, status, getattr(error, "param", None), getattr(error, "code", None))
         return status, body, _RETRY_AFTER if status in (429, 503) else {}
@@ -109,42 +109,42 @@ def answer(error: Exception) -> tuple[int, JsonObject, dict[str, str]]:
         return 400, as_error(message, 400, param), {}
     if isinstance(error, HTTPException):
         status, headers = error.status_code, dict(error.headers or {})
-        told = Message(str(error.detail))
+        message = Message(str(error.detail))
         if status == 404:
-            told = Message(
-                "there is nothing at this address; OpenAI's are under /v1, ours under /api, all are in /openapi.json"
+            message = Message(
+                "not found; OpenAI's routes are under /v1, Kotha's under /api, and /openapi.json lists all"
             )
         elif status == 405:
-            told = Message("this address is asked by {methods}", methods=headers.get("Allow", "another method"))
-        return status, as_error(told, status), headers
+            message = Message("method not allowed; use {methods}", methods=headers.get("Allow", "another method"))
+        return status, as_error(message, status), headers
     if is_short_of_memory(error):
-        _log.warning("there was not enough memory for a request")
-        return 500, as_error(Message("there is not enough memory for this"), 500), {}
+        _log.warning("not enough memory for a request")
+        return 500, as_error(Message("not enough memory for this request"), 500), {}
     if isinstance(error, KothaError):  # a damaged folder, broken weights
         return 500, as_error(error, 500), {}
-    _log.error("an unforeseen error", exc_info=error)
-    if isinstance(error, OSError):  # where it was is for the log alone
-        fails = Message("the server's disk fails: {why}; its log says where", why=error.strerror)
-        return 500, as_error(fails, 500), {}
-    return 500, as_error(Message("something went wrong in the server; its log says what"), 500), {}
+    _log.error("unexpected error", exc_info=error)
+    if isinstance(error, OSError):  # the path is only in the log
+        failed = Message("I/O error on the server: {why}; see its log", why=error.strerror)
+        return 500, as_error(failed, 500), {}
+    return 500, as_error(Message("internal error; see the server's log"), 500), {}
 
 
 def install(app: FastAPI) -> None:
-    """Let every error of an app be answered so."""
+    """Install ``answer`` as the handler of all errors of an app."""
 
     async def handle(_: Request, error: Exception) -> JSONResponse:
         status, body, headers = answer(error)
         return JSONResponse(body, status, headers)
 
-    # Whatever comes under Exception alone is raised once more after the answer, for the log to show where it was. For
-    # want of memory, which torch tells by a RuntimeError and the system by an OSError, nothing is to be found there.
+    # Starlette raises what the handler of Exception handles once more, so that its traceback is logged. Lack of memory
+    # (RuntimeError from torch, OSError from the system) needs no traceback, so these types have their own handlers.
     for kind in (KothaError, RequestValidationError, HTTPException, MemoryError, RuntimeError, OSError, Exception):
         app.add_exception_handler(kind, handle)
 
 
 @contextmanager
 def by_name(names: Mapping[str, str]) -> Iterator[None]:
-    """Errors inside speak of names instead of places.
+    """Replace paths by names in the messages of errors raised inside.
 
     >>> with by_name({"/home/me/news.index": "news"}):
     ...     raise KothaError("/home/me/news.index is empty")
@@ -170,6 +170,6 @@ def _named(value: Any, names: Mapping[str, str]) -> Any:
         message.values = {name: _named(each, names) for name, each in value.values.items()}
         return message
     text = str(value)
-    for place in sorted(names, key=len, reverse=True):  # a folder's own name begins those of what is in it
-        text = text.replace(place, names[place])
+    for path in sorted(names, key=len, reverse=True):  # longest first: one path may be a prefix of another
+        text = text.replace(path, names[path])
     return text

@@ -1,8 +1,8 @@
-"""Requests as JSON: known fields and no others, and nothing that takes far longer to look at than to send.
+"""JSON requests: unknown fields are rejected, and validation is cheap even for hostile input.
 
-What is wrong is told of the first fault alone: whoever collects all faults of a million numbers does that for minutes;
-and in our words, as pydantic's own speak of strings, inputs and patterns. Names and tags are lines that can be read:
-what cannot be seen, or turns the writing around, would only look like another.
+Only the first error is reported, since collecting the errors of a million numbers would take minutes. Messages replace
+pydantic's own (``faults.json``). Names and tags are one visible line: invisible characters and direction marks could
+make a name look like another.
 """
 
 import json
@@ -20,22 +20,22 @@ from kotha.generation.settings import SamplingSettings
 from kotha.i18n.catalogue import Messenger, to_json
 from kotha.i18n.message import Message
 
-# By pydantic's kind of fault; what is in braces stands in the fault's context.
+# By pydantic's error type; placeholders are values of the error's context.
 _FAULTS: dict[str, str] = json.loads(FilePath(__file__).with_name("faults.json").read_text(encoding="utf-8"))
-# Marks on one letter that no script needs; a composer of Unicode sorts them in the square of their number.
+# More combining marks on one character than any script needs; Unicode normalization takes quadratic time in them.
 _MOST_MARKS = 30
-_HALF = regex.compile("[\ud800-\udfff]")  # which JSON can spell, and UTF-8 cannot
+_HALF = regex.compile("[\ud800-\udfff]")  # surrogates: valid in JSON escapes, not in UTF-8
 _PILE = regex.compile(rf"\p{{M}}{{{_MOST_MARKS + 1}}}")
 
-MOST_TOKENS = 4096  # written for one text
-MOST_ALTERNATIVES = 20  # whose probabilities are told at each token
+MOST_TOKENS = 4096  # generated for one text
+MOST_ALTERNATIVES = 20  # reported at each token
 JsonObject = dict[str, Any]
 Id = Annotated[str, Field(pattern="^[0-9a-f]{12}$")]  # of a job, a file, a judging
 ModelName = Annotated[
     str,
     Field(max_length=200, examples=["box"]),
 ]
-NamedModel = Annotated[str, Path(description="A model of this server, by its name.")]
+NamedModel = Annotated[str, Path(description="Name of a model of this server.")]
 Texts = Annotated[list[str], Field(max_length=4096, fail_fast=True)]
 Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=400_000, fail_fast=True)]
 IdLists = Annotated[list[Ids], Field(max_length=4096, fail_fast=True)]
@@ -43,9 +43,9 @@ TextsOrIds = str | Texts | Ids | IdLists
 
 
 class FieldError(KothaError, ValueError):
-    """What a validator of ours finds wrong with a field, or with several together.
+    """An error of a validator, for one field or for several together.
 
-    ``param`` is the field that is meant; where it is given, the message names it by itself.
+    ``param`` is the field that caused it; if given, the message already names the field.
     """
 
     def __init__(self, template: str, /, param: str | None = None, names_field: bool = False, **values: Any) -> None:
@@ -54,7 +54,7 @@ class FieldError(KothaError, ValueError):
 
 
 class ToldMessage(BaseModel):
-    """A sentence for a person: in English, and as a template and its values for who shows it in another language."""
+    """A message in English, with its template and values for clients that show it in another language."""
 
     text: str
     template: str
@@ -63,7 +63,7 @@ class ToldMessage(BaseModel):
 
     @classmethod
     def of(cls, message: Messenger | str) -> "ToldMessage":
-        """A message of ours."""
+        """Return the JSON form of a message."""
         return cls(**to_json(message))
 
 
@@ -73,7 +73,7 @@ Said = Annotated[
 
 
 class WireRequest(BaseModel):
-    """A request."""
+    """Base class of requests."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -83,43 +83,45 @@ class WireRequest(BaseModel):
         if isinstance(given, dict):
             texts = list(_texts_in(given))
             if any(map(_HALF.search, texts)):
-                half = "a text in the request holds half a character (a lone surrogate); send whole ones"
-                raise FieldError(half, names_field=True)
+                raise FieldError(
+                    "a text in the request contains half a character (a lone surrogate); send complete characters",
+                    names_field=True,
+                )
             unknown = next((name for name in given if name not in cls.model_fields), None)
             if unknown is not None:
                 name = str(unknown)[:60]
                 known = nearest(name, cls.model_fields)
-                raise FieldError("there is no field {name!r}{nearest}", name, name=name, nearest=known)
+                raise FieldError("unknown field {name!r}{nearest}", name, name=name, nearest=known)
             if any(map(_PILE.search, texts)):
                 raise FieldError(
-                    "a letter has more than {n} marks, which is no letter of any script; leave some out",
+                    "a character has more than {n} combining marks; remove some",
                     names_field=True,
                     n=_MOST_MARKS,
                 )
         return given
 
 
-# What is drawn by, where a request does not say: the settings of `kotha generate`, which were chosen by measurement.
-_USUAL = SamplingSettings()
+# Defaults of requests: those of `kotha generate`, which were chosen by measurement.
+_DEFAULTS = SamplingSettings()
 
 
 class Drawn(WireRequest):
-    """How a model draws what it writes."""
+    """A request for generated text, with its sampling settings."""
 
     model: ModelName
-    temperature: float = Field(_USUAL.temperature, ge=0, le=2)
-    top_k: int | None = Field(_USUAL.top_k, ge=1)
+    temperature: float = Field(_DEFAULTS.temperature, ge=0, le=2)
+    top_k: int | None = Field(_DEFAULTS.top_k, ge=1)
     top_p: float | None = Field(None, gt=0, le=1)
     min_p: float | None = Field(None, gt=0, le=1)
-    repetition_penalty: float | None = Field(_USUAL.repetition_penalty, gt=0, le=10)
+    repetition_penalty: float | None = Field(_DEFAULTS.repetition_penalty, gt=0, le=10)
 
     def settings(self, seed: int) -> SamplingSettings:
-        """How the text with this seed is drawn."""
+        """Return the sampling settings with this seed."""
         return SamplingSettings(seed=seed, **{name: getattr(self, name) for name in list(Drawn.model_fields)[1:]})
 
 
 def as_list(given: TextsOrIds) -> list[str | tuple[int, ...]]:
-    """What is given alone or in a list, as texts or as token ids, as a list.
+    """Return one input or several, texts or token ids, as a list.
 
     >>> as_list("নদী"), as_list([7, 8]), as_list([[7], [8, 9]])
     (['নদী'], [(7, 8)], [(7,), (8, 9)])
@@ -132,7 +134,7 @@ def as_list(given: TextsOrIds) -> list[str | tuple[int, ...]]:
 
 
 def _texts_in(given: Any) -> Iterator[str]:
-    """Every text of a request, names of fields too, however deep; a body is bounded, and so is this."""
+    """Yield all strings of a request, field names too; the body limit bounds the work."""
     waiting = [given]
     while waiting:
         each = waiting.pop()
@@ -145,11 +147,13 @@ def _texts_in(given: Any) -> Iterator[str]:
 
 
 def first_fault(fault: JsonObject) -> tuple[Messenger, str | None]:
-    """A fault that pydantic found, in words that say what to do, and the parameter that is meant."""
+    """Return the message for an error of pydantic's, and the field that caused it."""
     context = fault.get("ctx", {})
     if fault["type"] == "json_invalid":
         return Message(
-            "the body is no JSON: {error} at letter {letter}", error=context.get("error"), letter=fault["loc"][-1]
+            "the body is not valid JSON: {error} at character {letter}",
+            error=context.get("error"),
+            letter=fault["loc"][-1],
         ), None
     if fault["type"] in ("model_attributes_type", "dict_type") and len(fault["loc"]) == 1:
         return Message("the body must be a JSON object; send it with the header `content-type: application/json`"), None
@@ -162,16 +166,16 @@ def first_fault(fault: JsonObject) -> tuple[Messenger, str | None]:
 
 
 def in_words(fault: JsonObject) -> Messenger:
-    """One fault that pydantic found.
+    """Return the message for an error of pydantic's, without the field.
 
     >>> str(in_words({"type": "greater_than_equal", "msg": "Input should be greater …", "ctx": {"ge": 1000.0}}))
     'it must be 1,000 or more'
     """
     kind, context = fault["type"], dict(fault.get("ctx", {}))
-    if isinstance(context.get("error"), KothaError):  # one of ours, raised where the field is defined
+    if isinstance(context.get("error"), KothaError):  # raised by a validator of the field
         return Message(context["error"].template, **context["error"].values)
     for name, value in context.items():
-        if isinstance(value, float) and value.is_integer():  # bounds as they are read: 0, and not 0.0
+        if isinstance(value, float) and value.is_integer():  # bounds as integers: 0, not 0.0
             context[name] = int(value)
     if kind in ("string_too_short", "too_short") and context.get("min_length") == 1:
         kind = "empty"
@@ -179,40 +183,38 @@ def in_words(fault: JsonObject) -> Messenger:
 
 
 LONGEST_NAME, LONGEST_TAG, MOST_TAGS = 200, 40, 12
-# Bangla needs them inside words, as in র‍্যাম; nothing else that is invisible is needed by any.
+# Bangla needs these inside words, as in র‍্যাম; no script needs other invisible characters.
 _JOINERS = "\u200c\u200d"
-_BETWEEN = ","  # parts one tag from the next where they are typed
+_BETWEEN = ","  # separates tags in input fields
 
 
 def seen_name(name: str) -> str:
-    """What can be seen of a name that nobody typed, such as a file's: it is not refused, but tidied and cut.
+    """Return a name without invisible characters, shortened; for names that are not typed, such as a file's.
 
     >>> seen_name("report\u202efdp.txt\\x00")
     'reportfdp.txt'
     """
-    seen = "".join(letter for letter in name if letter.isspace() or not _unseen(letter))
-    return unicodedata.normalize("NFC", " ".join(seen.split()))[:LONGEST_NAME]
+    visible = "".join(letter for letter in name if letter.isspace() or not _unseen(letter))
+    return unicodedata.normalize("NFC", " ".join(visible.split()))[:LONGEST_NAME]
 
 
 def tidy_name(name: str, longest: int = LONGEST_NAME) -> str:
-    """A name as it is kept: one line, NFC, single spaces.
+    """Return a name as it is stored: one line, NFC, single spaces.
 
     >>> tidy_name("  ছোট   মডেল ")
     'ছোট মডেল'
     """
     for letter in name:
         if _unseen(letter) and not letter.isspace():
-            raise FieldError(
-                "it has a letter that cannot be seen, {letter}; leave it out", letter=f"U+{ord(letter):04X}"
-            )
-    tidy = unicodedata.normalize("NFC", " ".join(name.split()))  # which makes two of some letters, as of য়
+            raise FieldError("it contains the invisible character {letter}; remove it", letter=f"U+{ord(letter):04X}")
+    tidy = unicodedata.normalize("NFC", " ".join(name.split()))  # which splits some characters in two, such as য়
     if len(tidy) > longest:
-        raise FieldError("it has {n} letters, and may have {longest}; shorten it", n=len(tidy), longest=longest)
+        raise FieldError("it has {n} characters, more than {longest}; shorten it", n=len(tidy), longest=longest)
     return tidy
 
 
 def tidy_tag(tag: str) -> str:
-    """A tag as it is kept, as a name; it is not empty, and has no comma.
+    """Return a tag as it is stored: like a name, not empty, without commas.
 
     >>> tidy_tag("ছোট, বড়")
     Traceback (most recent call last):
@@ -221,9 +223,9 @@ def tidy_tag(tag: str) -> str:
     """
     tidy = tidy_name(tag, LONGEST_TAG)
     if not tidy.strip(_JOINERS):
-        raise FieldError("a tag is empty; leave it out")
+        raise FieldError("a tag is empty; remove it")
     if _BETWEEN in tidy:
-        raise FieldError("a tag has no comma: commas part one tag from the next")
+        raise FieldError("a tag cannot contain a comma; commas separate tags")
     return tidy
 
 

@@ -1,4 +1,4 @@
-"""A server from its start to its end: it listens, says where, and drains when it is told to stop."""
+"""Run the server: listen, report the address, and finish open requests at shutdown."""
 
 import asyncio
 import errno
@@ -20,14 +20,12 @@ from kotha.server.security import refusal
 from kotha.server.settings import Limits, ServeSettings
 from kotha.server.state import State
 
-# Connections that the system holds for us, and how long answers may go on after a stop.
+# Connections queued by the system, and how long open requests may continue after a signal to stop.
 _BACKLOG, _GRACE_SECONDS = 512, 30
-# How long nobody is let in when there are too many, or no descriptors.
+# Pause before accepting again when there are too many connections, or no file descriptors.
 _FULL_SECONDS = 0.2
 
-_NO_HTTP = RefusedError(
-    "this is no HTTP request that can be read: its first line or a header is malformed, or they are too long"
-)
+_INVALID_HTTP = RefusedError("invalid HTTP request: its first line or a header is malformed or too long")
 
 
 def run(
@@ -36,7 +34,7 @@ def run(
     device: str,
     on_ready: Callable[[str], None],
 ) -> None:
-    """Serve until a signal, once ``on_ready`` was told where; what is being written then is finished first."""
+    """Serve until a signal; ``on_ready`` gets the address. Texts in progress are finished before it returns."""
     app = make_app(models, settings, device)
     listening = listen(settings.host, settings.port)
     address, at = listening.getsockname()[:2]
@@ -45,21 +43,18 @@ def run(
 
 
 class HttpConnection(H11Protocol):
-    """HTTP on one connection: uvicorn's, by h11, with our words for what is no HTTP at all.
-
-    The doorkeeper never sees such a request, so what it does for all others is done here.
-    """
+    """uvicorn's h11 protocol with Kotha's error body and headers for invalid HTTP, which never reaches the guard."""
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what cannot be read, and hang up: nobody knows where a next request would begin."""
-        headers, body = refusal(_NO_HTTP, (b"connection", b"close"))
+        """Answer 400 and close the connection: the start of a next request cannot be found."""
+        headers, body = refusal(_INVALID_HTTP, (b"connection", b"close"))
         for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
         self.transport.close()
 
 
 class HttpServer(uvicorn.Server):
-    """uvicorn's server with a limit on open connections, and on how long one may stay without a request."""
+    """uvicorn's server with limits on the number of connections and on how long one may stay idle."""
 
     def __init__(self, config: uvicorn.Config, limits: Limits) -> None:
         super().__init__(config)
@@ -67,52 +62,52 @@ class HttpServer(uvicorn.Server):
         self._tasks: list[asyncio.Task[None]] = []
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to take connections."""
+        """Start accepting connections."""
         await super().startup(sockets=[])
-        self._tasks = [asyncio.create_task(self._take(each)) for each in sockets or []]
-        self._tasks.append(asyncio.create_task(self._hang_up()))
+        self._tasks = [asyncio.create_task(self._accept(each)) for each in sockets or []]
+        self._tasks.append(asyncio.create_task(self._close_idle()))
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Take no more, and let what is there finish."""
+        """Stop accepting connections, and finish open requests."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await super().shutdown(sockets)
 
-    async def _take(self, listening: socket.socket) -> None:
-        loop, speaks = asyncio.get_running_loop(), self.config.http_protocol_class
+    async def _accept(self, listening: socket.socket) -> None:
+        loop, protocol = asyncio.get_running_loop(), self.config.http_protocol_class
         listening.setblocking(False)
-        how = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
+        options = {"config": self.config, "server_state": self.server_state, "app_state": self.lifespan.state}
         while True:
             if len(self.server_state.connections) >= self._limits.connections:
                 await asyncio.sleep(_FULL_SECONDS)
                 continue
             try:
                 connection, _ = await loop.sock_accept(listening)
-            except OSError:  # who waited has left, or no descriptors are left: some must be closed first
+            except OSError:  # the client left, or no file descriptors are free
                 await asyncio.sleep(_FULL_SECONDS)
                 continue
-            await loop.connect_accepted_socket(partial(speaks, **how), connection)
+            await loop.connect_accepted_socket(partial(protocol, **options), connection)
 
-    async def _hang_up(self) -> None:
-        """Close connections on which no request begins; uvicorn bounds only those that have had one."""
-        idle: dict[Any, tuple[Any, float]] = {}  # the last request of each, and since when there was no other
+    async def _close_idle(self) -> None:
+        """Close idle connections; uvicorn's keep-alive limit covers only those that have had a request."""
+        idle: dict[Any, tuple[Any, float]] = {}  # by connection: its last request, and since when it is idle
         while True:
             await asyncio.sleep(min(1.0, self._limits.body_seconds / 4))
-            now, seen = asyncio.get_running_loop().time(), idle
+            now, previous = asyncio.get_running_loop().time(), idle
             idle = {}
             for connection in list(self.server_state.connections):
                 last = getattr(connection, "cycle", None)
                 if last is not None and not last.response_complete:
                     continue
-                before, since = seen.get(connection, (last, now))
+                before, since = previous.get(connection, (last, now))
                 idle[connection] = (last, since if before is last else now)
                 if now - idle[connection][1] > self._limits.body_seconds:
                     connection.transport.close()
 
 
 def server_config(app: FastAPI) -> uvicorn.Config:
-    """How uvicorn runs an app; what it has to say goes into our log, where there is one."""
+    """Return uvicorn's config for an app; with ``log`` its messages go to Kotha's log."""
     state: State = app.state.kotha
     return uvicorn.Config(
         guarded(app),
@@ -120,29 +115,29 @@ def server_config(app: FastAPI) -> uvicorn.Config:
         http=HttpConnection,
         log_config=uvicorn.config.LOGGING_CONFIG if not state.settings.log else None,
         log_level="warning",
-        access_log=False,  # addresses may hold what people ask
+        access_log=False,  # paths may contain user input
         server_header=False,
         backlog=_BACKLOG,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=_GRACE_SECONDS,
         h11_max_incomplete_event_size=64 << 10,
         ws="none",
-        proxy_headers=False,  # anyone may write them; who shares an address shares a queue
+        proxy_headers=False,  # any client could set them; clients behind one address share a queue
     )
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket at an address, before anything heavy is loaded for it; from now on the port is taken."""
+    """Return a listening socket; called before models are loaded, so a port in use is reported at once."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=_BACKLOG)
     except OSError as error:
         taken = Message(
-            "another server may be there, try {next}, or {any} for any that is free",
+            "another server may be using it; try {next}, or {any} for any free port",
             next=Option("port", port % 65_535 + 1),
             any=Option("port", 0),
         )
         advice = taken if error.errno == errno.EADDRINUSE else Message("try another host or port")
         raise KothaError(
-            "cannot listen at {host}:{port}: {why}; {advice}", host=host, port=port, why=error.strerror, advice=advice
+            "cannot listen on {host}:{port}: {why}; {advice}", host=host, port=port, why=error.strerror, advice=advice
         ) from error

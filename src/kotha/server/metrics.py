@@ -1,6 +1,4 @@
-"""Every answer is counted, as Prometheus reads it, and logged as a line: what was asked for by its address alone, never
-what people wrote.
-"""
+"""Prometheus metrics and one log line for each request. They contain routes and statuses, never user input."""
 
 import logging
 import time
@@ -10,30 +8,28 @@ from prometheus_client import Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-REQUESTS = Counter("kotha_requests", "Requests answered, by address and status.", ["path", "status"])
-FIRST_BYTE = Histogram(
-    "kotha_first_byte_seconds", "From a request to the first of its answer.", ["path"], buckets=_SECONDS
-)
-DURATION = Histogram("kotha_request_seconds", "From a request to the end of its answer.", ["path"], buckets=_SECONDS)
-TOKENS = Counter("kotha_tokens_written", "Tokens written.", ["model"])
-WAITING = Gauge("kotha_waiting", "Texts that wait for a row.", ["model"])
-AT_WORK = Gauge("kotha_at_work", "Texts that are being written.", ["model"])
+REQUESTS = Counter("kotha_requests", "Requests answered, by route and status.", ["path", "status"])
+FIRST_BYTE = Histogram("kotha_first_byte_seconds", "Time to the first byte of the answer.", ["path"], buckets=_SECONDS)
+DURATION = Histogram("kotha_request_seconds", "Time to the end of the answer.", ["path"], buckets=_SECONDS)
+TOKENS = Counter("kotha_tokens_written", "Tokens generated.", ["model"])
+WAITING = Gauge("kotha_waiting", "Texts waiting for a row of the batch.", ["model"])
+AT_WORK = Gauge("kotha_at_work", "Texts being generated.", ["model"])
 
 _log = logging.getLogger("kotha.serve")
 
 
 class RequestWatch:
-    """Around the app, inside the doorkeeper: who was refused at the door is not counted by address."""
+    """Middleware inside the guard, so requests that the guard rejects are not counted."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request pass, and note how it went before its last part leaves: who has an answer finds it counted."""
+        """Process a request, and count it before its last part is sent, so a client that has its answer is counted."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, first, status, noted = time.perf_counter(), 0.0, 499, False  # no answer begins: its client has left
+        began, first, status, noted = time.perf_counter(), 0.0, 499, False  # 499: the client left before an answer
 
         async def watched(message: Message) -> None:
             nonlocal first, status, noted
@@ -50,13 +46,13 @@ class RequestWatch:
             await self._app(scope, receive, watched)
         finally:
             if not noted:
-                whole = time.perf_counter() - began
-                self._note(scope, status, first or whole, whole)
+                total = time.perf_counter() - began
+                self._note(scope, status, first or total, total)
 
-    def _note(self, scope: Scope, status: int, first: float, whole: float) -> None:
+    def _note(self, scope: Scope, status: int, first: float, total: float) -> None:
         route = scope.get("route")
-        path = route.path if isinstance(route, APIRoute) else "other"  # bounded, whatever is asked for
+        path = route.path if isinstance(route, APIRoute) else "other"  # keeps the number of labels bounded
         REQUESTS.labels(path, str(status)).inc()
         FIRST_BYTE.labels(path).observe(first)
-        DURATION.labels(path).observe(whole)
-        _log.info("%s %s %s in %.3f s", scope["method"], path, status, whole)
+        DURATION.labels(path).observe(total)
+        _log.info("%s %s %s in %.3f s", scope["method"], path, status, total)

@@ -1,8 +1,7 @@
-"""The models of a server, by name: opened when they are first asked for, put away when memory is short.
+"""The models of a server, by name: loaded on first use, unloaded when memory is short.
 
-A model that is in use is never put away. Opening one takes seconds, so it happens beside the others' work, and whoever
-else asks for it meanwhile waits for the same opening. A folder that cannot be opened, or was damaged since, is told to
-whoever asks for it, and is tried again the next time.
+A model in use is never unloaded. Loading takes seconds and runs in a thread; concurrent requests for the same model
+wait for one load. If a folder cannot be loaded, the request reports the error and the next request tries again.
 """
 
 import asyncio
@@ -32,26 +31,26 @@ from kotha.server.settings import Limits
 from kotha.storage import bundled
 from kotha.storage.status import exists
 
-# What an engine may use to remember prompts that begin alike.
-_KEPT_BYTES = 64 << 20
+# Memory of an engine for cached prompt prefixes.
+_PREFIX_CACHE_BYTES = 64 << 20
 
 
 class Served:
-    """An opened model: the face for whatever is asked, and the batch in which a GPT writes."""
+    """A loaded model, with the batch in which a GPT generates text."""
 
     def __init__(self, name: str, model: LanguageModel, limits: Limits, weights: Weights | None = None) -> None:
         self.name, self.model, self.limits = name, model, limits
         self.users, self.last_used = 0, time.monotonic()
-        self.turns = SerialExecutor()  # for all but the batch: looking inside hooks into the model
-        self.passes: OrderedDict[str, Ledger] = OrderedDict()  # the last few through it, by what was read
+        self.turns = SerialExecutor()  # for everything but the batch, since inspection hooks into the model
+        self.passes: OrderedDict[str, Ledger] = OrderedDict()  # the last few passes, by request
         self.batcher: Batcher | None = None
         if isinstance(model.model, GPT) and not isinstance(model.model, TextClassifier) and model.tokenizer is not None:
-            engine = model.engine(limits.rows, weights or as_they_are(model.model), kept_bytes=_KEPT_BYTES)
+            engine = model.engine(limits.rows, weights or as_they_are(model.model), kept_bytes=_PREFIX_CACHE_BYTES)
             self.batcher = Batcher(engine, limits.waiting, limits.waiting_for_one, name)
 
     @cached_property
     def apart(self) -> Bundle:
-        """The model to hook into: where the batch writes with these very weights, a copy, so that no text notices."""
+        """The model for inspection: a copy if the batch uses the same weights, so hooks cannot change its texts."""
         bundle = self.model.bundle
         if self.batcher is not None and self.batcher.engine.model is bundle.model:
             return replace(bundle, model=copy.deepcopy(bundle.model))
@@ -59,22 +58,22 @@ class Served:
 
     @cached_property
     def head_weights(self) -> list[HeadWeights]:
-        """What the weights of its heads show by themselves: worked out for the first who asks, kept for the others."""
+        """What the weights of the heads show without data; computed once."""
         return head_weights(self.apart.model)
 
     @cached_property
     def embeddings(self) -> Embeddings:
-        """Its words as vectors, in double precision."""
+        """Its words as vectors, in double precision; computed once."""
         return Embeddings(self.apart.model, self.apart.tokenizer)
 
     @property
     def takes_turns(self) -> bool:
-        """Whether it was taught to converse."""
+        """Whether it was fine-tuned for conversation."""
         return self.batcher is not None and self.batcher.engine.chat is not None
 
     @property
     def n_bytes(self) -> int:
-        """What its weights take, in the model and in the copies of it."""
+        """Bytes of its weights, copies included."""
         models = [self.model.model]
         models += [] if self.batcher is None else [self.batcher.engine.model]
         models += [self.apart.model] if "apart" in vars(self) else []
@@ -82,13 +81,13 @@ class Served:
         return sum({id(tensor): tensor.nbytes for tensor in tensors}.values())
 
     def close(self, seconds: float | None = None) -> None:
-        """Finish what is being written."""
+        """Finish the texts in progress, within ``seconds``."""
         if self.batcher is not None:
             self.batcher.close(seconds)
 
 
 class ModelRegistry:
-    """Models by name."""
+    """The models of a server by name, including those that its jobs trained."""
 
     def __init__(
         self,
@@ -100,48 +99,50 @@ class ModelRegistry:
     ) -> None:
         self.places: dict[str, Path] = {}
         for given in models:
-            place = bundled.place(given)
-            name = bundled.NAME if place == bundled.FOLDER else place.resolve().name
-            if name in self.places and self.places[name].resolve() != place.resolve():
-                raise UsageError("two models are called {name}; rename a folder, since clients ask by name", name=name)
-            if not exists(place):
-                raise KothaError(
-                    "there is no {place}; name a run, a model or a Hugging Face folder, or box", place=place
+            path = bundled.place(given)
+            name = bundled.NAME if path == bundled.FOLDER else path.resolve().name
+            if name in self.places and self.places[name].resolve() != path.resolve():
+                raise UsageError(
+                    "two models are named {name}; rename a folder, since clients select models by name", name=name
                 )
-            self.places[name] = place
-        self._jobs = jobs  # of which models may come
+            if not exists(path):
+                raise KothaError(
+                    "{place} not found; name a run folder, a model folder, a Hugging Face folder, or box", place=path
+                )
+            self.places[name] = path
+        self._jobs = jobs
         self._limits, self.device, self._weights = limits, device, weights
         self._opened: dict[str, Served] = {}
         self._opening: dict[str, asyncio.Task[Served]] = {}
 
     @property
     def opened(self) -> dict[str, Served]:
-        """Those in memory."""
+        """The loaded models."""
         return dict(self._opened)
 
     @property
     def named(self) -> dict[str, Path]:
-        """Every model that can be asked for, those that were trained here among them."""
+        """The folders of all models, including those trained by jobs."""
         return self.places if self._jobs is None else {**self.places, **self._jobs.trained()}
 
     def place(self, name: str) -> Path:
-        """The folder of a model, for whoever is in a thread."""
+        """Return the folder of a model; reads the disk, so call it from a thread."""
         if name in self.places:
             return self.places[name]
-        place = None if self._jobs is None else self._jobs.trained_as(name)
-        if place is None:
+        path = None if self._jobs is None else self._jobs.trained_as(name)
+        if path is None:
             named = self.named
             close = nearest(name, named)
             unknown = "this server has no model {name!r}{nearest}"
             raise RefusedError(unknown, 404, "model", "model_not_found", name=name, nearest=close)
-        return place
+        return path
 
     @asynccontextmanager
     async def use(self, name: str) -> AsyncIterator[Served]:
-        """A model by its name, for as long as it is used."""
-        # What must be looked up on the disk holds nobody up meanwhile.
-        place = self.places[name] if name in self.places else await asyncio.to_thread(self.place, name)
-        served = self._opened.get(name) or await self._open(name, place)
+        """Load a model if necessary, and keep it loaded while the context is open."""
+        # In a thread: the lookup of a job reads the disk.
+        path = self.places[name] if name in self.places else await asyncio.to_thread(self.place, name)
+        served = self._opened.get(name) or await self._open(name, path)
         served.users += 1
         try:
             yield served
@@ -149,24 +150,24 @@ class ModelRegistry:
             served.users -= 1
             served.last_used = time.monotonic()
 
-    async def _open(self, name: str, place: Path) -> Served:
+    async def _open(self, name: str, path: Path) -> Served:
         if name not in self._opening:
-            self._opening[name] = asyncio.create_task(self._open_beside(name, place))
+            self._opening[name] = asyncio.create_task(self._load(name, path))
         return await asyncio.shield(self._opening[name])
 
-    async def _open_beside(self, name: str, place: Path) -> Served:
+    async def _load(self, name: str, path: Path) -> Served:
         try:
-            with by_name({str(place): name}):
-                model = await asyncio.to_thread(load, place, self.device)
+            with by_name({str(path): name}):
+                model = await asyncio.to_thread(load, path, self.device)
             served = await asyncio.to_thread(Served, name, model, self._limits, self._weights)
             self._opened[name] = served
-            self._put_away()
+            self._unload_unused()
             return served
         finally:
             del self._opening[name]
 
-    def _put_away(self) -> None:
-        """Close the least used models until the others fit; those in use stay, and the newest."""
+    def _unload_unused(self) -> None:
+        """Unload the least recently used models until the rest fit; keep those in use and the newest."""
         by_use = sorted(self._opened.values(), key=lambda served: served.last_used)
         for served in by_use[:-1]:
             if sum(each.n_bytes for each in self._opened.values()) <= self._limits.model_bytes:
@@ -175,15 +176,15 @@ class ModelRegistry:
                 self._opened.pop(served.name).close(0)
 
     def let_go(self, name: str) -> None:
-        """Close a model whose folder shall be removed; one that is in use is not."""
+        """Unload a model before its folder is removed; raises RefusedError if it is in use."""
         served = self._opened.get(name)
         if name in self._opening or (served is not None and served.users):
-            raise RefusedError("the model {name} is being used; ask again when nobody does", 409, name=name)
+            raise RefusedError("the model {name} is in use; try again later", 409, name=name)
         if served is not None:
             self._opened.pop(name).close(0)
 
     def close(self, seconds: float) -> None:
-        """Finish what is being written, in so many seconds, and close every model."""
+        """Finish the texts in progress within ``seconds``, and unload all models."""
         until = time.monotonic() + seconds
         for name in list(self._opened):
             self._opened.pop(name).close(max(0.0, until - time.monotonic()))

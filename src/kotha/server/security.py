@@ -1,11 +1,11 @@
-"""Who may speak with the server: every request passes here before anything else looks at it.
+"""Access control: every request is checked here before any other code sees it.
 
-Loopback is no protection by itself: a page from elsewhere, open in the user's browser, reaches it too. So the name by
-which the server is addressed must be one of its own (a foreign name that was made to point here, DNS rebinding, is
-not), and a browser's request must come from the server's own pages. Where other machines reach it, a key (an API key)
-is needed for everything but ``/health``, the book, and the files of the studio, which hold nothing of anybody's and ask
-for the key themselves. Bodies are bounded in size and in time before they are read, and every answer carries headers, a
-content-security policy (CSP) among them, that keep a browser from running, framing or sharing it.
+Listening on loopback is not enough: a page of another site in the user's browser can reach it too. So the ``Host``
+header must name this server (against DNS rebinding), and a browser's request must come from the server's own pages. If
+there is an API key, every path needs it except ``/health``, the book and the studio's files; these contain no user
+data, and the studio asks for the key itself. Bodies are bounded in size and time before they are read, and every answer
+has headers, among them a content security policy (CSP), that keep browsers from framing it or sharing it with other
+sites.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from kotha.server.errors import RefusedError, as_error, start_with
 from kotha.server.settings import LOOPBACK, ServeSettings
 
 OPEN_PATHS = ("/health",)
-FILES_PATH = "/api/files"  # where texts are brought, which are larger than questions
+FILES_PATH = "/api/files"  # uploads may be larger than other requests
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -38,36 +38,36 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
-# What a browser says of a request that a page of another site began.
+# Values of sec-fetch-site for requests from pages of another site.
 _FOREIGN = ("cross-site", "same-site")
 _CLOSE = (b"connection", b"close")
 
 
 _MOST_DIGITS = 18  # of a length in bytes
-_LINGER_SECONDS, _LINGER_BYTES = 5.0, 64 << 20  # with somebody whose request was too large
+_LINGER_SECONDS, _LINGER_BYTES = 5.0, 64 << 20  # for reading the rest of a request that is too large
 
 
 class Guard:
-    """The doorkeeper, around the whole app."""
+    """ASGI middleware around the whole app that checks every request."""
 
     def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:
         self._app, self._settings = app, settings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request in, or refuse it."""
+        """Pass a request to the app, or reject it."""
         if scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         elif scope["type"] != "http":
             await self._app(scope, receive, send)
         else:
-            await self._let_in(scope, receive, send)
+            await self._admit(scope, receive, send)
 
-    async def _let_in(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _admit(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
         try:
             self._check(scope, headers)
             async with asyncio.timeout(self._settings.limits.body_seconds):
-                body = await _whole_body(receive, self._most_bytes(scope))
+                body = await _read_body(receive, self._most_bytes(scope))
         except RefusedError as refused:
             await _refuse(send, receive, refused)
             return
@@ -76,7 +76,7 @@ class Guard:
             await _refuse(send, receive, late)
             return
         if body is None:
-            return  # who began it has left
+            return  # the client has disconnected
 
         async def guarded(message: AsgiMessage) -> None:
             if message["type"] == "http.response.start":
@@ -86,26 +86,26 @@ class Guard:
         await self._app(scope, _once(body, receive), guarded)
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> None:
-        """Refuse who may not come in."""
+        """Raise RefusedError if the host, the origin, the key or the length of a request is not acceptable."""
         host, origin, key = headers.get("host", ""), headers.get("origin"), self._settings.key
         if not self._is_ours(host):
             advice = start_with("name")
             raise RefusedError(
-                "this server is not called so; address it by its own name, or {advice}", 403, advice=advice
+                "the Host header does not name this server; use its own address, or {advice}", 403, advice=advice
             )
         if origin is not None and not self._is_our_page(origin, host):
-            raise RefusedError("this page is not one of the server's own, and may not speak with it", 403)
+            raise RefusedError("requests from pages of another origin are not allowed", 403)
         has_book = self._settings.book is not None
         is_page = scope["path"] in pages() or (has_book and scope["path"].startswith("/book/"))
-        if headers.get("sec-fetch-site") in _FOREIGN and not is_page:  # a link to the studio may stand anywhere
-            raise RefusedError("a page of another site may not speak with this server", 403)
+        if headers.get("sec-fetch-site") in _FOREIGN and not is_page:  # other sites may link to the pages
+            raise RefusedError("requests from pages of another site are not allowed", 403)
         if key is not None and scope["path"] not in OPEN_PATHS and not is_page:
             scheme, _, given = headers.get("authorization", "").partition(" ")
             if not hmac.compare_digest(given.strip().encode(), key.encode()) or scheme.lower() != "bearer":
-                raise RefusedError("a key is needed here: send the header `Authorization: Bearer KEY`", 401)
+                raise RefusedError("a key is required: send the header `Authorization: Bearer KEY`", 401)
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > _MOST_DIGITS:
-            raise RefusedError("the length of the request is no number")
+            raise RefusedError("the content-length header is not a number")
         if int(length) > self._most_bytes(scope):
             raise _too_large(self._most_bytes(scope))
 
@@ -114,10 +114,10 @@ class Guard:
         return limits.file_bytes if scope["path"] == FILES_PATH else limits.body_bytes
 
     def _is_our_page(self, origin: str, host: str) -> bool:
-        """Whether an ``Origin`` header names a page of this server: the same name, port and scheme.
+        """Whether an ``Origin`` header is a page of this server: same name, port and scheme.
 
-        It speaks plain HTTP; at a name that it was given, a proxy may have put TLS before it. Elsewhere what is at
-        ``https:`` is another server, though it may have the same name and leave out its port as well.
+        The server speaks plain HTTP; only for a name given as ``--name`` a proxy may have added TLS. For other names,
+        ``https:`` is a different server, even if name and port look the same.
         """
         behind_proxy = _name_in(host) in {name.lower() for name in self._settings.names}
         schemes = ("http", "https") if behind_proxy else ("http",)
@@ -132,7 +132,7 @@ class Guard:
             return True
         if self._settings.is_loopback:
             return False
-        try:  # bound to every address of the machine, it is called by any of them
+        try:  # it may listen on all addresses of the machine, so accept any IP address
             ipaddress.ip_address(name)
         except ValueError:
             return False
@@ -140,10 +140,10 @@ class Guard:
 
 
 def _name_in(host: str) -> str | None:
-    """The name in a ``Host`` header, without its port; None where it has none."""
+    """Return the name in a ``Host`` header without its port, or None if it is invalid."""
     try:
         return urlsplit(f"//{host}").hostname if host and not set(host) & set("/@?#\\ ") else None
-    except ValueError:  # brackets that do not close
+    except ValueError:  # unbalanced brackets
         return None
 
 
@@ -151,8 +151,8 @@ def _too_large(most: int) -> RefusedError:
     return RefusedError("the request is larger than {n:,} bytes; send less at a time", 413, n=most)
 
 
-async def _whole_body(receive: Receive, most: int) -> bytes | None:
-    """The body of a request, read before anyone looks at it; None where the client left meanwhile."""
+async def _read_body(receive: Receive, most: int) -> bytes | None:
+    """Read the complete body of a request; None if the client disconnects."""
     parts: list[bytes] = []
     while True:
         message = await receive()
@@ -166,7 +166,7 @@ async def _whole_body(receive: Receive, most: int) -> bytes | None:
 
 
 def _once(body: bytes, receive: Receive) -> Receive:
-    """Hand the body on, then whatever comes."""
+    """Return a receive function that yields the body, then later messages."""
     waiting = [body]
 
     async def handed() -> AsgiMessage:
@@ -178,7 +178,7 @@ def _once(body: bytes, receive: Receive) -> Receive:
 
 
 def with_headers(headers: Any) -> list[tuple[bytes, bytes]]:
-    """An answer's headers, and those that every answer carries."""
+    """Return an answer's headers with the security headers added."""
     given = list(headers)
     known = {name.lower() for name, _ in given}
     more = {**HEADERS, "cache-control": "no-store"}
@@ -186,27 +186,27 @@ def with_headers(headers: Any) -> list[tuple[bytes, bytes]]:
 
 
 def refusal(error: RefusedError, *more: tuple[bytes, bytes]) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """The headers and the body of an answer that refuses."""
+    """Return the headers and the body of an error answer."""
     body = json.dumps(as_error(error, error.status)).encode()
-    told = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
-    return with_headers([*told, *more]), body
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    return with_headers([*headers, *more]), body
 
 
 async def _refuse(send: Send, receive: Receive, error: RefusedError) -> None:
-    # What is left of a request that was not read must not be taken for the next one.
+    # Close the connection: unread bytes must not be parsed as the next request.
     more = {408: _CLOSE, 413: _CLOSE, 401: (b"www-authenticate", b"Bearer")}.get(error.status)
     headers, body = refusal(error, *([] if more is None else [more]))
     await send({"type": "http.response.start", "status": error.status, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": True})
     if error.status == 413:
-        await _let_arrive(receive)
+        await _drain(receive)
     await send({"type": "http.response.body", "body": b""})
 
 
-async def _let_arrive(receive: Receive) -> None:
-    """Take in, and forget, what is still on its way.
+async def _drain(receive: Receive) -> None:
+    """Read and discard the rest of a request.
 
-    A connection that is closed on somebody who is sending is reset, and the answer is lost with it.
+    Closing the connection while the client still sends would reset it, and the client would not get the answer.
     """
     n_bytes = 0
     with suppress(TimeoutError):

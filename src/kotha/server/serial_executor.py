@@ -1,10 +1,9 @@
-"""Work that takes a thread and must not meet itself, such as hooks in a model: one at a time, the others wait.
+"""Run blocking work in a thread, one task at a time: for work that must not overlap, such as hooks in a model.
 
-Who waits does so in the event loop and holds no thread, so that a hundred who wait for one model leave others their
-threads. A thread cannot be stopped from outside; where whoever asked has left, or it took too long, the answer is given
-at once, and the turn ends when the work next looks up, or is done. All work behind it is bounded by the limits, so
-that the turn always comes. What takes a minute may share its turn: each time it tells how far it is, whoever waits
-goes first.
+Waiting tasks wait in the event loop and hold no thread. A thread cannot be stopped from outside: if the client
+disconnects or the time is up, the request ends at once, and the work stops at its next progress report or when it is
+done. The limits bound all work, so every task gets its turn. Long work can share its turn: at each progress report,
+waiting tasks go first.
 """
 
 import asyncio
@@ -22,17 +21,19 @@ T = TypeVar("T")
 
 
 def too_long(seconds: float) -> RefusedError:
-    """What was asked for took longer than any request may."""
-    return RefusedError("this took longer than {seconds:,.0f} s, and was given up; ask for less", 504, seconds=seconds)
+    """Return the error for a request that exceeds the time limit."""
+    return RefusedError(
+        "the request took longer than {seconds:,.0f} s and was cancelled; request less", 504, seconds=seconds
+    )
 
 
 class _GivenUpError(Exception):
-    """Raised in the thread; nobody listens any more."""
+    """Raised in the thread to stop work whose request has ended."""
 
 
 @dataclass(frozen=True)
 class HowFar:
-    """How far a piece of work is, in its own words."""
+    """The progress of a task."""
 
     stage: str
     done: int
@@ -40,7 +41,7 @@ class HowFar:
 
 
 class SerialExecutor:
-    """Takes one piece of work at a time; ``how_far`` is what the last told of itself, while it is at work."""
+    """Runs one task at a time; ``how_far`` is the progress of the running one."""
 
     def __init__(self) -> None:
         self.how_far: HowFar | None = None
@@ -49,40 +50,40 @@ class SerialExecutor:
     async def run(
         self, request: Request, seconds: float, work: Callable[[OnProgress], T], *, shares: bool = False
     ) -> T:
-        """Do some work in a thread when its turn has come; it may tell how far it is, and is then stopped in time.
+        """Run ``work`` in a thread when its turn comes; it is stopped at a progress report if the request has ended.
 
-        ``shares``: others may have the turn whenever it tells so; nothing of it may be left in a model at that moment.
+        ``shares``: let waiting tasks run at each progress report; the work must have no hooks in a model then.
         """
-        given_up, loop = threading.Event(), asyncio.get_running_loop()
-        mine: HowFar | None = None
+        cancelled, loop = threading.Event(), asyncio.get_running_loop()
+        progress: HowFar | None = None
 
-        def look_up(stage: Text, done: int, total: int) -> None:
-            nonlocal mine
-            if given_up.is_set():
+        def on_progress(stage: Text, done: int, total: int) -> None:
+            nonlocal progress
+            if cancelled.is_set():
                 raise _GivenUpError
             if stage:
-                mine = self.how_far = HowFar(str(stage), done, total)
+                progress = self.how_far = HowFar(str(stage), done, total)
                 if shares and self._waiting:
-                    asyncio.run_coroutine_threadsafe(self._let_others(), loop).result()
-                    self.how_far = mine
+                    asyncio.run_coroutine_threadsafe(self._yield_turn(), loop).result()
+                    self.how_far = progress
 
         def begin() -> T:
             try:
-                look_up("", 0, 1)  # threads may be few, and who asked have left before one was free
-                return work(look_up)
+                on_progress("", 0, 1)  # the request may have ended before a thread was free
+                return work(on_progress)
             finally:
-                if self.how_far is mine:
+                if self.how_far is progress:
                     self.how_far = None
 
         try:
             return await while_wanted(request, seconds, self._execute(begin))
         finally:
-            given_up.set()
+            cancelled.set()
 
     async def _execute(self, work: Callable[[], T]) -> T:
         await self._acquire()
         thread = asyncio.get_running_loop().run_in_executor(None, work)
-        thread.add_done_callback(self._over)  # when the thread ends, and not when nobody waits for it any more
+        thread.add_done_callback(self._over)  # when the thread ends, even if the request has ended before
         return await asyncio.shield(thread)
 
     async def _acquire(self) -> None:
@@ -94,34 +95,34 @@ class SerialExecutor:
         self._held = True
 
     def _release(self) -> None:
-        if self._held:  # not where the server stopped while others had the turn
+        if self._held:  # not if the server stopped during _yield_turn
             self._held = False
             self._turn.release()
 
-    async def _let_others(self) -> None:
+    async def _yield_turn(self) -> None:
         self._release()
         await self._acquire()
 
     def _over(self, thread: "asyncio.Future[Any]") -> None:
         self._release()
         if not thread.cancelled():
-            thread.exception()  # looked at, or the loop would complain that nobody has
+            thread.exception()  # retrieved, or asyncio would log that it never was
 
 
 async def while_wanted(request: Request, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """What comes of some work, unless the client leaves before, or it takes too long: then it is cancelled."""
+    """Await work; cancel it and raise RefusedError if the client disconnects or the time is up."""
 
-    async def gone() -> None:
+    async def disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(gone())
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(disconnected())
     try:
         done, _ = await asyncio.wait({working, leaving}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if not done:
             raise too_long(seconds)
         if not working.done():
-            raise RefusedError("the client has left", 499)
+            raise RefusedError("the client disconnected", 499)
         return await working
     finally:
         working.cancel()

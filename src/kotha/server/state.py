@@ -1,4 +1,4 @@
-"""What every request finds: the models, the indexes, the jobs, the settings, and who asks."""
+"""The state of a server that its routes share: models, indexes, jobs and settings."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,62 +18,64 @@ from kotha.server.settings import ServeSettings
 
 
 class Indexes:
-    """Indexes by name; for whoever is in a thread, as jobs are looked up on the disk."""
+    """Indexes by name; reads the disk, so use it from a thread."""
 
-    def __init__(self, places: Iterable[str], jobs: JobStore | None = None) -> None:
-        self._places, self._jobs = dict[str, str](), jobs
-        for place in places:
-            name = PurePath(place).stem
-            if name in self._places:
-                raise UsageError("two indexes are called {name}; rename one, since clients ask by name", name=name)
-            self._places[name] = place
-            with Index(place) as index:
-                index.measures  # noqa: B018 - what is no index is said before anyone asks it
+    def __init__(self, paths: Iterable[str], jobs: JobStore | None = None) -> None:
+        self._paths, self._jobs = dict[str, str](), jobs
+        for path in paths:
+            name = PurePath(path).stem
+            if name in self._paths:
+                raise UsageError(
+                    "two indexes are named {name}; rename one, since clients select indexes by name", name=name
+                )
+            self._paths[name] = path
+            with Index(path) as index:
+                index.measures  # noqa: B018 - raises if the file is not an index
 
     def all(self) -> dict[str, tuple[str, str]]:
-        """What people call each, and where it is, which they never learn."""
+        """Return title and path of each index by name; paths are never sent to clients."""
         made = {} if self._jobs is None else self._jobs.indexed()
-        return {name: (name, place) for name, place in self._places.items()} | made
+        return {name: (name, path) for name, path in self._paths.items()} | made
 
     @contextmanager
     def opened(self, name: str, model: LanguageModel | None = None) -> Iterator[Index]:
-        """An index for one question, opened by the thread that asks; another may bring it up to date meanwhile."""
+        """Open an index for one request, in the thread that uses it."""
         known = self.all()
         if not known:
             raise RefusedError("this server has no indexes; {advice}", 404, advice=start_with("index"))
         if name not in known:
-            raise RefusedError("there is no index {name!r}{nearest}", 404, name=name, nearest=nearest(name, known))
-        _, place = known[name]
-        with by_name({place: name}), Index(place, model) as index:
+            raise RefusedError("unknown index {name!r}{nearest}", 404, name=name, nearest=nearest(name, known))
+        _, path = known[name]
+        with by_name({path: name}), Index(path, model) as index:
             yield index
 
 
 @dataclass
 class State:
-    """One server's."""
+    """The state of one server."""
 
     settings: ServeSettings
     registry: ModelRegistry
-    jobs: JobStore | None  # None: no folder was named for them
+    jobs: JobStore | None  # None: started without a folder for jobs
     indexes: Indexes
-    # For what takes its time and is about no opened model; and for what reads a few files, and waits for none of that.
+    # `turns` runs slow work without a loaded model; `reading` runs quick work on files, which does not wait for it.
     turns: SerialExecutor = field(default_factory=SerialExecutor)
     reading: SerialExecutor = field(default_factory=SerialExecutor)
 
     def job_store(self, param: str | None = None) -> JobStore:
-        """The jobs and files of a server that keeps some."""
+        """Return the jobs and files; raises RefusedError if the server was started without a folder for them."""
         if self.jobs is None:
             advice = start_with("jobs")
-            raise RefusedError("this server takes no jobs and keeps no files; {advice}", 404, param, advice=advice)
+            raise RefusedError("this server has no folder for jobs and files; {advice}", 404, param, advice=advice)
         return self.jobs
 
 
 def state_of(request: Request) -> State:
-    """The state of the server that got a request."""
+    """Return the state of the server that received a request."""
     state: State = request.app.state.kotha
     return state
 
 
 def client_of(request: Request) -> str:
-    """Who asks, as far as can be told: who shares an address shares a queue."""
+    """Return the client's IP address; clients behind one address share a queue."""
     return request.client.host if request.client is not None else "unknown"

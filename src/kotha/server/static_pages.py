@@ -1,8 +1,8 @@
-"""The pages at the server's address: the studio (``/``), and the book under ``/book/``, a built site.
+"""Static pages: the studio at ``/``, and the built book at ``/book/``.
 
-The book's pages hold a few short scripts of the builder's. They are allowed by their hashes alone, so that the policy
-of the other pages (``safety.py``) need not be widened: no other script runs, and nothing is asked of another host.
-Styles may be written in, as the builder's search does; nothing that a user says ever stands on these pages.
+The book's pages contain a few inline scripts of the site builder. Its content security policy allows them by hash, so
+the stricter policy of all other pages (``security.py``) stays as it is. Inline styles are allowed because the builder's
+search needs them. These pages contain no user input and load nothing from other hosts.
 """
 
 import base64
@@ -19,12 +19,12 @@ from kotha.i18n.message import Option
 from kotha.report.built import pages
 from kotha.storage.status import is_file
 
-# Names of built files change with what is in them, so a browser need not ask for one again.
+# Names of these files contain a hash of their content, so browsers may cache them for good.
 _NAMED_BY_CONTENT = "/studio/"
-_KEPT = "public, max-age=31536000, immutable"
-# What of a book's folder is served.
+_CACHED = "public, max-age=31536000, immutable"
+# File types of the book that are served.
 _KINDS = {".css", ".html", ".ipynb", ".js", ".json", ".png", ".svg", ".webp", ".woff2", ".xml"}
-_WRITTEN_IN = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL)
+_INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL)
 _POLICY = (
     "default-src 'none'; script-src 'self'{scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "font-src 'self'; connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; "
@@ -35,11 +35,11 @@ router = APIRouter(include_in_schema=False)
 
 
 async def page(request: Request) -> Response:
-    """One file of the studio."""
+    """Return a file of the studio."""
     path = request.url.path
     content, kind = pages()[path]
-    kept = _KEPT if path.startswith(_NAMED_BY_CONTENT) else "no-cache"
-    return Response(content, media_type=kind, headers={"cache-control": kept})
+    caching = _CACHED if path.startswith(_NAMED_BY_CONTENT) else "no-cache"
+    return Response(content, media_type=kind, headers={"cache-control": caching})
 
 
 for path in pages():
@@ -52,17 +52,17 @@ class Book(StaticFiles):
     def __init__(self, folder: Path) -> None:
         if not is_file(folder / "index.html"):
             raise UsageError(
-                "{book} holds no index.html; build it with `make docs`, and name build/book",
+                "{book} contains no index.html; build the book with `make docs`, and give build/book",
                 book=Option("book", str(folder)),
             )
         super().__init__(directory=folder, html=True)
-        scripts = {script for path in folder.rglob("*.html") for script in _WRITTEN_IN.findall(path.read_bytes())}
+        scripts = {script for path in folder.rglob("*.html") for script in _INLINE_SCRIPT.findall(path.read_bytes())}
         hashes = sorted(base64.b64encode(hashlib.sha256(script).digest()).decode() for script in scripts)
         policy = _POLICY.format(scripts="".join(f" 'sha256-{each}'" for each in hashes))
         self._headers = {"cache-control": "no-cache", "content-security-policy": policy}
 
     def file_response(self, full_path: Any, *given: Any, **how: Any) -> Response:
-        """One file of the book."""
+        """Return a file of the book."""
         if Path(full_path).suffix not in _KINDS:
             raise HTTPException(404)
         response = super().file_response(full_path, *given, **how)

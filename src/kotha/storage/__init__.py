@@ -1,4 +1,4 @@
-"""What is read from a disk and written to it: looks, tables, places, and files that are whole or not at all.
+"""Reading and writing files: status queries, JSON, output paths, locks, atomic writes.
 
-It imports nothing itself: ``locks.py``, on which the last of these stands, asks the first.
+This module imports nothing, so that its submodules can import each other.
 """

@@ -1,13 +1,12 @@
-"""Files and folders that appear whole or not at all, and have one writer at a time.
+"""Atomic writing of files and folders, with one writer at a time.
 
-Write beside the target, make sure that it is on the disk, then rename, and make sure of the name: a reader, or a run
-after a power cut, sees the old state or the new one and nothing between. A folder takes another's place in one
-exchange, where the kernel has it (``renameat2``).
+Content is written next to the target, synced to disk, renamed, and the folder is synced: a reader, or a program after a
+power cut, sees the old state or the new one, never a mixture. One folder replaces another in a single exchange if the
+kernel supports it (``renameat2``).
 
-What is being written is ``.NAME.kotha-partial`` beside its target, under a lock that the kernel lets go when the
-process ends, however it ends (``locks.py``). So two writers never meet, and what a killed one left is cleared by the
-next. In a shared folder anyone can put something of that name there: a link is taken away, never followed, and what
-another user made is refused and not emptied.
+Unfinished content is in ``.NAME.kotha-partial``, under a lock that the kernel releases when the process ends
+(``locks.py``). So two writers never mix, and the next writer removes what a killed one left. In a shared folder others
+can create that name: a link is removed and never followed, and a file of another user is an error.
 """
 
 import errno
@@ -36,13 +35,13 @@ from kotha.storage.output_paths import (
 )
 from kotha.storage.status import exists, is_directory, is_link, matching
 
-_NOT_FOLLOWED: int = getattr(os, "O_NOFOLLOW", 0)  # a link that is in the way; with O_EXCL none is followed anyway
+_NOT_FOLLOWED: int = getattr(os, "O_NOFOLLOW", 0)  # for existing links; O_EXCL does not follow any
 _EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE of linux/fs.h, AT_FDCWD of fcntl.h
 
 
 @contextmanager
 def atomic_path(path: Path) -> Iterator[Path]:
-    """Where to write a file that is moved to ``path`` when the block ends well; missing folders are made."""
+    """Yield a path to write to; the file is moved to ``path`` on success. Missing folders are created."""
     with _partial(path, _make_file) as (partial, entry):
         yield partial
         entry.sync()
@@ -52,9 +51,9 @@ def atomic_path(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_file(path: Path, *endings: str) -> Iterator[TextIO]:
-    """A text file (UTF-8) to write into, at ``path`` when the block ends well; missing folders are made.
+    """Yield a UTF-8 text file that is moved to ``path`` on success. Missing folders are created.
 
-    With ``endings`` a file that is there is replaced only if its name has one of them: others are of another kind.
+    With ``endings``, an existing file is replaced only if its name ends in one of them.
     """
     check_file_place(path, *endings)
     with atomic_path(path) as partial, partial.open("w", encoding="utf-8", newline="\n") as file:
@@ -62,44 +61,44 @@ def atomic_file(path: Path, *endings: str) -> Iterator[TextIO]:
 
 
 def atomic_write(path: Path, text: str, *endings: str) -> None:
-    """Write a text file (UTF-8), whole or not at all."""
+    """Write a UTF-8 text file atomically."""
     with atomic_file(path, *endings) as file:
         file.write(text)
 
 
 def write_page(path: Path, html: str) -> None:
-    """Write a page that someone has named, whole or not at all; nothing but a page is replaced."""
+    """Write an HTML page atomically; an existing file is replaced only if it is an HTML page."""
     atomic_write(path, html, *PAGE_ENDINGS)
 
 
 @contextmanager
 def atomic_directory(out: Path, may_replace: Callable[[Path], bool]) -> Iterator[Path]:
-    """A folder to write into: moved to ``out`` when the block ends well, removed when it does not.
+    """Yield a folder to write into; it is moved to ``out`` on success and removed on an error.
 
-    An ``out`` that exists is replaced only if it is empty or ``may_replace`` says so.
+    An existing ``out`` is replaced only if it is empty or ``may_replace`` returns True.
     """
-    here, place = Path.cwd(), checked_path(out).resolve()
-    if place in (here, *here.parents):  # whoever is in a folder that is replaced stays in the old one
-        raise KothaError("{path} is the folder that you are in, or holds it; name a new one", path=out)
+    here, target = Path.cwd(), checked_path(out).resolve()
+    if target in (here, *here.parents):  # a process in a replaced folder would stay in the old one
+        raise KothaError("{path} is the current directory, or contains it; name another folder", path=out)
     with _partial(out, Path.mkdir) as (partial, entry):
         old = out.with_name(f".{out.name}{OLD}")
         _refuse_others(old)
-        is_whole = is_directory(old) and not is_link(old)
-        if is_whole and not exists(out):  # killed between two renames, where there was no exchange
+        is_complete = is_directory(old) and not is_link(old)
+        if is_complete and not exists(out):  # killed between the two renames of _move
             old.rename(out)
         check_replaceable(out, may_replace)
         for left in [*partial.iterdir(), old]:
             _remove(left)
         yield partial
         entry.sync()
-        check_replaceable(out, may_replace)  # something may have come there while we wrote
+        check_replaceable(out, may_replace)  # it may have changed meanwhile
         entry.exchanged = _move(partial, out, old)
         _sync_folder(out.parent)
 
 
 @contextmanager
 def filled_folder(folder: Path) -> Iterator[None]:
-    """Make a folder and fill it; if that does not end well it is gone again, unless it was there before."""
+    """Create a folder and fill it in the block; on an error it is removed, unless it existed before."""
     if is_directory(folder):
         yield
         return
@@ -107,41 +106,41 @@ def filled_folder(folder: Path) -> Iterator[None]:
         try:
             folder.mkdir()
             entry.mine = True
-        except FileExistsError:  # another made it in this moment, and fills it too
+        except FileExistsError:  # another process created it, and fills it too
             pass
         try:
             yield
         except InUseError as error:
-            entry.mine = entry.mine and error.path != folder  # it is held by another, and so no longer ours to remove
+            entry.mine = entry.mine and error.path != folder  # another process holds it, so it must not be removed
             raise
         _sync_folder(folder.parent)
         entry.mine, entry.made = False, []
 
 
 def remove_directory(folder: Path) -> None:
-    """Let a folder go at once: whoever comes later finds all of it or nothing, never a part under its name."""
+    """Remove a folder atomically: a reader finds all of it or nothing."""
     gone = folder.with_name(f".{folder.name}{GONE}")
     _remove(gone)
     folder.rename(gone)
     try:
-        _sync_folder(folder.parent)  # or a power cut could bring its name back, and not all that it held
+        _sync_folder(folder.parent)  # or a power cut could restore the name with only part of the content
     finally:
         _remove(gone)
 
 
 def clear_leftovers(folder: Path, pattern: str) -> None:
-    """Remove what killed writers left beside things of such a name; what was only moved out of the way comes back."""
+    """Remove what killed writers left for names that match ``pattern``; restore what was only moved aside."""
     for leftover in matching(folder, f".{pattern}.kotha-*"):
-        place = leftover.with_name(leftover.name.removeprefix(".").removesuffix(OLD))
-        if leftover.name.endswith(OLD) and not exists(place):  # killed between two renames, see atomic_directory
-            leftover.rename(place)
+        target = leftover.with_name(leftover.name.removeprefix(".").removesuffix(OLD))
+        if leftover.name.endswith(OLD) and not exists(target):  # killed between the two renames of _move
+            leftover.rename(target)
         else:
             _remove(leftover)
 
 
 @contextmanager
 def scratch_folder(prefix: str = "kotha-") -> Iterator[Path]:
-    """A folder for what is needed for a moment; gone at the end, and when a signal ends us."""
+    """Yield a temporary folder; it is removed at the end, also if a signal ends the process."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     entry = _Unfinished(folder, mine=True)
     try:
@@ -151,9 +150,9 @@ def scratch_folder(prefix: str = "kotha-") -> Iterator[Path]:
 
 
 def partial_path(target: Path) -> Path:
-    """Where something is written before it is moved to its target."""
+    """Return the path of unfinished content for a target."""
     if not target.name:
-        raise KothaError("{path} is a folder; name what shall be written in it", path=target)
+        raise KothaError("{path} is a folder; name the file or folder to write in it", path=target)
     return target.with_name(f".{target.name}{PARTIAL}")
 
 
@@ -161,51 +160,51 @@ def partial_path(target: Path) -> Path:
 
 
 class NotWrittenError(KothaError):
-    """Something could not be written, and nothing of it stays; ``what`` says what, and why."""
+    """Something could not be written, and no partial output was left; ``what`` says what and why."""
 
     def __init__(self, what: Message) -> None:
-        super().__init__("{what}; nothing of it was left behind", what=what)
+        super().__init__("{what}; no partial output was left", what=what)
         self.what = what
 
 
 def give_up() -> bool:
-    """Remove what this process is writing, for a signal that ends it at once; Windows may keep what is open."""
+    """Remove all unfinished output of this process, for signal handlers; on Windows open files may remain."""
     gone = [entry.discard() for entry in list(_unfinished.values())]
     return all(gone)
 
 
 @dataclass
 class _Unfinished:
-    """Something that must not stay if it is not finished, with the folders that were made to hold it.
+    """Output to remove unless it is finished, and the folders that were created for it.
 
-    Of things under a name that others use too, only that is removed which is locked by us, or which nobody has locked.
+    Content under a shared name is removed only if this process holds its lock, or no process does.
     """
 
     partial: Path
     made: list[Path] = field(default_factory=list)
     mine: bool = False
     held: Lock | None = None
-    making: bool = False  # it may be there, and is not locked yet
-    exchanged: bool = False  # what was at the target has its name, and is to go
+    making: bool = False  # may exist, and is not locked yet
+    exchanged: bool = False  # the partial name now has the replaced content, to be removed
 
     def __post_init__(self) -> None:
         _unfinished[self.partial] = self
 
     def sync(self) -> None:
-        """Make sure that it is on the disk, and still what we wrote."""
+        """Sync the content to disk, and check that the name still refers to it."""
         if self.held is not None:
             self.held.sync()
         if self.held is None or not self.held.is_of(self.partial):
-            raise FileNotFoundError(Message("somebody took away what was being written"))
+            raise FileNotFoundError(Message("it was removed while it was being written"))
 
     def discard(self) -> bool:
-        """Leave nothing behind, if that is possible; what another process is writing is left alone."""
+        """Remove the unfinished output if possible, but not what another process writes; True if nothing is left."""
         if self.mine and (self.held is None or self._has_its_name() is True):
             _remove(self.partial)
         elif self.making or self.exchanged:
             self._remove_if_free()
         for folder in self.made:
-            with suppress(OSError):  # it has something in it by now
+            with suppress(OSError):  # not empty any more
                 folder.rmdir()
         gone = self.held is None or self._has_its_name() is False
         held, self.held = self.held, None
@@ -215,7 +214,7 @@ class _Unfinished:
         return gone
 
     def _has_its_name(self) -> bool | None:
-        """Whether what is held has the name still; None where a broken disk does not say, asked twice."""
+        """Whether the locked content still has its name; None after two I/O errors."""
         for _ in range(2):
             with suppress(OSError):
                 return self.held is not None and self.held.is_of(self.partial)
@@ -224,7 +223,7 @@ class _Unfinished:
     def _remove_if_free(self) -> None:
         try:
             found = Lock(self.partial, follow=False)
-        except (KothaError, OSError):  # another has it by now, or it is gone
+        except (KothaError, OSError):  # locked by another process, or removed
             return
         try:
             _refuse_others(self.partial)
@@ -241,7 +240,7 @@ _unfinished: dict[Path, _Unfinished] = {}
 
 @contextmanager
 def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
-    """Something that is written at ``path`` on its way to ``target``; what goes wrong is said of the target."""
+    """Register output at ``path`` for ``target``, and create the target's folders; errors name the target."""
     checked_path(target)
     entry = _Unfinished(path)
     try:
@@ -261,7 +260,7 @@ def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
 
 @contextmanager
 def _partial(target: Path, make: Callable[[Path], None]) -> Iterator[tuple[Path, _Unfinished]]:
-    """A file or folder to write into: ours alone, and gone at the end, however it ends."""
+    """Yield a locked file or folder for unfinished output; it is removed at the end."""
     with _begun(partial_path(target), target) as entry:
         entry.held = _claim(entry, make)
         entry.mine, entry.making = True, False
@@ -270,14 +269,14 @@ def _partial(target: Path, make: Callable[[Path], None]) -> Iterator[tuple[Path,
 
 
 def _claim(entry: _Unfinished, make: Callable[[Path], None]) -> Lock:
-    """Make and hold it; if another writer moved it to its target just then, make it again."""
+    """Create and lock the partial path; repeat if another writer moved it to its target meanwhile."""
     partial = entry.partial
     while True:
         _clear_way(partial)
         entry.making = True
         try:
             make(partial)
-        except FileExistsError:  # only then: some file systems say of all files that they are another's
+        except FileExistsError:  # check only then: some file systems report another owner for all files
             entry.making = False
             _refuse_others(partial)
         try:
@@ -285,49 +284,49 @@ def _claim(entry: _Unfinished, make: Callable[[Path], None]) -> Lock:
         except FileNotFoundError:
             continue
         except InUseError:
-            entry.making = False  # another has it
+            entry.making = False  # locked by another process
             raise
         try:
             if held.is_of(partial):
                 return held
-        except OSError:  # a broken disk; held, it could not be taken away
+        except OSError:  # an I/O error; release it, so that it can be removed
             held.let_go()
             raise
         held.let_go()
 
 
 def _clear_way(partial: Path) -> None:
-    """Take away what would lead elsewhere under a name of ours: a link of either kind, a pipe."""
+    """Remove what is neither a plain file nor a folder at the partial path: symbolic and hard links, pipes."""
     with suppress(FileNotFoundError):
         found = partial.lstat()
-        is_ours = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
-        if not is_ours and not stat.S_ISDIR(found.st_mode):
+        is_plain = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
+        if not is_plain and not stat.S_ISDIR(found.st_mode):
             partial.unlink()
 
 
 def _refuse_others(path: Path) -> None:
-    """Refuse something of a name of ours that another user made, if it is there; Windows has no such numbers."""
+    """Raise KothaError if a path belongs to another user; Windows has no user ids."""
     if sys.platform == "win32":
         return
     with suppress(FileNotFoundError):
         if path.lstat().st_uid != os.geteuid():
-            raise KothaError("{path} belongs to another user; have it removed, or choose another place", path=path)
+            raise KothaError("{path} belongs to another user; have it removed, or choose another path", path=path)
 
 
 def _make_file(partial: Path) -> None:
     os.close(os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NOT_FOLLOWED, 0o666))
 
 
-# -- taking a place ---------------------------------------------------------------------------------------------------
+# -- replacing ----------------------------------------------------------------------------------------------------
 
 
 def _move(partial: Path, out: Path, old: Path) -> bool:
-    """Give a folder its name; True if what was there has the other's now, and is to go."""
-    if exists(out) and any(out.iterdir()):  # a folder cannot be renamed over one that has files
+    """Move a folder to its name; True if the replaced content is now at ``partial`` and must be removed."""
+    if exists(out) and any(out.iterdir()):  # a folder cannot be renamed over one that is not empty
         if _exchange(partial, out):
             return True
         out.rename(old)
-    elif exists(out) and sys.platform == "win32":  # there not even over an empty one
+    elif exists(out) and sys.platform == "win32":  # nor over an empty one on Windows
         out.rmdir()
     try:
         partial.rename(out)
@@ -340,7 +339,7 @@ def _move(partial: Path, out: Path, old: Path) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make names last too: a file that is on the disk may have its old name there, or none. Windows sees to it."""
+    """Sync a folder, so that new names survive a power cut; Windows does this itself."""
     if sys.platform == "win32":
         return
     try:
@@ -349,19 +348,19 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-    except FileNotFoundError:  # it was taken away, and what was written with it
+    except FileNotFoundError:  # the folder was removed with its content
         raise
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # some file systems have nothing to sync
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # the file system does not support it
             raise KothaError(
-                "{path}: what was written there is in its place, but the disk does not say that it keeps it: {why}",
+                "{path}: the new content is in place, but could not be synced to disk: {why}",
                 path=folder,
                 why=reason(error),
             ) from error
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Let two folders change names in one step; False where the kernel or the file system cannot."""
+    """Exchange the names of two folders atomically; False if the kernel or file system does not support it."""
     if sys.platform == "win32":
         return False
     import ctypes
@@ -371,11 +370,11 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """Take away a file, a link or a folder, as far as that is possible; a broken disk is not asked what it is."""
+    """Remove a file, link or folder as far as possible, without checking its type first (that could fail too)."""
     try:
         path.unlink()
     except FileNotFoundError:
         pass
     except OSError:  # a folder
-        with suppress(OSError):  # one of its own looks may fail, and is not among the errors that it ignores
+        with suppress(OSError):  # rmtree does not ignore all of its own errors
             shutil.rmtree(path, ignore_errors=True)

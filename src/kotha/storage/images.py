@@ -1,9 +1,9 @@
-"""Images in: one file, a folder with a folder for each class, or an ``.npz`` archive of arrays.
+"""Read images: one file, a folder with a subfolder per class, or an ``.npz`` archive.
 
-Arrays (``.npy``, and ``.json`` as nested lists) are read here; all else needs Pillow, which is imported when it is
-needed, and is scaled to the model's size. Bytes from 0 to 255 become -1 to 1, as in training;
-fractions are taken as given. An archive holds ``images`` and ``labels`` (``x`` and ``y`` will do), and may have a part
-for training, for validation and for testing under the names that are usual: ``x_train``, ``test_images``.
+Arrays (``.npy``, and nested lists in ``.json``) are read directly; other formats need Pillow and are scaled to the
+model's size. Bytes from 0 to 255 become -1 to 1, as in training; fractions are used unchanged. An archive contains
+``images`` and ``labels`` (or ``x`` and ``y``), or several parts under common names such as ``x_train``,
+``test_images``.
 """
 
 import io
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kotha.errors import DataError, UsageError, reason
 from kotha.i18n.message import Message
 
-# Far more than any picture for a model of this kind.
+# Larger than any image for a model of this kind.
 _MOST_BYTES = 64 << 20
 _MOST_PIXELS = 1 << 26
 _PARTS = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
@@ -32,7 +32,7 @@ Pixels = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class LabelledImages:
-    """Images and the name of the class of each."""
+    """Images, and the class name of each."""
 
     images: NDArray[np.uint8]  # (N, n_channels, height, width)
     labels: tuple[str, ...]
@@ -40,15 +40,15 @@ class LabelledImages:
     def __len__(self) -> int:
         return len(self.labels)
 
-    def chosen(self, places: Sequence[int]) -> "LabelledImages":
-        """Some of them, by their places."""
-        return LabelledImages(self.images[list(places)], tuple(self.labels[place] for place in places))
+    def chosen(self, indices: Sequence[int]) -> "LabelledImages":
+        """Return a subset by index."""
+        return LabelledImages(self.images[list(indices)], tuple(self.labels[index] for index in indices))
 
 
 def read_picture(path: Path, size: int, n_channels: int) -> NDArray[np.float32]:
-    """Read an image for a model: -> (n_channels, height, width)."""
+    """Read an image as model input: -> (n_channels, height, width)."""
     if not path.is_file():
-        raise UsageError("there is no image {path}; give a PNG, JPEG, PGM, .npy or .json file", path=path)
+        raise UsageError("image {path} not found; give a PNG, JPEG, PGM, .npy or .json file", path=path)
     n = path.stat().st_size
     if n > _MOST_BYTES:
         raise UsageError(
@@ -59,7 +59,7 @@ def read_picture(path: Path, size: int, n_channels: int) -> NDArray[np.float32]:
 
 
 def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDArray[np.float32]:
-    """A PNG that somebody sent, for a model: -> (n_channels, height, width); its size is known before it is unpacked.
+    """Decode an untrusted PNG as model input: -> (n_channels, height, width); its size is checked before decoding.
 
     >>> decode_png(b"GIF89a", 8, 1, 4096)
     Traceback (most recent call last):
@@ -67,37 +67,37 @@ def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDA
     kotha.errors.UsageError: the image is no PNG
     """
     if not data.startswith(b"\x89PNG\r\n\x1a\n"):
-        raise UsageError("the image is no PNG")
+        raise UsageError("the image is not a PNG")
     name = Message("the image")
     return _fit(name, _read_with_pillow(name, io.BytesIO(data), size, most_pixels, ("PNG",)), n_channels)
 
 
-def read_labelled_images(place: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
-    """The images of a folder by class, or of an archive, by their part: train, maybe validation, maybe test."""
+def read_labelled_images(path: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
+    """Read a folder or an archive of labelled images; return its parts: train, and validation and test if present."""
     wanted = (n_channels, size, size)
-    if place.is_file():
-        parts = _read_archive(place)
+    if path.is_file():
+        parts = _read_archive(path)
         for part, each in parts.items():
-            _check_size(part, place, each.images.shape[1:], wanted)
+            _check_size(part, path, each.images.shape[1:], wanted)
         return parts
-    named = {folder.name.lower(): folder for folder in _folders(place)}
+    named = {folder.name.lower(): folder for folder in _folders(path)}
     found = {part: [named[name] for name in names if name in named] for part, names in _PARTS.items()}
-    folders = found if found["train"] else {"train": [place]}
+    folders = found if found["train"] else {"train": [path]}
     return {part: _read_classes(part, some[0], wanted) for part, some in folders.items() if some}
 
 
-def holds_images(place: Path) -> bool:
-    """Whether a place is an archive of arrays, or a folder of folders with images."""
-    if place.is_file():
-        return place.suffix == ".npz"
-    found = (file for pattern in ("[!.]*/*", "[!.]*/[!.]*/*") for file in place.glob(pattern))
+def holds_images(path: Path) -> bool:
+    """Whether a path is an archive of arrays, or a folder of folders with images."""
+    if path.is_file():
+        return path.suffix == ".npz"
+    found = (file for pattern in ("[!.]*/*", "[!.]*/[!.]*/*") for file in path.glob(pattern))
     return any(map(_is_image, found))
 
 
 def _check_size(part: str, path: Path, found: Sequence[int], wanted: Sequence[int]) -> None:
     if tuple(found) != tuple(wanted):
         raise DataError(
-            "the {part} images of {path} are {found} (colours, height, width), and the model reads {wanted}; "
+            "the {part} images of {path} are {found} (colours, height, width), but the model reads {wanted}; "
             "scale them, or change image_size and n_channels",
             part=part,
             path=path,
@@ -109,30 +109,32 @@ def _check_size(part: str, path: Path, found: Sequence[int], wanted: Sequence[in
 # -- folders ----------------------------------------------------------------------------------------------------------
 
 
-def _read_classes(part: str, place: Path, wanted: tuple[int, int, int]) -> LabelledImages:
-    """The images of a folder that has a folder for each class."""
+def _read_classes(part: str, path: Path, wanted: tuple[int, int, int]) -> LabelledImages:
+    """Read a folder that has a subfolder for each class."""
     images: list[NDArray[np.uint8]] = []
     labels: list[str] = []
-    for folder in _folders(place):
+    for folder in _folders(path):
         files = [file for file in sorted(folder.iterdir()) if _is_image(file)]
         if not files:
             raise DataError(
-                "the class {name!r} of {path} has no image in it; add some, or take it away",
+                "the class {name!r} of {path} has no images; add some, or remove the class",
                 name=folder.name,
-                path=place,
+                path=path,
             )
         for file in files:
             pixels = read_picture(file, wanted[1], wanted[0])
             _check_size(part, file, pixels.shape, wanted)
             images.append(((pixels + 1) * 127.5).round().clip(0, 255).astype(np.uint8))
-            labels.append(unicodedata.normalize("NFC", folder.name))  # some disks take letters apart
+            labels.append(unicodedata.normalize("NFC", folder.name))  # some file systems decompose characters
     if not images:
-        raise DataError("{path} has no images; put those of each class into a folder of its name", path=place)
+        raise DataError(
+            "{path} has no images; put the images of each class into a folder named after the class", path=path
+        )
     return LabelledImages(np.stack(images), tuple(labels))
 
 
-def _folders(place: Path) -> list[Path]:
-    return sorted(each for each in place.iterdir() if each.is_dir() and not each.name.startswith("."))
+def _folders(path: Path) -> list[Path]:
+    return sorted(each for each in path.iterdir() if each.is_dir() and not each.name.startswith("."))
 
 
 def _is_image(file: Path) -> bool:
@@ -145,13 +147,13 @@ def _is_image(file: Path) -> bool:
 def _read_archive(path: Path) -> dict[str, LabelledImages]:
     if path.suffix != ".npz":
         raise DataError(
-            "{path} holds no images; give an .npz archive, or a folder with a folder for each class", path=path
+            "{path} contains no images; give an .npz archive, or a folder with a folder for each class", path=path
         )
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name.lower(): np.asarray(archive[name]) for name in archive.files}
-    except Exception as error:  # whatever broken bytes bring about in numpy and zipfile
-        raise DataError("{path} holds no arrays that can be read: {why}", path=path, why=reason(error)) from error
+    except Exception as error:  # damaged files raise many kinds of errors in numpy and zipfile
+        raise DataError("{path} does not contain readable arrays: {why}", path=path, why=reason(error)) from error
     found = {}
     for part, names in _PARTS.items():
         images, labels = (_array(arrays, kinds, names, part == "train") for kinds in (_IMAGES, _LABELS))
@@ -167,7 +169,7 @@ def _read_archive(path: Path) -> dict[str, LabelledImages]:
 
 
 def _array(arrays: Mapping[str, Pixels], kinds: Sequence[str], parts: Sequence[str], alone: bool) -> Pixels | None:
-    """The array of a kind for a part: ``x_test``, ``test_images``; ``alone`` also ``images``."""
+    """Return the array of a kind for a part, such as ``x_test`` or ``test_images``; with ``alone`` also ``images``."""
     names = [name for kind in kinds for part in parts for name in (f"{kind}_{part}", f"{part}_{kind}")]
     return next((arrays[name] for name in [*names, *kinds][: None if alone else len(names)] if name in arrays), None)
 
@@ -183,11 +185,11 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
             shape=str(images.shape),
             labels=str(labels.shape),
         )
-    if images.dtype.kind == "f" and 0 <= images.min() <= images.max() <= 1:  # no of what is no number
+    if images.dtype.kind == "f" and 0 <= images.min() <= images.max() <= 1:  # false if there is a NaN
         images = (images * 255).round()
     if images.dtype.kind not in "uif" or not 0 <= images.min() <= images.max() <= 255:
         raise DataError(
-            "the {part} images of {path} are not all from 0 to 255; give bytes, or fractions from 0 to 1",
+            "the {part} images of {path} have pixels outside 0 to 255; give bytes, or fractions from 0 to 1",
             part=part,
             path=path,
         )
@@ -198,10 +200,10 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
     try:
         if labels.dtype.kind == "f":
             if not (labels == labels.round()).all() or not np.isfinite(labels).all():
-                raise ValueError(Message("they are not all whole numbers or names; give each image a class"))
+                raise ValueError(Message("they are not all integers or names; give each image a class"))
             labels = labels.astype(np.int64)
         names = tuple(unicodedata.normalize("NFC", str(label)) for label in labels.tolist())
-    except (SystemError, ValueError) as error:  # also numpy's, of a text that no Unicode has
+    except (SystemError, ValueError) as error:  # numpy raises one for invalid Unicode
         raise DataError(
             "the {part} labels of {path} cannot be read: {why}", part=part, path=path, why=reason(error)
         ) from error
@@ -215,10 +217,10 @@ def _read_array(path: Path) -> Pixels:
     try:
         if path.suffix.lower() == ".json":
             return np.asarray(json.loads(path.read_text(encoding="utf-8")))
-        # A map is never larger than the file, whatever its header says.
+        # A memory map is never larger than the file, whatever the header claims.
         return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
-    except Exception as error:  # whatever broken bytes bring about; a header is read as a piece of Python
-        raise UsageError("{path} holds no array of pixels: {why}", path=path, why=reason(error)) from error
+    except Exception as error:  # damaged files raise many kinds of errors; numpy parses a header as Python
+        raise UsageError("{path} does not contain an array of pixels: {why}", path=path, why=reason(error)) from error
 
 
 def _read_with_pillow(
@@ -228,23 +230,23 @@ def _read_with_pillow(
     most_pixels: int = _MOST_PIXELS,
     formats: tuple[str, ...] | None = None,
 ) -> Pixels:
-    """An image file, or the bytes of one, in any of Pillow's ``formats``, or in those alone."""
+    """Read an image file or the bytes of one, in any of Pillow's formats or only in ``formats``."""
     try:
         from PIL import Image
     except ImportError as error:
         raise UsageError(
-            "{what} needs Pillow (`pip install pillow`); .npy and .json files need nothing", what=path
+            "{what} needs Pillow (`pip install pillow`); .npy and .json files do not", what=path
         ) from error
     try:
         with Image.open(source, formats=formats) as picture:
             width, height = picture.size
-            if not 0 < width * height <= most_pixels:  # known before they are unpacked
-                much = "it has {width:,} x {height:,} pixels, and may have {most:,}; make it smaller"
+            if not 0 < width * height <= most_pixels:  # checked before decoding
+                much = "it has {width:,} x {height:,} pixels, more than {most:,}; make it smaller"
                 raise ValueError(Message(much, width=width, height=height, most=most_pixels))
             grey = picture.mode in ("1", "L", "LA", "I;16")
             return np.asarray(picture.convert("L" if grey else "RGB").resize((size, size)))
-    except Exception as error:  # whatever broken bytes bring about in one of its many formats
-        raise UsageError("{path} is no image that can be read: {why}", path=path, why=reason(error)) from error
+    except Exception as error:  # damaged files raise many kinds of errors
+        raise UsageError("{path} cannot be read as an image: {why}", path=path, why=reason(error)) from error
 
 
 def _fit(path: Path | Message, pixels: Pixels, n_channels: int) -> NDArray[np.float32]:
@@ -255,15 +257,15 @@ def _fit(path: Path | Message, pixels: Pixels, n_channels: int) -> NDArray[np.fl
             shape=str(pixels.shape),
             dtype=str(pixels.dtype),
         )
-    whole = pixels.dtype.kind in "ui"
-    if not np.isfinite(pixels).all() or (whole and not 0 <= pixels.min() <= pixels.max() <= 255):
+    is_integer = pixels.dtype.kind in "ui"
+    if not np.isfinite(pixels).all() or (is_integer and not 0 <= pixels.min() <= pixels.max() <= 255):
         raise UsageError("{path} has pixels outside 0 to 255; give bytes, or fractions", path=path)
     image = np.atleast_3d(pixels.astype(np.float32))
     image = image.transpose(2, 0, 1) if image.shape[-1] in (1, 3, 4) else image
-    image = image[:3] if len(image) == 4 else image  # what is see-through is left out
+    image = image[:3] if len(image) == 4 else image  # drop the alpha channel
     if len(image) == 3 and n_channels == 1:
         image = image.mean(0, keepdims=True)
     elif len(image) == 1:
         image = np.repeat(image, n_channels, axis=0)
-    image = image / np.float32(127.5) - 1 if whole else image
+    image = image / np.float32(127.5) - 1 if is_integer else image
     return np.ascontiguousarray(image, dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Tables as JSON: written so that any reader can read them, read as if somebody hostile had written them."""
+"""JSON files: strict when written, and checked when read, since files may be hostile."""
 
 import json
 import math
@@ -9,12 +9,12 @@ from typing import Any
 from kotha.errors import KothaError, reason
 from kotha.i18n.message import Message
 
-# Tables and lists in one another: far more than anything of ours has.
+# Nesting levels; no file of Kotha's comes close.
 _DEEPEST = 64
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
-    """A value as JSON, Bangla as Bangla; a number that JSON cannot hold is null.
+    """Return a value as JSON with Bangla unescaped; NaN and infinity become null.
 
     >>> as_json({"ক": [1, float("inf")]})
     '{"ক": [1, null]}'
@@ -26,7 +26,7 @@ def as_json(value: Any, indent: int | None = None) -> str:
 
 
 def _in_english(value: Any) -> str:
-    """A message for a program that reads JSON."""
+    """Return a message as English text, for ``json.dumps``."""
     if not isinstance(value, Message):
         raise TypeError(f"{type(value).__name__} is not JSON")
     return str(value)
@@ -41,27 +41,27 @@ def _finite(value: Any) -> Any:
 
 
 def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int = 1 << 20) -> dict[str, Any]:
-    """The table in a JSON file; what holds none, or a key that comes twice, is refused."""
+    """Read the JSON object in a file; raises ``error`` for anything else, and for duplicate keys."""
     try:
         status = path.stat()
-        if not stat.S_ISREG(status.st_mode):  # a pipe would let us wait for ever
-            raise error("{path} is broken: it is no regular file", path=path)
+        if not stat.S_ISREG(status.st_mode):  # reading a pipe could block forever
+            raise error("{path} is broken: it is not a regular file", path=path)
         if (n := status.st_size) > most_bytes:
-            raise error("{path} has {n:,} bytes, far more than any {name}", path=path, n=n, name=path.name)
+            raise error("{path} has {n:,} bytes, too many for a {name}", path=path, n=n, name=path.name)
         found = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
     except OSError as problem:
         raise error("{path} cannot be read: {why}", path=path, why=reason(problem)) from problem
     except (ValueError, RecursionError) as problem:
         raise error("{path} is broken: {why}", path=path, why=reason(problem)) from problem
     if not isinstance(found, dict):
-        raise error("{path} is broken: it is no table", path=path)
+        raise error("{path} is broken: it is not a JSON object", path=path)
     if is_deep(found):
-        raise error("{path} is broken: it is nested deeper than {n} tables and lists", path=path, n=_DEEPEST)
+        raise error("{path} is broken: it is nested deeper than {n} levels", path=path, n=_DEEPEST)
     return found
 
 
 def is_deep(value: Any) -> bool:
-    """Whether a value out of a JSON text is nested so deeply that whoever walks through it may fall.
+    """Whether a value from JSON is nested so deeply that recursive code could overflow the stack.
 
     >>> is_deep({"a": [1, 2]})
     False
@@ -79,6 +79,6 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     for key, value in pairs:
         if key in values:
-            raise ValueError(Message("the key {name!r} comes twice", name=key[:200]))
+            raise ValueError(Message("the key {name!r} occurs twice", name=key[:200]))
         values[key] = value
     return values

@@ -1,11 +1,11 @@
-"""One writer at a time: what is held stays so until it is let go, or until this process ends, however it ends.
+"""Locks on files and folders: held until released, or until the process ends.
 
-Linux and macOS lock the file or folder itself (``flock``); on a file system without locks nothing is held. Windows
-opens no folder, and moves nothing that is open: there an empty file beside it is locked in its place
-(``.NAME.kotha-lock``), which goes when it is let go, and is taken over by the next if its holder was killed.
+On Linux and macOS the file or folder itself is locked (``flock``); file systems without locks are not protected.
+Windows cannot open folders or move open files, so there an empty file next to it is locked (``.NAME.kotha-lock``). It
+is removed on release, and the next process reuses it if its holder was killed.
 
-The library ``filelock`` holds a file of its own beside the thing, which stays there on Linux and macOS; it locks no
-folder, does not follow what is renamed, and names no holder.
+The library ``filelock`` is not used: it leaves its lock file behind on Linux and macOS, cannot lock folders, does not
+follow renames, and does not report the holder.
 """
 
 import errno
@@ -23,12 +23,12 @@ LOCK = ".kotha-lock"
 
 
 class InUseError(KothaError):
-    """Another process is writing there."""
+    """Another process holds the lock."""
 
     def __init__(self, path: Path, holder: str = "") -> None:
         super().__init__(
-            "{path} is in use: another process{holder} is writing there; wait until it ends, stop it, or choose "
-            "another place",
+            "{path} is in use: another process{holder} is writing there; wait until it ends, stop it, or "
+            "choose another path",
             path=path,
             holder=holder,
         )
@@ -39,16 +39,16 @@ if sys.platform != "win32":
     import fcntl
 
     class Lock:
-        """A file or folder that is held; with ``wait`` as soon as nobody else does, or else at once or not at all."""
+        """A lock on a file or folder; without ``wait``, raises InUseError if another process holds it."""
 
         def __init__(self, path: Path, *, follow: bool = True, wait: bool = False) -> None:
             self._follow = follow
             self._take(path, wait)
             try:
-                while wait and not self.is_of(path):  # who held it has taken it away, and another may be there
+                while wait and not self.is_of(path):  # its holder has moved it, and the name may have new content
                     self.let_go()
                     self._take(path, wait)
-            except OSError:  # a broken disk
+            except OSError:  # an I/O error
                 self.let_go()
                 raise
 
@@ -61,20 +61,20 @@ if sys.platform != "win32":
                 os.close(self._descriptor)
                 raise InUseError(path, holder) from error
             except OSError:
-                pass  # this file system has no locks
+                pass  # the file system does not support locks
 
         def is_of(self, path: Path) -> bool:
-            """Whether what is held has this name still: it may have been moved, and another be there."""
+            """Whether a path still refers to what is locked; it may have been moved or replaced."""
             with suppress(FileNotFoundError):
                 return os.path.samestat(os.fstat(self._descriptor), path.stat(follow_symlinks=self._follow))
             return False
 
         def sync(self) -> None:
-            """Make sure that what is held is on the disk."""
+            """Sync what is locked to disk."""
             os.fsync(self._descriptor)
 
         def let_go(self) -> None:
-            """Hold it no more; a second time, from a signal's handler perhaps, does nothing."""
+            """Release the lock; may be called again, such as from a signal handler."""
             descriptor, self._descriptor = self._descriptor, -1
             if descriptor >= 0:
                 os.close(descriptor)
@@ -82,36 +82,36 @@ if sys.platform != "win32":
 else:
     import msvcrt
 
-    _MOST_REFUSED = 100  # times in a row, a second in all
+    _MOST_REFUSED = 100  # in a row, one second in all
 
-    def _beside(whole: Path) -> Path:
-        """What stands for the lock of a thing; a drive itself has nothing beside it."""
-        if not whole.name:
-            return whole / LOCK
-        return whole.with_name(f"{'' if whole.name.startswith('.') else '.'}{whole.name}{LOCK}")
+    def _lock_file(path: Path) -> Path:
+        """Return the path of the lock file; for a drive it is inside it."""
+        if not path.name:
+            return path / LOCK
+        return path.with_name(f"{'' if path.name.startswith('.') else '.'}{path.name}{LOCK}")
 
     class Lock:
-        """A file or folder that is held; with ``wait`` as soon as nobody else does, or else at once or not at all."""
+        """A lock on a file or folder; without ``wait``, raises InUseError if another process holds it."""
 
         def __init__(self, path: Path, *, follow: bool = True, wait: bool = False) -> None:
-            whole = path.resolve() if follow else path.parent.resolve() / path.name
-            whole.stat(follow_symlinks=follow)  # what is not there cannot be held
-            self._path, self._place = whole, _beside(whole)
+            full = path.resolve() if follow else path.parent.resolve() / path.name
+            full.stat(follow_symlinks=follow)  # raises an error if it does not exist
+            self._path, self._lock_path = full, _lock_file(full)
             refused = 0
             while not self._is_taken():
                 refused = refused + 1 if self._descriptor < 0 else 0
                 if refused > _MOST_REFUSED:
-                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self._place))
+                    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(self._lock_path))
                 if not wait and not refused:
                     raise InUseError(path)
                 time.sleep(0.01)
 
         def _is_taken(self) -> bool:
-            """Try to be its holder. A file that somebody has open stays: so its name is the lock's, and no other's."""
+            """Try to take the lock. An open file cannot be removed, so the name always refers to the same lock."""
             self._descriptor = -1
             try:
-                self._descriptor = os.open(self._place, os.O_RDWR | os.O_CREAT)
-            except PermissionError:  # its holder is just removing it; or it will never be opened
+                self._descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT)
+            except PermissionError:  # its holder is removing it, or there is no permission
                 return False
             try:
                 msvcrt.locking(self._descriptor, msvcrt.LK_NBLCK, 1)
@@ -121,26 +121,26 @@ else:
             return True
 
         def is_of(self, path: Path) -> bool:
-            """Whether what is held has this name still: here it is held by its name."""
+            """Whether the path exists: on Windows the lock belongs to the name."""
             return exists(path)
 
         def sync(self) -> None:
-            """Make sure that what is held is on the disk; of folders Windows looks after itself."""
+            """Sync a locked file to disk; Windows does not need this for folders."""
             if is_file(self._path):
                 with self._path.open("r+b") as file:
                     os.fsync(file.fileno())
 
         def let_go(self) -> None:
-            """Hold it no more; a second time, from a signal's handler perhaps, does nothing."""
+            """Release the lock; may be called again, such as from a signal handler."""
             descriptor, self._descriptor = self._descriptor, -1
             if descriptor >= 0:
                 os.close(descriptor)
-                with suppress(OSError):  # the next one has it already
-                    self._place.unlink()
+                with suppress(OSError):  # the next process has it open already
+                    self._lock_path.unlink()
 
 
 def _holder(inode: int) -> str:
-    """Who holds a lock, where the kernel says so."""
+    """Return the pid of a lock's holder for the message, if the kernel reports it."""
     with suppress(OSError):
         found = re.search(rf"FLOCK .* (\d+) \S+:{inode} ", Path("/proc/locks").read_text(encoding="ascii"))
         return f" (pid {found[1]})" if found else ""

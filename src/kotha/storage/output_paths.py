@@ -1,6 +1,6 @@
-"""Places to write to: can something be written there, and may what is there be replaced?
+"""Checks of output paths: can they be written, and may existing content be replaced?
 
-Asked before the work, so that nobody waits an hour for a refusal; and again at its end.
+They run before the work, so that an error comes at once, and again at its end.
 """
 
 import os
@@ -17,66 +17,68 @@ from kotha.storage.locks import LOCK
 from kotha.storage.status import exists, is_directory, is_file, is_link
 
 PAGE_ENDINGS = (".html", ".htm")
-# Ours alone: what is being written, what was replaced and is whole until then, what is being removed.
+# Suffixes of temporary names: unfinished output, replaced content until it is removed, content being removed.
 PARTIAL, OLD, GONE = ".kotha-partial", ".kotha-old", ".kotha-gone"
 _MOST_DESCRIPTION_BYTES = 1 << 28
 
 
 def check_file_place(path: Path, *endings: str) -> Path:
-    """Refuse a name under which no file can be written, and answer with it if one can.
+    """Return the path if a file can be written there; raises UsageError if not.
 
-    With ``endings`` a file that is there is replaced only if its name has one of them: others are of another kind.
+    With ``endings``, an existing file may be replaced only if its name ends in one of them.
     """
-    with _told_of(path):
+    with _errors_of(path):
         if is_directory(path):
             raise UsageError("{path} is a folder; name a file in it", path=path)
         if endings and path.suffix.lower() not in endings and is_file(path):
             raise UsageError(
-                "{path} exists, and is no {ending} file; choose another name", path=path, ending=endings[0]
+                "{path} exists and is not a {ending} file; choose another name", path=path, ending=endings[0]
             )
         _check_above(path)
     return path
 
 
 def check_folder_place(out: Path, may_replace: Callable[[Path], bool]) -> Path:
-    """The same for a folder: one that exists must be empty, or ``may_replace`` says yes."""
-    with _told_of(out):
+    """Return the path if a folder can be written there; an existing one must be empty, or ``may_replace`` allow it."""
+    with _errors_of(out):
         check_replaceable(out, may_replace)
         _check_above(out)
     return out
 
 
 @contextmanager
-def _told_of(path: Path) -> Iterator[None]:
+def _errors_of(path: Path) -> Iterator[None]:
     checked_path(path)
     try:
         with suppress(FileNotFoundError, NotADirectoryError):
-            path.lstat()  # or of a name that no file can have it would be said that nothing has it
+            path.lstat()  # reports invalid names, which would otherwise count as missing
         yield
     except OSError as error:
         raise UsageError("{path} cannot be written: {why}", path=path, why=reason(error)) from error
 
 
 def _check_above(path: Path) -> None:
-    """What is missing above it is made; what is there must be a folder in which that can be done."""
+    """Check that the nearest existing parent is a folder in which the missing ones can be created."""
     above = next((folder for folder in path.absolute().parents if exists(folder) or is_link(folder)), None)
     if above is not None and not is_directory(above):
-        raise UsageError("{path} cannot be written: {above} is a file, and no folder", path=path, above=above)
-    if above is None or not os.access(above, os.W_OK | os.X_OK):  # None: of a drive that is not there
+        raise UsageError("{path} cannot be written: {above} is a file, not a folder", path=path, above=above)
+    if above is None or not os.access(above, os.W_OK | os.X_OK):  # None: the drive does not exist
         raise UsageError(
-            "{path} cannot be written: nothing may be made in {above}", path=path, above=above or path.absolute().anchor
+            "{path} cannot be written: no files can be created in {above}",
+            path=path,
+            above=above or path.absolute().anchor,
         )
 
 
 def check_replaceable(out: Path, may_replace: Callable[[Path], bool]) -> None:
-    """Refuse a folder's place that is a link or a file, or holds something that is not to be replaced."""
+    """Raise KothaError if a path is a link or a file, or has content that must not be replaced."""
     if is_link(out):
         raise KothaError("{path} is a link to {target}; name the folder itself", path=out, target=out.readlink())
     if exists(out) and not is_directory(out):
-        raise KothaError("{path} is a file, and this makes a folder; choose another name", path=out)
+        raise KothaError("{path} is a file, but the output is a folder; choose another name", path=out)
     if exists(out) and any(out.iterdir()) and not may_replace(out):
         raise KothaError(
-            "{path} exists; choose another folder, or replace what was made there by the same work with {overwrite}",
+            "{path} exists; choose another folder, or use {overwrite} to replace earlier output of the same kind",
             path=out,
             overwrite=Option("overwrite", True),
         )
@@ -85,9 +87,9 @@ def check_replaceable(out: Path, may_replace: Callable[[Path], bool]) -> None:
 def is_made_of(
     folder: Path, description: str, is_ours: Callable[[dict[str, Any]], bool], written: Iterable[str]
 ) -> bool:
-    """Whether a folder was made by us, as its description says; one that holds more than what we write is refused.
+    """Whether a folder was written by Kotha, by its description file; raises KothaError if other files are in it.
 
-    ``written`` are names that we write, as patterns. What else is there would be lost with the folder.
+    ``written`` are patterns of the names that Kotha writes; other files would be lost with the folder.
     """
     try:
         if not is_ours(read_table(folder / description, most_bytes=_MOST_DESCRIPTION_BYTES)):
@@ -97,8 +99,8 @@ def is_made_of(
     for name in names_in(folder):
         if not any(fnmatchcase(name, pattern) for pattern in [description, *written]):
             raise KothaError(
-                "{path} holds {name}, which was not made by the same work and would be lost; move it away, or "
-                "choose another folder",
+                "{path} contains {name}, which is not part of the earlier output and would be deleted; move "
+                "it, or choose another folder",
                 path=folder,
                 name=name,
             )
@@ -106,16 +108,16 @@ def is_made_of(
 
 
 def names_in(folder: Path) -> list[str]:
-    """What a folder holds, in order of name; what a killed process left half-written there is nothing."""
+    """Return the sorted names in a folder, without temporary files of killed processes."""
     names = (path.name for path in folder.iterdir())
     return sorted(name for name in names if not (name.startswith(".") and name.endswith((PARTIAL, OLD, GONE, LOCK))))
 
 
 def checked_path(path: str | os.PathLike[str]) -> Path:
-    """A path to write to, once it is one that can be written and told of."""
+    """Return a path; raises KothaError if it contains NUL or is not valid Unicode."""
     try:
         if b"\0" not in str(path).encode():
             return Path(path)
     except UnicodeEncodeError:
         pass
-    raise KothaError("{path!r} cannot be the name of a file: it holds a NUL, or what is no Unicode", path=str(path))
+    raise KothaError("{path!r} is not a valid file name: it contains a NUL or is not Unicode", path=str(path))

@@ -1,4 +1,4 @@
-"""What one process owes another that began it."""
+"""The relation of a process to its parent."""
 
 import signal
 import sys
@@ -7,9 +7,9 @@ _PR_SET_PDEATHSIG = 1  # of linux/prctl.h
 
 
 def end_with_parent(number: signal.Signals) -> None:
-    """Have the system send this process a signal when the one that began it is gone, however it went. On Linux alone.
+    """Have the kernel send a signal to this process when its parent ends; only on Linux.
 
-    To be called in the new process, before it does anything that somebody should know of.
+    Call it in the child process, before any other work.
     """
     if sys.platform == "linux":
         import ctypes

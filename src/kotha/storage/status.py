@@ -1,9 +1,8 @@
-"""Looks at a disk: is something there, and what is it?
+"""Whether paths exist and what they are, with I/O errors raised.
 
-Of a disk that does not answer, ``Path.exists`` and its sisters say no from Python 3.14 on, and ``Path.glob`` finds
-nothing from 3.12 on. To them a run would be one that never began, or that saved nothing; a tokenizer one without its
-settings; a file that must not be replaced one that is not there. So what is asked here answers yes or no, or raises
-what the system said, with every Python.
+On an I/O error, ``Path.exists`` and its relatives return False from Python 3.14 on, and ``Path.glob`` finds nothing
+from 3.12 on. A run would then seem never started, and a file that must not be replaced would seem missing. The
+functions here return an answer or raise the system's error, in every version of Python.
 """
 
 import errno
@@ -13,48 +12,48 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-# What the system says of a name that nothing has; on Windows of a drive without a disk, and of no name at all, too.
-_NOBODY = (errno.ENOENT, errno.ENOTDIR, errno.EBADF, errno.ELOOP)
-_NOBODY_ON_WINDOWS = (21, 123, 1921)
-# What it says of a name that nothing can have: too long, or made of what its disk has no letters for.
-_NO_NAME = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
+# Errors that mean a name does not exist; on Windows also for a drive without a disk and an invalid name.
+_MISSING = (errno.ENOENT, errno.ENOTDIR, errno.EBADF, errno.ELOOP)
+_MISSING_ON_WINDOWS = (21, 123, 1921)
+# Errors that mean a name is invalid: too long, or with characters that the file system does not support.
+_INVALID = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
 
 
 def exists(path: Path) -> bool:
-    """Whether anything has this name; a link that leads nowhere is nothing."""
+    """Whether the path exists; False for a broken link."""
     return _mode(path) is not None
 
 
 def is_file(path: Path) -> bool:
-    """Whether it is a regular file, or a link to one."""
+    """Whether the path is a regular file, or a link to one."""
     mode = _mode(path)
     return mode is not None and stat.S_ISREG(mode)
 
 
 def is_directory(path: Path) -> bool:
-    """Whether it is a folder, or a link to one."""
+    """Whether the path is a folder, or a link to one."""
     mode = _mode(path)
     return mode is not None and stat.S_ISDIR(mode)
 
 
 def is_link(path: Path) -> bool:
-    """Whether it is a link, wherever that leads."""
+    """Whether the path is a symbolic link, broken or not."""
     mode = _mode(path, follow=False)
     return mode is not None and stat.S_ISLNK(mode)
 
 
 def matching(folder: Path, pattern: str = "*") -> list[Path]:
-    """What a folder holds under such names, in their order; nothing where there is no such folder."""
+    """Return the sorted paths in a folder that match a pattern; empty if there is no such folder."""
     try:
         return sorted(path for path in folder.iterdir() if fnmatchcase(path.name, pattern))
     except OSError as error:
-        if _is_of_nobody(error):
+        if _is_missing(error):
             return []
         raise
 
 
 def walk(folder: Path) -> list[Path]:
-    """All that is in a folder and in those in it, in order; what links lead to is not entered."""
+    """Return all paths below a folder, sorted; links to folders are not followed."""
     found = []
     for path in matching(folder):
         found += [path, *(walk(path) if is_directory(path) and not is_link(path) else [])]
@@ -62,34 +61,34 @@ def walk(folder: Path) -> list[Path]:
 
 
 def _mode(path: Path, follow: bool = True) -> int | None:
-    """What kind of thing it is, as ``stat`` has it; None where there is none."""
+    """Return the mode from ``stat``, or None if the path does not exist."""
     try:
         return path.stat(follow_symlinks=follow).st_mode
-    except ValueError:  # a NUL, which no name has
+    except ValueError:  # NUL in the name
         return None
     except OSError as error:
-        if _is_of_nobody(error):
+        if _is_missing(error):
             return None
         raise
 
 
-def _is_of_nobody(error: OSError) -> bool:
-    return error.errno in _NOBODY or getattr(error, "winerror", None) in _NOBODY_ON_WINDOWS
+def _is_missing(error: OSError) -> bool:
+    return error.errno in _MISSING or getattr(error, "winerror", None) in _MISSING_ON_WINDOWS
 
 
 def is_file_in(folder: Path, name: str) -> bool:
-    """Whether a folder has a file of this plain name; one that leads elsewhere, or that no file can have, is none."""
+    """Whether a folder has a file of this name; False for names with folders in them and for invalid names."""
     try:
         return Path(name).name == name and is_file(folder / name)
     except OSError as error:
-        if error.errno not in _NO_NAME:
+        if error.errno not in _INVALID:
             raise
         return False
 
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """What goes wrong while a file is read names it; Python says so of opening it, and of nothing after that."""
+    """Add the path to I/O errors while a file is read; Python does so only when opening it."""
     try:
         yield
     except OSError as error:

@@ -1,7 +1,4 @@
-"""Files of weights (safetensors): what one holds is known before it is read, and what goes wrong is said.
-
-Nothing in such a file is ever executed.
-"""
+"""Weights files (safetensors): headers are checked before weights are read. Nothing in a file is ever executed."""
 
 import json
 import os
@@ -22,28 +19,28 @@ _MAX_HEADER_BYTES = 1 << 23
 
 
 def read_header(file: Path) -> tuple[dict[str, Any], int]:
-    """Names, types and shapes of a safetensors file, and how many bytes of weights follow; they are not read."""
+    """Return the header of a safetensors file (names, types, shapes) and the number of bytes of weights after it."""
     with reading_weights(file), file.open("rb") as stream:
         size = int.from_bytes(stream.read(8), "little")
         if not 2 <= size <= min(_MAX_HEADER_BYTES, file.stat().st_size - 8):
             raise KothaError(
-                "{path} is truncated or no safetensors file: its header claims {n:,} bytes", path=file, n=size
+                "{path} is truncated or not a safetensors file: its header claims {n:,} bytes", path=file, n=size
             )
         try:
             header = json.loads(stream.read(size))
         except (ValueError, RecursionError) as error:
-            raise KothaError("{path} is no safetensors file: {why}", path=file, why=reason(error)) from error
+            raise KothaError("{path} is not a safetensors file: {why}", path=file, why=reason(error)) from error
     if not isinstance(header, dict) or not all(isinstance(entry, dict) for entry in header.values()):
-        raise KothaError("{path} is no safetensors file: its header is no table of tensors", path=file)
+        raise KothaError("{path} is not a safetensors file: its header is not a table of tensors", path=file)
     header.pop("__metadata__", None)
     return header, file.stat().st_size - 8 - size
 
 
 @contextmanager
 def reading_weights(file: Path, kind: type[KothaError] = KothaError) -> Iterator[Path]:
-    """Where weights are read from a file: what goes wrong with it is told as ``kind``.
+    """Raise ``kind`` for errors while weights are read from a file.
 
-    The library opens a file and has torch open it once more, which says with a bare RuntimeError that it could not.
+    The library lets torch open the file once more, and torch reports a failure as a plain RuntimeError.
     """
     try:
         yield file
@@ -57,13 +54,13 @@ def reading_weights(file: Path, kind: type[KothaError] = KothaError) -> Iterator
 
 
 def write_weights(file: Path, weights: dict[str, Tensor], **about: str) -> None:
-    """Write a safetensors file, ``about`` in its header, and make sure that it is on the disk."""
+    """Write a safetensors file with ``about`` in its header, and sync it to disk."""
     try:
         safetensors.torch.save_file(weights, file, metadata=about or {"format": "pt"})
     except SafetensorError as error:
         raise NotWrittenError(
             Message("{path} could not be written: {why}", path=file.name, why=reason(error))
         ) from error
-    file.chmod(file.parent.stat().st_mode & 0o666)  # the library makes it for its owner alone
+    file.chmod(file.parent.stat().st_mode & 0o666)  # the library creates it readable for the owner only
     with file.open("rb") as stream:
         os.fsync(stream.fileno())

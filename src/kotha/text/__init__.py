@@ -1,1 +1,1 @@
-"""The text room: from raw bytes to token shards. No torch anywhere in here."""
+"""Text processing: from raw bytes to token shards. Nothing here imports torch."""

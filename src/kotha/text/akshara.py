@@ -1,11 +1,10 @@
-"""Aksharas: the letters that a reader of Bangla sees.
+"""Aksharas: the grapheme clusters that a reader of Bangla sees as one letter.
 
-ক্ষ is three code points and nine bytes, and one letter. Everything here that cuts text (tokens, streams, plots, pages)
-cuts between aksharas. They are Unicode's extended grapheme clusters with the Indic conjunct rule GB9c, the same that
-ICU and the browser's ``Intl.Segmenter`` use; the tests hold the three equal. ``regex``'s own ``\\X`` lacks that rule
-and cuts ক্ষ in two.
+ক্ষ is three code points and nine bytes, but one akshara. All code that cuts text (tokens, streams, plots, pages) cuts
+between aksharas. They are Unicode's extended grapheme clusters with the Indic conjunct rule GB9c, as in ICU and the
+browser's ``Intl.Segmenter``; tests check that all three agree. The ``\\X`` of ``regex`` lacks that rule and splits ক্ষ.
 
-Not done here: syllables (a spoken unit) and words.
+Syllables (a phonetic unit) and words are not handled here.
 
 Unicode Standard Annex #29, https://www.unicode.org/reports/tr29/
 """
@@ -14,17 +13,17 @@ import regex
 
 _JOINABLE = r"[\p{InCB=Extend}\p{InCB=Linker}]"
 
-# A cluster, then each next one that its hasanta ties to it: consonant, signs with a hasanta among them | consonant.
-# Before the first hasanta stands none: a thousand of them are then looked at in one way, and not in a million.
+# A cluster, then each following one joined to it by a hasanta: consonant, signs that include a hasanta | consonant.
+# Extend* matches no hasanta, so a run of a thousand of them has one match, not a million.
 _AKSHARA = regex.compile(
     rf"\X(?:(?<=\p{{InCB=Consonant}}\p{{InCB=Extend}}*\p{{InCB=Linker}}{_JOINABLE}*)(?=\p{{InCB=Consonant}})\X)*"
 )
 
-# Unicode counts a vowel as no base for a conjunct and cuts অ্যা after its hasanta, where no reader would. Vocabulary
-# pieces are made of these units, so that none ends in a dangling hasanta.
+# In Unicode a vowel cannot be the base of a conjunct, so অ্যা is split after its hasanta. Vocabulary pieces are built
+# from these units instead, so that none ends in a dangling hasanta.
 _UNIT = regex.compile(rf"{_AKSHARA.pattern}(?:(?<=[\u0985\u098F]\u09CD)(?=\u09AF){_AKSHARA.pattern})?")
 
-# A code point that can only lean on the one before it: vowel signs, hasanta, nukta, chandrabindu, joiners, accents.
+# A code point that attaches to the one before it: vowel signs, hasanta, nukta, chandrabindu, joiners, accents.
 _DEPENDENT = regex.compile(r"[\p{M}\u200C\u200D]")
 _DEPENDENT_ALONE = regex.compile(rf"{_DEPENDENT.pattern}+")
 
@@ -32,7 +31,7 @@ HASANTA = "\u09cd"
 
 
 def aksharas(text: str) -> list[str]:
-    """Cut text into the letters that a reader sees; joined, they give the text back.
+    """Split text into aksharas; joined, they give the text back.
 
     >>> aksharas("ক্ষমা স্ত্রী")
     ['ক্ষ', 'মা', ' ', 'স্ত্রী']
@@ -41,7 +40,7 @@ def aksharas(text: str) -> list[str]:
 
 
 def units(text: str) -> list[str]:
-    """Cut text into what vocabulary pieces are built from: aksharas, with অ্যা and এ্যা kept whole.
+    """Split text into the units of vocabulary pieces: aksharas, with অ্যা and এ্যা not split.
 
     >>> aksharas("অ্যাপ"), units("অ্যাপ")
     (['অ্', 'যা', 'প'], ['অ্যা', 'প'])
@@ -50,7 +49,7 @@ def units(text: str) -> list[str]:
 
 
 def starts_dependent(piece: str) -> bool:
-    """Whether a piece begins with a sign that belongs to the letter before it.
+    """Whether a piece starts with a sign that belongs to the preceding akshara.
 
     >>> starts_dependent("ার"), starts_dependent("আর")
     (True, False)
@@ -59,7 +58,7 @@ def starts_dependent(piece: str) -> bool:
 
 
 def is_dependent(piece: str) -> bool:
-    """Whether a piece is signs alone, which belong to the letter before them.
+    """Whether a piece consists only of signs that belong to the preceding akshara.
 
     >>> is_dependent("\u09cd\u200d"), is_dependent("্য")
     (True, False)
@@ -68,10 +67,10 @@ def is_dependent(piece: str) -> bool:
 
 
 def is_whole(piece: str) -> bool:
-    """Whether a piece can stand between any two others without cutting a letter.
+    """Whether a piece can stand between any two others without splitting an akshara.
 
     >>> [is_whole(piece) for piece in ("মা", "া", "ক্")]
     [True, False, False]
     """
-    # Hasanta + ZWNJ is a finished letter (উদ্‌যাপন); hasanta alone, or with ZWJ, still reaches for the next consonant.
+    # Hasanta + ZWNJ ends an akshara (উদ্‌যাপন); hasanta alone, or with ZWJ, joins the next consonant.
     return bool(piece) and not starts_dependent(piece) and not piece.endswith((HASANTA, HASANTA + "\u200d"))

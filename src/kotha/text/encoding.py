@@ -1,10 +1,9 @@
-"""Encoding many documents: in batches, by a worker pool, results in order.
+"""Encode many documents in batches with a worker pool; results keep the input order.
 
-Each worker normalizes, looks for leaked validation documents, and encodes through its own memory of words. No token
-crosses a single space between two words, so a text is encoded word by word, and most words have been seen before: a
-dictionary from a word to the bytes of its ids turns most of the work into look-ups, several times faster on running
-text than encoding anew. The tests hold it equal to ``Tokenizer.encode``, and the result does not depend on the number
-of workers.
+Each worker normalizes, checks for leaked validation documents, and encodes with a cache of words. No token crosses a
+single space between two words, so a text can be encoded word by word; a dictionary from a word to the bytes of its ids
+makes this several times faster on running text. Tests check that the result equals ``Tokenizer.encode``; it does not
+depend on the number of workers.
 """
 
 import re
@@ -23,19 +22,19 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Ids = NDArray[np.unsignedinteger]
 
-# Some splits treat a run of white space as one, so only a space with a word on either side is a place to cut.
+# Some splits treat a run of white space as one unit, so only a space with a word on either side is a safe cut.
 _SPACE_RUN = re.compile(r"\s\s")
 _LONE_SPACE = re.compile(r"(?<=\S) (?=\S)")
 _CUT = "\0"
 
-# Past this many remembered words, start over: memory stays flat, and frequent words are soon back.
+# Above this size the cache is cleared: memory stays bounded, and frequent words soon return.
 _MAX_WORDS = 500_000
-# Longer than any word: not worth remembering.
+# Parts longer than this are not words and are not cached.
 _MAX_LENGTH = 64
 
 
 class MemoEncoder:
-    """Encodes normalized texts of one tokenizer into arrays of ids."""
+    """Encodes normalized texts with one tokenizer into arrays of ids, with a cache of words."""
 
     def __init__(self, tokenizer: Tokenizer, dtype: DTypeLike) -> None:
         self._tokenizer = tokenizer
@@ -44,7 +43,7 @@ class MemoEncoder:
         self._memo: dict[str, bytes] = {}
 
     def encode_batch(self, normalized: Sequence[str]) -> list[Ids]:
-        """The ids of texts that the tokenizer's normalization leaves as they are."""
+        """The ids of texts that are already normalized."""
         parts = [self._parts(text) for text in normalized]
         if len(self._memo) > _MAX_WORDS:
             self._memo.clear()
@@ -58,7 +57,7 @@ class MemoEncoder:
         return encoded
 
     def _parts(self, text: str) -> list[str]:
-        """The words of a text, each but the first with its space; the whole text where it cannot be cut."""
+        """The words of a text, each but the first with its leading space; the whole text if it cannot be split."""
         if not self._by_words or _CUT in text:
             return [text]
         if _SPACE_RUN.search(text):
@@ -68,7 +67,7 @@ class MemoEncoder:
 
 @dataclass(frozen=True, slots=True)
 class EncodedDocument:
-    """A document as ids, with the size of its normalized text."""
+    """A document's token ids, with the size of its normalized text."""
 
     label: str
     ids: Ids
@@ -83,7 +82,7 @@ Batch = list[tuple[str, str]]
 def encode_documents(
     labelled: Iterable[tuple[str, str]], tokenizer: Tokenizer, dtype: str, leaks: LeakIndex | None, pool: WorkerPool
 ) -> Generator[EncodedDocument]:
-    """Encode (label, text) pairs in their order; whether a text leaks is for the caller to act on."""
+    """Encode (label, text) pairs in order; leaked texts are marked, not removed."""
     task = partial(BatchEncoder, tokenizer.backend.to_str(), dtype, leaks)
     with closing(pool.map(task, batches(labelled, lambda pair: len(pair[1])))) as encoded:
         for documents in encoded:
@@ -91,7 +90,7 @@ def encode_documents(
 
 
 class BatchEncoder:
-    """What a worker holds: tokenizer, memory of words, validation documents."""
+    """A worker's state: tokenizer, word cache, index of validation documents."""
 
     def __init__(self, tokenizer: str, dtype: str, leaks: LeakIndex | None) -> None:
         self._tokenizer = Tokenizer(tokenizers.Tokenizer.from_str(tokenizer))
@@ -99,7 +98,7 @@ class BatchEncoder:
         self._leaks = leaks
 
     def __call__(self, batch: Batch) -> list[EncodedDocument]:
-        """Normalize, look for leaks and encode."""
+        """Normalize a batch, check it for leaks and encode it."""
         texts = [self._tokenizer.normalize(text) for _, text in batch]
         leaked = [False] * len(texts) if self._leaks is None else self._leaks.given_away(texts)
         return [

@@ -1,8 +1,8 @@
-"""Text that a model has not learned from, as tokens, with the bytes and characters that they stand for.
+"""Held-out text as tokens, with the number of bytes and characters they encode.
 
-The documents lie end to end and each ends in the end-of-text token, as in a data folder; that token is to be guessed
-like any other. So a file and a validation split give the same figures, and both count as training does: bits of all
-tokens, ends included, over bytes or characters of the normalized text without them.
+Documents are concatenated, each ending in the end-of-text token, as in a data folder; that token is predicted like any
+other. A file and a validation split therefore give the same figures, computed as in training: bits of all tokens,
+end-of-text included, over bytes or characters of the normalized text without them.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -31,15 +31,15 @@ _BATCH = 1000
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Documents to be measured on."""
+    """Documents to evaluate on."""
 
-    name: Text  # where they come from
-    line: Line  # all tokens, each document closed by ``end``: (N,)
+    name: Text  # their origin, for messages
+    line: Line  # all tokens, each document ending in ``end``: (N,)
     end: int  # the end-of-text token
     bytes: int  # of the normalized text, in UTF-8
     characters: int  # code points of the normalized text
     tokenizer: str  # fingerprint of the tokenizer that made the tokens
-    unknown: int = 0  # tokens that stand for something that the tokenizer does not know
+    unknown: int = 0  # number of unknown tokens
 
     @cached_property
     def offsets(self) -> Line:
@@ -48,11 +48,11 @@ class HeldOut:
 
     @property
     def documents(self) -> int:
-        """How many there are."""
+        """The number of documents."""
         return len(self.offsets) - 1
 
     def __iter__(self) -> Iterator[Line]:
-        """Each document's tokens, its end included."""
+        """Each document's tokens, including its end-of-text token."""
         return (self.line[start:stop] for start, stop in zip(self.offsets[:-1], self.offsets[1:], strict=True))
 
 
@@ -66,9 +66,9 @@ def read_held_out(
     on_problem: Callable[[CorpusProblem], None] | None = None,
     most_bytes: int | None = None,
 ) -> HeldOut:
-    """The text at a path: a split of a data folder, or whatever ``read_documents`` reads.
+    """The text at a path: a split of a data folder, or any input of ``read_documents``.
 
-    With ``most_bytes``, of a longer text the first documents that have so many; its name then says how many they are.
+    ``most_bytes`` keeps only the first documents that together reach that size; the name then states their number.
     """
     if is_file(Path(path) / DATASET_FILE):
         found = from_dataset(Dataset(path), tokenizer, split)
@@ -92,29 +92,29 @@ def read_held_out(
 
 
 def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: Text = "texts") -> HeldOut:
-    """Documents given as text."""
+    """Encode documents given as text."""
     end = end_token(tokenizer)
     parts: list[Line] = []
     n_bytes = n_characters = 0
     remaining = iter(texts)
     while batch := list(islice(remaining, _BATCH)):
         for text, ids in zip(batch, tokenizer.encode_batch(batch), strict=True):
-            if ids:  # else nothing of it is left once it is normalized
+            if ids:  # normalization can leave nothing
                 normalized = tokenizer.normalize(text)
                 n_bytes += len(normalized.encode())
                 n_characters += len(normalized)
                 parts.append(np.array([*ids, end], np.int64))
     if not parts:
-        raise DataError("{name} holds no text to measure on", name=name)
-    return _made(name, np.concatenate(parts), n_bytes, n_characters, tokenizer)
+        raise DataError("{name} contains no text to evaluate on", name=name)
+    return _build(name, np.concatenate(parts), n_bytes, n_characters, tokenizer)
 
 
 def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation") -> HeldOut:
-    """A split of a data folder that the same tokenizer has made."""
+    """A split of a data folder that was made with the same tokenizer."""
     if data.tokenizer.fingerprint != tokenizer.fingerprint:
         raise DataError(
-            "{path} was made by tokenizer {theirs}, and the model reads with {ours}; the same ids mean other "
-            "text. Give the text itself, or prepare it again",
+            "{path} was made with tokenizer {theirs}, but the model uses {ours}, so the token ids do not "
+            "match. Give the text itself, or run `kotha prepare` again",
             path=data.path,
             theirs=data.tokenizer.fingerprint,
             ours=tokenizer.fingerprint,
@@ -122,44 +122,44 @@ def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation")
     held_out = data[split]
     if not held_out.info.tokens:
         raise DataError(
-            "{path} has no {split} documents; prepare it with a share of validation, or give a text",
+            "{path} has no {split} documents; run `kotha prepare` with a validation share, or give a text",
             path=data.path,
             split=split,
         )
     info = held_out.info
-    return _made(f"{data.path} ({split})", tokens_of(held_out), info.bytes, info.characters, tokenizer)
+    return _build(f"{data.path} ({split})", tokens_of(held_out), info.bytes, info.characters, tokenizer)
 
 
 def tokens_of(split: Split, most: int | None = None) -> Line:
-    """The tokens of a split end to end, or the first of them."""
-    taken: list[Line] = []
-    room = split.info.tokens if most is None else most
+    """The concatenated tokens of a split, or its first ``most``."""
+    parts: list[Line] = []
+    remaining = split.info.tokens if most is None else most
     for shard in split.shards:
-        taken.append(np.asarray(shard[:room], np.int64))
-        room -= len(taken[-1])
-    return np.concatenate(taken) if taken else np.empty(0, np.int64)
+        parts.append(np.asarray(shard[:remaining], np.int64))
+        remaining -= len(parts[-1])
+    return np.concatenate(parts) if parts else np.empty(0, np.int64)
 
 
 def end_token(tokenizer: Tokenizer) -> int:
-    """The token between documents."""
+    """The end-of-text token, which separates documents."""
     if "eos" not in tokenizer.special:
-        raise DataError("this tokenizer has no end-of-text token, so documents could not be told apart")
+        raise DataError("this tokenizer has no end-of-text token to separate documents")
     return tokenizer.special["eos"]
 
 
-def _made(name: Text, line: Line, n_bytes: int, n_characters: int, tokenizer: Tokenizer) -> HeldOut:
+def _build(name: Text, line: Line, n_bytes: int, n_characters: int, tokenizer: Tokenizer) -> HeldOut:
     unknown = tokenizer.special.get("unk")
     n_unknown = 0 if unknown is None else int(np.count_nonzero(line == unknown))
     return HeldOut(name, line, end_token(tokenizer), n_bytes, n_characters, tokenizer.fingerprint, n_unknown)
 
 
 def frequency_nats(learned: Counts, held_out: Counts) -> float:
-    """Mean nats of held-out answers to one who guesses by how often each was seen: (V,), (V,) -> nats.
+    """Mean cross-entropy of held-out answers under their frequencies in training: (V,), (V,) -> nats.
 
-    One is added to each count, because an answer that was never seen is still possible.
+    Each count is increased by one (Laplace smoothing), so that an unseen answer keeps a probability above 0.
 
     >>> round(frequency_nats(np.array([2, 0]), np.array([1, 1])), 4)  # (-ln 3/4 - ln 1/4) / 2
     0.837
     """
-    chances = (learned + 1) / (learned.sum() + len(learned))
-    return -float((held_out * np.log(chances)).sum() / held_out.sum())
+    probabilities = (learned + 1) / (learned.sum() + len(learned))
+    return -float((held_out * np.log(probabilities)).sum() / held_out.sum())

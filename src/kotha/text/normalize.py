@@ -1,12 +1,12 @@
-"""Normalization: one spelling for what reads the same.
+"""Text normalization: one encoding for text that looks the same.
 
-Real Bangla text writes য় in two ways, hides joiners where they do nothing, and mistypes signs in ways that no reader
-sees and every tokenizer does. The canonical form here is Unicode's NFC followed by the rules below, each with a name.
-Rules are data: a pattern and its replacement over explicit code points, so that the same table runs
-here (with counts) and inside ``tokenizer.json`` (for whoever opens it elsewhere), and the tests hold the two equal.
+Real Bangla text writes য় in two ways, has joiners without effect, and orders signs in ways that look alike but tokenize
+differently. The canonical form is Unicode's NFC followed by the named rules below. Rules are data: a pattern and its
+replacement over explicit code points. The same table runs here (with counts) and inside ``tokenizer.json`` (for other
+tools); tests check that both agree.
 
-What is left alone: danda look-alikes, digits, quotes, joiners that carry
-meaning (র‍্যা, hasanta + ZWNJ, emoji sequences, other scripts' joiners), and double spaces.
+Not changed: danda look-alikes, digits, quotes, joiners that carry meaning (র‍্যা, hasanta + ZWNJ, emoji sequences, other
+scripts' joiners), and double spaces.
 """
 
 import re
@@ -25,40 +25,40 @@ _JOINERS = "\u200c\u200d"
 
 @dataclass(frozen=True)
 class Rule:
-    """One rewriting: every match of ``pattern`` becomes ``replacement``."""
+    """One rewrite rule: in each pair, every match of the pattern becomes the replacement."""
 
     name: str
     help: str
     pairs: tuple[tuple[str, str], ...]
 
 
-# The order matters: what deletes comes first, so that what then stands side by side is seen by the rest; and ব় is র
-# before the joiner after it is judged.
+# The order matters: deletions come first, so that later rules see what they make adjacent; and ব় becomes র before the
+# rules for joiners.
 RULES: tuple[Rule, ...] = (
     Rule(
         "invisible",
-        "drop characters that show nothing: BOM, zero-width space, soft hyphen, control codes",
+        "delete invisible characters: BOM, zero-width space, soft hyphen, control codes",
         (("[\u0000-\u0008\u000e-\u001f\u007f-\u0084\u0086-\u009f\u00ad\u200b\u2060\ufeff]", ""),),
     ),
     Rule(
         "spaces",
-        "write every kind of space as a space and every line end as a newline",
+        "replace every kind of space with a space and every line end with a newline",
         (("\r\n?|[\u000b\u000c\u0085\u2028\u2029]", "\n"), ("[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]", " ")),
     ),
     Rule("ba_nukta", "write ব + nukta as র", (("\u09ac\u09bc", "\u09b0"),)),
     Rule(
         "ya_phala",
-        "write the joiner of র‍্য as ZWJ, whichever was typed",
+        "write the joiner of র‍্য as ZWJ",
         ((f"\u09b0(?!\u200d\u09cd)[{_JOINERS}]+(?=\u09cd\u09af)", "\u09b0\u200d"),),
     ),
     Rule("khanda_ta", "write the old ত + hasanta + ZWJ as ৎ", (("\u09a4\u09cd\u200d+(?!\u200c)", "\u09ce"),)),
     Rule(
         "joiners",
-        "drop ZWJ and ZWNJ where they do nothing, keep one where they do",
+        "delete ZWJ and ZWNJ where they have no effect, keep one where they do",
         (
             (f"(?<=[{_JOINERS}])[{_JOINERS}]+", ""),
-            # After nothing, a space, ASCII, punctuation or a Bangla letter there is nothing to join; after a hasanta
-            # there is, and before the ya-phala of র‍্য.
+            # A joiner has no effect at the start or after a space, ASCII, punctuation or a Bangla letter; it has one
+            # after a hasanta and before the ya-phala of র‍্য.
             (
                 "(?<![^\u0000-\u0040\\[-\u0060\u007b-\u00bf\u0964\u0965\u0980-\u09cc\u09ce-\u09ff\u2000-\u200b\u200e-\u206f])"
                 f"(?:(?<!\u09b0)[{_JOINERS}]|(?<=\u09b0)(?:\u200c|\u200d(?!\u09cd\u09af)))",
@@ -69,7 +69,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "sign_order",
         "put chandrabindu after the vowel sign: তঁার becomes তাঁর",
-        # A pair for each sign, because the replacements of `tokenizers` know no groups.
+        # One pair per sign, because replacements in `tokenizers` do not support groups.
         tuple(
             (f"(?<![{_VOWEL_SIGNS}\u0981])\u0981{sign}(?![{_VOWEL_SIGNS}\u0981])", f"{sign}\u0981")
             for sign in "\u09be\u09bf\u09c0\u09c1\u09c2\u09c7\u09c8\u09cb\u09cc"
@@ -77,7 +77,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "repeated_signs",
-        "drop a second hasanta, nukta or chandrabindu, which shows nothing",
+        "delete a repeated hasanta, nukta or chandrabindu, which is invisible",
         (("\u09cd{2,}", "\u09cd"), ("\u09bc{2,}", "\u09bc"), ("\u0981{2,}", "\u0981")),
     ),
     Rule("a_kar", "write অ + া as আ", (("\u0985\u09be", "\u0986"),)),
@@ -86,13 +86,13 @@ RULES: tuple[Rule, ...] = (
 NFC = "nfc"
 RULE_NAMES: tuple[str, ...] = (NFC, *(rule.name for rule in RULES))
 
-# The first round can set the stage for a rule that has had its turn; a second settles it (the tests look for a third).
+# A rule can create a match for an earlier one, so the rules run twice; tests check that a third round changes nothing.
 ROUNDS = 2
 
 
-# Most texts need nothing: ASCII, Bangla without its precomposed nukta letters, and the usual punctuation, ...
+# Most texts need no change: ASCII, Bangla without precomposed nukta letters, and common punctuation, ...
 _PLAIN = re.compile("[\t\n -~\u0964\u0965\u0980-\u09db\u09de\u09e0-\u09fb\u2013\u2014\u2018\u2019\u201c\u201d\u2026]*")
-# ... without any of these pairs: what NFC would compose or reorder, and what the rules look for.
+# ... without any of these pairs, which NFC would compose or reorder, or which a rule matches.
 _PAIRS = (
     *("\u09c7\u09be", "\u09c7\u09d7", "\u09cd\u09bc", "\u09cd\u09cd", "\u09bc\u09bc", "\u0985\u09be", "\u09ac\u09bc"),
     *("\u0981" + sign for sign in "\u0981\u09be\u09bf\u09c0\u09c1\u09c2\u09c7\u09c8\u09cb\u09cc"),
@@ -100,7 +100,7 @@ _PAIRS = (
 
 
 def is_plain(text: str) -> bool:
-    """Whether a quick look shows that NFC and the rules would leave a text alone; False leaves it open.
+    """Whether a quick check shows that normalization leaves a text unchanged; False means it may change.
 
     >>> is_plain("নদীর ধারে"), is_plain("তঁার")
     (True, False)
@@ -109,7 +109,7 @@ def is_plain(text: str) -> bool:
 
 
 class Normalizer:
-    """Rules, ready to run: all of them, or those that a tokenizer's file has.
+    """Compiled rules: all of them (default), or those named.
 
     >>> Normalizer()("র‌্যাব তঁার কাছে")  # ZWNJ becomes ZWJ; the chandrabindu moves
     'র‍্যাব তাঁর কাছে'
@@ -129,7 +129,7 @@ class Normalizer:
         ]
 
     def __call__(self, text: str, changes: Counter[str] | None = None) -> str:
-        """Normalize a text; how often each rule changed something is added to ``changes``: for ``nfc`` in words."""
+        """Normalize a text, and add to ``changes`` how often each rule applied (for ``nfc``: the words changed)."""
         if is_plain(text):
             return text
         for _ in range(ROUNDS):
@@ -141,7 +141,7 @@ class Normalizer:
                 text, count = pattern.subn(replacement, text)
                 if count and changes is not None:
                     changes[name] += count
-            if text == composed:  # no rule had anything to say, so a second round would not either
+            if text == composed:  # no rule matched, so a second round would change nothing
                 return text
         return self._compose(text, changes)
 
@@ -159,7 +159,7 @@ normalize = Normalizer()
 
 
 def count_words(text: str) -> int:
-    """How many words a normalized text has: what white space separates, so that no hyphen or danda needs a decision.
+    """The number of words in a normalized text, split at white space only (not at hyphens or dandas).
 
     >>> count_words("আমি বাংলায় গান গাই।")
     4

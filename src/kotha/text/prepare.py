@@ -1,12 +1,12 @@
-"""From documents to a data folder: split, cleaned, encoded and written in one go.
+"""Prepare a data folder from documents: split, clean, encode and write.
 
-The files are read twice. The first reading surveys: it counts, marks duplicates, and draws the validation documents by
-seed. The second encodes, by a pool of workers, in the order of reading, so that the result is the same for any number
-of workers, wherever they are. Memory holds the validation texts (their number is capped), a byte and a hash a document,
-and a few batches on their way.
+The files are read twice. The first pass counts documents, marks duplicates, and draws the validation documents by seed.
+The second pass encodes with a worker pool, in reading order, so the result does not depend on the number or location of
+workers. Memory holds the validation texts (their number is capped), one byte and one hash per document, and a few
+batches in flight.
 
-A training document that gives a validation document away, whole or nearly, is left out, and counted. Where the one
-document that would be held out is most of the text, or all of it, such as a book without blank lines, only its end is.
+A training document that contains most of a validation document is excluded and counted as leaked. If the only document
+to hold out is most of the text, such as a book without blank lines, only its end is held out.
 """
 
 import heapq
@@ -43,34 +43,34 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 TRAIN, VALIDATION = _SPLITS = "train", "validation"
 _STDIN_FILE = "stdin.txt"
-# Below this size the files are encoded right here: starting workers would take longer.
+# Smaller inputs are encoded in this process: starting workers would take longer.
 _SMALL_BYTES = 4 << 20
-# Between two lines, or between two sentences.
+# A line end or a sentence end.
 _BREAKS = re.compile(r"\n|[।॥.?!…][”’\"']?\s")
 
 
 @dataclass(frozen=True)
 class PrepareOptions:
-    """How documents become a data folder."""
+    """Options of ``prepare``."""
 
-    validation: float | str | Path = 0.05  # share of documents held out, or the path of a file that holds them
-    seed: int = 0  # which documents are held out
-    field: str = "text"  # field or column that holds the text
-    errors: Errors = "stop"  # what happens to a document that cannot be read: stop or skip
+    validation: float | str | Path = 0.05  # share of documents to hold out, or the path of a file with them
+    seed: int = 0  # seed for drawing the held-out documents
+    field: str = "text"  # field or column of the text
+    errors: Errors = "stop"  # what to do with a document that cannot be read: stop or skip
     duplicates: Duplicates = "exact"
-    """Which copies are left out: none (keep), equal ones (exact), also similar ones (near)."""
+    """Which duplicates to remove: none (keep), equal texts (exact), also similar ones (near)."""
     leak_threshold: float | None = DEFAULT_THRESHOLD
-    """A training document that holds this share of a validation document is left out; None for no check."""
+    """Share of a validation document in a training document that excludes the latter; None disables the check."""
     max_validation_documents: int = 10_000
-    """A share of a large corpus stops here: more would not make the measurement better."""
-    workers: int | None = None  # processes that encode; by default one a core, and none for a small corpus
-    on: str | None = None  # where they are: on this machine, or on a cluster: ray, ray://HOST:PORT
-    overwrite: bool = False  # replace a data folder that exists
+    """Upper limit on validation documents drawn by share; more would not improve the evaluation."""
+    workers: int | None = None  # encoding processes (default: one per core; for a small corpus, this process)
+    on: str | None = None  # where workers run: None for this machine, or a Ray cluster: ray, ray://HOST:PORT
+    overwrite: bool = False  # whether to replace an existing data folder
 
     def __post_init__(self) -> None:
         if isinstance(self.validation, float | int) and not 0 <= self.validation < 1:
             raise UsageError(
-                "{validation} is not a share; give 0 to 0.99, such as 0.05, or a file",
+                "{validation} must be at least 0 and below 1, such as 0.05, or a file",
                 validation=Option("validation", self.validation),
             )
         check_choice("duplicates", self.duplicates, get_args(Duplicates))
@@ -79,7 +79,7 @@ class PrepareOptions:
 
 @dataclass
 class PrepareReport:
-    """What was written, and what was left out."""
+    """Numbers of documents, tokens and bytes written, and of documents left out."""
 
     train_documents: int = 0
     validation_documents: int = 0
@@ -90,7 +90,7 @@ class PrepareReport:
     leaked: int = 0
     duplicates: int = 0
     problems: int = 0
-    cut: bool = False  # whether the end of a document is held out, since it is most of the text
+    cut: bool = False  # whether only the end of a document is held out, because it is most of the text
     tokenizer: str = ""
     path: str = ""  # the data folder
 
@@ -107,19 +107,19 @@ def prepare(
     on_progress: OnProgress | None = None,
     on_problem: Callable[[CorpusProblem], None] | None = None,
 ) -> PrepareReport:
-    """Make a data folder at ``out`` from the documents at ``paths``; nothing is left behind if it does not finish."""
+    """Create a data folder at ``out`` from the documents at ``paths``; atomic: a failure leaves nothing behind."""
     options = options or PrepareOptions()
     eos = end_token(tokenizer)
-    tokenizer = unframed(tokenizer)  # in the shards, texts stand between their ends and no other marks
+    tokenizer = unframed(tokenizer)  # shards contain no special tokens but end-of-text
     report = PrepareReport(tokenizer=tokenizer.fingerprint, path=str(out))
 
-    def noted(problem: CorpusProblem) -> None:
+    def count_problem(problem: CorpusProblem) -> None:
         report.problems += 1
         if on_problem is not None:
             on_problem(problem)
 
     with atomic_directory(Path(out), lambda old: options.overwrite and is_data_folder(old)) as folder:
-        job = _Job(_spool_stdin(paths, folder), tokenizer, options, on_progress, noted)
+        job = _Job(_spool_stdin(paths, folder), tokenizer, options, on_progress, count_problem)
         with ExitStack() as stack:
             pool = stack.enter_context(worker_pool(options.on, options.workers, job.workers))
             job.survey(pool)
@@ -137,13 +137,13 @@ def prepare(
                 setattr(report, f"{name}_{figure}", getattr(info, figure))
         report.duplicates, report.cut = job.kept.count(0), job.cut is not None
         if not report.train_documents:
-            raise CorpusError("no training documents are left; is the validation share or the leak check too wide?")
+            raise CorpusError("no training documents are left; lower the validation share, or relax the leak check")
         write_description(folder, tokenizer, infos, job.made_by(report))
     return report
 
 
 class _Job:
-    """One preparation: the readings and what they share."""
+    """One run of ``prepare``: both passes over the files and the state they share."""
 
     def __init__(
         self,
@@ -158,13 +158,13 @@ class _Job:
         self._on_progress, self._on_problem = on_progress, on_problem
         self._sources = list_sources(paths, errors=options.errors, on_problem=on_problem)
         self._total = sum(source.size or 0 for source in self._sources)
-        self.workers = (self._total > _SMALL_BYTES and os.cpu_count()) or 1  # of this machine, worth their start
-        self.kept = bytearray()  # what the survey says of each document: 1 where it stays
-        self.held_out: dict[int, str] = {}  # validation documents by index
-        self.cut: int | None = None  # where the end begins that is held out of the one that is
+        self.workers = (self._total > _SMALL_BYTES and os.cpu_count()) or 1  # local
+        self.kept = bytearray()  # from the survey, one per document: 1 to keep it, 0 for a duplicate
+        self.held_out: dict[int, str] = {}  # validation documents by index; negative if from a file of their own
+        self.cut: int | None = None  # start of the held-out end, if only the end of one document is held out
 
     def made_by(self, report: PrepareReport) -> dict[str, Any]:
-        """What a reader of the folder may want to know; nothing that differs from run to run."""
+        """The folder's ``made_by`` entry; only values that are the same in every run."""
         return {
             "kotha": kotha.__version__,
             "sources": [Path(source.name).name for source in self._sources],
@@ -176,27 +176,27 @@ class _Job:
         }
 
     def survey(self, pool: WorkerPool) -> None:
-        """Count, mark duplicates, draw the validation documents."""
-        wished, share = self.options.validation, 0.0
-        if isinstance(wished, float | int):
-            share = wished
+        """First pass: count, mark duplicates, draw the validation documents."""
+        requested, share = self.options.validation, 0.0
+        if isinstance(requested, float | int):
+            share = requested
         else:
-            held_out = read_documents([wished], field=self.options.field, errors=self.options.errors)
+            held_out = read_documents([requested], field=self.options.field, errors=self.options.errors)
             self.held_out = {-1 - index: document.text for index, document in enumerate(held_out)}
             if self.options.duplicates == "keep":
                 return
-        drawn: list[tuple[int, int, str]] = []  # a heap with the largest lot on top
+        drawn: list[tuple[int, int, str]] = []  # a heap with the largest priority on top
         n_characters = 0
         texts = self._read(Message("surveying"), self._on_problem)
         for index, (text, is_new) in enumerate(told_apart(texts, self.options.duplicates, pool)):
             self.kept.append(is_new)
             if is_new and share > 0:
                 push = heapq.heappush if len(drawn) < self.options.max_validation_documents else heapq.heappushpop
-                push(drawn, (-_lot(self.options.seed, index), index, text))
+                push(drawn, (-_priority(self.options.seed, index), index, text))
                 n_characters += len(text)
         if drawn:
             documents = sum(self.kept)
-            wanted = max(round(share * documents), int(documents > 1))  # of a few documents still one
+            wanted = max(round(share * documents), int(documents > 1))  # at least one if there are two
             drawn.sort(key=lambda entry: -entry[0])
             self.held_out = {index: text for _, index, text in drawn[:wanted]}
             _, index, text = drawn[0]
@@ -206,7 +206,7 @@ class _Job:
                     self.held_out = {index: text[self.cut :]}
 
     def encoded(self, pool: WorkerPool) -> Generator[EncodedDocument]:
-        """Every document that stays, labelled with its split."""
+        """Second pass: every kept document, encoded and labelled with its split."""
         leaks = None
         if self.options.leak_threshold is not None and self.held_out:
             texts = [self.tokenizer.normalize(text) for text in self.held_out.values()]
@@ -214,13 +214,13 @@ class _Job:
         return encode_documents(self._assigned(), self.tokenizer, DTYPES[self.dtype], leaks, pool)
 
     def _assigned(self) -> Iterator[tuple[str, str]]:
-        """(split, text) of every document that stays, in the order of reading."""
+        """(split, text) of every kept document, in reading order."""
         for index, text in self.held_out.items():
-            if index < 0:  # from a file of its own
+            if index < 0:  # from a separate file
                 yield VALIDATION, text
         count, surveyed = 0, len(self.kept)
-        untold = None if surveyed else self._on_problem  # the survey, where there was one, has told of all problems
-        for index, text in enumerate(self._read(Message("encoding"), untold)):
+        on_problem = None if surveyed else self._on_problem  # a survey has reported all problems already
+        for index, text in enumerate(self._read(Message("encoding"), on_problem)):
             count += 1
             if count > surveyed > 0:
                 break
@@ -230,7 +230,7 @@ class _Job:
             elif not surveyed or self.kept[index]:
                 yield (VALIDATION if index in self.held_out else TRAIN), text
         if surveyed and count != surveyed:
-            raise DataError("the files changed between the two readings; run again when nothing writes to them")
+            raise DataError("the files changed between the two passes; run again when nothing writes to them")
 
     def _read(self, stage: Message, on_problem: Callable[[CorpusProblem], None] | None) -> Iterator[str]:
         done = 0
@@ -241,7 +241,7 @@ class _Job:
             if self._on_progress is not None:
                 self._on_progress(stage, done, self._total)
 
-        advance(0)  # a bar from the first second, before the first block of a large file is read
+        advance(0)  # show progress before the first block of a large file is read
         documents = read_documents(
             self._sources, field=self.options.field, errors=self.options.errors, on_problem=on_problem, on_bytes=advance
         )
@@ -249,27 +249,27 @@ class _Job:
 
 
 def end_of(text: str, share: float) -> int | None:
-    """Where the last ``share`` of a text begins, at the start of a line or of a sentence; None where there is only one.
+    """The start of the last ``share`` of a text, at a line or sentence start; None if there is only one.
 
     >>> text = "রাত হলো। চাঁদ উঠল। সবাই ঘুমাল।"
     >>> text[end_of(text, 0.05) :]
     'সবাই ঘুমাল।'
     """
-    first, last = len(text) - len(text.lstrip()), len(text.rstrip())  # neither part may be mere white space
+    first, last = len(text) - len(text.lstrip()), len(text.rstrip())  # neither part may be only white space
     starts = (found.end() for found in _BREAKS.finditer(text) if first < found.end() < last)
     wanted = (1 - share) * len(text)
     return min(starts, key=lambda start: abs(start - wanted), default=None)
 
 
-def _lot(seed: int, index: int) -> int:
-    """A 64-bit number drawn for a document: place ``index`` in the SplitMix64 stream that ``seed`` starts."""
+def _priority(seed: int, index: int) -> int:
+    """A random 64-bit number for a document: number ``index`` of the SplitMix64 stream seeded with ``seed``."""
     step = np.array([GOLDEN], np.uint64)
     start = mix(step * np.uint64((seed + 1) % 2**64))
     return int(mix(start + step * np.uint64(index + 1))[0])
 
 
 def _spool_stdin(paths: Sequence[str | Path], folder: Path) -> list[str | Path]:
-    """Standard input can be read once, and we read twice: put it into a file first."""
+    """Copy standard input, if it is among the paths, to a file, because the input is read twice."""
     if "-" not in paths:
         return list(paths)
     with (folder / _STDIN_FILE).open("xb") as file:

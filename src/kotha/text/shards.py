@@ -1,14 +1,13 @@
-"""Token shards on disk: a data folder, memory-mapped by training.
+"""Token shards on disk: a data folder, memory-mapped in training.
 
 ::
 
-    dataset.json         what is in here: format, tokenizer, and for each split its counts and shards with their sha256
+    dataset.json         the description: format, tokenizer, and for each split its counts and shards with their sha256
     tokenizer.json       the tokenizer that made the ids
     train-00000.bin …    ids, little-endian uint16 (uint32 when the vocabulary needs it); each document ends in eos
-    train.offsets        where each document starts in the split's ids, and the end; little-endian uint64
+    train.offsets        start of each document in the split's ids, and the end; little-endian uint64
 
-A folder appears whole or not at all, and a shard that was truncated, swapped or made by another tokenizer is refused by
-name.
+Writing a folder is atomic. Loading rejects a shard that was truncated, swapped or made with another tokenizer.
 """
 
 import hashlib
@@ -38,11 +37,11 @@ FORMAT = "kotha-dataset"
 FORMAT_VERSION = 1
 DTYPES = {"uint16": "<u2", "uint32": "<u4"}
 _TOKENS_PER_SHARD = 1 << 26
-_MOST_BYTES = 1 << 26  # of the description: a line for each shard
+_MOST_BYTES = 1 << 26  # limit on the description, which has an entry per shard
 
 
 def dtype_for(vocab_size: int) -> str:
-    """The smallest type of id that holds a vocabulary.
+    """The smallest id type for a vocabulary size.
 
     >>> dtype_for(65_536), dtype_for(65_537)
     ('uint16', 'uint32')
@@ -61,7 +60,7 @@ class ShardInfo:
 
 @dataclass
 class SplitInfo:
-    """What a split holds; bytes and characters are those of the normalized text."""
+    """Counts and shards of a split; bytes and characters are those of the normalized text."""
 
     documents: int = 0
     tokens: int = 0
@@ -88,13 +87,13 @@ class SplitWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of the files, finished or not."""
+        """Close the files, finished or not."""
         for file in (self._offsets, self._shard):
             if file is not None:
                 file.release()
 
     def add(self, ids: Ids, n_bytes: int, n_characters: int) -> None:
-        """Add a document; the end-of-text mark is put behind it."""
+        """Add a document; its end-of-text token is appended."""
         assert ids.dtype == self._dtype, f"ids of {ids.dtype} for shards of {self._dtype}"
         if self._shard is None or self._shard.size >= self._shard_tokens * self._dtype.itemsize:
             self._finish_shard()
@@ -107,7 +106,7 @@ class SplitWriter:
         self._offsets.write(np.array([self.info.tokens], "<u8").tobytes())
 
     def close(self) -> SplitInfo:
-        """Finish all files; what they hold is on disk when this returns."""
+        """Finish all files and sync them to disk."""
         self._finish_shard()
         self.info.offsets_sha256 = self._offsets.close()
         return self.info
@@ -120,7 +119,7 @@ class SplitWriter:
 
 
 class _HashedFile:
-    """A file that knows its hash when it is closed."""
+    """A file that returns its SHA-256 when closed."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -140,7 +139,7 @@ class _HashedFile:
         return self._hash.hexdigest()
 
     def release(self) -> None:
-        with suppress(OSError):  # on a full disk even closing fails, and the first error is the one to tell
+        with suppress(OSError):  # on a full disk closing fails too; report the first error
             self._file.close()
 
 
@@ -162,7 +161,7 @@ def write_description(
 
 
 def is_data_folder(folder: Path) -> bool:
-    """Whether a folder was made here; one that holds something else too is refused."""
+    """Whether a folder is a data folder with no other files in it."""
     written = [TOKENIZER_FILE, "*-[0-9][0-9][0-9][0-9][0-9].bin", "*.offsets"]
     return is_made_of(folder, DATASET_FILE, lambda values: values.get("format") == FORMAT, written)
 
@@ -179,7 +178,7 @@ class Split:
         return self.info.documents
 
     def __getitem__(self, index: int) -> Ids:
-        """The ids of a document, its end-of-text mark included."""
+        """The ids of a document, including its end-of-text token."""
         if not 0 <= index < len(self):
             raise IndexError(f"document {index} of {len(self)}")
         start, end = int(self.offsets[index]), int(self.offsets[index + 1])
@@ -192,19 +191,19 @@ class Split:
 
     @cached_property
     def shards(self) -> list[Ids]:
-        """Each shard as an array on disk; documents never cross from one to the next."""
+        """Each shard as a memory-mapped array; no document spans two shards."""
         return [_map(self._folder / shard.file, self._dtype, shard.tokens) for shard in self.info.shards]
 
     @cached_property
     def offsets(self) -> NDArray[np.uint64]:
-        """Where each document starts in the ids of all shards, and the end of the last."""
+        """The start of each document in the ids of all shards, and the end of the last."""
         path = self._folder / f"{self.name}.offsets"
         offsets: NDArray[np.uint64] = _map(path, np.dtype("<u8"), len(self) + 1)
         starts = self._shard_starts.astype(np.uint64)
-        ends = offsets[0] == 0 and offsets[-1] == starts[-1] and bool((offsets[:-1] <= offsets[1:]).all())
-        if not ends or not np.array_equal(offsets[np.searchsorted(offsets, starts)], starts):
+        sorted_ends = offsets[0] == 0 and offsets[-1] == starts[-1] and bool((offsets[:-1] <= offsets[1:]).all())
+        if not sorted_ends or not np.array_equal(offsets[np.searchsorted(offsets, starts)], starts):
             raise DataError(
-                "{path} does not say where the documents of {name} begin and end; prepare again",
+                "{path} does not match the shards of {name}; run `kotha prepare` again",
                 path=path,
                 name=self.name,
             )
@@ -215,22 +214,25 @@ class Split:
         return np.cumsum([0, *(shard.tokens for shard in self.info.shards)])
 
     def check(self, hashes: bool) -> None:
-        """Check every file of the split against its size, and against its hash where asked to."""
+        """Check the size of every file of the split, and with ``hashes`` its SHA-256."""
         width = self._dtype.itemsize
         files = [(shard.file, shard.tokens * width, shard.sha256) for shard in self.info.shards]
         for name, size, sha256 in [*files, (f"{self.name}.offsets", 8 * (len(self) + 1), self.info.offsets_sha256)]:
             path = self._folder / name
             if not is_file_in(self._folder, name):
-                raise DataError("{path} is missing; prepare again", path=self._folder / name[:200])
+                raise DataError("{path} is missing; run `kotha prepare` again", path=self._folder / name[:200])
             found = path.stat().st_size
             if found != size:
                 raise DataError(
-                    "{path} has {n:,} bytes instead of {size:,}; prepare again", path=path, n=found, size=size
+                    "{path} has {n:,} bytes instead of {size:,}; run `kotha prepare` again",
+                    path=path,
+                    n=found,
+                    size=size,
                 )
             if hashes:
                 with reading(path), path.open("rb") as file:
                     if hashlib.file_digest(file, "sha256").hexdigest() != sha256:
-                        raise DataError("{path} is not the file that was prepared: its sha256 differs", path=path)
+                        raise DataError("{path} has changed since it was prepared: its sha256 differs", path=path)
         if sum(shard.tokens for shard in self.info.shards) != self.info.tokens:
             raise DataError(
                 "{path}: the shards of {name} do not add up to its {tokens:,} tokens",
@@ -249,8 +251,8 @@ class Dataset:
         self.tokenizer = Tokenizer.load(self.path / TOKENIZER_FILE)
         if self.tokenizer.fingerprint != self.description["tokenizer"]:
             raise DataError(
-                "{path} has fingerprint {found}, but the shards were made by {wanted}; "
-                "prepare again with the tokenizer that you want",
+                "{path} has fingerprint {found}, but the shards were made with {wanted}; run `kotha prepare` "
+                "again with the tokenizer you want",
                 path=self.path / TOKENIZER_FILE,
                 found=self.tokenizer.fingerprint,
                 wanted=self.description["tokenizer"],
@@ -262,7 +264,7 @@ class Dataset:
 
     @property
     def identity(self) -> str:
-        """What tells this data from other data, wherever it lies."""
+        """A hash that identifies this data, independent of its path."""
         return identity_of(self.description)
 
     def __getitem__(self, name: str) -> Split:
@@ -274,24 +276,24 @@ class Dataset:
 
 
 def identity_of(description: dict[str, Any]) -> str:
-    """A hash of what a data folder's description says of its tokens: its tokenizer, and the hashes of all shards."""
-    told = json.dumps([description.get("tokenizer"), description.get("splits")], sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    """A hash of the tokenizer and the splits (with all shard hashes) in a data folder's description."""
+    content = json.dumps([description.get("tokenizer"), description.get("splits")], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def _read_description(folder: Path) -> tuple[dict[str, Any], dict[str, SplitInfo]]:
-    """What ``dataset.json`` says, and what it says of each split."""
+    """The content of ``dataset.json``, and its splits."""
     path = folder / DATASET_FILE
     if not is_file(path):
         raise DataError(
-            "{folder} is not a data folder: it has no {file}; `kotha prepare` makes one",
+            "{folder} is not a data folder: it has no {file}; create one with `kotha prepare`",
             folder=folder,
             file=DATASET_FILE,
         )
     description = read_table(path, DataError, most_bytes=_MOST_BYTES)
     if (description.get("format"), description.get("format_version")) != (FORMAT, FORMAT_VERSION):
         raise DataError(
-            "{path} does not describe a Kotha data folder of format version {reads}; prepare again",
+            "{path} does not describe a Kotha data folder in format version {reads}; run `kotha prepare` again",
             path=path,
             reads=FORMAT_VERSION,
         )
@@ -303,7 +305,7 @@ def _read_description(folder: Path) -> tuple[dict[str, Any], dict[str, SplitInfo
         if any(Path(name).name != name for name in [*infos, *files]):
             raise DataError("{path} names a file outside its folder", path=path)
     except (KeyError, TypeError, AttributeError) as error:
-        raise DataError("{path} is broken: {why}; prepare again", path=path, why=str(error)) from error
+        raise DataError("{path} is not valid: {why}; run `kotha prepare` again", path=path, why=str(error)) from error
     return description, infos
 
 

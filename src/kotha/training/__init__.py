@@ -1,1 +1,1 @@
-"""The training room: from a data folder and a config to a run folder."""
+"""Training: from a data folder and a config to a run folder."""

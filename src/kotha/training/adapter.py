@@ -1,13 +1,13 @@
-"""Adapters: what LoRA learned, in a small folder of its own; several of them may belong to one base.
+"""Adapters: the weights trained by LoRA, in a small folder of their own; one base can have several.
 
 ::
 
     adapter.json         format, rank and alpha, the config of the whole model, the fingerprint of the base; whether it
-                         taught turns
-    adapter.safetensors  the narrow matrices, and what was learned whole (a new head)
+                         was trained on conversations
+    adapter.safetensors  the low-rank matrices, and the weights trained in full (a new head)
 
-The base is known by a hash of the very weights that the adapter leans on, so an adapter is refused by any other model.
-Put on its base it gives the model that was trained, merged: a model as any other.
+The base is identified by a hash of the weights that the adapter modifies, so any other model is rejected. Applied to
+its base, an adapter gives the merged model, which is an ordinary model.
 """
 
 import hashlib
@@ -38,72 +38,72 @@ DESCRIPTION, WEIGHTS = "adapter.json", "adapter.safetensors"
 _FORMAT, _VERSION = "kotha-adapter", 1
 _UNNAMED = Message("this model")
 _TIMES_THE_BASE = 10
-_LARGEST_ALPHA = 1_000_000  # far more than anybody learned with; and a float holds it
+_LARGEST_ALPHA = 1_000_000  # far above any published value
 
 
 def save_adapter(
     folder: Path, model: Model, rank: int, alpha: float, base: str, chat: ChatTemplate | None = None
 ) -> None:
-    """Write what a model with narrow matrices has learned, whole or not at all."""
+    """Write the trained weights of a model with LoRA, atomically."""
     weights = {name: each.detach().cpu().contiguous() for name, each in model.named_parameters() if each.requires_grad}
     about: dict[str, Any] = {"format": _FORMAT, "format_version": _VERSION, "rank": rank, "alpha": alpha, "base": base}
     if chat is not None:
         about["takes_turns"] = True
-    is_ours = lambda old: is_made_of(old, DESCRIPTION, lambda values: values.get("format") == _FORMAT, [WEIGHTS])
-    with atomic_directory(folder, is_ours) as partial:
+    is_adapter = lambda old: is_made_of(old, DESCRIPTION, lambda values: values.get("format") == _FORMAT, [WEIGHTS])
+    with atomic_directory(folder, is_adapter) as partial:
         write_weights(partial / WEIGHTS, weights)
         atomic_write(partial / DESCRIPTION, as_json({**about, "model": model.config.to_dict()}, indent=1) + "\n")
 
 
 def base_fingerprint(model: Model) -> str:
-    """The same for the same weights beside which an adapter learned; of what learns itself, nothing."""
-    whole, digest = learned_whole(model.config.family), hashlib.sha256()
+    """A hash of the frozen weights of a model; equal for equal weights."""
+    trained, digest = learned_whole(model.config.family), hashlib.sha256()
     for name, each in sorted(model.named_parameters()):
-        if not is_low_rank(name) and not (whole and name.startswith(whole)):
+        if not is_low_rank(name) and not (trained and name.startswith(trained)):
             digest.update(f"{name} {tuple(each.shape)}".encode())
             digest.update(each.detach().float().cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()[:32]
 
 
 def apply_adapter(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Model:
-    """The base with an adapter beside its matrices, as it was trained; refused by any other base."""
+    """The base with an adapter's low-rank matrices added; raises an error for any other base."""
     folder = _found(folder)
     about = _read(folder)
     try:
         config, rank, alpha = config_from_dict(about["model"]), about["rank"], about["alpha"]
         _check_size(config, base.model)
         model = build(config)
-        Origin(str(name), base).fill(model, base.tokenizer)
+        Origin(str(name), base).initialize(model, base.tokenizer)
         found = base_fingerprint(model)
         add_low_rank(model, rank, alpha, learned_whole(config.family))
     except (ConfigError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise KothaError("{folder} does not fit {name}: {error}", folder=folder, name=name, error=error) from error
     if found != about.get("base"):
         raise KothaError(
-            "{folder} was learned on another model than {name}; put it on the one that it started from",
+            "{folder} was trained for another model than {name}; apply it to the model that it was trained for",
             folder=folder,
             name=name,
         )
-    learning = {each: parameter for each, parameter in model.named_parameters() if parameter.requires_grad}
-    weights = _weights(folder, learning)
+    trainable = {each: parameter for each, parameter in model.named_parameters() if parameter.requires_grad}
+    weights = _weights(folder, trainable)
     with torch.no_grad():
-        for each, parameter in learning.items():
+        for each, parameter in trainable.items():
             parameter.copy_(weights[each])
     return model.eval()
 
 
 def _check_size(config: ModelConfig, base: Model) -> None:
-    """Refuse before it is built what only claims to be the base with another head or other positions."""
+    """Reject an adapter whose config is far larger than the base, before that model is built."""
     shape = shape_alone(config, n_tensors=sum(1 for _ in base.parameters()))
     wanted, there = (sum(each.numel() for each in model.parameters()) for model in (shape, base))
     if wanted > _TIMES_THE_BASE * there:
         raise ConfigError(
-            "it is for a model of {wanted:,} parameters, this one has {there:,}", wanted=wanted, there=there
+            "it is for a model of {wanted:,} parameters, but this one has {there:,}", wanted=wanted, there=there
         )
 
 
 def load_adapted(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Bundle:
-    """The same, merged: a model as any other, with the base's tokenizer."""
+    """The base merged with an adapter, with the base's tokenizer."""
     model = merged(apply_adapter(base, folder, name))
     chat = base.chat
     if base.tokenizer is not None and _read(_found(folder)).get("takes_turns") is True:
@@ -112,7 +112,7 @@ def load_adapted(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Bundle:
 
 
 def merged(model: Model) -> Model:
-    """A plain model that says the same as one with narrow matrices beside its own."""
+    """A plain model with the same outputs as one with LoRA."""
     weights = merged_weights(model)
     return assemble(shape_alone(model.config, len(weights)), weights)
 
@@ -125,23 +125,25 @@ def _found(folder: Path) -> Path:
 
 def _read(folder: Path) -> dict[str, Any]:
     if not is_file(folder / DESCRIPTION):
-        raise KothaError("{folder} is no adapter: it has no {file}", folder=folder, file=DESCRIPTION)
+        raise KothaError("{folder} is not an adapter: it has no {file}", folder=folder, file=DESCRIPTION)
     about = read_table(folder / DESCRIPTION)
     if about.get("format") != _FORMAT or about.get("format_version") != _VERSION:
-        raise KothaError("{path} does not describe an adapter that this Kotha reads", path=folder / DESCRIPTION)
+        raise KothaError(
+            "{path} does not describe an adapter that this version of Kotha can read", path=folder / DESCRIPTION
+        )
     rank, alpha = about.get("rank"), about.get("alpha")
     if not (isinstance(rank, int) and rank >= 1 and is_number(alpha) and abs(alpha or 0) < _LARGEST_ALPHA):
         raise KothaError(
-            "{path} needs a rank of 1 or more, and an alpha below {most:,}",
+            "{path} must have a rank of at least 1 and an alpha below {most:,}",
             path=folder / DESCRIPTION,
             most=_LARGEST_ALPHA,
         )
     return about
 
 
-def _weights(folder: Path, learning: dict[str, torch.nn.Parameter]) -> dict[str, Tensor]:
-    """What the file holds, once its names and shapes are those that learn."""
+def _weights(folder: Path, trainable: dict[str, torch.nn.Parameter]) -> dict[str, Tensor]:
+    """The tensors of the adapter file, after checking their names and shapes."""
     file = folder / WEIGHTS
-    check_header(file, read_header(file)[0], expected_tensors(learning.items()))
+    check_header(file, read_header(file)[0], expected_tensors(trainable.items()))
     with reading_weights(file):
         return safetensors.torch.load_file(file)

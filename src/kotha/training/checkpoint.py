@@ -4,20 +4,20 @@
 
     checkpoints/step-00001000/
         model.safetensors       weights
-        optimizer.safetensors   what the optimizers remember
-        average.safetensors     the running average of the weights, where there is one
-        state.json              step, best score, and what else is a plain value
-        manifest.json           the sha256 of all of these, written last
+        optimizer.safetensors   state of the optimizers
+        average.safetensors     running average of the weights, if enabled
+        state.json              step, best score, and other plain values
+        manifest.json           sha256 of each of these files, written last
 
-Where several processes keep a part of each weight, each writes its rows: ``model-00001-of-00002.safetensors``, whose
-header says which rows they are. Any number of processes can read them back. (torch's own distributed checkpoints say
-this in a pickle, and replace files in place.) A checkpoint is written beside its place and moved there by rename.
+With sharded weights each process writes its rows: ``model-00001-of-00002.safetensors``, whose header says which rows
+they are. Any number of processes can load them. (PyTorch's distributed checkpoints store this in a pickle and replace
+files in place.) A checkpoint is written to a temporary directory and moved into place by rename.
 
-Machines that share no file system have the run's folder each on a disk of its own, under the same path. On each disk
-one process writes what the first writes elsewhere: settings, metrics, the best model. Of a checkpoint each disk has
-what its processes keep, and a manifest that names the files of all. So whoever copies such folders into one (``rsync``)
-has a whole checkpoint. A run that goes on looks for the newest checkpoint that is whole on all disks together, and
-brings each machine what it lacks of it: it does not matter which machines come back, how many, or in what order.
+Machines that share no file system each have the run folder on a local disk, under the same path. On each disk one
+process writes what the first process writes elsewhere: settings, metrics, the best model. Each disk has the parts of a
+checkpoint that belong to its processes, and a manifest that names all parts. So copying such folders into one
+(``rsync``) gives a complete checkpoint. On resume, the newest checkpoint that is complete over all disks is found, and
+each machine receives the files it is missing: which machines return, how many, and in what order does not matter.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ from safetensors import safe_open
 from torch import Tensor
 
 from kotha.artifacts import run_folder as runs
-from kotha.errors import CheckpointError, KothaError, is_of_the_machine
+from kotha.errors import CheckpointError, KothaError, is_io_or_memory_error
 from kotha.i18n.message import Message
 from kotha.storage.atomic import (
     atomic_directory,
@@ -58,12 +58,12 @@ _PART = re.compile(r"-\d{5}-of-\d{5}\.safetensors$")
 
 Tensors = dict[str, Tensor]
 Sums = dict[str, str]
-"""Files by their path, and the sha256 of each."""
+"""The sha256 of files, by path."""
 
 
 @dataclass
 class Checkpoint:
-    """What a run is at a step: tensors by kind and name, and plain values."""
+    """The state of a run at a step: tensors by kind and name, and plain values."""
 
     step: int
     tensors: dict[str, Tensors] = field(default_factory=dict)
@@ -71,7 +71,7 @@ class Checkpoint:
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
-    """Where the checkpoint of a step is."""
+    """The path of the checkpoint of a step."""
     return folder / f"{_PREFIX}{step:08d}"
 
 
@@ -79,7 +79,10 @@ def checkpoint_path(folder: Path, step: int) -> Path:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) -> Path:
-    """Write a checkpoint; one of the same step is replaced. All processes call this; each writes what it has."""
+    """Write a checkpoint and return its path; replaces one of the same step.
+
+    All processes call this; each writes its own parts.
+    """
     path = checkpoint_path(folder, checkpoint.step)
     with _shared_folder(path, ranks) as partial:
         if ranks.writes or ranks.sharded:
@@ -88,13 +91,13 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
                 _write(partial / f"{kind}{part}.safetensors", tensors, ranks)
         ranks.wait()
         state = as_json({"step": checkpoint.step, **checkpoint.state}, indent=1)
-        if ranks.apart:  # all disks get the same
+        if ranks.several_disks:  # the same state on all disks
             state = ranks.each(state)[0]
         hashes: dict[str, str] = {}
         if ranks.writes:
             atomic_write(partial / STATE, state)
             hashes = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
-        if ranks.apart and ranks.sharded:  # each has a part of the files, and all name all of them
+        if ranks.several_disks and ranks.sharded:  # every manifest lists the parts of all disks
             hashes = {name: each for part in ranks.each(hashes) for name, each in part.items()}
         if ranks.writes:
             atomic_write(partial / MANIFEST, json.dumps(dict(sorted(hashes.items())), indent=1))
@@ -104,7 +107,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
 
 @contextmanager
 def _shared_folder(path: Path, ranks: Ranks) -> Iterator[Path]:
-    """A folder that all processes of a disk write into, made and moved into place by one of them."""
+    """A directory that all processes of a disk write into; one of them creates it and moves it into place."""
     if ranks.writes:
         with atomic_directory(path, may_replace=lambda _: True) as partial:
             ranks.wait()
@@ -116,7 +119,7 @@ def _shared_folder(path: Path, ranks: Ranks) -> Iterator[Path]:
 
 def _write(file: Path, tensors: Tensors, ranks: Ranks) -> None:
     cut = {name: each for name, each in tensors.items() if ranks.sharded and each.dim()}
-    # In the file's header: for each tensor cut by rows its first row here, and how many it has in all.
+    # File header: for each sharded tensor, its first row in this file and its total number of rows.
     rows = {name: [ranks.rows(each.shape[0])[0], each.shape[0]] for name, each in cut.items()}
     here = {name: local(each).detach().cpu().contiguous() for name, each in tensors.items()}
     write_weights(file, here, rows=json.dumps(rows))
@@ -126,7 +129,7 @@ def _write(file: Path, tensors: Tensors, ranks: Ranks) -> None:
 
 
 def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
-    """Read a checkpoint, each file checked against its hash first; of sharded weights, the rows of this process."""
+    """Load a checkpoint after verifying the hash of each file; with sharded weights, only the rows of this process."""
     names = verify_checkpoint(path)
     state = read_table(path / STATE, CheckpointError)
     if "step" not in state:
@@ -142,21 +145,21 @@ def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
 
 
 def _read(files: list[Path], ranks: Ranks) -> Tensors:
-    """The tensors of one kind, put together from the files that hold their rows."""
+    """The tensors of one kind, joined from the files that hold their rows."""
     pieces: dict[str, list[Tensor]] = {}
     for path in files:
         with reading_weights(path, CheckpointError), safe_open(path, "pt") as file:
             cut = json.loads((file.metadata() or {}).get("rows", "{}"))
             for name in file.keys():  # noqa: SIM118 (no mapping)
                 if name not in cut and name in pieces:
-                    continue  # each process wrote the same
+                    continue  # replicated: the same in every file
                 piece = _rows_for(file.get_slice(name), cut.get(name), ranks)
                 pieces.setdefault(name, []).append(piece)
     return {name: torch.cat(some) if len(some) > 1 else some[0] for name, some in pieces.items()}
 
 
 def _rows_for(stored: Any, cut: list[int] | None, ranks: Ranks) -> Tensor:
-    """Those rows of a stored piece that this process keeps."""
+    """The rows of a stored piece that belong to this process."""
     shape = stored.get_shape()
     if not shape:
         value: Tensor = stored[...]
@@ -169,18 +172,18 @@ def _rows_for(stored: Any, cut: list[int] | None, ranks: Ranks) -> Tensor:
 
 
 def verify_checkpoint(path: Path) -> Sums:
-    """Refuse a checkpoint that is not as it was written; returns its files."""
+    """Return the hashes of a checkpoint's files; raises an error if a file is missing or changed."""
     try:
         hashes = read_table(path / MANIFEST)
     except KothaError as error:
         raise CheckpointError(
-            "{path} has no readable {file}, so it is not a whole checkpoint", path=path, file=MANIFEST
+            "{path} has no readable {file}, so it is not a complete checkpoint", path=path, file=MANIFEST
         ) from error
     if STATE not in hashes or any(Path(name).name != name for name in hashes):
-        raise CheckpointError("{path} does not describe a checkpoint", path=path / MANIFEST)
+        raise CheckpointError("{path} is not the manifest of a checkpoint", path=path / MANIFEST)
     for name, expected in hashes.items():
         if not is_file_in(path, name):
-            copied = Message("; if another machine has it, copy its folder into this one")
+            copied = Message("; if it is on another machine, copy the folder from there")
             elsewhere = copied if _PART.search(name) else ""
             raise CheckpointError("{path} is missing{elsewhere}", path=path / name[:200], elsewhere=elsewhere)
         if _sha256(path / name) != expected:
@@ -189,22 +192,22 @@ def verify_checkpoint(path: Path) -> Sums:
 
 
 def list_checkpoints(folder: Path) -> list[int]:
-    """Steps that have a checkpoint, in order."""
+    """The steps of the saved checkpoints, sorted."""
     steps = (path.name.removeprefix(_PREFIX) for path in matching(folder, f"{_PREFIX}*") if is_directory(path))
     return sorted(int(step) for step in steps if step.isdigit())
 
 
 def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
-    """The newest checkpoint that is whole; a broken one is passed over for the one before it.
+    """The newest valid checkpoint; broken ones are skipped.
 
-    One that this machine cannot read just now is not broken: to go on from an older one would throw its steps away.
+    I/O and memory errors are raised: resuming from an older checkpoint instead would discard steps.
     """
     broken: list[KothaError | Message] = []
     for step in reversed(list_checkpoints(folder)):
         try:
             return load_checkpoint(checkpoint_path(folder, step), ranks)
         except KothaError as error:
-            if is_of_the_machine(error):
+            if is_io_or_memory_error(error):
                 raise
             broken.append(error)
     if broken:
@@ -214,9 +217,9 @@ def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
 
 
 def prune_checkpoints(folder: Path, keep: int, best: int | None, newest: int | None = None) -> None:
-    """Remove all but the newest few and the best, and what a killed run left half-written, or half-removed.
+    """Remove all checkpoints except the ``keep`` newest and the best, and leftovers of a killed run.
 
-    ``newest``: the last that is whole. What is newer is broken, and no reason to let an older one go.
+    ``newest``: the step of the newest valid checkpoint. Later ones are broken and do not count towards ``keep``.
     """
     clear_leftovers(folder, f"{_PREFIX}*")
     steps = [step for step in list_checkpoints(folder) if newest is None or step <= newest]
@@ -233,61 +236,66 @@ def _sha256(path: Path) -> str:
 # -- several disks -----------------------------------------------------------------------------------------------------
 
 
-_PORTION = 1 << 24  # bytes that are sent at once
-# The config comes last: a folder that has one holds a run.
+_CHUNK = 1 << 24  # bytes sent at once
+# The config comes last: its presence marks a run folder.
 _OF_THE_RUN = (TOKENIZER_FILE, runs.METRICS, runs.BEST, f"{runs.BEST_MODEL}/*", runs.CONFIG)
 
 
 @dataclass(frozen=True)
 class OnDisk:
-    """What a disk has of a run, and by step what each of its checkpoints should have."""
+    """The files of a run on one disk, and by step the files that each checkpoint should have."""
 
-    there: Sums = field(default_factory=dict)
-    named: dict[int, Sums] = field(default_factory=dict)
+    files: Sums = field(default_factory=dict)
+    manifests: dict[int, Sums] = field(default_factory=dict)
 
 
-def bring_together(path: Path, ranks: Ranks) -> None:
-    """Bring each disk what it lacks of the run and of its newest whole checkpoint; all processes call this."""
-    if not ranks.apart:
+def copy_missing_files(path: Path, ranks: Ranks) -> None:
+    """Copy to each disk the files of the run and of its newest complete checkpoint that it is missing.
+
+    All processes call this.
+    """
+    if not ranks.several_disks:
         return
-    every = ranks.each(_held(path) if ranks.writes else OnDisk())
-    begun = next((rank for rank, held in enumerate(every) if runs.CONFIG in held.there), 0)
-    step, source = newest_whole(every) or (-1, begun)
-    wanted = every[source].named.get(step, {})  # its manifest last: without one it counts as broken
-    of_the_run = {name: each for name, each in every[source].there.items() if not name.startswith(runs.CHECKPOINTS)}
+    every = ranks.each(_files_on_disk(path) if ranks.writes else OnDisk())
+    started = next((rank for rank, held in enumerate(every) if runs.CONFIG in held.files), 0)
+    step, source = newest_complete(every) or (-1, started)
+    wanted = every[source].manifests.get(step, {})  # the manifest comes last: without it a checkpoint is invalid
+    of_the_run = {name: each for name, each in every[source].files.items() if not name.startswith(runs.CHECKPOINTS)}
     for name, expected in {**wanted, **of_the_run}.items():
-        lacking = ranks.writes and every[ranks.rank].there.get(name) != expected
-        if ranks.any(lacking):
+        missing = ranks.writes and every[ranks.rank].files.get(name) != expected
+        if ranks.any(missing):
             holder = _holder(every, name, expected)
-            assert holder is not None, "a checkpoint that is whole has all its files somewhere"
-            _send(path / name, holder, ranks, path / name if lacking else None)
+            assert holder is not None, "all files of a complete checkpoint are on some disk"
+            _send(path / name, holder, ranks, path / name if missing else None)
 
 
-def newest_whole(every: list[OnDisk]) -> tuple[int, int] | None:
-    """The newest checkpoint of which all files are on some disk, and a process whose disk has its manifest."""
-    whole = [
+def newest_complete(every: list[OnDisk]) -> tuple[int, int] | None:
+    """The step of the newest checkpoint whose files are all on some disk, and a process whose disk has its manifest."""
+    complete = [
         (step, rank)
         for rank, held in enumerate(every)
-        for step, named in held.named.items()
-        if all(_holder(every, name, each) is not None for name, each in named.items())
+        for step, listed in held.manifests.items()
+        if all(_holder(every, name, each) is not None for name, each in listed.items())
     ]
-    return max(whole, key=lambda each: each[0], default=None)
+    return max(complete, key=lambda each: each[0], default=None)
 
 
 def _holder(every: list[OnDisk], name: str, expected: str) -> int | None:
-    return next((rank for rank, held in enumerate(every) if held.there.get(name) == expected), None)
+    return next((rank for rank, held in enumerate(every) if held.files.get(name) == expected), None)
 
 
-def _held(path: Path) -> OnDisk:
+def _files_on_disk(path: Path) -> OnDisk:
     held = OnDisk()
     for step in list_checkpoints(path / runs.CHECKPOINTS):
-        place = checkpoint_path(path / runs.CHECKPOINTS, step)
+        directory = checkpoint_path(path / runs.CHECKPOINTS, step)
         with suppress(KothaError, OSError):
-            sums = {**read_table(place / MANIFEST), MANIFEST: _sha256(place / MANIFEST)}
-            held.named[step] = {(place / name).relative_to(path).as_posix(): each for name, each in sums.items()}
-            held.there.update(_sums(path, place / "*"))
+            sums = {**read_table(directory / MANIFEST), MANIFEST: _sha256(directory / MANIFEST)}
+            held.manifests[step] = {
+                (directory / name).relative_to(path).as_posix(): each for name, each in sums.items()
+            }
+            held.files.update(_sums(path, directory / "*"))
     for pattern in _OF_THE_RUN:
-        held.there.update(_sums(path, path / pattern))
+        held.files.update(_sums(path, path / pattern))
     return held
 
 
@@ -297,18 +305,18 @@ def _sums(run: Path, pattern: Path) -> Sums:
 
 
 def _send(file: Path, source: int, ranks: Ranks, target: Path | None) -> None:
-    """Send a file of one process's disk to all; who has a target for it writes it there."""
+    """Send a file from one process to all; processes with a ``target`` write it there."""
     sends = ranks.rank == source
     left = ranks.each(file.stat().st_size if sends else 0)[source]
     with ExitStack() as stack:
         read = stack.enter_context(file.open("rb")) if sends else None
         write = stack.enter_context(stack.enter_context(atomic_path(target)).open("wb")) if target is not None else None
         while left:
-            count = min(left, _PORTION)
-            portion = torch.empty(count, dtype=torch.uint8)
+            count = min(left, _CHUNK)
+            chunk = torch.empty(count, dtype=torch.uint8)
             if read is not None:
-                portion = torch.frombuffer(bytearray(read.read(count)), dtype=torch.uint8)
-            dist.broadcast(portion, source)
+                chunk = torch.frombuffer(bytearray(read.read(count)), dtype=torch.uint8)
+            dist.broadcast(chunk, source)
             if write is not None:
-                write.write(portion.numpy().tobytes())
+                write.write(chunk.numpy().tobytes())
             left -= count

@@ -1,9 +1,9 @@
-"""What a run keeps, and when it is asked to stop: checkpoints to go on from, and the best weights to take away.
+"""Saving and restoring of a run: its checkpoints, its best weights, and a clean stop on a signal.
 
-All processes of a distributed run call the functions of a `Checkpointer`; who writes what is decided there.
+In a distributed run all processes call the methods of a `Checkpointer`, which decide what each process writes.
 
-Ctrl-C and SIGTERM are a question: the loop finishes its step, saves and ends. A second Ctrl-C ends at once. A scheduler
-asks by SIGTERM and kills soon after; it may well ask twice, so a second one changes nothing.
+Ctrl-C and SIGTERM request a stop: the loop finishes its step, saves and ends. A second Ctrl-C ends at once. Schedulers
+send SIGTERM and kill soon after, sometimes twice; a second SIGTERM is ignored.
 """
 
 import math
@@ -29,65 +29,65 @@ from kotha.training import adapter, checkpoint
 from kotha.training.adapter import base_fingerprint, merged, save_adapter
 from kotha.training.checkpoint import Checkpoint, checkpoint_path, list_checkpoints
 from kotha.training.config import TrainConfig
-from kotha.training.distributed import Ranks, whole
+from kotha.training.distributed import Ranks, unsharded
 from kotha.training.optim import Average, Optimizers, copy_into, swapped_weights
 from kotha.training.tasks.task import Score, Task
 
-_ASKED_SOON = 5.0  # seconds in which torchrun asks all of its processes to stop, if it asks one
+_SIGNAL_SECONDS = 5.0  # within which torchrun signals all of its processes, if it signals one
 
 
 class Interrupts:
-    """While this is open, the first signal only sets ``asked``; ``on_ask`` hears its name, inside the handler."""
+    """Signal handlers; the first signal sets ``stop_requested`` and calls ``on_signal`` with its name."""
 
-    def __init__(self, on_ask: Callable[[str], None] | None = None) -> None:
-        self.asked = False
-        self.hurried = False
-        self._on_ask = on_ask
-        self._before: dict[int, Any] = {}
+    def __init__(self, on_signal: Callable[[str], None] | None = None) -> None:
+        self.stop_requested = False
+        self.terminating = False  # by SIGTERM, which SIGKILL may follow
+        self._on_signal = on_signal
+        self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> "Interrupts":
         for number in (signal.SIGINT, signal.SIGTERM):
             try:
-                self._before[number] = signal.signal(number, self._ask)
-            except ValueError:  # only the main thread may listen; elsewhere signals are someone else's business
+                self._previous[number] = signal.signal(number, self._handle)
+            except ValueError:  # only the main thread can set handlers
                 break
         return self
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
+        for number, handler in self._previous.items():
             signal.signal(number, handler)
 
-    def expect(self, step: int) -> None:
-        """Of several machines perhaps only one was asked to stop, and the others go on without it.
+    def require_own_signal(self, step: int) -> None:
+        """Raise an error if only other machines received the signal, so that torchrun restarts this one.
 
-        torchrun asks all, one soon after the other, where another machine has come; then it starts them again. It takes
-        one that ends well for the end of the run.
+        When a machine joins, torchrun signals all processes, one shortly after the other, and restarts them. A process
+        that exits normally would end the run.
         """
-        until = time.monotonic() + _ASKED_SOON
-        while not self.asked and time.monotonic() < until:
+        until = time.monotonic() + _SIGNAL_SECONDS
+        while not self.stop_requested and time.monotonic() < until:
             time.sleep(0.05)
-        if not self.asked:
+        if not self.stop_requested:
             raise TrainingError(
-                "another machine was asked to stop, so all have saved at step {step:,}; torchrun starts those "
-                "that are left again, if it may",
+                "another machine received a stop signal, so all processes saved at step {step:,}; torchrun "
+                "restarts the remaining machines if restarts are left",
                 step=step,
             )
 
-    def _ask(self, number: int, frame: FrameType | None) -> None:
-        again, self.asked = self.asked, True
-        self.hurried = self.hurried or number == signal.SIGTERM
-        if not again and self._on_ask is not None:
-            self._on_ask(signal.Signals(number).name)
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        again, self.stop_requested = self.stop_requested, True
+        self.terminating = self.terminating or number == signal.SIGTERM
+        if not again and self._on_signal is not None:
+            self._on_signal(signal.Signals(number).name)
         if again and number == signal.SIGINT:
-            before = self._before[number]
-            if callable(before):
-                before(number, frame)
+            previous = self._previous[number]
+            if callable(previous):
+                previous(number, frame)
             raise KeyboardInterrupt
 
 
 @dataclass
 class Checkpointer:
-    """The parts of a run that last, and where they go."""
+    """The state of a run, and where it is saved."""
 
     folder: RunFolder
     model: Model
@@ -97,10 +97,10 @@ class Checkpointer:
     average: Average | None
     ranks: Ranks
 
-    # -- to go on from ------------------------------------------------------------------------------------------------
+    # -- checkpoints --------------------------------------------------------------------------------------------------
 
     def save(self, step: int, state: dict[str, Any], best: int | None) -> None:
-        """Write a checkpoint of this moment, and let old ones go."""
+        """Write a checkpoint of the current state, and prune old ones."""
         tensors: dict[str, dict[str, Tensor]] = {
             "model": {name: each.detach() for name, each in self.model.named_parameters()},
             "optimizer": self.optimizers.state(),
@@ -113,9 +113,9 @@ class Checkpointer:
             checkpoint.prune_checkpoints(self.folder.checkpoints, self.config.keep_checkpoints, best)
 
     def restore(self) -> dict[str, Any]:
-        """Go on from the last checkpoint that is whole: its state, empty where there is none.
+        """Load the newest complete checkpoint and return its state, empty if there is none.
 
-        What was to go when that one was saved goes now, if the run was killed between the two.
+        Also finishes the pruning that a run killed after saving could not do.
         """
         saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks) or Checkpoint(0)
         state = saved.state
@@ -137,30 +137,30 @@ class Checkpointer:
         return {**state, "step": saved.step, "best_loss": best_loss}
 
     def last_good(self) -> Text:
-        """Where one can go on from, for an error message."""
+        """The path of the newest checkpoint, for an error message."""
         try:
             saved = list_checkpoints(self.folder.checkpoints)
-        except OSError as error:  # what went wrong first is what shall be told
+        except OSError as error:  # must not hide the first error
             folder = self.folder.checkpoints
-            return Message("in {folder}, which cannot be read just now ({why})", folder=folder, why=error.strerror)
+            return Message("in {folder}, which cannot be read ({why})", folder=folder, why=error.strerror)
         return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else Message("none yet")
 
-    # -- to take away -------------------------------------------------------------------------------------------------
+    # -- best weights -------------------------------------------------------------------------------------------------
 
     def kept_weights(self) -> AbstractContextManager[None]:
-        """The model with the weights that are measured and kept: their running average, where there is one."""
+        """Swap in the weights that are evaluated and saved: the average, if there is one."""
         return swapped_weights(self.model, self.average.tensors) if self.average is not None else nullcontext()
 
     def plain_model(self) -> Model | None:
-        """A model that can be called by itself, and only a process that writes gets one.
+        """The model as a plain, unsharded module; None on processes that do not write files.
 
-        Sharded weights are gathered; what was learned beside the weights is merged into them.
+        Sharded weights are gathered and LoRA updates are merged.
         """
         if not self.ranks.sharded:
             if not self.ranks.writes:
                 return None
             return merged(self.model) if self.config.lora is not None else self.model
-        gathered = {name: whole(each.detach()) for name, each in self.model.named_parameters()}
+        gathered = {name: unsharded(each.detach()) for name, each in self.model.named_parameters()}
         if not self.ranks.writes:
             return None
         plain = build(self.model.config)
@@ -169,10 +169,10 @@ class Checkpointer:
 
     @cached_property
     def _base(self) -> str:
-        return base_fingerprint(self.model)  # those weights never change
+        return base_fingerprint(self.model)  # the base weights are frozen
 
     def save_best(self, plain: Model | None, step: int, score: Score) -> None:
-        """Write the weights that the model has now as the best so far."""
+        """Save the current weights as the best so far."""
         if plain is None:
             return
         rank, chat = self.config.lora, self.task.chat_template

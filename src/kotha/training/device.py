@@ -1,10 +1,11 @@
-"""This machine: how fast it is, how much memory it has, which arithmetic suits it. Looked at, never assumed.
+"""The machine: its speed, its memory, and the precision to train in; measured, not assumed.
 
-The operations of a token divided by its measured time and by ``peak_flops_per_second`` are the share of the machine
-that a training uses (MFU: Chowdhery et al. 2022, https://arxiv.org/abs/2204.02311, appendix B).
+Operations per token, divided by the measured time per token and by ``peak_flops_per_second``, give the share of the
+peak that a training run reaches (MFU: Chowdhery et al. 2022, https://arxiv.org/abs/2204.02311, appendix B).
 
-Mixed precision: bfloat16 needs no scaling and is fast on GPUs since Ampere and on CPUs with AMX or its like; a CPU
-without them is slower in it, so a short product is timed in both. Older GPUs get float16 with scaled gradients.
+Mixed precision: bfloat16 needs no loss scaling and is fast on GPUs since Ampere and on CPUs with AMX or similar
+instructions. On other CPUs it is slower, so a short product is timed in both types. Older GPUs use float16 with scaled
+gradients.
 """
 
 import os
@@ -25,9 +26,9 @@ from kotha.training.config import Precision
 
 _WIDTHS = {"cpu": (128, 1024), "cuda": (8192,)}
 _SECONDS = 0.2
-_IMITATED = 2e9  # operations a second: a CPU that has no such products would be busy with a large one for long
+_EMULATED = 2e9  # operations per second: below it, a CPU emulates the type, and a larger product would take too long
 _CGROUP = Path("/sys/fs/cgroup")
-# cgroups say "no limit" with a number near the largest.
+# cgroups v1 express "no limit" as a very large number.
 _NO_LIMIT = 1 << 60
 
 
@@ -36,19 +37,19 @@ _NO_LIMIT = 1 << 60
 
 @lru_cache(maxsize=8)
 def peak_flops_per_second(device: torch.device, dtype: torch.dtype) -> float:
-    """The most that large products reach here, measured once for a process."""
+    """The highest speed of large matrix products on a device, measured once per process."""
     best = 0.0
     for width in _WIDTHS[device.type]:
         left = torch.ones(width, width, dtype=dtype, device=device)
         speed = 2 * width**3 / quickest(lambda left=left: left @ left, device, _SECONDS / len(_WIDTHS[device.type]))  # type: ignore[misc]
         best = max(best, speed)
-        if speed < _IMITATED and dtype != torch.float32:  # every CPU has those of float32: slow ones mean a busy one
+        if speed < _EMULATED and dtype != torch.float32:  # slow float32 means a busy CPU
             break
     return best
 
 
 def share_of_peak(flops_per_second: float, peak: float) -> float | None:
-    """What is reached of the peak; None where it is more than that, because the machine was busy as that was timed.
+    """The share of the peak that is reached; None if above 1, because the machine was busy when the peak was measured.
 
     >>> share_of_peak(3e9, 6e9), share_of_peak(9e9, 6e9)
     (0.5, None)
@@ -58,7 +59,7 @@ def share_of_peak(flops_per_second: float, peak: float) -> float | None:
 
 
 def quickest(work: Callable[[], Any], device: torch.device, seconds: float) -> float:
-    """Seconds of the quickest of a few goes; the first warms up and does not count."""
+    """The fastest time in seconds of repeated calls within a time budget, after one warm-up call."""
     work()
     best, end = float("inf"), now(device) + seconds
     while True:
@@ -70,7 +71,7 @@ def quickest(work: Callable[[], Any], device: torch.device, seconds: float) -> f
 
 
 def now(device: torch.device) -> float:
-    """A clock that waits for a GPU to be done."""
+    """The current time, after waiting for a GPU to finish."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
@@ -80,7 +81,7 @@ def now(device: torch.device) -> float:
 
 
 def available_memory(device: torch.device) -> int:
-    """Bytes that a training may still take: free, and inside the limits that a container sets."""
+    """Bytes that are free on a device, within the limits of a container."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     free = _psutil().virtual_memory().available if sys.platform == "win32" else _kernel_bytes("meminfo", "MemAvailable")
@@ -88,7 +89,7 @@ def available_memory(device: torch.device) -> int:
 
 
 def peak_memory(device: torch.device) -> int:
-    """The most bytes that this process has had: resident, or allocated by torch on a GPU."""
+    """Peak memory of this process in bytes: resident, or allocated by torch on a GPU."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
     if sys.platform == "win32":
@@ -100,21 +101,21 @@ def peak_memory(device: torch.device) -> int:
 
 
 def total_memory() -> int:
-    """Bytes of this machine's memory."""
+    """Memory of this machine in bytes."""
     if sys.platform == "win32":
         return int(_psutil().virtual_memory().total)
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def largest_memory(device: torch.device) -> int:
-    """Bytes that a training could take if nothing else ran: all of a GPU's, or this machine's and what it can swap."""
+    """Bytes that a process could use if nothing else ran: a GPU's memory, or the machine's memory plus swap."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[1])
     return total_memory() + _kernel_bytes("meminfo", "SwapTotal")
 
 
 def _kernel_bytes(file: str, name: str) -> int:
-    """What the kernel tells under a name, there in KiB; 0 where it does not."""
+    """A value in KiB from a file in /proc, as bytes; 0 if it is missing."""
     return int(_fields(file).get(name, "0").split()[0]) * 1024
 
 
@@ -125,22 +126,22 @@ def _psutil() -> Any:
 
 
 def _cgroup_rooms(root: Path) -> list[int]:
-    """What a container's limits leave, in both versions of cgroups; empty where there are none."""
-    named = [("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")]
+    """Bytes left within a container's limits, for cgroups v1 and v2; empty if there are none."""
+    files = [("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")]
     rooms = []
-    for limit, used in named:
+    for limit, used in files:
         try:
             rooms.append(int((root / limit).read_text()) - int((root / used).read_text()))
-        except (OSError, ValueError):  # not there, or "max"
+        except (OSError, ValueError):  # no such file, or "max"
             continue
     return [max(0, room) for room in rooms]
 
 
-# -- what it is -------------------------------------------------------------------------------------------------------
+# -- description ------------------------------------------------------------------------------------------------------
 
 
 def describe_machine(device: torch.device) -> dict[str, Any]:
-    """What a run writes down about where it ran."""
+    """What a run records about the machine."""
     found: dict[str, Any] = {
         "processor": _fields("cpuinfo").get("model name") or platform.processor() or platform.machine(),
         "cores": usable_cores(),
@@ -158,12 +159,12 @@ def describe_machine(device: torch.device) -> dict[str, Any]:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use, which can be fewer than the machine has."""
+    """Cores that this process may use; can be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _fields(file: str) -> dict[str, str]:
-    """``name: value`` lines of a file of the kernel's, the first of each name; none where the file is not there."""
+    """The ``name: value`` lines of a file in /proc, the first of each name; empty if there is no such file."""
     try:
         lines = (Path("/proc") / file).read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -175,9 +176,9 @@ def _fields(file: str) -> dict[str, str]:
 # -- mixed precision ---------------------------------------------------------------------------------------------------
 
 
-# Faster by this much, or it is not worth the lost digits.
+# The speedup from which bfloat16 is worth its lower precision.
 _WORTHWHILE = 1.3
-_PROBE_WIDTHS = (64, 512)  # a CPU that has no such products takes seconds for a large one: try a small one first
+_PROBE_WIDTHS = (64, 512)  # small first: a CPU that emulates bfloat16 takes seconds for a large product
 _PROBE_ROUNDS = 8
 
 DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -185,7 +186,7 @@ DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bf
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """Where and in which type a run computes, and why."""
+    """The device and precision of a run, and why they were chosen."""
 
     device: torch.device
     precision: str
@@ -193,59 +194,59 @@ class Arithmetic:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type of products."""
+        """The type of matrix products."""
         return DTYPES[self.precision]
 
     def settle(self) -> None:
-        """Make products round the same from the first step to the last, and whatever the process did before.
+        """Make products round the same from the first step to the last, whatever the process did before.
 
-        On ARM, oneDNN takes some products in bfloat16 and fails at others; torch then gives it up for the rest of the
-        process. It is given up from the start here, in float32 too, where it gains nothing
-        (``docs/dev/experiments.md``). On x86 it is what makes bfloat16 fast, and it does not fail.
+        On ARM, oneDNN computes some products in bfloat16 and fails at others; torch then disables it for the rest of
+        the process. So it is disabled from the start, in float32 too, where it has no benefit
+        (``docs/dev/experiments.md``). On x86 it makes bfloat16 fast, and it does not fail.
         """
         if self.device.type == "cpu" and platform.machine() not in ("x86_64", "AMD64"):
             torch._C._set_mkldnn_enabled(False)
 
     def autocast(self) -> torch.autocast:
-        """The block in which products are computed in that type."""
+        """A context in which products are computed in this precision."""
         return torch.autocast(self.device.type, self.dtype, enabled=self.precision != "float32")
 
 
 def choose_arithmetic(
     precision: Precision, device: str | None = None, before: Mapping[str, Any] | None = None
 ) -> Arithmetic:
-    """What the config asks for, or what suits the machine; ``before`` is the machine of a run that is resumed.
+    """The device and precision that the config requests, or that suit the machine.
 
-    A resumed run computes as it did, with as many threads, so that its sums round as they did: a probe on a busy
-    machine may answer otherwise than the first time.
+    ``before`` is the recorded machine of a run that is resumed: it continues with the same precision and number of
+    threads, so that sums round the same, because a probe on a busy machine could choose otherwise.
     """
-    place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     before = before or {}
-    if str(before.get("device", "cpu")).partition(":")[0] == place.type:
+    if str(before.get("device", "cpu")).partition(":")[0] == target.type:
         threads, recorded = before.get("threads"), str(before.get("precision"))
         if isinstance(threads, int) and 0 < threads <= torch.get_num_threads():
             torch.set_num_threads(threads)
         if precision == "auto" and recorded in DTYPES:
-            return Arithmetic(place, recorded, Message("as this run began"))
+            return Arithmetic(target, recorded, Message("as when the run started"))
     if precision != "auto":
-        return Arithmetic(place, precision, Message("as asked"))
-    if place.type == "cuda":
-        if torch.cuda.get_device_capability(place)[0] >= 8:
-            return Arithmetic(place, "bfloat16", Message("this GPU has bfloat16"))
-        return Arithmetic(place, "float16", Message("this GPU has float16 but no bfloat16"))
+        return Arithmetic(target, precision, Message("as requested"))
+    if target.type == "cuda":
+        if torch.cuda.get_device_capability(target)[0] >= 8:
+            return Arithmetic(target, "bfloat16", Message("this GPU has bfloat16"))
+        return Arithmetic(target, "float16", Message("this GPU has float16 but no bfloat16"))
     gain = _gain_of_bfloat16()
     if gain >= _WORTHWHILE:
-        faster = Message("products are {gain:.1f} times as fast as in float32 here", gain=gain)
-        return Arithmetic(place, "bfloat16", faster)
+        faster = Message("matrix products are {gain:.1f} times as fast as in float32 on this machine", gain=gain)
+        return Arithmetic(target, "bfloat16", faster)
     if gain >= 1:
-        return Arithmetic(place, "float32", Message("bfloat16 gains only {gain:.0%}", gain=gain - 1))
-    times = float(f"{1 / gain:.1g}") if gain < 0.1 else round(1 / gain, 1)  # a small product, timed in a moment
-    return Arithmetic(place, "float32", Message("bfloat16 takes about {times:g} times as long here", times=times))
+        return Arithmetic(target, "float32", Message("bfloat16 is only {gain:.0%} faster", gain=gain - 1))
+    times = float(f"{1 / gain:.1g}") if gain < 0.1 else round(1 / gain, 1)  # timed on a small product only
+    return Arithmetic(target, "float32", Message("bfloat16 takes about {times:g} times as long here", times=times))
 
 
 @lru_cache
 def _gain_of_bfloat16() -> float:
-    """How many times as fast as float32 products are; below 1, it is slower, and larger ones need not be tried."""
+    """The speed of bfloat16 products relative to float32, from a small product alone if that is much slower."""
     gain = 0.0
     for width in _PROBE_WIDTHS:
         single, half = (torch.ones(width, width, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))

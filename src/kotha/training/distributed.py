@@ -1,12 +1,12 @@
-"""Several processes that train one model, started by ``torchrun``, and who of them keeps the others waiting.
+"""Distributed training: several processes, started by ``torchrun``, that train one model; and detection of stragglers.
 
-With data parallelism (DDP) each has the whole model and a share of the batch, and gradients are summed. With
-``shard`` (FSDP2) each also keeps only its share of the rows of every weight, gradient and optimizer memory, and
-gathers a block's weights when it is that block's turn. Alone, all of this is nothing.
+With data parallelism (DDP) each process has the whole model and a share of the batch, and gradients are summed. With
+``shard`` (FSDP2) each also keeps only its share of the rows of every weight, gradient and optimizer state, and gathers
+the weights of a block when they are needed. With a single process all of this does nothing.
 
-All processes meet at every step, so each step takes as long as the slowest of them (a straggler), and the clock of a
-step is the same for all. What differs is how long each is busy by itself: that is timed inside the blocks of the model
-on their way forward, where nobody waits for anyone, and compared every so many steps.
+All processes synchronize at every step, so a step takes as long as the slowest of them (a straggler), and step times
+are the same for all. To find the slow one, each process times its own work in the forward passes of the model's blocks,
+where it does not wait for others, and the times are compared periodically.
 """
 
 import os
@@ -36,14 +36,14 @@ from kotha.i18n.message import Message, Text
 from kotha.model.block import Block
 from kotha.storage.status import exists, is_directory
 
-# A process that waits this long for another takes it for dead, so that torchrun can start all of them again.
-_PATIENCE = timedelta(minutes=10)
-_GLOO = "gloo/transport"  # in what it says
+# After waiting this long for another process, a process fails, so that torchrun can restart all of them.
+_TIMEOUT = timedelta(minutes=10)
+_GLOO = "gloo/transport"  # in gloo's error messages
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """This process among those that train together, as torchrun has placed it."""
+    """The position of this process among those that train together, as set by torchrun."""
 
     rank: int = 0
     world: int = 1
@@ -51,43 +51,43 @@ class Ranks:
     local_world: int = 1
     restarts: int = 0
     shard: bool = field(default=False, kw_only=True)
-    launch: str | None = field(default=None, kw_only=True)  # what torchrun calls all its processes together
-    device: str | None = field(default=None, kw_only=True)  # that this process computes on; None: the machine's best
-    keeper: int = field(default=0, kw_only=True)  # the process that writes to the disk that this one sees
-    apart: bool = field(default=False, kw_only=True)  # are there several disks? (see checkpoint.py)
+    launch: str | None = field(default=None, kw_only=True)  # torchrun's run id, the same for all processes of a launch
+    device: str | None = field(default=None, kw_only=True)  # the device of this process; None: the best of the machine
+    writer: int = field(default=0, kw_only=True)  # the process that writes to the disk that this process sees
+    several_disks: bool = field(default=False, kw_only=True)  # whether there are several disks (see checkpoint.py)
 
     @property
     def is_first(self) -> bool:
-        """Does this process speak to the user?"""
+        """Whether this process reports to the user."""
         return self.rank == 0
 
     @property
     def writes(self) -> bool:
-        """Does this process write the files? The first does, and one on each machine that does not see them."""
-        return self.rank == self.keeper
+        """Whether this process writes files: one process does on each separate disk."""
+        return self.rank == self.writer
 
     @property
     def on_one_machine(self) -> bool:
-        """Has torchrun placed all processes on this machine?"""
+        """Whether all processes run on this machine."""
         return self.local_world == self.world
 
     @property
     def alone(self) -> bool:
-        """Is there no other process?"""
+        """Whether this is the only process."""
         return self.world == 1
 
     @property
     def sharded(self) -> bool:
-        """Does each process keep only a part of the weights?"""
+        """Whether each process keeps only a part of the weights."""
         return self.shard and not self.alone
 
     def share(self, batch_size: int) -> tuple[int, int]:
-        """The first example of a batch that is this process's, and how many are."""
+        """The first example of a batch that belongs to this process, and their number."""
         if batch_size % self.world:
             lower = max(1, batch_size // self.world) * self.world
             raise ConfigError(
-                "batch_size={batch_size} cannot be shared by {world} processes; use a multiple of {world}, such "
-                "as {lower} or {higher}",
+                "batch_size={batch_size} cannot be divided evenly among {world} processes; use a multiple of "
+                "{world}, such as {lower} or {higher}",
                 batch_size=batch_size,
                 world=self.world,
                 lower=lower,
@@ -97,36 +97,36 @@ class Ranks:
         return self.rank * count, count
 
     def rows(self, n_rows: int) -> tuple[int, int]:
-        """Which rows of a weight this process keeps: from, to. All of them where weights are not sharded."""
+        """The rows of a weight that this process keeps, as (begin, end); all rows if weights are not sharded."""
         if not self.sharded:
             return 0, n_rows
         size = -(-n_rows // self.world)
         return min(self.rank * size, n_rows), min((self.rank + 1) * size, n_rows)
 
     def sum(self, value: Tensor) -> Tensor:
-        """The sum over all processes, in place."""
+        """Sum a tensor over all processes, in place."""
         if not self.alone:
             dist.all_reduce(value)
         return value
 
     def totals(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Numbers summed over all processes, each under its name."""
+        """Sum named numbers over all processes."""
         summed = self.sum(torch.tensor(list(values.values()), dtype=torch.float64))
         return dict(zip(values, summed.tolist(), strict=True))
 
     def any(self, flag: bool) -> bool:
-        """Whether any process says so; all get the same answer."""
+        """Whether the flag is set on any process; the same on all."""
         return bool(self.sum(torch.tensor(int(flag)))) if not self.alone else flag
 
     def each(self, value: Any) -> list[Any]:
-        """What every process has, in their order; all get the same list."""
+        """The values of all processes, by rank; the same on all."""
         found = [value] * self.world
         if not self.alone:
             dist.all_gather_object(found, value)
         return found
 
     def wait(self) -> None:
-        """Go on when all have come here."""
+        """Wait until all processes reach this call."""
         if not self.alone:
             dist.barrier()
 
@@ -135,43 +135,43 @@ ALONE = Ranks()
 
 
 def ranks_here(shard: bool = False) -> Ranks:
-    """Where torchrun has put this process; it says so in the environment."""
+    """The ranks of this process, from torchrun's environment variables."""
     world = os.environ.get("WORLD_SIZE", "1")
     names = {"RANK": "0", "WORLD_SIZE": world, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": world}
     names["TORCHELASTIC_RESTART_COUNT"] = "0"
-    launch = os.environ.get("TORCHELASTIC_RUN_ID", "none")  # torchrun's word where nobody has named it
-    places = (int(os.environ.get(name, default)) for name, default in names.items())
-    return Ranks(*places, shard=shard, launch=None if launch == "none" else launch)
+    launch = os.environ.get("TORCHELASTIC_RUN_ID", "none")  # "none" is torchrun's default
+    values = (int(os.environ.get(name, default)) for name, default in names.items())
+    return Ranks(*values, shard=shard, launch=None if launch == "none" else launch)
 
 
 def goes_on(folder: RunFolder, ranks: Ranks) -> bool:
-    """Did torchrun begin this run before, and start its processes again? All get the same answer.
+    """Whether this launch of torchrun already started the run in the folder; the same on all processes.
 
-    It does so when one died, and when a machine came or left. It counts only the first, on each machine by itself; so
-    a run remembers what the launch that began it is called.
+    torchrun restarts the processes when one dies and when machines join or leave. It counts only the former, separately
+    on each machine, so the run folder records the id of the launch that created it.
     """
-    begun = folder.exists and ranks.launch is not None and folder.about().get(LAUNCH) == ranks.launch
-    return ranks.any(begun or ranks.restarts > 0) and ranks.any(folder.exists)
+    same_launch = folder.exists and ranks.launch is not None and folder.about().get(LAUNCH) == ranks.launch
+    return ranks.any(same_launch or ranks.restarts > 0) and ranks.any(folder.exists)
 
 
 @contextmanager
 def joined(ranks: Ranks) -> Iterator[None]:
-    """Join the processes that torchrun started; it has told torch where they meet."""
+    """Join the process group of torchrun's processes for the duration of a block."""
     if ranks.alone:
         yield
         return
     if torch.cuda.is_available():
         torch.cuda.set_device(ranks.local_rank)
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-    store = _meeting_point(ranks)
-    dist.init_process_group(backend, store=store, rank=ranks.rank, world_size=ranks.world, timeout=_PATIENCE)
+    store = _rendezvous_store(ranks)
+    dist.init_process_group(backend, store=store, rank=ranks.rank, world_size=ranks.world, timeout=_TIMEOUT)
     try:
         yield
     except RuntimeError as error:
-        if isinstance(error, dist.DistError) or _GLOO in str(error):  # no error of its own tells of gloo's
+        if isinstance(error, dist.DistError) or _GLOO in str(error):  # gloo has no error class of its own
             raise TrainingError(
-                "another process of this training is gone, or cannot be reached ({why}); torchrun starts all again if "
-                "it may, and they go on from the last checkpoint",
+                "another process of this training run exited or cannot be reached ({why}); torchrun restarts "
+                "all processes if restarts are left, and they resume from the last checkpoint",
                 why=str(error).splitlines()[0].rpartition("] ")[2],
             ) from error
         raise
@@ -180,37 +180,37 @@ def joined(ranks: Ranks) -> Iterator[None]:
 
 
 def find_disks(ranks: Ranks, path: Path) -> Ranks:
-    """See who sees whose files near a path: on each disk the first process that is there will write."""
+    """Find out which processes share a file system at a path; on each disk, the first process will write."""
     if ranks.on_one_machine:
         return ranks
-    place = next(folder for folder in path.absolute().parents if is_directory(folder))
-    mark = None
+    parent = next(folder for folder in path.absolute().parents if is_directory(folder))
+    marker = None
     if ranks.local_rank == 0:
-        with suppress(OSError):  # whoever cannot write there says so later
-            descriptor, file = tempfile.mkstemp(prefix=".kotha-seen-", dir=place)
+        with suppress(OSError):  # a disk that cannot be written to is reported later
+            descriptor, file = tempfile.mkstemp(prefix=".kotha-seen-", dir=parent)
             os.close(descriptor)
-            mark = Path(file).name
-    marks = ranks.each(mark)
-    seen = (rank for rank, other in enumerate(marks) if other is not None and exists(place / other))
-    keepers = ranks.each(next(seen, 0))
-    if mark is not None:
-        (place / mark).unlink(missing_ok=True)
-    return replace(ranks, keeper=keepers[ranks.rank], apart=len(set(keepers)) > 1)
+            marker = Path(file).name
+    markers = ranks.each(marker)
+    seen = (rank for rank, other in enumerate(markers) if other is not None and exists(parent / other))
+    writers = ranks.each(next(seen, 0))
+    if marker is not None:
+        (parent / marker).unlink(missing_ok=True)
+    return replace(ranks, writer=writers[ranks.rank], several_disks=len(set(writers)) > 1)
 
 
-def _meeting_point(ranks: Ranks) -> Store:
-    """The store in which processes leave their addresses.
+def _rendezvous_store(ranks: Ranks) -> Store:
+    """The store in which processes exchange their addresses.
 
-    torchrun lends the same one to processes that it starts again, with the addresses of the dead still in it, so each
-    attempt gets its own shelf (https://github.com/pytorch/pytorch/issues/135712). Machines do not agree on the number
-    of attempts; with several, start torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
+    After a restart torchrun reuses the store, which still has the addresses of dead processes, so each attempt gets a
+    prefix of its own (https://github.com/pytorch/pytorch/issues/135712). Machines do not agree on the number of
+    attempts; with several machines, start torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
     """
-    store, _, _ = next(rendezvous("env://", ranks.rank, ranks.world, timeout=_PATIENCE))
+    store, _, _ = next(rendezvous("env://", ranks.rank, ranks.world, timeout=_TIMEOUT))
     return PrefixStore(f"attempt-{ranks.restarts}", store) if ranks.on_one_machine else store
 
 
 def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Module:
-    """What to call instead of the learner, so that its gradients are those of all processes together."""
+    """Wrap the learner so that its gradients are those of all processes together."""
     if ranks.alone:
         return learner
     if not ranks.shard:
@@ -226,12 +226,12 @@ def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Mod
 
 
 def _is_sharded(what: Any) -> bool:
-    """Is this one of FSDP's modules or tensors? Told without importing them, which takes a second of every start."""
+    """Whether this is a module or tensor of FSDP; checked without importing FSDP, which takes a second."""
     return hasattr(what, "reshard" if isinstance(what, nn.Module) else "full_tensor")
 
 
-def gathering(module: Any, last: bool) -> Any:
-    """A block in which gradients are summed over processes only if this micro-batch is the step's last."""
+def gradient_sync(module: Any, last: bool) -> Any:
+    """A context that sums gradients over processes only for the last micro-batch of a step."""
     if isinstance(module, DistributedDataParallel) and not last:
         return module.no_sync()
     if _is_sharded(module):
@@ -239,26 +239,26 @@ def gathering(module: Any, last: bool) -> Any:
     return nullcontext()
 
 
-def let_go(module: Any) -> None:
-    """Keep only this process's rows again; after a pass with no way back, FSDP leaves the outermost gathered."""
+def reshard(module: Any) -> None:
+    """Free gathered weights: after a pass without backward, FSDP leaves the outermost module gathered."""
     if _is_sharded(module):
         module.reshard()
 
 
 def local(tensor: Any) -> Tensor:
-    """The part of a tensor that is here: all of it, unless it is sharded."""
+    """The part of a tensor on this process: all of it, unless it is sharded."""
     found: Tensor = tensor.to_local() if _is_sharded(tensor) else tensor
     return found
 
 
-def whole(tensor: Any) -> Tensor:
-    """All of a tensor, gathered from all processes if it is sharded; every process must ask."""
+def unsharded(tensor: Any) -> Tensor:
+    """The full tensor, gathered from all processes if it is sharded; all processes must call this."""
     found: Tensor = tensor.full_tensor() if _is_sharded(tensor) else tensor
     return found
 
 
 def rowwise(function: Callable[[Tensor], Tensor], tensor: Any) -> Tensor:
-    """Apply a function of a whole matrix to a sharded one: each process keeps its rows of the result."""
+    """Apply a function of a full matrix to a sharded one; each process keeps its rows of the result."""
     if not _is_sharded(tensor):
         return function(tensor)
     from torch.distributed.tensor import DTensor
@@ -276,27 +276,27 @@ def rowwise(function: Callable[[Tensor], Tensor], tensor: Any) -> Tensor:
 
 
 _COMPARE_EVERY = 20  # steps
-_SLOW = 2.0  # times the median: less is within what neighbours on a machine do to one another
-_STOOD_SECONDS, _STOOD_TIMES = 5.0, 10.0  # a step that long, and so much longer than usual, was no work
+_SLOW = 2.0  # times the median; smaller differences are normal between processes of one machine
+_STALL_SECONDS, _STALL_TIMES = 5.0, 10.0  # a step this long, and this many times the median, was a stall
 _RECENT = 50
 
 
 class Stragglers:
-    """Watches how fast each process is, and says who is slow, once, and when that is over."""
+    """Compares the speed of the processes, and reports a slow one once, and again when it has recovered."""
 
     def __init__(
         self, ranks: Ranks, modules: Iterable[nn.Module], device: torch.device, say: Callable[[Text], None]
     ) -> None:
         self._ranks, self._say, self._cuda = ranks, say, device.type == "cuda"
-        self._begun: Any = None
-        self._pairs: list[tuple[Any, Any]] = []  # when modules began and ended
+        self._start: Any = None
+        self._pairs: list[tuple[Any, Any]] = []  # start and end of each module's forward pass
         self._usual: deque[float] = deque(maxlen=_RECENT)
         self._slow: set[int] = set()
         if ranks.alone:
             return
         self._names = ranks.each(socket.gethostname())
         for module in modules:
-            # After whoever gathers weights for this module, and before whoever lets them go.
+            # Runs after FSDP gathers the weights of this module, and before it reshards them.
             module.register_forward_pre_hook(lambda *_: self._enter())
             module.register_forward_hook(lambda *_: self._leave(), prepend=True)
 
@@ -308,46 +308,46 @@ class Stragglers:
         return event
 
     def _enter(self) -> None:
-        self._begun = self._mark()
+        self._start = self._mark()
 
     def _leave(self) -> None:
-        if torch.is_grad_enabled():  # evaluations are shared out in another way
-            self._pairs.append((self._begun, self._mark()))
+        if torch.is_grad_enabled():  # evaluations are divided differently
+            self._pairs.append((self._start, self._mark()))
 
     def _busy(self) -> float:
-        """Seconds in the blocks since this was last asked."""
+        """Seconds spent in the blocks since the last call."""
         if self._cuda:
             torch.cuda.synchronize()
         pairs, self._pairs = self._pairs, []
-        return float(sum(begun.elapsed_time(end) / 1000 if self._cuda else end - begun for begun, end in pairs))
+        return float(sum(start.elapsed_time(end) / 1000 if self._cuda else end - start for start, end in pairs))
 
     def step(self, step: int, seconds: float) -> None:
-        """A step was done in so many seconds; all processes say so together."""
+        """Record the duration of a step; all processes call this."""
         if self._ranks.alone:
             return
         usual = median(self._usual or [seconds])
-        if seconds > max(_STOOD_SECONDS, _STOOD_TIMES * usual):
-            said = "step {step:,} took {taken:.1f} s instead of {usual:.2g} s: a machine, or the network, stood still"
-            self._say(Message(said, step=step, taken=seconds, usual=usual))
+        if seconds > max(_STALL_SECONDS, _STALL_TIMES * usual):
+            message = "step {step:,} took {taken:.1f} s instead of {usual:.2g} s: a machine or the network stalled"
+            self._say(Message(message, step=step, taken=seconds, usual=usual))
         self._usual.append(seconds)
         if step % _COMPARE_EVERY == 0:
-            self._tell(slow_ones(self._ranks.each(self._busy())))
+            self._report(find_stragglers(self._ranks.each(self._busy())))
 
-    def _tell(self, slow: dict[int, float]) -> None:
-        said = "{name} (process {rank}) is {times:.1f} times slower than the median of all"
+    def _report(self, slow: dict[int, float]) -> None:
+        message = "{name} (process {rank}) takes {times:.1f} times as long as the median process"
         for rank in sorted(slow.keys() - self._slow):
-            self._say(Message(said, name=self._names[rank], rank=rank, times=slow[rank]))
-        over = "{name} (process {rank}) is as fast as the others again"
+            self._say(Message(message, name=self._names[rank], rank=rank, times=slow[rank]))
+        recovered = "{name} (process {rank}) is as fast as the others again"
         for rank in sorted(self._slow - slow.keys()):
-            self._say(Message(over, name=self._names[rank], rank=rank))
+            self._say(Message(recovered, name=self._names[rank], rank=rank))
         self._slow = set(slow)
 
 
-def slow_ones(busy: Sequence[float]) -> dict[int, float]:
-    """Which processes are much slower than the median, and how many times.
+def find_stragglers(busy: Sequence[float]) -> dict[int, float]:
+    """The processes that are much slower than the median, and by what factor.
 
-    >>> slow_ones([1.0, 1.0, 3.0, 1.2])
+    >>> find_stragglers([1.0, 1.0, 3.0, 1.2])
     {2: 3.0}
     """
-    usual = median_low(busy)  # of two, the faster
+    usual = median_low(busy)  # with two processes, the faster one
     return {rank: each / usual for rank, each in enumerate(busy) if usual > 0 and each >= _SLOW * usual}

@@ -1,9 +1,9 @@
-"""Starting from weights instead of chance: continued pre-training, fine-tuning, transfer learning.
+"""Initial weights from a trained model: continued pre-training, fine-tuning, transfer learning.
 
-A model that learned one text goes on with another: its sizes stay, and it learns at the rates of a new one (lower ones
-were worse: docs/dev/experiments.md). Under another tokenizer the body stays too, and of the tables each row that
-belongs to a piece is carried over: a piece that the old vocabulary has keeps its row, another begins as the mean of
-those that the old tokenizer would cut it into, and one that it cannot write stays as chance made it.
+The model keeps its sizes and uses the learning rates of a new one (lower rates were worse: docs/dev/experiments.md).
+With another tokenizer the hidden layers are kept, and token embeddings and head are mapped piece by piece: a piece that
+is in the old vocabulary keeps its row, another one starts as the mean of the old pieces that spell it, and one that the
+old tokenizer cannot encode stays random.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from kotha.model.family import Model
 from kotha.model.vit import ViT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# What may differ from the model that the weights are of; with rotary positions the context too.
+# Settings that may differ from the trained model; with rotary positions also the context length.
 _CHANGEABLE = {"dropout", "attention_dropout"}
 _UNKNOWN = "\ufffd"
 
@@ -28,26 +28,26 @@ _UNKNOWN = "\ufffd"
 class Origin:
     """A trained model to start from."""
 
-    name: str  # as it was asked for
+    name: str  # as the user gave it
     bundle: Bundle
 
     def config(self, tokenizer: Tokenizer | None) -> ModelConfig:
-        """The config of the model that goes on: with the words of the data."""
+        """The config of the new model: the trained model's, with the vocabulary size of ``tokenizer``."""
         config = self.bundle.config
         if isinstance(config, TextConfig) and tokenizer is not None and not self._same(tokenizer):
             return config.replace(vocab_size=tokenizer.vocab_size)
         return config
 
     def check(self, wanted: ModelConfig, tokenizer: Tokenizer | None) -> None:
-        """Refuse a model that these weights cannot become."""
+        """Raise an error if these weights cannot initialize a model of the config ``wanted``."""
         own = self.config(tokenizer)
         if isinstance(wanted, ClassifierConfig):
-            own = classifying(own, wanted.labels)  # its body becomes a classifier's
-        if isinstance(wanted, ViTConfig) and isinstance(own, ViTConfig):  # other classes, images of another size
+            own = classifying(own, wanted.labels)  # the hidden layers are reused in a classifier
+        if isinstance(wanted, ViTConfig) and isinstance(own, ViTConfig):  # other classes or image sizes are allowed
             own = own.replace(n_classes=wanted.n_classes, labels=wanted.labels, image_size=wanted.image_size)
         if type(wanted) is not type(own):
             raise ConfigError(
-                "{name} is a {family} model, and a {wanted} was asked for",
+                "{name} is a {family} model, but a {wanted} was requested",
                 name=self.name,
                 family=own.family,
                 wanted=wanted.family,
@@ -56,18 +56,18 @@ class Origin:
         before, after = own.to_dict(), wanted.to_dict()
         changed = sorted(name for name in before if before[name] != after[name] and name not in free)
         if changed:
-            asked = [f"{name}={after[name]}" for name in changed]
+            values = [f"{name}={after[name]}" for name in changed]
             raise ConfigError(
-                "a model that starts from weights keeps their sizes, so {asked} cannot be had", asked=asked
+                "a model that starts from trained weights keeps their sizes; remove {asked}", asked=values
             )
 
-    def fill(self, model: Model, tokenizer: Tokenizer | None) -> dict[str, int]:
-        """Put the weights into a new model; gives how many pieces were kept, joined of others, and drawn by chance."""
+    def initialize(self, model: Model, tokenizer: Tokenizer | None) -> dict[str, int]:
+        """Copy the weights into a new model; returns how many pieces were kept, joined, and drawn at random."""
         self.check(model.config, tokenizer)
         weights: dict[str, Any] = self._weights_for(model)
         counts: dict[str, int] = {}
         if tokenizer is not None and self.bundle.tokenizer is not None and not self._same(tokenizer):
-            rows, counts = carried(self.bundle.tokenizer, tokenizer)
+            rows, counts = map_pieces(self.bundle.tokenizer, tokenizer)
             known = torch.tensor([bool(ids) for ids in rows])
             n_before = self.bundle.model.config.vocab_size  # type: ignore[union-attr]
             for name, fresh in model.named_parameters():
@@ -78,12 +78,12 @@ class Origin:
                     weights[name] = table
         with torch.no_grad():
             for name, parameter in model.named_parameters():
-                if name in weights:  # a new head is left to chance
+                if name in weights:  # a new head stays random
                     parameter.copy_(weights[name].to(parameter.dtype))
         return counts
 
     def _weights_for(self, model: Model) -> dict[str, Any]:
-        """The weights by the names that they have in a model; a head for other classes is not among them."""
+        """The weights under their names in ``model``, without a head for other classes."""
         weights, own = unique_weights(self.bundle.model), self.bundle.model
         if isinstance(model, ViT) and isinstance(own, ViT):
             return _for_images(own, model, dict(weights))
@@ -99,17 +99,17 @@ class Origin:
 
 
 def _for_images(own: ViT, model: ViT, weights: dict[str, Any]) -> dict[str, Any]:
-    """The weights of a ViT for other images: positions stretched to their grid, no head for other classes."""
+    """The weights of a ViT for other images: positions interpolated to their grid, without a head for other classes."""
     side = model.positions.n_side
     weights["positions.table.weight"] = own.positions(side, side).detach()
     same = own.config.class_names == model.config.class_names
     return {name: weight for name, weight in weights.items() if same or not name.startswith("head.")}
 
 
-def carried(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], dict[str, int]]:
-    """For each piece of a new tokenizer the old pieces that it begins as; none where the old one cannot write it.
+def map_pieces(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], dict[str, int]]:
+    """For each piece of the new tokenizer, the old pieces that it starts from; empty if the old one cannot encode it.
 
-    Special tokens meet by what they do, whatever they are called.
+    Special tokens are matched by role, not by text.
     """
     vocabulary = {piece: token for token, piece in enumerate(old.pieces) if piece}
     same_role = {new.special[role]: old.special[role] for role in new.special.keys() & old.special.keys()}
@@ -124,7 +124,7 @@ def carried(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], dict[str, 
 
 
 def _as_old(piece: str, token: int, old: Tokenizer, new: Tokenizer) -> list[int]:
-    """How the old tokenizer writes a piece's text; nothing where that is no text, or unknown to it."""
+    """The ids of a piece's text in the old tokenizer; empty for special tokens and text it cannot encode."""
     text = new.decode([token]) or piece
     if not piece or _UNKNOWN in text or token in new.special.values():
         return []
@@ -134,16 +134,16 @@ def _as_old(piece: str, token: int, old: Tokenizer, new: Tokenizer) -> list[int]
 
 
 def check_lora(lora: int | None, tokenizer: Tokenizer, data: str, origin: Origin | None) -> None:
-    """Refuse LoRA where there is nothing that it could be beside; ``data`` is what the tokenizer cuts."""
+    """Raise an error unless LoRA starts from a model with the tokenizer of the data, which is named ``data``."""
     if lora is None:
         return
     if origin is None:
-        raise UsageError("lora={lora} learns beside weights that stay, so it needs a model to start from", lora=lora)
+        raise UsageError("lora={lora} adapts the weights of a trained model; give a model to start from", lora=lora)
     own = origin.bundle.tokenizer
     if own is None or own.fingerprint != tokenizer.fingerprint:
         raise UsageError(
-            "lora={lora} leaves the table of words as it is, and {data} was cut by another tokenizer than "
-            "{origin} reads with; prepare the data with that one",
+            "lora={lora} keeps the token embeddings, but {data} uses another tokenizer than {origin}; "
+            "prepare the data with the tokenizer of {origin}",
             lora=lora,
             data=data,
             origin=origin.name,

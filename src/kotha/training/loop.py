@@ -1,8 +1,8 @@
-"""The training loop, top to bottom.
+"""The training loop.
 
-A run is a function of its config, its data and its step: what a step reads and which units it drops depend on seed and
-step alone, and everything that is carried from step to step is in the checkpoint. So a run that was stopped, killed or
-moved goes on as if it had never stopped, bit for bit on the CPU.
+A run is a function of its config, its data and the step: the data and the dropout of a step depend only on the seed and
+the step, and all state that is carried between steps is in the checkpoint. So a run that was stopped, killed or moved
+continues as if it had not been interrupted, bit for bit on the CPU.
 """
 
 import math
@@ -29,15 +29,15 @@ from kotha.storage.atomic import NotWrittenError
 from kotha.training.checkpointer import Checkpointer, Interrupts
 from kotha.training.config import TrainConfig, check_settings
 from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_per_second, peak_memory, share_of_peak
-from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gathering, whole
+from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gradient_sync, unsharded
 from kotha.training.execution import Fitting, Learner, OutOfMemory, Recording, blocks, measure
 from kotha.training.optim import Average, Optimizers, learning_rate_share
-from kotha.training.plan.memory import check_room, how_planned
+from kotha.training.plan.memory import check_memory, planned_conditions
 from kotha.training.plan.rules import fit_to_time
 from kotha.training.plan.step_time import count_work
 from kotha.training.tasks.task import Batch, Task, Tensors
 
-# Reading a number from a GPU waits for it, so only every so many steps are logged there.
+# Reading a value from a GPU waits for it, so on a GPU only some steps are logged.
 _GPU_LOG_EVERY = 10
 _RECENT, _LAST_SPEEDS = 50, 200
 
@@ -47,9 +47,9 @@ OnEvent = Callable[[dict[str, Any]], None]
 
 @dataclass
 class Progress:
-    """What a run carries from step to step besides weights and optimizers; saved in each checkpoint.
+    """State of a run other than weights and optimizers; saved in each checkpoint.
 
-    It has the clock, which counts the seconds that go into learning, not those of measuring and saving.
+    Its clock counts the time of training steps, without evaluations and saving.
     """
 
     step: int = 0
@@ -59,19 +59,19 @@ class Progress:
     best_loss: float = math.inf
     evaluations_without_gain: int = 0
     evaluated_step: int = 0
-    recent: list[float] = field(default_factory=list)  # the last losses
+    recent: list[float] = field(default_factory=list)  # most recent losses
 
     def __post_init__(self) -> None:
         self.recent = [float(loss) for loss in self.recent]
-        self.speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens per second, of the last steps
+        self.speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens per second of recent steps
         self._since: tuple[float, int] | None = None
 
     def start_clock(self) -> None:
-        """Count from here, unless it already counts."""
+        """Start the clock unless it is running."""
         self._since = self._since or (time.perf_counter(), self.tokens)
 
     def stop_clock(self) -> None:
-        """Add what has passed."""
+        """Stop the clock and add the elapsed time."""
         if self._since is not None:
             seconds, tokens = time.perf_counter() - self._since[0], self.tokens - self._since[1]
             self.seconds += seconds
@@ -80,7 +80,7 @@ class Progress:
             self._since = None
 
     def complaint(self, loss: float, spike: float | None) -> Message | None:
-        """What is wrong with a new loss, no number or a jump; None when nothing is, and it is remembered."""
+        """What is wrong with a loss (not finite, or a spike); None if it is normal, and then it is recorded."""
         if not math.isfinite(loss):
             return Message("is {loss}", loss=loss)
         usual = sum(self.recent) / _RECENT if len(self.recent) == _RECENT else math.inf
@@ -91,7 +91,7 @@ class Progress:
 
 
 class Training:
-    """One run, from its first step or from its last checkpoint."""
+    """One training run, new or resumed."""
 
     def __init__(
         self,
@@ -106,20 +106,20 @@ class Training:
         ranks: Ranks = ALONE,
         initialize: Callable[[Model], Any] | None = None,
     ) -> None:
-        """Build the model; ``initialize`` may put other weights into it than those of chance."""
+        """Build the model; ``initialize`` can replace its random weights."""
         self.config, self.task, self.folder, self.ranks = config, task, folder, ranks
         self._sampler, self._on_event, self.say, self._planned = sampler, on_event, on_remark, config
         check_settings(model_config, config)
-        self.deadline = math.inf  # on the clock of time.perf_counter
-        self.most_steps: int | None = None  # that the text bears; None: no more than were planned
+        self.deadline = math.inf  # in terms of time.perf_counter
+        self.most_steps: int | None = None  # limit for extending the run; None: the planned steps
         self.first_example, self.n_examples = ranks.share(config.batch_size)
         if config.lora is not None and ranks.sharded:
-            raise ConfigError("lora learns so few numbers that none are sharded; leave shard out")
+            raise ConfigError("lora trains too few parameters to shard; remove shard")
         self.arithmetic = choose_arithmetic(config.precision, ranks.device, folder.machine())
         self.arithmetic.settle()
         device = self.arithmetic.device
-        how = how_planned(model_config, config, self.arithmetic, ranks.world, ranks.sharded)
-        check_room(model_config, config, largest_memory(device), how)
+        how = planned_conditions(model_config, config, self.arithmetic, ranks.world, ranks.sharded)
+        check_memory(model_config, config, largest_memory(device), how)
         torch.manual_seed(config.seed)
         self.model: Model = build(model_config).to(device)
         if initialize is not None:
@@ -136,7 +136,7 @@ class Training:
         self.fitting = Fitting(self.model, config, self.arithmetic, ranks, how, on_remark, task.auxiliary_models)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
         self._recording = Recording(device, wanted=records)
-        timed = [learner] if how.compiled else blocks(self.model)  # no compiler likes a clock inside
+        timed = [learner] if how.compiled else blocks(self.model)  # timing hooks inside would break compilation
         self._stragglers = Stragglers(ranks, timed, device, on_remark)
 
     # -- the run ----------------------------------------------------------------------------------------------------
@@ -144,25 +144,26 @@ class Training:
     def run(self) -> dict[str, Any]:
         """Train to the last step, or until stopped; returns the summary.
 
-        Who is asked to stop saves first: a validation can take longer than whoever asked will wait.
+        On a stop request the checkpoint is saved first: an evaluation can take longer than the grace period of a
+        scheduler.
         """
         self.learner.train()
         try:
-            with Interrupts(lambda name: self._hear({"step": self.progress.step, "stopping": name})) as self.interrupts:
+            with Interrupts(lambda name: self._send({"step": self.progress.step, "stopping": name})) as self.interrupts:
                 self.fitting.settle(self.gradients)
-                self._learn()
-                stopped = self._asked()
+                self._train()
+                stopped = self._stop_requested()
                 if stopped:
                     self.save()
-                    if self.progress.best_step is None and not self.ranks.any(self.interrupts.hurried):
-                        self._evaluate()  # without it there would be no model at all
+                    if self.progress.best_step is None and not self.ranks.any(self.interrupts.terminating):
+                        self._evaluate()  # otherwise no model would have been saved
                 summary = self._finish(stopped)
                 if stopped and not self.ranks.on_one_machine:
-                    self.interrupts.expect(self.progress.step)
+                    self.interrupts.require_own_signal(self.progress.step)
             return summary
         except NotWrittenError as error:
             raise CheckpointError(
-                "{what}; make room, and go on with {resume}. Last checkpoint: {last_good}",
+                "{what}; free some space, then continue with {resume}. Last checkpoint: {last_good}",
                 what=error.what,
                 resume=Option("resume", True),
                 last_good=self.checkpointer.last_good(),
@@ -170,32 +171,32 @@ class Training:
         finally:
             self.folder.release()
 
-    def _learn(self) -> None:
-        """Do all the steps that are left, or those until it is asked to stop."""
+    def _train(self) -> None:
+        """Do the remaining steps, until a stop is requested."""
         config, progress, began = self.config, self.progress, time.perf_counter()
-        if self._evaluation_due():  # it was stopped in the middle of this one
-            self._evaluate(until=self._asked)
+        if self._evaluation_due():  # the run was stopped during this evaluation
+            self._evaluate(until=self._stop_requested)
         last = time.perf_counter()
-        while progress.step < config.steps and not self._asked():
+        while progress.step < config.steps and not self._stop_requested():
             if config.patience is not None and progress.evaluations_without_gain >= config.patience:
                 break
             loss, norm = self.update(progress.step)
             progress.step += 1
             self._log_step(loss, norm)
             self._stragglers.step(progress.step, time.perf_counter() - last)
-            if self._evaluation_due() and not self._asked():
-                self._evaluate(until=self._asked)
+            if self._evaluation_due() and not self._stop_requested():
+                self._evaluate(until=self._stop_requested)
                 if math.isfinite(self.deadline):
-                    self._keep_to_time(began)
+                    self._adjust_to_time(began)
                 config = self.config
-            if self._due(config.checkpoint_every or config.evaluate_every) and not self._asked():
+            if self._due(config.checkpoint_every or config.evaluate_every) and not self._stop_requested():
                 self.save()
             last = time.perf_counter()
         progress.stop_clock()
 
-    def _asked(self) -> bool:
-        """Whether any process was asked to stop; all get the same answer."""
-        return self.ranks.any(self.interrupts.asked)
+    def _stop_requested(self) -> bool:
+        """Whether any process received a stop signal; the same on all."""
+        return self.ranks.any(self.interrupts.stop_requested)
 
     def _evaluation_due(self) -> bool:
         return self._due(self.config.evaluate_every) and 0 < self.progress.step != self.progress.evaluated_step
@@ -206,15 +207,15 @@ class Training:
     # -- a step -----------------------------------------------------------------------------------------------------
 
     def update(self, step: int) -> tuple[Tensor, Tensor]:
-        """One step: gradients of the whole batch, then move; gives the loss and the norm of the gradients."""
+        """Do one step; returns the loss and the norm of the gradients."""
         self.progress.start_clock()
         self.optimizers.set_share(learning_rate_share(step, self.config))
-        whole_step = lambda tensors, shares: (self._accumulate(tensors, shares), self._move())
+        whole_step = lambda tensors, shares: (self._accumulate(tensors, shares), self._update_weights())
         done = self._recording.replay(whole_step, lambda: self._read(step))
         if done is None:
             loss = self.fitting.attempt(lambda: self.gradients(step), step)
             try:
-                done = loss, self._move()
+                done = loss, self._update_weights()
             except OutOfMemory as error:
                 raise self.fitting.failure(step) from error
         if self.average is not None and (step + 1) % self.config.ema_every == 0:
@@ -223,12 +224,12 @@ class Training:
         return done
 
     def gradients(self, step: int) -> Tensor:
-        """The gradients of a step's batch; gives its loss. It can be done again."""
+        """Compute the gradients of a step's batch; returns its loss. Can be repeated."""
         batches, shares = self._read(step)
         return self._accumulate((batch.to(self.arithmetic.device) for batch in batches), shares)
 
     def _read(self, step: int) -> tuple[list[Batch], list[dict[str, float]]]:
-        """The micro-batches of a step, and what share of the whole loss each part of theirs is; seeds dropout."""
+        """The micro-batches of a step, and the weight of each part of their losses in the total; also seeds dropout."""
         seed = np.random.SeedSequence([self.config.seed, step, self.ranks.rank]).generate_state(1, np.uint64)[0]
         torch.manual_seed(int(seed))
         start, size, end = self.first_example, self.fitting.micro_batch_size, self.first_example + self.n_examples
@@ -239,33 +240,33 @@ class Training:
         return batches, [{part: batch.targets[part] / targets[part] for part in parts} for batch in batches]
 
     def _accumulate(self, micro_batches: Iterable[Tensors], shares: Sequence[dict[str, float]]) -> Tensor:
-        """Gradients a micro-batch at a time (gradient accumulation)."""
+        """Accumulate gradients over micro-batches (gradient accumulation)."""
         self.optimizers.zero_grad()
         total = torch.zeros((), device=self.arithmetic.device)
         for tensors, share in zip(micro_batches, shares, strict=True):
-            with gathering(self.learner, last=share is shares[-1]):
+            with gradient_sync(self.learner, last=share is shares[-1]):
                 with self.arithmetic.autocast():
                     losses = self.learner(tensors)
-                # Each part is a mean over its targets; over all micro-batches and processes these add up to the mean.
+                # Each part is a mean over its targets; weighted by shares, they add up to the mean over the batch.
                 loss = sum(losses[part] * each for part, each in share.items())
                 assert isinstance(loss, Tensor)
-                torch.autograd.backward(self.scaler.scale(loss * self.ranks.world))  # gradients will be averaged
+                torch.autograd.backward(self.scaler.scale(loss * self.ranks.world))  # DDP and FSDP average gradients
             total += loss.detach()
         return self.ranks.sum(total)
 
-    def _move(self) -> Tensor:
-        """Clip the gradients and move the weights; gives the norm that the gradients had."""
+    def _update_weights(self) -> Tensor:
+        """Clip the gradients and update the weights; returns the norm before clipping."""
         for member in self.optimizers.members:
             self.scaler.unscale_(member)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.gradient_clip or math.inf)
         self.optimizers.step(self.scaler)
         self.scaler.update()
-        return whole(norm)
+        return unsharded(norm)
 
-    # -- looking ----------------------------------------------------------------------------------------------------
+    # -- logging and evaluation -------------------------------------------------------------------------------------
 
     def _log_step(self, loss: Tensor, norm: Tensor) -> None:
-        """Log a step; on a GPU only some, because reading a number waits for the machine."""
+        """Log a step; on a GPU only some, because reading a value waits for the GPU."""
         progress, step = self.progress, self.progress.step
         if self.arithmetic.device.type == "cuda" and step % _GPU_LOG_EVERY and step != 1:
             return
@@ -300,7 +301,7 @@ class Training:
         return self.task.validation()
 
     def _evaluate(self, until: Callable[[], bool] | None = None) -> None:
-        """Measure with the weights that would be kept, write a sample, and keep them if they are the best so far."""
+        """Evaluate the weights that would be saved, generate a sample, and save them if they are the best so far."""
         self.progress.stop_clock()
         progress = self.progress
         with self.checkpointer.kept_weights():
@@ -322,24 +323,24 @@ class Training:
     def _emit(self, **event: Any) -> None:
         if self.ranks.writes:
             self.folder.log(**event)
-        self._hear(event)
+        self._send(event)
 
-    def _hear(self, event: dict[str, Any]) -> None:
-        """Hand an event to who listens, with the steps that there will be."""
+    def _send(self, event: dict[str, Any]) -> None:
+        """Pass an event to the listener, with the total number of steps."""
         if self.ranks.is_first and self._on_event is not None:
             self._on_event({**event, "steps": self.config.steps})
 
-    # -- keeping ----------------------------------------------------------------------------------------------------
+    # -- checkpoints ------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write a checkpoint of this moment, and let old ones go."""
+        """Write a checkpoint of the current state, and prune old ones."""
         self.progress.stop_clock()
         sizes = {"micro_batch_size": self.fitting.micro_batch_size, "processes": self.ranks.world}
         state = {**asdict(self.progress), "scaler": self.scaler.state_dict(), **sizes}
         self.checkpointer.save(self.progress.step, state, self.progress.best_step)
 
     def resume(self) -> int:
-        """Go on from the last checkpoint that is whole; returns its step, 0 where there is none."""
+        """Resume from the newest complete checkpoint; returns its step, 0 if there is none."""
         try:
             state = self.checkpointer.restore()
             names = Progress.__dataclass_fields__
@@ -351,18 +352,20 @@ class Training:
                 self.fitting.micro_batch_size = max(1, min(int(size), self.n_examples))  # sums round the same
         except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
             raise CheckpointError(
-                "{last_good} holds what no run saves: {error}", last_good=self.checkpointer.last_good(), error=error
+                "{last_good} is not a valid checkpoint: {error}", last_good=self.checkpointer.last_good(), error=error
             ) from error
         return self.progress.step
 
-    def _keep_to_time(self, began: float) -> None:
-        """Go on with fewer steps if all would take too long, and with more once it is faster.
+    def _adjust_to_time(self, began: float) -> None:
+        """Reduce the number of steps if the run would take too long, or increase it if the machine is faster than
+        expected.
 
-        The median passes over a few slow steps, such as the first. Who resumes this run finds the steps in its config.
+        The median ignores a few slow steps, such as the first. The new number is saved in the config, for a resumed
+        run.
         """
         done, spent, seconds = self.progress.step, time.perf_counter() - began, self.deadline - began
         usual = self.progress.tokens / done / median_high(self.progress.speeds)
-        pace = usual + (spent - self.progress.seconds) / done  # with its share of evaluations, samples and saving
+        pace = usual + (spent - self.progress.seconds) / done  # including evaluations, samples and saving
         config = fit_to_time(self._planned, self.config.steps, done, spent, pace, seconds, self.most_steps)
         before, now = self.config.steps, config.steps
         if now == before:
@@ -379,7 +382,7 @@ class Training:
         summary = {
             "steps": self.progress.step,
             "best_step": self.progress.best_step,
-            **(self.folder.best() or {"loss_nats": None}),  # None: not measured yet
+            **(self.folder.best() or {"loss_nats": None}),  # None: not evaluated yet
             "tokens": self.progress.tokens,
             "tokens_per_second": self.progress.tokens / max(1e-9, self.progress.seconds),
             "seconds": self.progress.seconds,

@@ -1,20 +1,20 @@
-"""How weights move: AdamW and Muon, the learning rate at each step, and the average of the weights (EMA).
+"""Optimization: AdamW and Muon, learning rate schedules, and the moving average of the weights (EMA).
 
-The learning rate is a share of the largest: warm-up, then constant, cosine or WSD (stable, decay). ``inverse-sqrt`` is
-the schedule of the first transformer (https://arxiv.org/abs/1706.03762, section 5.3): after the warm-up the rate falls
-with the square root of the steps, whatever their number, and has no floor. A step's share is a function of the step
-alone, so a resumed run goes on where it was. An average moves a little towards the weights at each update (EMA), early
-on faster, so that the first random weights do not linger.
+The learning rate is a share of its peak: warm-up, then constant, cosine or WSD (stable, decay). ``inverse-sqrt`` is the
+schedule of the original transformer (https://arxiv.org/abs/1706.03762, section 5.3): after the warm-up the rate falls
+with the square root of the step, independent of the number of steps, without a floor. The share depends on the step
+alone, so a resumed run continues where it was. The average moves a little towards the weights at each update, faster at
+first, so that the initial random weights fade quickly.
 
-Weight decay pulls matrices and embeddings towards zero, never norms or biases. Muon takes momentum to the nearest
-orthogonal matrix, so that every direction moves equally far; it suits the matrices between hidden vectors. Embeddings,
-the head, norms and biases stay with AdamW. The nearest orthogonal matrix is approached by five steps of a Newton-Schulz
+Weight decay applies to matrices and embeddings, not to norms and biases. Muon replaces the momentum by the nearest
+orthogonal matrix, so that all directions move equally far; it suits matrices between hidden vectors. Embeddings, the
+head, norms and biases use AdamW. The nearest orthogonal matrix is approximated by five steps of a Newton-Schulz
 iteration: an odd polynomial of the matrix that pushes all its singular values towards one (Jordan et al. 2024,
 https://kellerjordan.github.io/posts/muon/).
 
-``torch.optim.Muon`` is the same, always in bfloat16. A CPU without bfloat16 products is many times slower at that, and
-rounds differently once oneDNN has failed at one of them; here the iteration is in float32 on a CPU. A test compares
-the two.
+``torch.optim.Muon`` does the same, but always in bfloat16. That is many times slower on a CPU without bfloat16
+products, and rounds differently after oneDNN has failed at one; here the iteration uses float32 on a CPU. A test
+compares the two.
 """
 
 import math
@@ -33,7 +33,7 @@ from kotha.training.distributed import local, rowwise
 
 
 def learning_rate_share(step: int, config: TrainConfig) -> float:
-    """Share of the largest learning rate at a step, counted from 0.
+    """Share of the peak learning rate at a step, counted from 0.
 
     >>> course = TrainConfig(steps=20_000, warmup_steps=1000, schedule="cosine", floor=0.1)
     >>> 3e-4 * learning_rate_share(500, course)
@@ -53,9 +53,9 @@ def learning_rate_share(step: int, config: TrainConfig) -> float:
 
 
 def schedule_steps(config: TrainConfig, count: int) -> list[int]:
-    """So many steps, or all if there are fewer, evenly over a run, the first and the last among them."""
+    """Up to ``count`` steps, evenly spaced over a run, including the first and the last."""
     last = config.steps - 1
-    return sorted({round(place * last / max(1, count - 1)) for place in range(count)})
+    return sorted({round(index * last / max(1, count - 1)) for index in range(count)})
 
 
 # -- optimizers --------------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ Named = list[tuple[str, nn.Parameter]]
 
 
 class Optimizers:
-    """The optimizers of a run, moved as one."""
+    """The optimizers of a run, used as one."""
 
     def __init__(self, model: nn.Module, config: TrainConfig) -> None:
         hidden, decayed, plain = split_parameters(model, use_muon=config.optimizer == "muon")
@@ -78,14 +78,14 @@ class Optimizers:
         ]
         rate, betas = _rate(config.learning_rate, device), (config.beta1, config.beta2)
         adamw = torch.optim.AdamW(groups, lr=rate, betas=betas, fused=fused, capturable=fused)
-        self.members: dict[torch.optim.Optimizer, float] = {adamw: config.learning_rate}  # each with its largest rate
+        self.members: dict[torch.optim.Optimizer, float] = {adamw: config.learning_rate}  # each with its peak rate
         if hidden:
             muon = Muon([each for _, each in hidden], _rate(config.muon_learning_rate, device), config.weight_decay)
             self.members[muon] = config.muon_learning_rate
         self._names = {id(each): name for name, each in [*hidden, *decayed, *plain]}
 
     def set_share(self, share: float) -> None:
-        """Set every learning rate to a share of its largest."""
+        """Set every learning rate to a share of its peak."""
         for member, largest in self.members.items():
             for group in member.param_groups:
                 if isinstance(group["lr"], Tensor):
@@ -94,17 +94,17 @@ class Optimizers:
                     group["lr"] = largest * share
 
     def zero_grad(self) -> None:
-        """Forget the gradients."""
+        """Clear the gradients."""
         for member in self.members:
             member.zero_grad(set_to_none=True)
 
     def step(self, scaler: torch.amp.GradScaler) -> None:
-        """Move the weights."""
+        """Update the weights."""
         for member in self.members:
             scaler.step(member)
 
     def state(self) -> dict[str, Tensor]:
-        """All that the optimizers remember, by parameter: ``NAME/KEY``."""
+        """The state of all optimizers, by parameter: ``NAME/KEY``."""
         found: dict[str, Tensor] = {}
         for member in self.members:
             for parameter, memory in member.state.items():
@@ -113,7 +113,7 @@ class Optimizers:
         return found
 
     def load_state(self, saved: dict[str, Tensor]) -> None:
-        """Remember again what ``state`` gave."""
+        """Restore the state that ``state`` returned."""
         by_name: dict[str, dict[str, Tensor]] = {}
         for path, value in saved.items():
             name, key = path.rsplit("/", 1)
@@ -127,13 +127,13 @@ class Optimizers:
 
 
 def _rate(largest: float, device: torch.device) -> float | Tensor:
-    """A learning rate; on a GPU a number in its memory, which a recorded step reads anew each time."""
+    """A learning rate; on a GPU a tensor, which a recorded step reads at each replay."""
     return torch.tensor(largest, device=device) if device.type == "cuda" else largest
 
 
 @torch.no_grad()
 def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Tensor:
-    """A remembered tensor as the optimizer wants it; a step count is a number beside the parameter."""
+    """A saved tensor as the optimizer expects it; a step count is a scalar on the parameter's device."""
     if key == "step":
         return value.to(parameter.device, copy=True)
     like = torch.empty_like(parameter, dtype=value.dtype)
@@ -142,13 +142,13 @@ def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Tensor:
 
 
 def split_parameters(model: nn.Module, use_muon: bool) -> tuple[Named, Named, Named]:
-    """Those parameters that learn, as (for Muon, for AdamW with decay, for AdamW without).
+    """The trainable parameters, as (for Muon, for AdamW with decay, for AdamW without decay).
 
-    Muon turns a matrix towards an orthogonal one, which the narrow matrices of LoRA are not meant to be.
+    LoRA's matrices use AdamW: they are not meant to become orthogonal.
     """
     outside: set[int] = set()
     for name, module in model.named_modules():
-        inside = {"stack", "blocks"} & set(name.split("."))  # else a head, or a projection of the input
+        inside = {"stack", "blocks"} & set(name.split("."))  # otherwise a head or an input projection
         if isinstance(module, nn.Embedding) or (isinstance(module, nn.Linear) and not inside):
             outside |= {id(each) for each in module.parameters()}
     hidden: Named = []
@@ -169,7 +169,7 @@ _STEPS = 5
 
 
 class Muon(torch.optim.Optimizer):
-    """For matrices only; the learning rate is scaled so that its updates are as large as AdamW's."""
+    """Muon, for matrices only; the learning rate is scaled so that its updates are as large as AdamW's."""
 
     def __init__(
         self, params: Iterable[nn.Parameter], lr: float | Tensor, weight_decay: float = 0.1, momentum: float = 0.95
@@ -181,17 +181,17 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> Any:
-        """Move every matrix that has a gradient."""
+        """Update every matrix that has a gradient."""
         assert closure is None, "this optimizer computes no losses"
         for group in self.param_groups:
             moving = [each for each in group["params"] if each.grad is not None]
             for alike in _batches(moving):
-                self._move(alike, group)
+                self._update_matrices(alike, group)
 
-    def _move(self, parameters: Sequence[nn.Parameter], group: dict[str, Any]) -> None:
-        """Move matrices of one shape, all in one batch."""
+    def _update_matrices(self, parameters: Sequence[nn.Parameter], group: dict[str, Any]) -> None:
+        """Update matrices of one shape in one batch."""
         ahead = self._look_ahead(parameters, group["momentum"])
-        # A sharded matrix is alone: it is needed whole, wherever its rows are kept.
+        # A sharded matrix is updated by itself, since all of its rows are needed.
         alone = len(ahead) == 1
         updates = rowwise(orthogonalize, ahead[0]) if alone else orthogonalize(torch.stack(ahead))
         as_adamw = 0.2 * math.sqrt(max(parameters[0].shape))  # AdamW's updates have a root mean square of about 0.2
@@ -201,35 +201,35 @@ class Muon(torch.optim.Optimizer):
         torch._foreach_sub_(weights, [moves] if alone else [*moves])
 
     def _look_ahead(self, parameters: Sequence[nn.Parameter], share: float) -> list[Tensor]:
-        """Nesterov: a look in the direction of the momentum."""
+        """Update the momentum and return Nesterov's look-ahead gradients."""
         gradients = [each.grad for each in parameters if each.grad is not None]
         for parameter, gradient in zip(parameters, gradients, strict=True):
             if "momentum" not in self.state[parameter]:
                 self.state[parameter]["momentum"] = torch.zeros_like(gradient)
         momenta: list[Tensor] = [self.state[each]["momentum"] for each in parameters]
         torch._foreach_lerp_(momenta, gradients, 1 - share)
-        if len(gradients) == 1:  # a sharded matrix is alone, and torch 2.11 has no such sum of lists of them
+        if len(gradients) == 1:  # torch 2.11 has no foreach lerp of sharded tensors
             return [gradients[0].lerp(momenta[0], share)]
         return [*torch._foreach_lerp(gradients, momenta, share)]
 
 
 def _batches(parameters: Sequence[nn.Parameter]) -> Iterable[Sequence[nn.Parameter]]:
-    """Matrices that can be made orthogonal together: on a GPU all of one shape, elsewhere each alone."""
+    """Matrices to orthogonalize together: on a GPU all of one shape, otherwise one at a time."""
     by_shape: dict[object, list[nn.Parameter]] = {}
-    for place, each in enumerate(parameters):
+    for index, each in enumerate(parameters):
         together = each.is_cuda and not hasattr(each, "full_tensor")
-        by_shape.setdefault(each.shape if together else place, []).append(each)
+        by_shape.setdefault(each.shape if together else index, []).append(each)
     return by_shape.values()
 
 
 def orthogonalize(matrix: Tensor) -> Tensor:
-    """Nearly the nearest orthogonal matrix: (m, n) or (b, m, n) -> the same; singular values of about 0.7 to 1.2."""
+    """Approximately the nearest orthogonal matrix, singular values from 0.7 to 1.2: (m, n) or (b, m, n) -> same."""
     a, b, c = _COEFFICIENTS
     x = matrix.bfloat16() if matrix.is_cuda else matrix.float()
     tall = x.shape[-2] > x.shape[-1]
     x = x.mT if tall else x  # so that x @ x.mT is the smaller product
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
-    add_product = torch.addmm if x.dim() == 2 else torch.baddbmm  # a sum and a product, in one pass over memory
+    add_product = torch.addmm if x.dim() == 2 else torch.baddbmm  # addition fused with the product
     for _ in range(_STEPS):  # a x + (b s + c s s) x, where s is x x^T
         square = x @ x.mT
         x = add_product(x, add_product(square, square, square, beta=b, alpha=c), x, beta=a)
@@ -241,35 +241,35 @@ def orthogonalize(matrix: Tensor) -> Tensor:
 
 
 class Average:
-    """The average of those of a model's parameters that learn, in float32."""
+    """The exponential moving average of a model's trainable parameters, in float32."""
 
     def __init__(self, model: nn.Module, decay: float) -> None:
         self._decay = decay
         self.updates = 0
-        self.tensors = {name: each.detach().float().clone() for name, each in _learning(model)}
+        self.tensors = {name: each.detach().float().clone() for name, each in _trainable(model)}
 
     @torch.no_grad()
     def update(self, model: nn.Module) -> None:
-        """Take the weights of this moment in."""
+        """Update the average with the current weights."""
         self.updates += 1
         decay = min(self._decay, (1 + self.updates) / (10 + self.updates))
-        weights = [local(each).float() for _, each in _learning(model)]
+        weights = [local(each).float() for _, each in _trainable(model)]
         torch._foreach_lerp_([local(each) for each in self.tensors.values()], weights, 1 - decay)
 
     def load(self, tensors: dict[str, Tensor], updates: int) -> None:
-        """Go on from a saved average."""
+        """Restore a saved average."""
         self.updates = updates
         for name, each in self.tensors.items():
             local(each).copy_(local(tensors[name]))
 
 
-def _learning(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
+def _trainable(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
     return ((name, each) for name, each in model.named_parameters() if each.requires_grad)
 
 
 @contextmanager
 def swapped_weights(model: nn.Module, tensors: dict[str, Tensor]) -> Iterator[None]:
-    """The model with other weights, for the length of a block; those that are not given stay."""
+    """Replace some weights of the model for the duration of a block."""
     kept = {name: each.detach().clone() for name, each in model.named_parameters() if name in tensors}
     copy_into(model, tensors)
     try:
@@ -280,7 +280,7 @@ def swapped_weights(model: nn.Module, tensors: dict[str, Tensor]) -> Iterator[No
 
 @torch.no_grad()
 def copy_into(model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Give a model's parameters the values of tensors of the same names; of sharded ones, the part that is here."""
+    """Copy tensors into the parameters of the same names; for sharded parameters, the local part."""
     parameters = dict(model.named_parameters())
     for name, each in tensors.items():
         local(parameters[name]).copy_(local(each))

@@ -1,8 +1,8 @@
-"""Starting a run and going on with one: from what was asked for to a model, its settings, a folder and a training.
+"""Starting and resuming runs: from a request to a model, its settings, a run folder and a `Training`.
 
-With a time, batch, context, rates and steps follow from the text and the machine (``plan/rules.py``); without a preset
-the sizes too (``plan/design.py``). A number of steps, or a recipe other than the modern one, is taken as it is; only a
-warm-up that nobody asked for is shortened where it would take most of the steps.
+With a time limit, batch, context, rates and steps follow from the text and the machine (``plan/rules.py``); without a
+preset, the sizes too (``plan/design.py``). With a number of steps, or another recipe than the modern one, the recipe's
+settings are used; only its warm-up is shortened if it would take most of the steps.
 """
 
 import time
@@ -22,7 +22,7 @@ from kotha.model.presets import preset
 from kotha.storage.status import matching
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.checkpoint import bring_together
+from kotha.training.checkpoint import copy_missing_files
 from kotha.training.config import TrainConfig, check_names, recipe
 from kotha.training.device import describe_machine
 from kotha.training.distributed import ALONE, Ranks
@@ -33,9 +33,9 @@ from kotha.training.plan.design import (
     Budget,
     Design,
     TextSize,
-    as_learned,
     budget_for,
     check_enough,
+    limit_context,
     measure_text,
     propose,
 )
@@ -46,68 +46,66 @@ from kotha.training.reporting.report import write_report
 from kotha.training.tasks.masked_words import MaskedWords
 from kotha.training.tasks.task import NextToken
 
-# How long a training takes of which nothing was said, and a year.
+# The default and the largest time limit (a year), and the default preset.
 USUAL_MINUTES, LONGEST_MINUTES, USUAL_PRESET = 10.0, 525_600, "pocket"
 
-# What families learn from that read no plain text; the others are classifiers.
+# The data of families that are not trained on plain text; the others are classifiers.
 _OTHERS = {"seq2seq": Message("pairs of texts"), "vit": Message("images with their classes")}
 
 
 @dataclass(frozen=True)
 class TrainRequest:
-    """What was asked for; all the rest is chosen."""
+    """What the user requested; everything else is chosen automatically."""
 
-    preset: str | None = None  # exact name; None for sizes that suit the text and the time
-    recipe: str | None = None  # course, classic or modern; None for what suits the data
-    minutes: float | None = None  # how long it may take, all in all
-    memory_bytes: int | None = None  # how much memory it may take; None for what there is
-    device: str | None = None  # cpu or cuda; None for this machine's best
-    gpu: GPU | None = None  # A GPU that need not be here, for a plan
-    changes: Mapping[str, Any] = field(default_factory=dict)  # settings of the training and sizes of the model, by name
-    origin: Origin | None = None  # a trained model to start from; None: chance
+    preset: str | None = None  # exact name; None: sizes that suit the text and the time
+    recipe: str | None = None  # course, classic or modern; None: the one that suits the data
+    minutes: float | None = None  # time limit for everything
+    memory_bytes: int | None = None  # memory limit; None: the available memory
+    device: str | None = None  # cpu or cuda; None: the best of this machine
+    gpu: GPU | None = None  # a GPU to plan for, which need not be present
+    changes: Mapping[str, Any] = field(default_factory=dict)  # training settings and model sizes, by name
+    origin: Origin | None = None  # a trained model to start from; None: random weights
 
     def __post_init__(self) -> None:
         if self.minutes is not None and not (is_number(self.minutes) and 0 < self.minutes <= LONGEST_MINUTES):
             raise UsageError(
-                "minutes={minutes!r} must be above 0, and at most a year ({most:,})",
+                "minutes={minutes!r} must be above 0 and at most a year ({most:,})",
                 minutes=self.minutes,
                 most=LONGEST_MINUTES,
             )
         if self.minutes is not None and "steps" in self.changes:
-            raise UsageError("minutes and steps both say how long to train; give one of them")
+            raise UsageError("minutes and steps both set the length of the run; give only one of them")
         if self.origin is not None and self.preset is not None:
             raise UsageError(
-                "weights to start from have their sizes; {preset} cannot change them",
+                "initial weights determine the sizes of the model; remove {preset}",
                 preset=Option("preset", self.preset),
             )
 
     @property
     def timed(self) -> bool:
-        """Does the time decide how many steps there are?"""
+        """Whether a time limit determines the number of steps."""
         return self.minutes is not None or (self.preset is None and "steps" not in self.changes)
 
     def budget(self, settings: TrainConfig) -> Budget:
-        """The time and the memory that there are."""
+        """The time and memory available."""
         minutes = self.minutes or USUAL_MINUTES
         return budget_for(minutes, self.memory_bytes, self.device, settings.precision, self.gpu)
 
     def check_resumes(self) -> None:
-        """Refuse what only a new run can be given."""
+        """Raise an error if the request sets something that only a new run can have."""
         if self.origin is not None or self.minutes is not None:
-            raise UsageError(
-                "a run that is resumed has its weights and its steps; start a new one, or give other steps"
-            )
+            raise UsageError("initial weights and minutes apply only to new runs; start a new run, or change steps")
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What will be trained, and how."""
+    """The model and settings that were chosen."""
 
     model: ModelConfig
     settings: TrainConfig
-    seconds_per_step: float | None = None  # as it was timed for the choice
-    design: Design | None = None  # the design behind it, where there is one
-    sentence: Text = ""  # what was chosen and why; empty where nothing was
+    seconds_per_step: float | None = None  # as measured while choosing
+    design: Design | None = None  # the design behind the choice, if any
+    sentence: Text = ""  # what was chosen and why; empty if nothing was
 
 
 def choose_settings(
@@ -116,9 +114,9 @@ def choose_settings(
     before_timing: Callable[[], Any] = lambda: None,
     tokenizer: Tokenizer | None = None,
 ) -> Choice:
-    """The model and the settings for a request; ``text`` and ``tokenizer`` are those of the data, where there is some.
+    """Choose the model and the settings for a request; ``text`` and ``tokenizer`` are those of the data, if any.
 
-    What can be refused at once is refused before anything is timed.
+    Invalid requests are rejected before anything is timed.
     """
     origin, longest = request.origin, request.changes.get("context_length")
     start = preset(request.preset or USUAL_PRESET) if origin is None else origin.config(tokenizer)
@@ -129,18 +127,18 @@ def choose_settings(
         if origin is None and known is not None and "vocab_size" not in request.changes:
             model = model.replace(vocab_size=known.vocab_size or model.vocab_size)
         if origin is not None:
-            rest.setdefault("context_length", model.context_length)  # what it can read, it goes on reading
+            rest.setdefault("context_length", model.context_length)  # keep the model's context
         elif isinstance(longest, int):
-            model = model.replace(context_length=max(longest, model.context_length))  # who shall read more sees more
+            model = model.replace(context_length=max(longest, model.context_length))  # extended on request
     settings = recipe(request.recipe or RECIPE, **rest)
     if settings.dropout is not None and isinstance(model, TextConfig):
         model = model.replace(dropout=settings.dropout)
     if not request.timed:
         if isinstance(model, GPTConfig) and settings.context_length is not None:
-            model = as_learned(model, settings.context_length)
+            model = limit_context(model, settings.context_length)
         return Choice(model, settings)
     if text is None:
-        raise UsageError("what suits a time depends on the text too: name the data")
+        raise UsageError("settings for a given time depend on the text; give the data")
     by_rules = request.recipe in (None, RECIPE) and isinstance(model, GPTConfig)
     if by_rules and not sized:
         check_enough(text)
@@ -151,9 +149,10 @@ def choose_settings(
 
 
 def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfig, dict[str, Any]]:
-    """A model with those settings that only a model has, such as n_layers, and the settings that are left."""
+    """Apply the settings that are fields of the model, such as n_layers; returns the model and the other settings."""
     of_training = {each.name for each in fields(TrainConfig)}
-    sizes = {"vocab_size", *(each.name for each in fields(model))} - of_training  # without words, it is refused there
+    # With vocab_size, which a model without a vocabulary rejects by itself.
+    sizes = {"vocab_size", *(each.name for each in fields(model))} - of_training
     check_names(given, {*of_training, *sizes})
     changes = {name: value for name, value in given.items() if name in sizes}
     rest = {name: value for name, value in given.items() if name not in sizes}
@@ -161,16 +160,16 @@ def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfi
 
 
 def resumed_settings(folder: RunFolder, changes: Mapping[str, Any]) -> tuple[ModelConfig, TrainConfig]:
-    """The model and the settings of a run that goes on, with some settings changed."""
+    """The model and the settings of a run to resume, with some settings changed."""
     model, saved = folder.read()
-    known = {each.name for each in fields(TrainConfig)}  # older runs have settings that are gone
+    known = {each.name for each in fields(TrainConfig)}  # older runs have settings that were removed
     try:
         config = TrainConfig(**{name: value for name, value in saved.items() if name in known})
     except (KothaError, TypeError) as error:
         raise CheckpointError("{path} is broken: {error}", path=folder.path / CONFIG, error=error) from error
-    same, changes = take_sizes(model, changes)  # torchrun starts again with all that was said the first time
+    same, changes = take_sizes(model, changes)  # torchrun restarts with the original arguments
     if same != model:
-        raise ConfigError("a run that goes on keeps its model; for other sizes start another run")
+        raise ConfigError("a resumed run keeps its model; to use other sizes, start a new run")
     return model, config.change(**changes)
 
 
@@ -181,7 +180,7 @@ def fit_to_minutes(
     fixed: Mapping[str, Any],
     usual_length: int | None = None,
 ) -> Choice:
-    """Settings as they are, for as many steps as the time allows over examples whose length is usually this."""
+    """The settings with as many steps as the time allows; ``usual_length`` is the usual length of an example."""
     budget, context = request.budget(settings), planned_context(model, settings)
     seconds = budget.pace(model, settings, budget.micro_batch(model, settings, context), usual_length or context)
     steps = max(EVALUATIONS, int(budget.seconds / seconds))
@@ -191,13 +190,14 @@ def fit_to_minutes(
 
 
 def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None) -> Choice:
-    """Settings by the rules, and without a model its sizes too."""
+    """Settings by the rules, and, without a model, its sizes."""
     design = propose(text, budget, fixed, model)
     settings = design.settings
-    ends = Message("; more passes over so little text would only memorise it") if design.text_ends else ""
+    ends = Message("; with more passes the model would only memorise so little text") if design.text_ends else ""
     sentence = Message(
-        "{layers} of {width} ({parameters} parameters), {steps:,} steps of {batch} x {context} tokens, learning rates "
-        "{rate:g} and Muon {muon:g}: for {size} of text and {time}, {times} times through it{ends}",
+        "{layers} of width {width} ({parameters} parameters), {steps:,} steps of {batch} x {context} tokens, "
+        "learning rates {rate:g} (AdamW) and {muon:g} (Muon): for {size} of text and {time}, {times} passes "
+        "over it{ends}",
         layers=Plural("{n} layer", "{n:,} layers", n=design.model.n_layers),
         width=design.model.d_model,
         parameters=Count(design.parameters),
@@ -228,24 +228,25 @@ def train_run(
     ranks: Ranks = ALONE,
     **how: Any,
 ) -> dict[str, Any]:
-    """A whole training, from what was asked for to its report; returns the summary.
+    """Train a run from request to report; returns the summary.
 
-    With ``resume`` it goes on from the last checkpoint of the folder, with the request's changes. ``on_ready`` sees the
-    training before its first step; ``how`` is ``on_event``, ``sampler``, and what else the run's config shall hold.
+    With ``resume`` it continues from the last checkpoint in the folder, with the changes of the request. ``on_ready``
+    receives the `Training` before its first step; ``how`` takes ``on_event``, ``sampler``, and additional entries for
+    the run's config.
     """
     request, say = request or TrainRequest(), on_remark or (lambda _: None)
     if resume:
         request.check_resumes()
     elif ranks.writes:
-        folder.check_new()  # before anything takes its time; another process may already have begun it
+        folder.check_new()  # fail early; not in other processes, as the first may have created it
     check_held_out(data)
     threads = torch.get_num_threads()
     how |= {"on_remark": say, "ranks": ranks}
     try:
         training = resume_run(data, folder, request.changes, **how) if resume else _start(data, folder, request, **how)
         chosen = training.arithmetic
-        said = "{precision} on {device} ({reason})"
-        say(Message(said, precision=chosen.precision, device=chosen.device, reason=chosen.reason))
+        message = "{precision} on {device} ({reason})"
+        say(Message(message, precision=chosen.precision, device=chosen.device, reason=chosen.reason))
         if on_ready is not None:
             on_ready(training)
         summary = training.run()
@@ -257,12 +258,12 @@ def train_run(
 
 
 def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) -> Training:
-    """Choose the settings and start; what the time allows is counted from here."""
+    """Choose the settings and start a run; the time limit counts from here."""
     began, alone, say, tokenizer = time.perf_counter(), how["ranks"].alone, how["on_remark"], data.tokenizer
     origin = request.origin
-    if not alone:  # each process would time its own steps
+    if not alone:  # each process would measure different times
         if request.minutes is not None or (origin is not None and "steps" not in request.changes):
-            raise UsageError("minutes are for one process, and here are several; give steps")
+            raise UsageError("minutes requires a single process, but several are running; give steps")
         request = replace(request, preset=request.preset or (None if origin else USUAL_PRESET))
 
     def get_ready() -> None:
@@ -275,7 +276,7 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) 
     counts: dict[str, int] = {}
     if origin is not None:
         origin.check(choice.model, tokenizer)
-        how |= {"initialize": lambda model: counts.update(origin.fill(model, tokenizer)), "origin": origin.name}
+        how |= {"initialize": lambda model: counts.update(origin.initialize(model, tokenizer)), "origin": origin.name}
     if choice.settings.lora is not None:
         check_lora(choice.settings.lora, tokenizer, str(data.path), origin)
     training = start_run(choice.model, choice.settings, data, folder, seconds_per_step=choice.seconds_per_step, **how)
@@ -283,19 +284,24 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) 
     if request.timed and alone:
         training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
     if origin is not None:
-        training.save()  # whoever is killed before the next checkpoint has the weights that it started from
-        said = ", {kept:,} pieces kept, {joined:,} pieces put together, {drawn:,} pieces left to chance"
-        say(Message("from {origin}{pieces}", origin=origin.name, pieces=Message(said, **counts) if counts else ""))
+        training.save()  # a run killed before its next checkpoint can still resume from these weights
+        kept = ", {kept:,} pieces kept, {joined:,} averaged from old pieces, {drawn:,} initialized at random"
+        say(
+            Message(
+                "initial weights: {origin}{pieces}",
+                origin=origin.name,
+                pieces=Message(kept, **counts) if counts else "",
+            )
+        )
     return training
 
 
 def check_held_out(data: Dataset) -> None:
-    """Refuse data on which no model could be measured, so that none would be kept."""
+    """Raise an error if the data has no validation text, without which no model would be saved."""
     if not data["validation"].info.tokens:
         raise DataError(
-            "{path} has no validation text, and the model that does best on it is the one that is kept; "
-            "prepare it anew from two documents or more (in a .txt file blank lines part them), or with a "
-            "validation file",
+            "{path} has no validation text, which decides the model that is kept; prepare it again from two "
+            "or more documents (separated by blank lines in a .txt file), or with a validation file",
             path=data.path,
         )
 
@@ -312,14 +318,15 @@ def start_run(
     floors: Mapping[str, float] | None = None,
     **how: Any,
 ) -> Training:
-    """A run in a new folder, ready to ``run()``; ``how`` as Training has it, ``origin`` and ``floors`` for config.json.
+    """Create a run in a new folder, ready to ``run()``.
 
-    ``seconds_per_step`` is what a step was predicted to take, where it was.
+    ``how`` is passed to Training, ``origin`` and ``floors`` are recorded in config.json, and ``seconds_per_step`` is
+    the predicted duration of a step.
     """
     if ranks.writes:
         folder.claim()
     training = _open(model, config, data, folder, ranks=ranks, **how)
-    if ranks.writes:  # only now: settings that cannot be trained leave no folder behind
+    if ranks.writes:  # only now, so that invalid settings leave no folder behind
         more = {"origin": origin, "floors": floors, LAUNCH: ranks.launch}
         about = {"data": describe_data(data), **{name: value for name, value in more.items() if value is not None}}
         make_folder(training, seconds_per_step, **about)
@@ -328,7 +335,7 @@ def start_run(
 
 
 def make_folder(training: Training, seconds_per_step: float | None = None, **about: Any) -> None:
-    """Begin the run folder of a training; ``about`` is what else its config.json should tell."""
+    """Create the run folder; ``about`` has additional entries for its config.json."""
     arithmetic, config = training.arithmetic, training.config
     machine = {"precision": arithmetic.precision, "reason": str(arithmetic.reason), "processes": training.ranks.world}
     seconds = seconds_per_step * config.steps if seconds_per_step else None
@@ -348,8 +355,8 @@ def make_folder(training: Training, seconds_per_step: float | None = None, **abo
 def resume_run(
     data: Dataset, folder: RunFolder, changes: Mapping[str, Any], *, ranks: Ranks = ALONE, **how: Any
 ) -> Training:
-    """The run of a folder at its last checkpoint, with some settings changed, ready to ``run()``; ``how`` as above."""
-    bring_together(folder.path, ranks)
+    """Open the run of a folder at its last checkpoint, with some settings changed, ready to ``run()``."""
+    copy_missing_files(folder.path, ranks)
     folder.check_data(data)
     opened = lambda model, config: _open(model, config, data, folder, ranks=ranks, **how)
     return resume_training(folder, changes, opened, ranks)
@@ -361,29 +368,32 @@ def resume_training(
     opened: Callable[[ModelConfig, TrainConfig], Training],
     ranks: Ranks = ALONE,
 ) -> Training:
-    """A training at the last checkpoint of its folder, with some settings changed, whatever it learns from."""
+    """Open a training run of any kind at the last checkpoint of its folder, with some settings changed."""
     if ranks.writes:
         folder.claim()
     model, config = resumed_settings(folder, changes)
     origin = folder.about().get("origin")
-    if origin is not None and not matching(folder.checkpoints):  # it would begin with weights drawn by chance
-        said = "{path} was to go on from {origin}, and saved nothing; start a new run from it"
-        raise CheckpointError(said, path=folder.path, origin=origin)
+    if origin is not None and not matching(folder.checkpoints):  # it would restart from random weights
+        message = "{path} was to start from {origin}, but saved no checkpoint; start a new run from {origin}"
+        raise CheckpointError(message, path=folder.path, origin=origin)
     training = opened(model, config)
     if ranks.writes and changes:
         folder.change(config.to_dict())
     ranks.wait()
     together = "" if ranks.alone else Message(", in {n} processes", n=ranks.world)
-    said = "going on from step {step:,} of {steps:,}{together}"
-    training.say(Message(said, step=training.resume(), steps=config.steps, together=together))
+    message = "resuming from step {step:,} of {steps:,}{together}"
+    training.say(Message(message, step=training.resume(), steps=config.steps, together=together))
     return training
 
 
 def _open(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, **how: Any) -> Training:
-    """The training of a run, new or resumed: a data folder offers next tokens to a GPT, masked words to a BERT."""
+    """The Training of a run: next tokens for a GPT, masked words for a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
-        said = "a {family} model learns from {needs}, and {path} holds plain text; name those, or use a gpt or a bert"
-        needs = _OTHERS.get(model.family, Message("texts with labels"))
-        raise ConfigError(said, family=model.family, needs=needs, path=data.path)
+        message = (
+            "a {family} model is trained on {needs}, but {path} holds plain text; provide such data, or use a gpt or "
+            "bert model"
+        )
+        needs = _OTHERS.get(model.family, Message("labelled texts"))
+        raise ConfigError(message, family=model.family, needs=needs, path=data.path)
     task = NextToken(model, config, data) if isinstance(model, GPTConfig) else MaskedWords(model, config, data)
     return Training(model, config, task, folder, **how)

@@ -1,4 +1,4 @@
-"""Both sides do the same work: equal losses, equal logits, equal ids."""
+"""Both implementations do the same work: equal losses, equal logits, equal ids."""
 
 from typing import Any
 
@@ -32,12 +32,12 @@ def written(rows: list[list[int]], batch_size: int, n_tokens: int) -> bool:
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
-def test_both_train_on_the_same_losses(model: GPTConfig) -> None:
-    settings = sides.alike(3, FLOAT32)
+def test_both_have_the_same_training_losses(model: GPTConfig) -> None:
+    settings = sides.constant_settings(3, FLOAT32)
     ours, theirs = (make(model, settings, FLOAT32) for make in (sides.our_step, sides.their_step))
     losses = [(float(ours()), float(theirs())) for _ in range(4)]
     assert all(mine == pytest.approx(other, abs=1e-4) for mine, other in losses), losses
-    assert len({round(mine, 6) for mine, _ in losses}) == 4, "each step reads other tokens"
+    assert len({round(mine, 6) for mine, _ in losses}) == 4, "each step has different tokens"
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
@@ -48,7 +48,7 @@ def test_the_twin_gives_the_same_logits(model: GPTConfig) -> None:
         assert torch.allclose(ours(ids), sides.twin(ours)(ids).logits, atol=1e-5)
 
 
-def test_both_write_as_many_tokens_in_every_row() -> None:
+def test_both_generate_the_same_number_of_tokens_per_row() -> None:
     model = GPT(CLASSIC).eval()
     assert written(sides.our_writer(model, "float32", 2, 5)(), 2, 5)
     assert written(sides.their_writer(model, "float32", 2, 5)(), 2, 5)
@@ -59,34 +59,36 @@ def test_both_write_as_many_tokens_in_every_row() -> None:
 def test_both_give_the_same_ids(kind: str) -> None:
     tokenizer = train(TEXTS, kind, vocab_size=400)
     ours, theirs = (make(tokenizer, TEXTS) for make in (sides.our_encoder, sides.their_encoder))
-    assert ours() == theirs() == ours(), "also when it is done again"
+    assert ours() == theirs() == ours(), "also when repeated"
 
 
-def test_training_is_told_with_what_was_foretold() -> None:
+def test_training_reports_measured_and_predicted_time() -> None:
     outcome = sides.bench_training(CLASSIC, 2, "float32", 2, quiet, "cpu")
     assert list(outcome.sides()) == ["kotha", "transformers"]
     assert outcome.amount == 2 * CLASSIC.context_length
     assert outcome.figures.keys() >= {"peak_share", "seconds_per_step", "predicted_seconds_per_step"}
-    assert "foretells" in str(outcome.remarks[-1])
+    assert "predicts" in str(outcome.remarks[-1])
 
 
-def test_a_model_that_has_no_twin_is_measured_alone() -> None:
+def test_a_model_without_a_transformers_layout_is_measured_alone() -> None:
     outcome = sides.bench_writing(GPT(CLASSIC.replace(norm_order="post")), None, "float32", 1, 4, 1, quiet)
     assert list(outcome.sides()) == ["kotha"]
-    assert "transformers was not measured: no Hugging Face layout fits" in str(outcome.remarks[0])
+    assert "transformers was not measured: no Hugging Face architecture fits" in str(outcome.remarks[0])
 
 
-def test_what_cannot_be_measured_is_refused_in_words() -> None:
+def test_invalid_benchmark_arguments_are_rejected() -> None:
     model = GPT(CLASSIC)
     with pytest.raises(UsageError, match="a bert was given; a GPT is measured"):
         sides.gpt_only(preset("pocket-bert"))
-    with pytest.raises(UsageError, match="batch_size=0 cannot be measured; use 1 to 1,024"):
+    with pytest.raises(UsageError, match="batch_size=0 is out of range; use 1 to 1,024"):
         sides.bench_training(CLASSIC, 0, "float32", 1, quiet)
     with pytest.raises(UsageError, match="batch_size=2000 cannot"):
         sides.bench_writing(model, None, "float32", 2000, 4, 1, quiet)
-    with pytest.raises(UsageError, match="tokens=9 cannot be measured; use 1 to 8"):
+    with pytest.raises(UsageError, match="tokens=9 is out of range; use 1 to 8"):
         sides.bench_writing(model, None, "float32", 1, 9, 1, quiet)
-    with pytest.raises(UsageError, match=r"sees 8 tokens has no room for a prompt of .*; measure one that sees more"):
+    with pytest.raises(
+        UsageError, match=r"context of 8 tokens is too short for a prompt of .*; use a model with a longer context"
+    ):
         sides.bench_writing(GPT(CLASSIC.replace(context_length=8)), None, "float32", 1, 1, 1, quiet)
     with pytest.raises(DataError, match="no text to measure on"):
         sides.bench_tokenizing([""], train(TEXTS, "bpe", vocab_size=400), 1, quiet)

@@ -1,4 +1,4 @@
-"""The way of measuring: medians and ratios of given times, whose turn it is, who is left out."""
+"""Benchmark rounds: medians and ratios, the order of the implementations, and skipped ones."""
 
 from collections.abc import Callable
 
@@ -27,16 +27,16 @@ def test_rates_and_ratios_are_those_of_the_median_rounds() -> None:
     }
 
 
-def test_sides_take_turns_and_the_order_is_reversed_every_other_round(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_implementations_alternate_and_the_order_reverses_every_other_round(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kotha.api.bench.turns._TURN_SECONDS", 0.0)
     notes: list[str] = []
     outcome = Turns("", "tokens", 1.0)
     take_turns(outcome, {name: noting(name, notes) for name in "ab"}, CPU, 4, quiet)
-    assert "".join(notes) == "aabb" + "ab" + "ba" + "ab" + "ba", "warmed up first, one after the other"
+    assert "".join(notes) == "aabb" + "ab" + "ba" + "ab" + "ba", "each is warmed up first"
     assert {name: len(each) for name, each in outcome.seconds.items()} == {"a": 4, "b": 4}
 
 
-def test_a_peer_that_cannot_take_part_is_a_remark_and_ours_an_error() -> None:
+def test_a_failing_peer_is_a_remark_and_a_failing_kotha_an_error() -> None:
     def broken() -> Callable[[], None]:
         raise KothaError("it is not installed")
 
@@ -50,6 +50,6 @@ def test_a_peer_that_cannot_take_part_is_a_remark_and_ours_an_error() -> None:
 
 
 @pytest.mark.parametrize("rounds", [0, -1, 10**9])
-def test_hostile_numbers_of_rounds_are_refused(rounds: int) -> None:
-    with pytest.raises(UsageError, match=rf"rounds={rounds} cannot be measured; use 1 to 1,000"):
+def test_invalid_numbers_of_rounds_are_rejected(rounds: int) -> None:
+    with pytest.raises(UsageError, match=rf"rounds={rounds} is out of range; use 1 to 1,000"):
         take_turns(Turns("", "tokens", 1.0), {}, CPU, rounds, quiet)

@@ -1,6 +1,6 @@
-"""Answers to the open questions, half right and wrong, as students give them; right ones are the model answers."""
+"""Half right and wrong answers to the open questions; the model answers are the right ones."""
 
-# In each language: an answer that names some of what it should, and one that names nothing of it.
+# In each language: an answer that mentions some of the expected things, and one that mentions none.
 OPEN = {
     "3b-why": {
         "en": ("Because softmax makes it 0.", "To save memory."),

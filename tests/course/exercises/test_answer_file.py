@@ -1,4 +1,4 @@
-"""Files of answers: drawn sheets, a key, progress, a class in one table."""
+"""Answer files: random sheets, an answer key, progress, a class in one table."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ def type_in(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
 
 
 def answers(**choice: Any) -> dict[str, str]:
-    """What to type for full marks, question by question."""
+    """Return what to type for full marks, question by question."""
     questions = QuestionChoice(**choice).prepare()
     return {each.id: answer_of(each) or " ".join(str(words) for words in each.worked) for each in questions}
 
@@ -29,7 +29,7 @@ def test_no_two_students_have_the_same_sheet() -> None:
     typed = [json.dumps(answers(wanted=wanted, seed=seed)) for wanted in ("1", "9") for seed in range(30)]
     assert len(set(typed)) == len(typed)
     assert answers(seed=3) == answers(seed=3) != answers()
-    assert answers(seed=3, wanted="12a") != answers(wanted="12a"), "the flowchart is shuffled anew too"
+    assert answers(seed=3, wanted="12a") != answers(wanted="12a"), "the flowchart has another order"
 
 
 def test_the_key_answers_the_sheet(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +47,7 @@ def test_the_key_answers_the_sheet(capsys: Any, monkeypatch: pytest.MonkeyPatch)
     assert "Compute Q × Kᵀ" in paper and "Answer" not in paper
 
 
-def test_progress_is_kept_and_gone_on_with(capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_progress_is_saved_and_resumed(capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     right, file = answers(wanted="9", seed=8), str(tmp_path / "rahima.json")
     words = ["inside", "exercise", "9", "--seed", "8", "--progress", file, "--name", "রহিমা", "--json"]
     type_in(monkeypatch, right["9a-1"], "1")
@@ -65,11 +65,13 @@ def test_progress_is_kept_and_gone_on_with(capsys: Any, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("words", "wording"),
     [
-        (["9", "--seed", "9"], "has other questions (workshop, seed 8, 9)"),
+        (["9", "--seed", "9"], "holds other questions (workshop, seed 8, 9)"),
         (["--name", "করিম"], "is রহিমা's, not করিম's"),
     ],
 )
-def test_another_s_progress_is_not_gone_on_with(capsys: Any, tmp_path: Path, words: list[str], wording: str) -> None:
+def test_progress_of_another_student_is_not_resumed(
+    capsys: Any, tmp_path: Path, words: list[str], wording: str
+) -> None:
     file = tmp_path / "rahima.json"
     AnswerFile("রহিমা", "en", QuestionChoice(wanted="9", seed=8)).save(file)
     assert main(["inside", "exercise", *words, "--progress", str(file)]) == 2
@@ -78,7 +80,7 @@ def test_another_s_progress_is_not_gone_on_with(capsys: Any, tmp_path: Path, wor
 
 def test_flags_that_do_not_go_together(capsys: Any, tmp_path: Path) -> None:
     assert main(["inside", "exercise", "--key", "--progress", str(tmp_path / "x.json")]) == 2
-    assert "--key and --paper ask nothing" in capsys.readouterr().err
+    assert "--key and --paper do not ask questions" in capsys.readouterr().err
     assert main(["inside", "exercise", "--name", "x"]) == 2
     assert "name one with --progress" in capsys.readouterr().err
     assert main(["inside", "exercise", "7", "--set", "assessment"]) == 2
@@ -109,10 +111,10 @@ def test_a_class_in_one_table(capsys: Any, tmp_path: Path) -> None:
     table = tmp_path / "class.csv"
     assert main(["inside", "score", *names, "--csv", str(table)]) == 0
     said, remarks = capsys.readouterr()
-    assert "25 / 25" in said and "is broken" in said and "who typed it" in said + remarks
+    assert "25 / 25" in said and "is broken" in said and "who typed them" in said + remarks
     lines = list(csv.reader(io.StringIO(table.read_text(encoding="utf-8"))))
     assert lines[0][:3] == ["name", "sheet", "points"] and "9b" in lines[0] and len(lines) == 6
-    assert "'=cmd()" in {line[0] for line in lines}, "no name runs as a formula"
+    assert "'=cmd()" in {line[0] for line in lines}, "names are not evaluated as formulas"
     assert main(["inside", "score", *names, "--json", "--language", "bn"]) == 0
     assert {row["name"] for row in json.loads(capsys.readouterr().out)} == set(rows)
     assert main(["inside", "score", *names, "--language", "bn"]) == 0
@@ -125,16 +127,16 @@ def test_a_class_in_one_table(capsys: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "wording"),
     [
-        ({"kind": "x"}, "no file of the tutor"),
+        ({"kind": "x"}, "not an answer file"),
         ({"version": 2}, "version 2"),
         ({"answers": [{"question": "9b", "tries": ["1", "2", "3"], "hints": 0}]}, "3 tries"),
-        ({"answers": [{"question": "9b", "tries": [], "hints": 0}] * 2}, "a question twice"),
+        ({"answers": [{"question": "9b", "tries": [], "hints": 0}] * 2}, "the same question twice"),
         ({"answers": [{"question": "1Q", "tries": ["1"], "hints": 0}]}, "not asked: 1Q"),
         ({"choice": {"seed": "x"}}, "which questions were asked"),
-        ({"choice": 3}, "not whole"),
+        ({"choice": 3}, "incomplete or invalid"),
     ],
 )
-def test_what_is_no_file_of_answers_is_refused(tmp_path: Path, change: dict[str, Any], wording: str) -> None:
+def test_an_invalid_answer_file_is_rejected(tmp_path: Path, change: dict[str, Any], wording: str) -> None:
     file = handed_in(tmp_path, "x", 1, {})
     file.write_text(json.dumps({**json.loads(file.read_text(encoding="utf-8")), **change}), encoding="utf-8")
     with pytest.raises(DataError, match=wording):

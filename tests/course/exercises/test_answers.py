@@ -1,4 +1,4 @@
-"""The twelve and the six, by script: right, half right and wrong, in both languages, with what is said of each."""
+"""Right, half right and wrong answers to all questions in both languages, with the feedback on each."""
 
 import pytest
 from tests.course.exercises.scripted import OPEN
@@ -30,14 +30,14 @@ def test_right_wrong_and_half_right(question: Question, language: Language) -> N
     if question.slips:
         assert outcome.said == (translate(question.slips[0].words, language),)
     if question.rubric is not None or question.order is not None or question.step:
-        assert outcome.said, "what is missing, which piece comes first, or which mistake it was"
+        assert outcome.said, "feedback: what is missing, which piece comes first, or which mistake it was"
     outcome = marked(question, language, bad, good)
-    assert (outcome.verdict, outcome.points) == (Verdict.RIGHT, question.points / 2), "whatever the question"
+    assert (outcome.verdict, outcome.points) == (Verdict.RIGHT, question.points / 2), "for every question"
     if question.rubric is not None or question.step:
         outcome = marked(question, language, *half_right(question, language))
         assert outcome.verdict is Verdict.PARTLY and 0 < outcome.points < question.points, outcome
-        assert question.step or ("things are named" if language == "en" else "বলা হয়েছে") in outcome.said[-1]
-        assert not question.step or len(outcome.said) >= 2, "how many are right, and what the others are"
+        assert question.step or ("things are mentioned" if language == "en" else "বলা হয়েছে") in outcome.said[-1]
+        assert not question.step or len(outcome.said) >= 2, "how many are right, and why the others are wrong"
 
 
 def test_every_open_question_has_a_script() -> None:
@@ -50,10 +50,10 @@ def test_every_open_question_has_a_script() -> None:
     [
         ("7b", "It is underfitting.", "Underfitting would leave both losses high"),
         ("7b", "এটি আন্ডারফিটিং।", "Underfitting would leave both losses high"),
-        ("11a", "fewer parameters", "The count of parameters does not fall"),
+        ("11a", "fewer parameters", "The number of parameters does not fall"),
         ("3b-why", "it is faster", "Saving work is not the reason"),
     ],
 )
-def test_what_is_often_believed_is_answered(number: str, typed: str, said: str) -> None:
+def test_common_misconceptions_get_a_reply(number: str, typed: str, said: str) -> None:
     question, *_ = QuestionChoice(wanted=number).prepare()
     assert str(judge(question, typed).said[0]).startswith(said)

@@ -1,4 +1,4 @@
-"""The quiz: the workshop's numbers get full marks, wrong ones the worked step, in both languages and other sizes."""
+"""The quiz: the workshop's answers get full marks, wrong ones the solution, in both languages and other sizes."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from kotha.i18n.catalogue import translate
 from kotha.i18n.numbers import Language, ascii_digits
 from kotha.training.config import recipe
 
-# As FACTS and the workshop have them, typed as a student would.
+# The workshop's answers, typed as a student would.
 ANSWERS = {
     "1Q": "0.37 0.57; 0.39 0.34; 0.30 0.55",
     "1K": "[[0.57, 0.37], [0.34, 0.39], [0.55, 0.30]]",
@@ -53,7 +53,7 @@ ANSWERS = {
     "10b": "0.2326 GB",
     "11c": "64 128 512",
 }
-# Words and an order: what the questions themselves give as a model answer.
+# For words and an order: the model answer of the question itself.
 N_WORDS = 13
 
 
@@ -100,14 +100,14 @@ def test_the_workshops_answers_get_full_marks(questions: list[Question], languag
         ("10b", "0.93 GB", "0.2326 GB = 0.2166 GiB"),
     ],
 )
-def test_a_wrong_answer_is_refused_and_worked_out(number: str, wrong: str, worked: str) -> None:
+def test_a_wrong_answer_gets_no_points_and_a_solution(number: str, wrong: str, worked: str) -> None:
     summary, told = take([each for each in QuestionChoice().prepare() if each.id == number], wrong)
     assert summary.right == 0
-    assert "The worked step:" in told and ("Not right." in told or "Partly right." in told)
+    assert "Worked solution:" in told and ("Not right." in told or "Partly right." in told)
     assert worked in told
 
 
-def test_no_share_is_told_of_no_answers(questions: list[Question]) -> None:
+def test_no_score_without_answers(questions: list[Question]) -> None:
     _, told = take(questions)
     assert f"questions not asked: {len(questions)}" in told and "of 0" not in told
     only_bonus = choose(questions, "11a")
@@ -115,17 +115,17 @@ def test_no_share_is_told_of_no_answers(questions: list[Question]) -> None:
     assert "0 of 8 points (0%)" in told
 
 
-def test_coarse_skipped_and_unreadable_answers(questions: list[Question]) -> None:
+def test_imprecise_skipped_and_unreadable_answers(questions: list[Question]) -> None:
     chosen = choose(questions, "9a")[:2]
     summary, told = take(chosen, "300", "")
     assert [outcome.verdict for outcome in summary.outcomes] == [Verdict.COARSE, Verdict.SKIPPED]
-    assert "give at least 2 significant digits" in told and "Passed over" in told
+    assert "give at least 2 significant digits" in told and "Skipped." in told
     summary, told = take(chosen, "no idea", "319.1")
     assert [outcome.verdict for outcome in summary.outcomes] == [Verdict.UNREADABLE, Verdict.RIGHT]
-    assert "Numbers read: 0, and the answer has 1." in told
+    assert "Numbers found: 0, numbers expected: 1." in told
 
 
-def test_somebody_at_a_terminal_may_type_an_unreadable_answer_again_for_nothing(questions: list[Question]) -> None:
+def test_an_unreadable_answer_can_be_retyped_at_a_terminal_without_penalty(questions: list[Question]) -> None:
     chosen = choose(questions, "8b")
     assert take(chosen, "what?", "150", tries=2)[0].points == chosen[0].points
     assert take(chosen, "what?", "150")[0].right == 0
@@ -136,10 +136,10 @@ def test_a_matrix_row_by_row(questions: list[Question]) -> None:
     assert take(choose(questions, "1")[:2], *lines)[0].right == 2
 
 
-def test_the_end_of_input_is_polite(questions: list[Question]) -> None:
+def test_the_end_of_input_ends_the_quiz_with_a_score(questions: list[Question]) -> None:
     summary, told = take(questions, ANSWERS["1Q"])
-    assert "The input ended; questions not asked: 44." in told
-    assert "7 of 260 points (3%); 1 of 1 answers wholly right." in told
+    assert "End of input; questions not asked: 44." in told
+    assert "7 of 260 points (3%); 1 of 1 answers fully right." in told
     assert summary.to_dict()["ended_early"] is True
 
 
@@ -147,7 +147,7 @@ def test_questions_are_chosen_by_number_and_part(questions: list[Question]) -> N
     assert [each.id for each in choose(questions, "1")] == ["1Q", "1K", "1V"]
     assert [each.id for each in choose(questions, "7c")] == ["7c-1", "7c-2"]
     assert [each.id for each in choose(questions, "10")] == ["10a-1", "10a-2", "10a-3", "10a-4", "10b", "10b-parts"]
-    with pytest.raises(UsageError, match="there is no question '13'; use all, 1 to 12"):
+    with pytest.raises(UsageError, match="unknown question '13'; use all, 1 to 12"):
         choose(questions, "13")
 
 
@@ -168,14 +168,14 @@ def test_answers_of_another_preset_and_other_sizes() -> None:
     assert sum(expected["4d"]) == pytest.approx(1) and len(expected["4d"]) == 4
 
 
-def test_what_was_measured_is_said_of_its_own_model_only() -> None:
+def test_the_measured_memory_is_shown_for_its_own_model_only() -> None:
     (workshop,), (small,) = (QuestionChoice(wanted="10b-parts", preset=of).prepare() for of in ("bangla-58m", "pocket"))
     assert "4.33 GB" in str(workshop.text) and "৪.৩৩ GB" in translate(workshop.text, "bn")
     assert "0.93 GB" in str(workshop.worked[0])
     assert "GB" not in str(small.text) and "0.0093 GB" in str(small.worked[0])
 
 
-def test_a_vocabulary_beyond_uint16_is_told_so() -> None:
+def test_a_vocabulary_beyond_uint16_needs_uint32() -> None:
     sheet = student_sheet()
     large = {**values_of(QuestionChoice(), sheet), "vocab_size": 100_000, "vocabulary": 100_000}
     worked = next(each for each in all_questions("workshop", sheet, large) if each.id == "9b").worked[0]
@@ -186,13 +186,13 @@ def test_only_a_gpt_has_these_answers() -> None:
     for choice, wording in (
         (QuestionChoice(preset="bert-base"), "bert-base is a bert"),
         (QuestionChoice(size="4x6"), r"size=.4x6. is not TOKENSxWIDTHxHEAD"),
-        (QuestionChoice(seed=-1), "seed=-1 is no seed"),
+        (QuestionChoice(seed=-1), "seed=-1 is out of range"),
     ):
         with pytest.raises(UsageError, match=wording):
             choice.prepare()
 
 
-def test_what_would_have_helped_is_told_as_it_was_measured(questions: list[Question]) -> None:
+def test_the_gains_in_the_model_answer_match_the_experiments(questions: list[Question]) -> None:
     path = Path(__file__).parents[3] / "benchmarks" / "results" / "question_12b.json"
     rows = json.loads(path.read_text(encoding="utf-8"))["figures"]["rows"]
     bits = {row["condition"]: row["bits_per_byte"] for row in rows}

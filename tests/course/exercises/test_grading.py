@@ -1,4 +1,4 @@
-"""Answers as students type them: what is read, what is near enough, and what is not; page and library by one list."""
+"""Parsing and grading of typed answers; page and library share one list of cases."""
 
 import json
 import math
@@ -90,18 +90,20 @@ def test_a_comma_is_read_both_ways() -> None:
         ("9" * 5000, 1.0, 0, Verdict.WRONG),
     ],
 )
-def test_sensible_rounding_is_right_and_coarse_is_not(text: str, value: float, slack: float, verdict: Verdict) -> None:
+def test_sensible_rounding_is_right_and_imprecise_numbers_are_not(
+    text: str, value: float, slack: float, verdict: Verdict
+) -> None:
     assert grade(text, Expected((value,), slack=slack)).verdict is verdict
 
 
 def test_a_score_by_the_workshops_root_is_right() -> None:
-    """0.4218 / 1.414 instead of / √2, with all its decimals."""
+    """0.4218 divided by 1.414 instead of √2, with all decimals."""
     expected = Expected((0.4218 / math.sqrt(2),), slack=0.0005)
     assert grade(f"{0.4218 / 1.414:.6f}", expected).verdict is Verdict.RIGHT
     assert grade(f"{0.4218 / 1.4:.6f}", expected).verdict is Verdict.WRONG
 
 
-def test_what_can_be_known_exactly_must_be_exact() -> None:
+def test_exact_counts_must_be_exact() -> None:
     expected = Expected((65_536,), exact=True)
     assert grade("65,536", expected).verdict is Verdict.RIGHT
     for text in ("65,535", "65.5k", "66,000"):
@@ -142,7 +144,7 @@ def test_any_text_can_be_graded(text: str) -> None:
 
 SIZE = 232_558_592
 AS_SIZE = Expected((SIZE / 1e9,), others=((SIZE / 2**30,),), bytes=float(SIZE))
-# In either unit, and cut instead of rounded.
+# In either unit, and truncated instead of rounded.
 SIZES = {
     Verdict.RIGHT: "0.2326|0.23 GB|0.2166|0.2166 GiB|232.6 MB|232,558,592 bytes|০.২৩ জিবি|221.8 MiB|232 MB|233 MB|"
     "২৩২ এমবি|২৩৩ মেগাবাইট|232.5 megabytes|221 MiB|222 MiB|0.232 GB|0.216 GiB|0.232",
@@ -152,7 +154,7 @@ SIZES = {
 
 
 @pytest.mark.parametrize(("verdict", "texts"), SIZES.items())
-def test_a_size_is_known_in_every_unit(verdict: Verdict, texts: str) -> None:
+def test_a_size_is_accepted_in_every_unit(verdict: Verdict, texts: str) -> None:
     for text in texts.split("|"):
         assert grade(text, AS_SIZE).verdict is verdict, text
     assert grade("8 GB", Expected((8.0,))).verdict is Verdict.WRONG
@@ -184,7 +186,7 @@ def test_a_size_is_right_in_any_unit_and_any_digits(
     sign=st.sampled_from([-1, 1]),
     zero=st.sampled_from(["0", "0.0", "-0", "০", "0.000", "0 MB"]),
 )
-def test_zero_is_near_nothing_but_zero(value: float, sign: int, zero: str) -> None:
+def test_zero_is_only_close_to_zero(value: float, sign: int, zero: str) -> None:
     assert grade(zero, Expected((sign * value,), slack=0.0005, bytes=value)).verdict is Verdict.WRONG
     assert grade(zero, Expected((0.0,), bytes=0.0)).verdict is Verdict.RIGHT
 
@@ -198,5 +200,5 @@ def test_a_cell_is_graded_as_on_the_page(case: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "text", ["", "0.5", "1.5×10^-4", "2+", "(1", "1)", "0.5 0.3", "e" * 500, "-" * 300 + "1", "abc", "0/0"]
 )
-def test_what_is_no_sum_is_not_guessed_at(text: str) -> None:
+def test_an_incomplete_expression_is_not_evaluated(text: str) -> None:
     assert worked_sum(text) is None

@@ -1,4 +1,4 @@
-"""Recognised mistakes: each is computed, typed in as a student would, and named; page and library by one list."""
+"""Recognised mistakes: each is computed, typed and named; page and library share one list of cases."""
 
 import json
 import math
@@ -29,7 +29,7 @@ def test_a_cell_is_diagnosed_as_on_the_page(case: dict[str, Any]) -> None:
     assert case["mistake"] in [way.name for way in found]
 
 
-def test_what_is_no_known_slip_is_not_guessed_at() -> None:
+def test_an_unknown_mistake_is_not_diagnosed() -> None:
     assert diagnose(SHEET, SHEET.steps["Q"], readings("0.61234")[0], [(0, 1)]) == []
 
 
@@ -48,7 +48,7 @@ def one(number: str) -> Question:
 
 ROUNDED_EARLY = (M["Q"][:, None, :] * M["K"][None, :, :]).round(1).sum(axis=2)
 MASKED = M["masked"]
-# What a whole matrix looks like after each slip, and the name under which the catalogue speaks of it.
+# A full matrix after each slip, and the name of the slip in the catalogue.
 WHOLE = [
     ("unscaled", "2c", typed_in(M["products"]), "noRoot"),
     ("divided by d_k", "2c", typed_in(M["products"] / 2), "widthForRoot"),
@@ -73,7 +73,7 @@ WHOLE = [
 
 
 @pytest.mark.parametrize(("number", "typed", "mistake"), [each[1:] for each in WHOLE], ids=[each[0] for each in WHOLE])
-def test_a_whole_matrix_is_diagnosed(number: str, typed: str, mistake: str) -> None:
+def test_a_full_matrix_is_diagnosed(number: str, typed: str, mistake: str) -> None:
     question = one(number)
     judged = judge(question, typed)
     assert judged.verdict in (Verdict.WRONG, Verdict.PARTLY), judged
@@ -81,19 +81,19 @@ def test_a_whole_matrix_is_diagnosed(number: str, typed: str, mistake: str) -> N
     assert any(str(said).startswith(pattern) for said in judged.said), list(map(str, judged.said))
 
 
-def test_a_matrix_typed_by_columns_is_told_so() -> None:
+def test_a_matrix_typed_by_columns_is_recognised() -> None:
     judged = judge(one("1Q"), typed_in(M["Q"].T, 2).replace(";", " "))
-    assert str(judged.said[-1]) == "The numbers are right, but column by column; type them row by row."
+    assert str(judged.said[-1]) == ("The numbers are right, but you typed them column by column; type them row by row.")
 
 
 def test_the_mistake_that_explains_most_is_named_first() -> None:
     wrong = M["products"].copy()
-    wrong[0, 0] = -wrong[0, 0]  # a sign, among nine numbers without the root
+    wrong[0, 0] = -wrong[0, 0]  # a wrong sign among nine numbers without the root
     judged = judge(one("2c"), typed_in(wrong))
     assert str(judged.said[0]) == "Near: it is not yet divided by √d_k."
 
 
-# Numbers that are no matrix: the slip computed here by hand, and what is said.
+# Answers that are not matrices: the result of the slip, and its name.
 SLIPS = [
     ("2a", "3 2", "order"),
     ("2b-shape", "2 2", "widthsKept"),
@@ -129,7 +129,7 @@ SLIPS = [
 
 
 @pytest.mark.parametrize(("number", "typed", "slip"), SLIPS)
-def test_a_slip_is_recognised_by_computing_it(number: str, typed: str, slip: str) -> None:
+def test_a_mistake_is_recognised_by_its_result(number: str, typed: str, slip: str) -> None:
     question = one(number)
     judged = judge(question, typed)
     if not slip:
@@ -139,8 +139,8 @@ def test_a_slip_is_recognised_by_computing_it(number: str, typed: str, slip: str
     assert judged.said == (next(each.words for each in question.slips if each.name == slip),)
 
 
-def test_no_slip_is_right_after_all() -> None:
-    """On drawn sheets too: what leads to the right number is no mistake."""
+def test_no_mistake_leads_to_the_right_answer() -> None:
+    """Also on random sheets: a path to the right number is not a mistake."""
     for seed in range(20):
         questions = QuestionChoice(seed=seed).prepare()
         for question in questions:

@@ -1,4 +1,4 @@
-"""The question file: a teacher may change it, and hears here what does not fit."""
+"""The question file, which teachers can change: its structure is valid."""
 
 import json
 from collections.abc import Iterator
@@ -44,15 +44,15 @@ def names(text: str) -> set[str]:
 
 
 @pytest.mark.parametrize("told", QUESTIONS, ids=lambda told: told["id"])
-def test_a_question_says_how_it_is_answered(told: dict[str, Any]) -> None:
-    assert told.keys() <= KEYS, "no key that nobody reads"
+def test_every_question_has_one_kind_of_answer(told: dict[str, Any]) -> None:
+    assert told.keys() <= KEYS, "no unused keys"
     assert sum(key in told for key in ("answer", "step", "rubric", "order")) == 1
     assert "step" in told or told["worked"]
-    assert set(told.get("slips", {})) <= TOLD["slips"].keys(), "each slip has its words"
+    assert set(told.get("slips", {})) <= TOLD["slips"].keys(), "each slip has a text"
     assert "rubric" not in told or told["rubric"].keys() == {"lead", "parts", "misbeliefs"}
 
 
-def test_texts_are_in_both_languages_and_name_what_there_is() -> None:
+def test_texts_are_bilingual_and_use_known_values() -> None:
     for text in texts(TOLD):
         assert text.keys() in ({"line", "when"}, {"line"}) or {"en", "bn"} <= text.keys(), text
         for each in (text.get(key, "") for key in ("en", "bn", "line")):
@@ -61,7 +61,7 @@ def test_texts_are_in_both_languages_and_name_what_there_is() -> None:
         assert isinstance(calculate(text.get("when", "1"), VALUES), int | float | None)
 
 
-def test_numbers_of_questions_are_worth_points() -> None:
+def test_every_question_number_has_points() -> None:
     for name, told in TOLD["sets"].items():
         found = QuestionChoice(set=name).prepare()
         assert {each.number for each in found} == {int(number) for number in told["points"]}

@@ -1,4 +1,4 @@
-"""The tutor: hints in steps, a second try for half, points and a total, an order with partial credit."""
+"""The tutor: hints in steps, a second try for half the points, a total, partial credit for an order."""
 
 import pytest
 from tests.course.exercises import typed
@@ -12,7 +12,7 @@ from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Bilingual
 from kotha.i18n.numbers import LANGUAGES, Language
 
-# As the workshop prints them beside its questions; those of the eleventh are a bonus.
+# As printed in the workshop; those of question 11 are a bonus.
 WORKSHOP = {1: 20, 2: 25, 3: 15, 4: 20, 5: 15, 6: 25, 7: 30, 8: 25, 9: 25, 10: 30, 11: 20, 12: 30}
 
 SCORES = "0.2983 0.2462 0.2649; 0.2462 0.1876 0.2238; 0.2649 0.2238 0.2334"
@@ -27,7 +27,9 @@ def test_a_second_try_counts_half_and_says_so() -> None:
     summary, told = take("2c", UNSCALED, SCORES)
     (outcome,) = summary.outcomes
     assert (outcome.verdict, outcome.points, outcome.possible) == (Verdict.RIGHT, 4.5, 9)
-    assert "not yet divided by √d_k" in told and "what is mended now counts half" in told and "4.5 of 9 points" in told
+    assert (
+        "not yet divided by √d_k" in told and "what you correct now counts half" in told and "4.5 of 9 points" in told
+    )
     assert outcome.tries == (UNSCALED, SCORES)
     _, bangla = take("2c", UNSCALED, SCORES, language="bn")
     assert "√d_k দিয়ে ভাগ করা বাকি" in bangla and "৯ নম্বরের মধ্যে ৪.৫।" in bangla
@@ -36,33 +38,31 @@ def test_a_second_try_counts_half_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("language", "wanted"),
     [
-        ("en", "Numbers read: 1, and the answer has 9.\nType all of them in one line, a matrix row by row."),
+        ("en", "Numbers found: 1, numbers expected: 9.\nType all of them on one line, a matrix row by row."),
         ("bn", "১টি সংখ্যা পাওয়া গেল, উত্তরে থাকার কথা ৯টি।\nসবগুলো এক লাইনে লিখুন, ম্যাট্রিক্স হলে সারি ধরে।"),
     ],
 )
-def test_who_types_one_cell_of_a_matrix_is_told_how_to_type_it_and_loses_nothing(
-    language: Language, wanted: str
-) -> None:
+def test_typing_one_cell_of_a_matrix_gets_instructions_without_penalty(language: Language, wanted: str) -> None:
     summary, told = take("2c", "0.2983", SCORES, language=language)
     assert wanted in told
     assert summary.points == 9 and summary.outcomes[0].tries == (SCORES,)
     example = told.partition(wanted)[2].partition(": 0.1")[2].partition("\n")[0]
     assert f"0.1{example}" == "0.1 0.2 0.3 ; 0.4 0.5 0.6 ; 0.7 0.8 0.9"
     typed_so, _ = take("2c", f"0.1{example}", language=language, tries=1)
-    assert typed_so.outcomes[0].verdict is Verdict.WRONG, "the example can be read, and is not the answer"
+    assert typed_so.outcomes[0].verdict is Verdict.WRONG, "the example can be parsed, and is not the answer"
 
 
-def test_a_shape_s_example_is_of_whole_numbers() -> None:
+def test_the_example_of_a_shape_has_integers() -> None:
     assert "a matrix row by row. For example: 1 2" in take("2a", "2", tries=1)[1]
 
 
-def test_two_wrong_tries_end_with_the_worked_step() -> None:
+def test_two_wrong_tries_end_with_the_solution() -> None:
     summary, told = take("8b", "149", "1")
     assert summary.points == 0 and summary.outcomes[0].verdict is Verdict.WRONG
-    assert "The first new token takes a pass too." in told and "One for each token" in told
+    assert "The first new token needs a pass too." in told and "One for each token" in told
 
 
-def test_cells_that_are_right_count_and_mended_ones_count_half() -> None:
+def test_right_cells_count_and_corrected_ones_count_half() -> None:
     one_off = SCORES.replace("0.2334", "0.33")
     first, _ = take("2c", one_off, tries=1)
     assert first.outcomes[0].verdict is Verdict.PARTLY and first.points == 8  # 8 of 9 numbers
@@ -72,10 +72,10 @@ def test_cells_that_are_right_count_and_mended_ones_count_half() -> None:
 
 def test_hints_come_in_steps_and_cost_a_tenth_each() -> None:
     summary, told = take("1Q", "?", "?", "0.37 0.57; 0.39 0.34; 0.30 0.55")
-    assert summary.points == 5.5  # 7 less two tenths, to the half point
+    assert summary.points == 5.5  # 7 minus two tenths, rounded to half points
     hints = [line for line in told.splitlines() if line.startswith("Hint:")]
-    assert hints[0].startswith("Hint: Each number is a row of X with a column of W_Q")
-    assert hints[1] == "Hint: It begins so: Q[1,1] = 1.0×0.1 + 0.5×0.3 + 0.2×0.2 + 0.8×0.1"
+    assert hints[0].startswith("Hint: Each number is a row of X times a column of W_Q")
+    assert hints[1] == "Hint: It begins like this: Q[1,1] = 1.0×0.1 + 0.5×0.3 + 0.2×0.2 + 0.8×0.1"
     _, told = take("1Q", *["?"] * 4, "")
     assert "Q[3,2] = 0.7×0.2 + 0.2×0.1 + 0.6×0.4 + 0.5×0.3 = 0.55" in told and "no more hints" in told
     _, bangla = take("7b", "ইঙ্গিত", "?", "", language="bn")
@@ -104,7 +104,7 @@ def test_the_flowchart_is_put_in_order_with_partial_credit() -> None:
     (question,) = QuestionChoice(wanted="12a").prepare()
     assert question.order is not None and len(question.order.pieces) == 9
     right = list(question.order.numbers)
-    assert right != sorted(right), "the numbers do not tell the order"
+    assert right != sorted(right), "the numbers do not give the order away"
     spelled = " → ".join(map(str, right))
     assert take("12a", spelled)[0].points == question.points
     swapped = [right[1], right[0], *right[2:]]
@@ -113,17 +113,17 @@ def test_the_flowchart_is_put_in_order_with_partial_credit() -> None:
     assert f"Piece {right[0]} comes before piece {right[1]}." in told
     assert take("12a", " ".join(map(str, reversed(right))), tries=1)[0].points == 0
     short, told = take("12a", " ".join(map(str, right[:5])), tries=1)
-    assert 0 < short.points < question.points and "Left out:" in told
-    assert "Type each number from 1 to 9 once" in take("12a", "1 1 2", tries=1)[1]
+    assert 0 < short.points < question.points and "Missing:" in told
+    assert "Type the numbers from 1 to 9, each exactly once" in take("12a", "1 1 2", tries=1)[1]
 
 
-def test_a_model_that_turns_its_positions_has_no_piece_for_them() -> None:
+def test_a_model_with_rotary_positions_has_no_piece_for_them() -> None:
     (question,) = QuestionChoice(wanted="12a", preset="bangla-modern").prepare()
     assert question.order is not None
     assert not any("positions are added" in str(piece) for piece in question.order.pieces)
 
 
-def test_a_blind_order_is_worth_nothing_on_average() -> None:
+def test_a_random_order_earns_nothing_on_average() -> None:
     order = shuffled(tuple(Bilingual(name, name) for name in "abcdefghi"), 3)
     judged = [judge_order(list(shuffled(order.pieces, seed).numbers), order) for seed in range(300)]
     assert sum(each.credit for each in judged) / len(judged) < 0.15

@@ -1,4 +1,4 @@
-"""The Bangla of the exercises: the house's own words, and one kind of digit in a sentence, whatever is filled in."""
+"""The Bangla of the exercises: it follows the style guide, with one kind of digits per sentence."""
 
 import re
 import unicodedata
@@ -15,27 +15,27 @@ FORMULA = re.compile(r"[`=×/^√→[\]]|\(\d[\d,]*, |\de[-+]?\d")
 NAMES = re.compile(r"\{[^}]*\}|\b[A-Za-z][\w-]*\d[\w-]*")
 
 
-def said() -> Iterator[tuple[str, Message]]:
+def texts() -> Iterator[tuple[str, Message]]:
     others = (QuestionChoice(set="assessment"), QuestionChoice(seed=11), QuestionChoice(preset="gpt2"))
     for choice in (QuestionChoice(), *others):
         for question in choice.prepare():
-            spoken = [question.text, *question.worked, *question.hints, *(slip.words for slip in question.slips)]
-            spoken += [] if question.order is None else question.order.pieces
+            messages = [question.text, *question.worked, *question.hints, *(slip.words for slip in question.slips)]
+            messages += [] if question.order is None else question.order.pieces
             if question.rubric is not None:
-                spoken += map(data.said, (*question.rubric.things, *question.rubric.misbeliefs))
-            yield from ((f"{choice.sheet}, {question.id}", words) for words in spoken)
+                messages += map(data.bilingual, (*question.rubric.things, *question.rubric.misbeliefs))
+            yield from ((f"{choice.sheet}, {question.id}", words) for words in messages)
 
 
-SAID = list(dict.fromkeys((where, translate(words, "bn")) for where, words in said()))
+TEXTS = list(dict.fromkeys((where, translate(words, "bn")) for where, words in texts()))
 
 
 def is_bangla(text: str) -> bool:
     return any("\u0980" <= letter <= "\u09ff" for letter in text)
 
 
-def test_the_words_are_the_house_s_own() -> None:
-    assert len(SAID) > 300
-    for where, bangla in SAID:
+def test_the_bangla_follows_the_style_guide() -> None:
+    assert len(TEXTS) > 300
+    for where, bangla in TEXTS:
         if not is_bangla(bangla):  # a line of arithmetic
             continue
         assert unicodedata.is_normalized("NFC", bangla), where
@@ -43,8 +43,8 @@ def test_the_words_are_the_house_s_own() -> None:
         assert "!" not in bangla and " ।" not in bangla, f"{where}: {bangla}"
 
 
-def test_a_sentence_has_one_kind_of_digit_and_prose_its_own() -> None:
-    for where, bangla in SAID:
+def test_a_sentence_has_one_kind_of_digits() -> None:
+    for where, bangla in TEXTS:
         for sentence in re.split(r"(?<=[।?\n])\s*", bangla):
             bare = NAMES.sub("", sentence)
             if re.search(r"[0-9]", bare) and is_bangla(sentence):

@@ -1,4 +1,4 @@
-"""What a student types, right, half right and wrong, for any question; and the tutor's word on it."""
+"""Right, half right and wrong answers for any question, and the tutor's feedback."""
 
 import json
 import math
@@ -34,7 +34,8 @@ def right(question: Question, language: Language) -> str:
 
 
 def wrong(question: Question, language: Language) -> str:
-    """Open: typed by hand. An order: turned round. A shape or count: its first slip. A matrix: one slip throughout."""
+    """Return a wrong answer: a scripted text, a reversed order, the first slip of a number, or one slip in a whole
+    matrix."""
     if question.rubric is not None:
         return OPEN[question.id][language][1]
     if question.order is not None:
@@ -47,7 +48,7 @@ def wrong(question: Question, language: Language) -> str:
 
 
 def slipped(question: Question) -> list[float]:
-    """A matrix in which every cell came about by the same mistake, the first that spoils all of them."""
+    """Return a matrix with the same mistake in every cell, the first mistake that changes all of them."""
     step = question.sheet.steps[question.step]
     height, width = step.values.shape
     rows = range(height) if question.row is None else [question.row]
@@ -70,7 +71,7 @@ def slipped(question: Question) -> list[float]:
 
 
 def half_right(question: Question, language: Language) -> tuple[str, ...]:
-    """Words that name some of what they should; a matrix that is right in its first half; numbers wrong at first."""
+    """Return a half right answer: some of the words, the first half of a matrix, or numbers wrong at the first try."""
     if question.rubric is not None:
         return (OPEN[question.id][language][0],)
     if question.step and question.expected is not None and (spoiled := slipped(question)):
@@ -80,7 +81,7 @@ def half_right(question: Question, language: Language) -> tuple[str, ...]:
 
 
 def take(questions: list[Question], *answers: str, language: Language = "en", tries: int = 1) -> tuple[Summary, str]:
-    """Ask questions of somebody who types this; what came of it, and all that was said."""
+    """Run a quiz with these typed lines; return the summary and everything printed."""
     left, told = iter(answers), []
     quiz = Quiz(language, lambda prompt: next(left, None), told.append, tries)
     return quiz.ask_all(questions), "\n".join(told)
@@ -92,7 +93,7 @@ def _spelled(values: Sequence[float]) -> str:
 
 @dataclass(frozen=True)
 class RecognisedSlip:
-    """A cell, what should stand there, what was typed, and what the tutor says."""
+    """A cell, its right value, the typed value, and the tutor's feedback."""
 
     step: str
     row: int
@@ -104,7 +105,7 @@ class RecognisedSlip:
 
 
 def recognised_slips(slips: Sequence[str]) -> list[RecognisedSlip]:
-    """A case of each of these slips, diagnosed."""
+    """Yield a diagnosed case of each of these slips."""
     sheet, found = student_sheet(), []
     for wanted in slips:
         case = next(each for each in SLIP_CASES if each["mistake"] == wanted)

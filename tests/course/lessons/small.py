@@ -1,4 +1,4 @@
-"""Sizes with which a lesson is over in a second or two: nothing is learned, everything is measured."""
+"""Sizes with which a lesson takes a second or two: enough to measure, not to learn."""
 
 import torch
 from torch import nn
@@ -11,7 +11,7 @@ TINY = Sizes(
 
 
 def changed(model: nn.Module) -> torch.Tensor:
-    """By how much each place's answer changes when the last token does: (T,)."""
+    """Return how much the output at each position changes with the last token: (T,)."""
     torch.manual_seed(0)
     tokens = torch.randint(5, 40, (1, 8))
     other = tokens.clone()
@@ -20,7 +20,7 @@ def changed(model: nn.Module) -> torch.Tensor:
 
 
 def loud(model: nn.Module) -> nn.Module:
-    """A model that has learned nothing, with larger matrices, so that what it says differs from place to place."""
+    """Return an untrained model with larger weights, so that its outputs differ between positions."""
     with torch.no_grad():
         for weight in model.parameters():
             weight.mul_(8 if weight.dim() > 1 else 1)

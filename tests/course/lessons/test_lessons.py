@@ -1,4 +1,4 @@
-"""Every lesson, in a second or two: it trains, measures, reads its figures in both languages, and can be kept."""
+"""Every lesson in a second or two: training, measuring, conclusions in both languages, and saving."""
 
 import json
 import math
@@ -19,11 +19,11 @@ def test_a_lesson_measures_every_condition_with_every_seed(name: str) -> None:
     told: list[tuple[int, int]] = []
     found = MeasuredLesson(lesson(name), (0, 1), **asdict(TINY)).run(lambda done, total: told.append((done, total)))
     assert found.plain["lesson"] == name
-    assert told and told[-1][0] == told[-1][1], "progress ends where it said that it would"
+    assert told and told[-1][0] == told[-1][1], "progress ends at its total"
     assert [done for done, _ in told] == list(range(1, told[-1][1] + 1))
     columns = {figure["key"] for figure in found.plain["figures"]}
     for condition, row in found.rows.items():
-        assert set(row["figures"]) == columns, "what is measured is shown"
+        assert set(row["figures"]) == columns, "all measures are shown"
         for key, values in row["figures"].items():
             assert len(values) == 2, f"{condition}, {key}: a figure for each seed"
             assert all(math.isfinite(value) for value in values)
@@ -41,28 +41,28 @@ def test_a_lesson_measures_every_condition_with_every_seed(name: str) -> None:
         assert again.markdown(language) == found.markdown(language)
         assert again.svg(language) == found.svg(language)
         assert found.svg(language).startswith('<svg xmlns="http://www.w3.org/2000/svg"')
-        assert "var(" not in found.svg(language), "no page lends it colours"
+        assert "var(" not in found.svg(language), "colours do not depend on a page"
 
 
-def test_the_same_seed_learns_the_same() -> None:
+def test_training_is_reproducible_by_seed() -> None:
     once, twice = (MeasuredLesson(lesson("joined"), (3,), **asdict(TINY)).run() for _ in range(2))
     assert once.rows == twice.rows
     other = MeasuredLesson(lesson("joined"), (4,), **asdict(TINY)).run()
     assert other.rows["added"]["means"]["held_out"] != once.rows["added"]["means"]["held_out"]
 
 
-def test_a_lesson_s_own_sizes_hold_where_nobody_asked_for_others() -> None:
+def test_a_lesson_s_own_sizes_are_the_defaults() -> None:
     assert MeasuredLesson(lesson("joined")).sizes == Sizes(steps=300)
     assert MeasuredLesson(lesson("joined"), steps=7, d_model=32).sizes == Sizes(steps=7, d_model=32)
 
 
-def test_a_lesson_that_does_not_exist_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UsageError, match="there is no lesson 'masc'; did you mean 'mask'"):
+def test_an_unknown_lesson_suggests_the_nearest() -> None:
+    with pytest.raises(UsageError, match="unknown lesson 'masc'; did you mean 'mask'"):
         lesson("masc")
 
 
-def test_what_teaches_nothing_is_refused() -> None:
-    with pytest.raises(UsageError, match="steps=0 is too little to learn with"):
+def test_too_few_seeds_or_steps_are_rejected() -> None:
+    with pytest.raises(UsageError, match="steps=0 is too low"):
         MeasuredLesson(lesson("mask"), steps=0)
-    with pytest.raises(UsageError, match="seeds=0: give 1 to 100"):
+    with pytest.raises(UsageError, match="seeds=0 is out of range; use 1 to 100"):
         MeasuredLesson(lesson("mask"), ())

@@ -1,4 +1,4 @@
-"""Without the mask a place sees what comes after it; with it, it does not."""
+"""Without the mask a position sees later tokens; with the mask it does not."""
 
 import pytest
 import torch
@@ -17,11 +17,11 @@ def test_a_later_token_changes_an_earlier_answer_only_without_the_mask() -> None
     assert (unmasked > 0).all()
 
 
-def test_with_the_mask_it_makes_no_difference_that_the_future_is_there() -> None:
+def test_with_the_mask_future_tokens_make_no_difference() -> None:
     room = classroom(TINY)
     windows = room.windows()
     apart = []
-    for seed in range(4):  # untrained, one may gain as much from the future as it loses
+    for seed in range(4):  # untrained, a model may gain as much from the future as it loses
         torch.manual_seed(seed)
         masked, unmasked = loud(GPT(room.gpt())), loud(LooksAhead(room.gpt()))
         assert abs(blind_loss(masked, windows) - sighted_loss(masked, windows)) < 1e-5
@@ -29,14 +29,14 @@ def test_with_the_mask_it_makes_no_difference_that_the_future_is_there() -> None
     assert max(apart) > 1e-3
 
 
-def test_only_whole_words_of_what_was_written_are_counted() -> None:
+def test_only_complete_generated_words_are_counted() -> None:
     room = classroom(TINY)
     torch.manual_seed(1)
     model = GPT(room.gpt())
     texts, known = let_write(model, room, seed=0)
     start = room.tokenizer.decode(room.tokenizer.encode(room.held_out_texts[0])[:5])
     assert len(texts) == 3 and texts[0].startswith(start)
-    assert 0 <= known < 1, "a model that has learned nothing writes hardly a word"
+    assert 0 <= known < 1, "an untrained model writes hardly any real word"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is said of the figures follows from them, in both languages."""
+"""Conclusions follow from the figures, in both languages."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ Figures = dict[str, Sequence[float]]
 
 
 def row(names: str, *values: float | list[float]) -> Figures:
-    """Figures by name, each of one seed or of some."""
+    """Build figures by name, each for one seed or several."""
     pairs = zip(names.split(), values, strict=True)
     return {name: value if isinstance(value, list) else [value] for name, value in pairs}
 
@@ -48,7 +48,7 @@ SILENCED = "whole without_best without without_other"
 PICTURES = "vit_few cnn_few vit_many cnn_many"
 RATES, WIDTHS = "none tenth fifth half", "eighth quarter half whole"
 
-# A lesson, figures, and a part of each sentence that is said; None: anything may be.
+# A lesson, figures, and a part of each expected sentence; None: any sentence.
 CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
     (
         "mask",
@@ -73,20 +73,24 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
     ("joined", rows("added quarter half", ADDED, CLOSE, WORSE), ["Seeds disagree", None]),
     ("joined", rows("added quarter half", ADDED, WORSE, WORSE), ["Adding loses nothing", None]),
     ("joined", rows("added quarter half", WORSE, ADDED, ADDED), ["even a little better", None]),
-    ("residuals", rows(DEPTHS, KEPT, LOST, KEPT, LOST), ["stays at 2.90", "shrinks to 0.01", "0.90 alike"]),
+    ("residuals", rows(DEPTHS, KEPT, LOST, KEPT, LOST), ["stays at 2.90", "shrinks to 0.01", "a similarity of 0.90"]),
     ("residuals", rows(DEPTHS, LOST, KEPT, LOST, KEPT), ["Not every seed agrees", "the norms keep it"]),
-    ("dropout", rows(RATES, *DROPPED), ["learns its little text by heart", "With 0.2 it is best", "stays at 1.50"]),
+    (
+        "dropout",
+        rows(RATES, *DROPPED),
+        ["learns its small training set by heart", "With 0.2 it is best", "stays at 1.50"],
+    ),
     ("dropout", rows(RATES, DROPPED[2], DROPPED[1], DROPPED[0], DROPPED[3]), [None, "does not clearly help", None]),
     ("width", rows(WIDTHS, *WIDE), ["Every doubling", "only less and less gain", "1000 times"]),
     ("width", rows(WIDTHS, *WIDE[::-1]), ["not every doubling", None, None]),
     ("heads", rows("one two four", FEW, MANY, MANY), ["One head gets 50% right", None]),
     ("heads", rows("one two four", MANY, FEW, FEW), ["Not every seed agrees", None]),
     ("encoder", rows("decoder encoder", DECODER, FILLER), ["has a loss of 0.90", "Writing is the decoder's trade"]),
-    ("encoder", rows("decoder encoder", FILLER, DECODER), ["not clearly better", "At what comes next"]),
+    ("encoder", rows("decoder encoder", FILLER, DECODER), ["not clearly better", "At the next token"]),
     (
         "coreference",
         rows(SILENCED, WHOLE, WHOLE, HALF, WHOLE),
-        ["in 100% of the texts", "70% of its attention", "hangs on the heads that look"],
+        ["in 100% of the texts", "70% of its attention", "depends on the heads that look"],
     ),
     ("coreference", rows(SILENCED, HALF, HALF, WHOLE, HALF), ["train longer", "No head looks mostly", "not the same"]),
     (
@@ -101,7 +105,9 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
 
 
 @pytest.mark.parametrize(("name", "figures", "expected"), CASES)
-def test_the_reading_follows_the_figures(name: str, figures: dict[str, Figures], expected: list[str | None]) -> None:
+def test_conclusions_follow_from_the_figures(
+    name: str, figures: dict[str, Figures], expected: list[str | None]
+) -> None:
     said = MeasuredLesson(lesson(name)).read({key: row_of(key, key, each) for key, each in figures.items()})
     assert len(said) == len(expected)
     for sentence, part in zip(said, expected, strict=True):

@@ -1,4 +1,4 @@
-"""Figures over seeds: what a table shows of them, and what is best."""
+"""Figures over seeds: their display in a table, and the best of a column."""
 
 from typing import Any
 
@@ -23,24 +23,24 @@ def result(*rows: Row, **how: Any) -> LessonResult:
     ("seeds", "figure", "said"),
     [
         ((1.0, 1.3, 1.6), {"digits": 1}, "1.3 ± 0.3"),
-        ((49_152.0, 49_152.0), {"digits": 0}, "49,152"),  # what does not vary says so
+        ((49_152.0, 49_152.0), {"digits": 0}, "49,152"),  # no spread, no ±
         ((0.5, 0.7), {"digits": 0, "percent": True}, "60 ± 10 %"),
         ((0.5,), {"key": "other"}, "—"),
     ],
 )
-def test_a_figure_is_the_mean_and_how_far_the_farthest_seed_is(
+def test_a_figure_is_the_mean_with_the_largest_deviation(
     seeds: tuple[float, ...], figure: dict[str, Any], said: str
 ) -> None:
     assert shown(row("a", *seeds), {**LOSS, **figure}) == said
 
 
-def test_the_best_of_a_column_is_marked_and_nothing_where_all_are_equal() -> None:
+def test_the_best_of_a_column_is_marked_unless_all_are_equal() -> None:
     found = result(row("a", 2.0, share=[0.5]), row("b", 1.0, share=[0.5]))
     assert found.table().marks == {(1, 1): "best"}
     assert result(row("a", 2.0), row("b", 1.0), better=None).table().marks == {}
 
 
-def test_a_table_of_a_document() -> None:
+def test_markdown_table() -> None:
     assert result(row("a", 2.0, share=[0.25])).markdown("bn").splitlines() == [
         "|  | লস | ভাগ |",
         "| --- | --- | --- |",
@@ -48,7 +48,7 @@ def test_a_table_of_a_document() -> None:
     ]
 
 
-def test_what_is_kept_has_the_means_beside_each_seed() -> None:
+def test_the_stored_result_has_means_and_seeds() -> None:
     plain = row("a", 1.0, 2.0)
     assert plain["figures"]["loss"] == [1.0, 2.0]
     assert plain["means"]["loss"] == 1.5 and plain["spreads"]["loss"] == 0.5

@@ -1,4 +1,4 @@
-"""The made-up tasks: what is asked has an answer, and what is measured was not learned from."""
+"""The synthetic tasks: every question has an answer, and measured examples are held out."""
 
 from dataclasses import asdict, replace
 
@@ -16,7 +16,7 @@ from kotha.course.lessons.vision import ELSEWHERE, SIDE, bitmap, digits, digits_
 from kotha.inside.heads.importance import silence
 
 
-def test_few_texts_are_the_first_ones_in_the_same_letters() -> None:
+def test_fewer_training_tokens_are_a_prefix_with_the_same_held_out_text() -> None:
     whole, few = classroom(TINY), classroom(replace(TINY, most_tokens=50))
     assert len(few.learned) == 50 and np.array_equal(few.learned, whole.learned[:50])
     assert torch.equal(few.windows(), whole.windows()) and torch.equal(
@@ -24,7 +24,7 @@ def test_few_texts_are_the_first_ones_in_the_same_letters() -> None:
     )
 
 
-def test_four_places_are_recalled_by_who_knows_them() -> None:
+def test_a_perfect_model_recalls_four_positions() -> None:
     puzzle = heads.four_places(8)
     rows = puzzle.batch(0, 0)
     assert torch.equal(rows, puzzle.batch(0, 0)) and not torch.equal(rows, puzzle.batch(0, 1))
@@ -32,18 +32,18 @@ def test_four_places_are_recalled_by_who_knows_them() -> None:
     assert puzzle.right(loud(heads.make(TINY, 2)), rows).shape == (8, 4)
 
 
-def test_who_is_meant_is_the_one_of_the_two_whom_the_pronoun_fits() -> None:
+def test_the_answer_is_the_person_that_the_pronoun_refers_to() -> None:
     rows = who_is_it(300).batch(0, 0)
     children = VOCABULARY.index("শিক্ষক")
     for text in rows:
         people, answer = text[[0, 3]], text[-1]
-        assert answer in people and (people < children).sum() == 1, "one child and one grown person"
+        assert answer in people and (people < children).sum() == 1, "one child and one adult"
         assert (VOCABULARY[text[PRONOUN]] == "সে") == bool(answer < children)
-    assert 0.4 < (rows[:, 0] == rows[:, -1]).float().mean() < 0.6, "the place does not tell who is meant"
+    assert 0.4 < (rows[:, 0] == rows[:, -1]).float().mean() < 0.6, "the position does not give the answer away"
     assert spelled(torch.tensor([0, 16, 24, 8, 17, 25, 26, 0])) == "রহিম ঘাটে, শিক্ষক মাঠে। সে রহিম।"
 
 
-def test_a_silenced_head_says_nothing_and_speaks_again_afterwards() -> None:
+def test_a_silenced_head_has_no_effect_and_is_restored() -> None:
     torch.manual_seed(0)
     model = loud(coreference(MeasuredLesson(lesson("coreference"), **asdict(TINY))).tasks["whole"].make())
     rows = who_is_it(4).windows(16)
@@ -53,12 +53,12 @@ def test_a_silenced_head_says_nothing_and_speaks_again_afterwards() -> None:
     with silence(model, every):
         at_pronoun = model(rows[:, :-1])[:, PRONOUN]
         same = rows[:, PRONOUN] == rows[0, PRONOUN]
-        assert torch.allclose(at_pronoun[same], at_pronoun[0].expand(int(same.sum()), -1)), "nobody looks back"
+        assert torch.allclose(at_pronoun[same], at_pronoun[0].expand(int(same.sum()), -1)), "no head looks back"
     assert torch.equal(model(rows[:, :-1]), before)
     assert 0 <= who_is_it(4).share_right(model, rows) <= 1
 
 
-def test_an_echo_is_said_by_who_looks_back() -> None:
+def test_a_model_that_looks_back_solves_the_echo_task() -> None:
     class Repeats(torch.nn.Module):
         def forward(self, rows: torch.Tensor) -> torch.Tensor:
             return torch.nn.functional.one_hot(rows.roll(3, dims=1), 16).float()
@@ -67,7 +67,7 @@ def test_an_echo_is_said_by_who_looks_back() -> None:
     assert echo(4, 12, 2).share_right(Repeats()) < 0.3
 
 
-def test_digits_stand_where_they_should_and_elsewhere_where_none_stood() -> None:
+def test_digits_are_drawn_inside_and_outside_the_training_range() -> None:
     desk = digits(50, 8)
     assert digits_of(desk.batch(0, 0)).max() < 10 and images_of(desk.batch(0, 0)).shape == (8, 1, SIDE, SIDE)
     home, away = (images_of(rows).mean(dim=0)[0] for rows in (desk.windows(), draw((2**31,), 500, ELSEWHERE)))

@@ -1,4 +1,4 @@
-"""The odd models of the lessons: what was taken out is gone, what was put otherwise is where it should be."""
+"""The modified models of the lessons: removed parts are gone, replaced parts work."""
 
 from dataclasses import replace
 
@@ -18,26 +18,26 @@ from kotha.course.lessons.vision import convolutions, vit
 from kotha.model.gpt import GPT
 
 
-def test_joined_positions_stand_behind_the_token_s_own_numbers() -> None:
+def test_joined_positions_follow_the_numbers_of_the_token() -> None:
     config = classroom(TINY).gpt()
     model = with_joined_positions(config, 4)
     tokens = torch.tensor([[5, 6, 5]])
     x = model.positions(model.tokens(tokens), torch.arange(3))
     assert x.shape == (1, 3, config.d_model) and model.tokens.embedding_dim == config.d_model - 4
-    assert torch.equal(x[0, 0, :-4], x[0, 2, :-4]), "the same token is the same"
-    assert not torch.equal(x[0, 0, -4:], x[0, 2, -4:]), "elsewhere it has another place"
+    assert torch.equal(x[0, 0, :-4], x[0, 2, :-4]), "the same token has the same numbers"
+    assert not torch.equal(x[0, 0, -4:], x[0, 2, -4:]), "the position differs"
     assert model(tokens).shape == (1, 3, config.vocab_size)
 
 
-def test_without_residuals_nothing_goes_around_a_part() -> None:
+def test_without_residuals_a_part_replaces_its_input() -> None:
     config = classroom(TINY).gpt(n_layers=1)
     torch.manual_seed(0)
     tokens = torch.randint(5, 40, (1, 8))
     kept, gone = loud(GPT(config)), loud(without_residuals(config))
     for model in (kept, gone):
         nn.init.zeros_(model.stack.blocks[0].feedforward.down.weight)
-    assert kept(tokens).std(dim=1).max() > 1e-3, "what came in is still there"
-    assert gone(tokens).std(dim=1).max() < 1e-6, "a part that adds nothing leaves nothing"
+    assert kept(tokens).std(dim=1).max() > 1e-3, "the input is still there"
+    assert gone(tokens).std(dim=1).max() < 1e-6, "a part with zero output removes its input"
 
 
 def test_every_block_has_a_first_gradient() -> None:
@@ -47,12 +47,12 @@ def test_every_block_has_a_first_gradient() -> None:
     assert len(gradients_by_block(model)) == 3 and all(size > 0 for size in gradients_by_block(model))
 
 
-def test_an_encoder_sees_both_sides_of_a_hole_and_never_answers_with_one() -> None:
+def test_an_encoder_sees_both_sides_of_a_mask_and_never_predicts_one() -> None:
     room = classroom(TINY)
     torch.manual_seed(0)
     model = loud(Filler(room.gpt()))
     assert model.head.out_features == model.hole == room.tokenizer.vocab_size
-    assert changed(model).min() > 0, "every place sees the last"
+    assert changed(model).min() > 0, "every position sees the last token"
     full = torch.randint(5, 40, (2, TINY.context_length))
     assert model(full).shape == (2, TINY.context_length, room.tokenizer.vocab_size), (
         "a full context has room for a hole"
@@ -60,7 +60,7 @@ def test_an_encoder_sees_both_sides_of_a_hole_and_never_answers_with_one() -> No
     assert torch.isfinite(filled_holes(model, room.batch(0, 0)))
 
 
-def test_a_decoder_has_the_same_loss_at_a_hole_as_at_what_comes_next() -> None:
+def test_a_decoder_has_the_same_loss_at_a_masked_and_at_a_next_token() -> None:
     room = classroom(TINY)
     torch.manual_seed(0)
     decoder, encoder, windows = loud(GPT(room.gpt())), loud(Filler(room.gpt())), room.windows()
@@ -69,7 +69,7 @@ def test_a_decoder_has_the_same_loss_at_a_hole_as_at_what_comes_next() -> None:
 
 
 @pytest.mark.parametrize("width", [16, 32, 64])
-def test_an_lstm_and_a_cnn_are_as_large_as_their_neighbour(width: int) -> None:
+def test_lstm_and_cnn_match_the_transformer_in_size(width: int) -> None:
     config = classroom(TINY).gpt(d_model=width)
     assert parameters_of(recurrent(config)) == pytest.approx(parameters_of(GPT(config)), rel=0.08)
     sizes = replace(TINY, d_model=width)

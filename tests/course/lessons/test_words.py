@@ -1,4 +1,4 @@
-"""The words of the lessons: in both languages, with the same figures, in the house's own Bangla."""
+"""The texts of the lessons: bilingual, with the same figures, in Bangla that follows the style guide."""
 
 import json
 import re
@@ -18,12 +18,12 @@ def entries(book: str) -> dict[str, dict[str, str]]:
     return found
 
 
-def test_every_lesson_has_a_book_and_every_book_a_lesson() -> None:
+def test_every_lesson_has_a_text_file_and_vice_versa() -> None:
     assert set(BOOKS) == {"common", *(each.name for each in lessons())}
 
 
 @pytest.mark.parametrize("book", BOOKS)
-def test_both_languages_say_the_same_figures(book: str) -> None:
+def test_both_languages_use_the_same_figures(book: str) -> None:
     for key, entry in entries(book).items():
         assert set(entry) == {"en", "bn"} and all(text.strip() for text in entry.values()), key
         filled = [{name for _, name, _, _ in string.Formatter().parse(entry[side]) if name} for side in ("en", "bn")]
@@ -31,7 +31,7 @@ def test_both_languages_say_the_same_figures(book: str) -> None:
 
 
 @pytest.mark.parametrize("book", BOOKS)
-def test_the_bangla_is_the_house_s_own(book: str) -> None:
+def test_the_bangla_follows_the_style_guide(book: str) -> None:
     for key, entry in entries(book).items():
         bangla = entry["bn"]
         assert unicodedata.is_normalized("NFC", bangla), key
@@ -39,7 +39,7 @@ def test_the_bangla_is_the_house_s_own(book: str) -> None:
         assert "!" not in bangla and "ঃ " not in bangla and " ।" not in bangla, key
         for sentence in re.split(r"(?<=[।?])\s", bangla):
             bare = NAMES.sub("", re.sub(r"\{[^}]*\}", "", sentence))
-            if FORMULA.search(sentence):  # its digits, those that are filled in too, are Latin
+            if FORMULA.search(sentence):  # all of its digits are Latin, including filled-in ones
                 assert not re.search(r"[০-৯]", sentence), f"{key}: {sentence}"
             if re.search(r"[0-9]", bare):
                 assert FORMULA.search(sentence), f"{key}: Bangla digits in prose: {sentence}"

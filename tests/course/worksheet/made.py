@@ -1,4 +1,4 @@
-"""Models for sheets: of random numbers in double precision, and the workshop's own; and what a page holds."""
+"""Models for worksheet tests: random ones in double precision and the workshop's; and the data of a page."""
 
 import json
 import re
@@ -16,7 +16,7 @@ MODERN: dict[str, Any] = {"n_kv_heads": 2, "norm": "rms", "qk_norm": True, "posi
 
 
 def random_model(config: Any, seed: int, length: int, source: int | None = None) -> tuple[nn.Module, list[Tensor]]:
-    """A model whose every number is random, and its input; a Seq2Seq also reads a ``source`` of a length."""
+    """Return a model with random weights and its input; a Seq2Seq also gets a ``source`` of a given length."""
     torch.manual_seed(seed)
     model = build(config).double().eval()
     with torch.no_grad():
@@ -27,7 +27,7 @@ def random_model(config: Any, seed: int, length: int, source: int | None = None)
 
 
 def as_model(given: Matrices) -> GPT:
-    """The workshop's sheet: X is the token table, its matrices are the first of two heads; norms come last."""
+    """Return the workshop's sheet from a post-norm model: X is the token embedding, the head is the first of two."""
     n_tokens, width = given["X"].shape
     config = GPTConfig(
         vocab_size=n_tokens,
@@ -50,7 +50,7 @@ def as_model(given: Matrices) -> GPT:
 
 
 def told_by(page: str) -> dict[str, Any]:
-    """The data inside a page, read again."""
+    """Parse the data of a page."""
     (held,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
     data: dict[str, Any] = json.loads(held)["data"]
     return data

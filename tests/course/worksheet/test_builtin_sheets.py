@@ -1,4 +1,4 @@
-"""The sheets beside the workshop's own: held against torch, against the notes, and against hostile files."""
+"""Built-in and user-made sheets: compared with torch and with the notes, and tested with hostile files."""
 
 import json
 import math
@@ -26,7 +26,7 @@ def tensor(matrix: np.ndarray) -> torch.Tensor:
 
 
 def by_torch(given: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
-    """The block as torch computes it, with its own attention, LayerNorm and softmax."""
+    """Compute the block with torch's own attention, LayerNorm and softmax."""
     m = {name: tensor(matrix) for name, matrix in given.items()}
     x = m["X"]
     outputs = [
@@ -54,20 +54,20 @@ def by_torch(given: dict[str, np.ndarray]) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("seed", [None, 0, 7])
-def test_every_matrix_of_the_block_is_torch_s(seed: int | None) -> None:
+def test_every_matrix_of_the_block_matches_torch(seed: int | None) -> None:
     matrices = paper_sheet("block", seed).matrices
     for name, computed in by_torch(matrices).items():
         np.testing.assert_allclose(matrices[name], computed.numpy(), atol=1e-9, err_msg=name)
 
 
-def test_the_first_head_is_the_workshop_s_and_the_guess_is_the_book_s() -> None:
+def test_the_block_s_first_head_matches_the_workshop_and_its_prediction_the_book() -> None:
     steps = paper_sheet("block").steps
     np.testing.assert_allclose(steps["output_1"].values, workshop_sheet().steps["output"].values)
     np.testing.assert_allclose(steps["attended"].values[0], [0.724, 0.33, 0.382, 0.668], atol=5e-4)
     assert steps["chances"].columns[int(steps["guess"].values[-1, 0]) - 1] == "বৃদ্ধি"
 
 
-def test_112_and_96() -> None:
+def test_the_example_of_112_and_96() -> None:
     steps = paper_sheet("thinking").steps
     assert steps["scores"].values.tolist() == [[14.0, 12.0]]
     expected = torch.tensor([14.0, 12.0], dtype=torch.float64).softmax(dim=0).tolist()
@@ -75,7 +75,7 @@ def test_112_and_96() -> None:
     assert [f"{value:.2f}" for value in steps["weights"].values[0]] == ["0.88", "0.12"]
 
 
-def test_the_robot_does_not_look_ahead() -> None:
+def test_the_robot_example_is_causal() -> None:
     steps = paper_sheet("robot").steps
     scores, ahead = tensor(steps["scores"].values), torch.ones(4, 4).triu(1).bool()
     expected = scores.masked_fill(ahead, -math.inf).softmax(dim=-1)
@@ -83,15 +83,15 @@ def test_the_robot_does_not_look_ahead() -> None:
     assert (steps["weights"].values[ahead.numpy()] == 0).all()
 
 
-def test_a_word_leans_to_the_one_beside_it() -> None:
+def test_the_output_moves_towards_the_neighbouring_word() -> None:
     steps = paper_sheet("bank").steps
     beside_account, beside_river = steps["output_1"].values[0], steps["output_2"].values[0]
     assert beside_account[0] > beside_account[1] and beside_river[1] > beside_river[0]
-    assert steps["X"].values[0, 0] == steps["X"].values[0, 1], "alone it leans nowhere"
+    assert steps["X"].values[0, 0] == steps["X"].values[0, 1], "alone it has no preference"
 
 
 @pytest.mark.parametrize(("n_places", "width"), [(6, 4), (20, 512)])
-def test_positions_are_the_model_s(n_places: int, width: int) -> None:
+def test_positions_match_the_model(n_places: int, width: int) -> None:
     ours = positions(n_places, width)
     theirs = SinusoidalPositions()(torch.zeros(1, n_places, width), torch.arange(n_places))[0]
     np.testing.assert_allclose(ours, theirs.numpy(), atol=1e-6)
@@ -105,10 +105,10 @@ def test_the_picture_of_positions_has_a_cell_for_each_number() -> None:
 
 @pytest.mark.parametrize("name", ["block", "thinking", "robot", "bank", "positions"])
 @pytest.mark.parametrize("language", ["en", "bn"])
-def test_every_sheet_can_be_looked_at_kept_and_opened(name: str, language: str, tmp_path: Path) -> None:
+def test_every_sheet_can_be_viewed_and_saved(name: str, language: str, tmp_path: Path) -> None:
     view = sheet_view(paper_sheet(name, language=language), language=language)  # type: ignore[arg-type]
     assert view.steps and all(step.rows for step in view.steps)
-    assert any(step.sums for step in view.steps), "something is worked out"
+    assert any(step.sums for step in view.steps), "some arithmetic is shown"
     assert json.loads(json.dumps(view.to_dict(), allow_nan=False))["steps"]
     page = view.save(tmp_path / "sheet.html").read_text(encoding="utf-8")
     told = told_by(page)
@@ -119,18 +119,18 @@ def test_every_sheet_can_be_looked_at_kept_and_opened(name: str, language: str, 
     assert view.save_spreadsheet(tmp_path / "sheet.xlsx").stat().st_size > 1000
 
 
-def test_only_the_block_draws_its_numbers() -> None:
+def test_only_the_block_accepts_a_seed() -> None:
     first, second, again = (paper_sheet("block", seed).matrices["W_O"] for seed in (1, 2, 1))
     assert not np.array_equal(first, second) and np.array_equal(first, again)
-    with pytest.raises(UsageError, match="the sheet 'robot' are given"):
+    with pytest.raises(UsageError, match="the sheet 'robot' has fixed numbers"):
         paper_sheet("robot", 1)
 
 
-def test_bangla_has_its_own_word_with_two_meanings() -> None:
+def test_the_bangla_sheet_uses_a_bangla_homonym() -> None:
     assert str(paper_sheet("bank", language="bn").title).startswith("তীর")
 
 
-# -- the reader's own matrices ----------------------------------------------------------------------------------------
+# -- the user's own matrices ------------------------------------------------------------------------------------------
 
 
 def same(one: Sheet, other: Sheet) -> bool:
@@ -159,25 +159,25 @@ def test_own_matrices_as_json_and_as_csv_in_either_digits(tmp_path: Path) -> Non
     ("change", "said"),
     [
         ({"W_Q": None}, "W_Q is missing"),
-        ({"W_Q": [[1.0, 2.0]]}, "W_Q has 1 rows, X has 2 columns"),
-        ({"W_K": [[1.0], [2.0]]}, "W_Q has 2 columns and W_K 1"),
-        ({"X": [[1.0, 2.0], [1.0]]}, r"X: row 2 holds \[1.0\]; give each row 2 numbers, each up to 1,000,000"),
-        ({"X": [[1.0, "=cmd()"], [1.0, 1.0]]}, r"X: row 1 holds \[1.0, '=cmd\(\)'\]; give each row 2 numbers"),
-        ({"X": [[1.0, True], [1.0, 1.0]]}, r"row 1 holds \[1.0, True\]"),
-        ({"X": [[math.nan, 0.0], [1.0, 1.0]]}, r"row 1 holds \[nan, 0.0\]"),
-        ({"X": [[10**400, 0.0], [1.0, 1.0]]}, "row 1 holds .*up to 1,000,000"),
-        ({"X": [[1e300, 0.0], [1.0, 1.0]]}, r"row 1 holds \[1e\+300, 0.0\]"),
+        ({"W_Q": [[1.0, 2.0]]}, "W_Q has 1 rows but X has 2 columns"),
+        ({"W_K": [[1.0], [2.0]]}, "W_Q has 2 columns but W_K has 1"),
+        ({"X": [[1.0, 2.0], [1.0]]}, r"X: row 2 is \[1.0\]; each row must have 2 numbers, each at most 1,000,000"),
+        ({"X": [[1.0, "=cmd()"], [1.0, 1.0]]}, r"X: row 1 is \[1.0, '=cmd\(\)'\]; each row must have 2 numbers"),
+        ({"X": [[1.0, True], [1.0, 1.0]]}, r"row 1 is \[1.0, True\]"),
+        ({"X": [[math.nan, 0.0], [1.0, 1.0]]}, r"row 1 is \[nan, 0.0\]"),
+        ({"X": [[10**400, 0.0], [1.0, 1.0]]}, "row 1 is .*at most 1,000,000"),
+        ({"X": [[1e300, 0.0], [1.0, 1.0]]}, r"row 1 is \[1e\+300, 0.0\]"),
         ({"X": [[0.0, 0.0]] * 25}, "X is 25 × 2, too large for paper"),
-        ({"X": []}, "X is missing, or no matrix"),
-        ({"X": {"a": 1}}, "X is missing, or no matrix"),
-        ({"W_O": ONE}, "'W_O' is no matrix of a head"),
-        ({"tokens": ["a"]}, "tokens must be 2 texts of 1 to 40 letters"),
+        ({"X": []}, "X is missing or not a matrix"),
+        ({"X": {"a": 1}}, "X is missing or not a matrix"),
+        ({"W_O": ONE}, "unknown key 'W_O'"),
+        ({"tokens": ["a"]}, "tokens must be 2 strings of 1 to 40 characters"),
         ({"tokens": ["a", "x" * 99]}, "tokens must be"),
-        ({"mask": "other"}, "mask='other' is not known"),
-        ({"mask": [1]}, "is not known"),
+        ({"mask": "other"}, "mask='other' is not supported"),
+        ({"mask": [1]}, "is not supported"),
     ],
 )
-def test_what_is_no_head_is_refused_by_name(change: dict[str, object], said: str) -> None:
+def test_invalid_matrices_are_rejected_by_name(change: dict[str, object], said: str) -> None:
     with pytest.raises(DataError, match=said):
         sheet_of({**PLAIN, **change})
 
@@ -185,31 +185,31 @@ def test_what_is_no_head_is_refused_by_name(change: dict[str, object], said: str
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.csv", b"X\n1,x\n", r"X: row 1 holds \[1.0, 'x'\]"),
-        ("a.csv", b"X\n1\n\nX\n2\n", "line 4: 'X' begins no block"),
-        ("a.csv", b"nothing\n", "'nothing' begins no block"),
+        ("a.csv", b"X\n1,x\n", r"X: row 1 is \[1.0, 'x'\]"),
+        ("a.csv", b"X\n1\n\nX\n2\n", "line 4: expected the name of a matrix, found 'X'"),
+        ("a.csv", b"nothing\n", "found 'nothing'"),
         ("a.csv", b"\xff\xfe\x00", "cannot be read"),
         ("a.csv", b"X\n1,inf\n", r"X: row 1 holds \[1.0, inf\]"),
-        ("a.json", b"[1]", "it is no table"),
+        ("a.json", b"[1]", "it is not a JSON object"),
         ("a.json", b"{", "is broken"),
-        ("a.json", b'{"X": 1, "X": 2}', "comes twice"),
-        ("a.csv", b"1" * 300_000, "far more than a sheet"),
-        ("a.json", b" " * 300_000, "far more than any"),
+        ("a.json", b'{"X": 1, "X": 2}', "occurs twice"),
+        ("a.csv", b"1" * 300_000, "too many for a worksheet"),
+        ("a.json", b" " * 300_000, "too many for a"),
     ],
 )
-def test_a_broken_file_is_refused(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_a_broken_file_is_rejected(tmp_path: Path, name: str, content: bytes, said: str) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(DataError, match=said):
         sheet_of_file(tmp_path / name)
 
 
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
+def test_a_missing_file(tmp_path: Path) -> None:
     for name, error in (("none.csv", FileNotFoundError), ("none.json", DataError)):
         with pytest.raises(error):
             sheet_of_file(tmp_path / name)
 
 
-def test_labels_of_strangers_stay_text(tmp_path: Path) -> None:
+def test_hostile_labels_stay_text(tmp_path: Path) -> None:
     told = {**PLAIN, "tokens": ["<script>", "=1+1"]}
     (tmp_path / "own.json").write_text(json.dumps(told), encoding="utf-8")
     page = sheet_view(sheet_of_file(tmp_path / "own.json")).save(tmp_path / "own.html").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Every sheet speaks Bangla: no English is left on it but names of matrices, and no number is another."""
+"""Every sheet in Bangla: no English text except names of matrices, and the same numbers."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from kotha.model.config import GPTConfig, Seq2SeqConfig
 from kotha.model.family import build
 
 SMALL: dict[str, Any] = {"d_model": 8, "n_heads": 2, "n_layers": 1, "vocab_size": 20, "context_length": 8}
-# What stays Latin: symbols of the course, names that everybody types, functions.
+# What stays Latin: symbols of the course, typed names, functions.
 LATIN = {"e", "d", "q", "k", "argmax", "ReLU", "LayerNorm", "torch", "JSON", "X", "K", "V", "Q", "W"}
 
 
@@ -44,7 +44,7 @@ SHEETS = {
 
 
 def english(sheet: Sheet, text: str) -> list[str]:
-    """Words of Latin letters that are neither the sheet's own nor everybody's."""
+    """Return Latin words that are neither names of the sheet nor allowed everywhere."""
     titled = in_bangla(sheet.title).split()
     own = {*sheet.steps, *map(in_bangla, sheet.tokens), *map(in_bangla, sheet.key_tokens), sheet.place, *titled}
     own |= set(in_bangla(sheet.text).split())
@@ -57,7 +57,7 @@ def in_bangla(text: Text) -> str:
 
 
 @pytest.mark.parametrize("name", SHEETS)
-def test_nothing_english_is_left(name: str) -> None:
+def test_no_english_text_on_bangla_sheets(name: str) -> None:
     sheet = SHEETS[name]()
     titles = [in_bangla(step.title) for step in sheet.steps.values()]
     labels = [in_bangla(label) for step in sheet.steps.values() for label in (*step.rows, *step.columns)]
@@ -65,11 +65,11 @@ def test_nothing_english_is_left(name: str) -> None:
         assert not english(sheet, text), text
         assert not [word for word in BANNED if word in text] and unicodedata.is_normalized("NFC", text)
     assert re.search("[\u0980-\u09ff]", in_bangla(sheet.title)) or name == "robot", sheet.title
-    assert [text for text in titles if re.search("[\u0980-\u09ff]", text)], "titles with words have Bangla words"
+    assert [text for text in titles if re.search("[\u0980-\u09ff]", text)], "titles have Bangla words"
 
 
 @pytest.mark.parametrize("name", SHEETS)
-def test_the_page_too(name: str) -> None:
+def test_no_english_text_on_bangla_pages(name: str) -> None:
     view = sheet_view(SHEETS[name](), language="bn")
     told = told_by(view.html)
     titles = [step["title"]["bn"] for step in told["solved"]]

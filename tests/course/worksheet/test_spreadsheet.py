@@ -1,4 +1,4 @@
-"""The spreadsheet, computed by LibreOffice: its cells are torch's, and a changed number flows through."""
+"""Spreadsheets computed by LibreOffice: cells match torch, and a changed number updates the results."""
 
 import csv
 import shutil
@@ -23,19 +23,19 @@ from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig
 from kotha.model.family import build
 
 SMALL: dict[str, Any] = {"n_layers": 1, "d_ff": 24, "vocab_size": 50, "context_length": 32}
-# Head widths below and above the place where sums are no longer spelled out.
+# Head widths below and above the limit for written-out sums.
 MODELS: dict[str, tuple[Any, str]] = {
     "classic": (GPTConfig(**SMALL, d_model=12, n_heads=2), "blocks.0.attention"),
     "modern": (GPTConfig(**SMALL, d_model=96, n_heads=4, **MODERN, attention_bias=False), "blocks.0.attention"),
     "bert": (BERTConfig(**SMALL, d_model=24, n_heads=2), "blocks.0.attention"),
     "cross": (Seq2SeqConfig(**SMALL, d_model=12, n_heads=2), "decoder.0.cross"),
 }
-# Read every formula anew, whatever value the file says it has.
+# Recompute every formula, whatever value the file stores.
 RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
 <oor:items xmlns:oor="http://openoffice.org/2001/registry" xmlns:xs="http://www.w3.org/2001/XMLSchema">
 <item oor:path="/org.openoffice.Office.Calc/Formula/Load">
 <prop oor:name="OOXMLRecalcMode" oor:op="fuse"><value>0</value></prop></item></oor:items>"""
-# Commas, quotes, UTF-8, from the first line, numbers as they are and not as they are shown, every page to a file.
+# Commas, quotes, UTF-8, from the first line, raw numbers instead of formatted ones, one file per page.
 AS_CSV = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1"
 CHANGED = 0.25
 
@@ -49,19 +49,19 @@ def sheet_of(name: str) -> Sheet:
     if name in PAPERS:
         return paper_sheet(name)  # type: ignore[arg-type]
     model, inputs, place = made(name)
-    labels = [f"=টোকেন{number}" for number in range(6)]  # what begins like a formula must stay a label
+    labels = [f"=টোকেন{number}" for number in range(6)]  # labels that look like formulas stay labels
     return read_head(model, inputs, place, 1, labels, labels[:4] if name == "cross" else labels)
 
 
 def change_first_input(source: Path, target: Path, area: Any) -> None:
-    """X's first number changed in the file itself; every cached value stays as it was."""
+    """Change X's first number in the file without touching cached values."""
     with zipfile.ZipFile(source) as old, zipfile.ZipFile(target, "w") as new:
         for item in old.namelist():
             data = old.read(item)
             if item == "xl/worksheets/sheet1.xml":
                 cell = f'<c r="B{area.row + 1}"'.encode()
                 before, found, after = data.partition(cell)
-                assert found, "X stands on the first page"
+                assert found, "X is on the first page"
                 number, _, rest = after.partition(b"</v>")
                 data = before + found + number.partition(b"<v>")[0] + b"<v>%g</v>" % CHANGED + rest
             new.writestr(item, data)
@@ -69,7 +69,7 @@ def change_first_input(source: Path, target: Path, area: Any) -> None:
 
 @pytest.fixture(scope="module")
 def computed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[list[str]]]]:
-    """Every spreadsheet as LibreOffice computes it: pages of cells by name."""
+    """Return every spreadsheet as computed by LibreOffice: pages of cells by name."""
     soffice = shutil.which("soffice")
     if soffice is None:
         pytest.skip("no soffice; Debian's package `libreoffice-calc-nogui` brings one")
@@ -125,7 +125,7 @@ def test_libreoffice_computes_every_step_of_the_sheet(computed: Any, name: str) 
         assert found[seen_by_all] == pytest.approx(expected[seen_by_all], rel=1e-9, abs=1e-9), step
 
 
-def test_a_changed_number_flows_through(computed: Any) -> None:
+def test_a_changed_number_updates_all_results(computed: Any) -> None:
     sheet = sheet_of("attention")
     model = as_model(workshop_matrices())
     with torch.no_grad():
@@ -148,7 +148,7 @@ def test_labels_are_text_and_pages_are_named(computed: Any) -> None:
     assert any(row and "change one" in row[0] for row in computed["attention"][README])
 
 
-def test_every_step_is_a_formula_and_only_what_is_given_a_number(tmp_path: Path) -> None:
+def test_every_step_is_a_formula_and_only_given_cells_are_numbers(tmp_path: Path) -> None:
     file = tmp_path / "sheet.xlsx"
     file.write_bytes(spreadsheet(workshop_sheet()))
     with zipfile.ZipFile(file) as packed:
@@ -166,13 +166,17 @@ def test_every_step_is_a_formula_and_only_what_is_given_a_number(tmp_path: Path)
         (
             GPTConfig(**SMALL, d_model=8, n_heads=2),
             17,
-            "17 tokens, 8 numbers a token and 4 a head is too large to follow; up to 16, 2048, 128: give",
+            "17 tokens, 8 numbers per token and 4 per head is too large to follow .at most 16, 2048, 128.; shorten",
         ),
-        (GPTConfig(**SMALL, d_model=8, n_heads=1, d_head=130), 3, "8 numbers a token and 130 a head is too large"),
-        (GPTConfig(**SMALL, d_model=2050, n_heads=1, d_head=2), 3, "2,050 numbers a token and 2 a head is too large"),
+        (GPTConfig(**SMALL, d_model=8, n_heads=1, d_head=130), 3, "8 numbers per token and 130 per head is too large"),
+        (
+            GPTConfig(**SMALL, d_model=2050, n_heads=1, d_head=2),
+            3,
+            "2,050 numbers per token and 2 per head is too large",
+        ),
     ],
 )
-def test_what_nobody_could_follow_is_refused(config: GPTConfig, n_tokens: int, wording: str) -> None:
+def test_a_spreadsheet_too_large_to_follow_is_rejected(config: GPTConfig, n_tokens: int, wording: str) -> None:
     model = build(config)
     sheet = read_head(model, [torch.arange(n_tokens)[None]], "blocks.0.attention", 0, list("x" * n_tokens))
     with pytest.raises(UsageError, match=wording):

@@ -1,4 +1,4 @@
-"""The worksheet: its numbers are the workshop's, NumPy's and torch's, and its arithmetic says what was done."""
+"""The worksheet: its numbers match the workshop, NumPy and torch, and its arithmetic gives its results."""
 
 import math
 import re
@@ -71,8 +71,8 @@ def test_the_workshops_answers() -> None:
     assert np.isneginf(found["masked"]).tolist() == (found["mask"] == 0).tolist()
 
 
-def test_the_workshops_powers_are_those_on_paper() -> None:
-    """Question 4 raises e to the score itself; a model's sheet takes the row's largest off first."""
+def test_the_workshops_powers_are_not_shifted() -> None:
+    """Question 4 raises e to the score itself; a model's sheet subtracts the row's largest score first."""
     sheet = workshop_sheet()
     assert "largest" not in sheet.steps
     assert sheet.matrices["powers"][1, 0] == pytest.approx(math.exp(sheet.matrices["scores"][1, 0]))
@@ -80,7 +80,7 @@ def test_the_workshops_powers_are_those_on_paper() -> None:
 
 
 @pytest.mark.parametrize(("name", "place"), PLACES)
-def test_a_models_sheet_is_what_torch_computes(name: str, place: str) -> None:
+def test_a_models_sheet_matches_torch(name: str, place: str) -> None:
     sheet, seen = read(name, place)
     key_head = 1 if name == "gpt-modern" else 2
     exact = 1e-6 if name == "gpt-modern" else 1e-9  # torch's angles are float32
@@ -92,8 +92,8 @@ def test_a_models_sheet_is_what_torch_computes(name: str, place: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "place"), PLACES)
-def test_one_head_alone_in_numpy(name: str, place: str) -> None:
-    """From X and W on, without the sheet's own operations: pairs of numbers are turned as complex ones."""
+def test_one_head_recomputed_in_numpy(name: str, place: str) -> None:
+    """Recompute from X and W without the sheet's operations; rotary positions as complex numbers."""
     given = read(name, place)[0].matrices
     source = given.get("M", given["X"])
     q = given["X"] @ given["W_Q"] + given["b_Q"]
@@ -117,7 +117,7 @@ def turned(x: Any, turns: Any) -> Any:
     return np.concatenate((pairs.real, pairs.imag), axis=1)
 
 
-def test_every_extra_of_a_model_is_a_step_of_its_own() -> None:
+def test_every_extra_operation_of_a_model_is_a_separate_step() -> None:
     assert {"Q0", "b_Q", "Q"} <= read("gpt", "blocks.0.attention")[0].steps.keys()
     modern = read("gpt-modern", "blocks.0.attention")[0]
     extras = "places speeds angles Q0 b_Q Q1 size_Q g_Q Q2 Q V0 V"
@@ -127,14 +127,14 @@ def test_every_extra_of_a_model_is_a_step_of_its_own() -> None:
 
 
 def every_line(sheet: Sheet, precision: int) -> list[str]:
-    """The arithmetic of every cell."""
+    """Yield the arithmetic of every cell."""
     worked = [step for step in sheet.steps.values() if step.operation is not None]
     return [sheet.arithmetic(step.name, *at, precision) for step in worked for at in np.ndindex(step.values.shape)]
 
 
 @pytest.mark.parametrize(("name", "place"), PLACES)
 def test_the_written_arithmetic_gives_the_written_result(name: str, place: str) -> None:
-    """Each line is read back as Python and computed; with all decimals there is nothing to forgive."""
+    """Each line is evaluated as Python; with all decimals the result must be exact."""
     sheet = read(name, place)[0]
     lines = every_line(sheet, 15)
     assert len(lines) > 200
@@ -147,15 +147,15 @@ def test_the_written_arithmetic_gives_the_written_result(name: str, place: str) 
     assert computed > 100
 
 
-def test_small_numbers_come_out_by_hand_with_four_digits() -> None:
-    """The model in the box divides queries of a hundredth by a size of a hundredth, and turns by ten-thousandths."""
+def test_small_numbers_can_be_reproduced_with_four_decimals() -> None:
+    """The bundled model divides queries of 0.01 by sizes of 0.01, and rotates by angles of 0.0001."""
     sheet = model_sheet(bundle.load(bundled.FOLDER), "নদীর ধারে")
     smallest, computed = 1.0, 0
     for line in every_line(sheet, 4):
         if "…" in line or "mask" in line:
             continue
         _, done, result = line.split(" = ")
-        # What is a difference has the rounding of what it is the difference of.
+        # A difference has the rounding errors of its operands.
         forgiven = 1e-4 if "cos" in done else 0.0
         assert evaluated(done) == pytest.approx(evaluated(result), rel=1e-3, abs=forgiven), line
         smallest, computed = min(smallest, abs(evaluated(result)) or 1.0), computed + 1
@@ -171,7 +171,7 @@ def evaluated(text: str) -> float:
     return float(eval(plain, {"__builtins__": {}}, names))
 
 
-def test_the_hint_of_the_workshop_is_written_as_it_stands_there() -> None:
+def test_the_workshop_s_hint_is_reproduced_exactly() -> None:
     shown = {step.name: step for step in sheet_view(workshop_sheet()).steps}
     assert shown["Q"].sums[0] == "Q[1,1] = 1.0×0.1 + 0.5×0.3 + 0.2×0.2 + 0.8×0.1 = 0.37"
     assert shown["scores"].sums[0] == "scores[1,1] = 0.4218 / √2 = 0.298258"
@@ -180,17 +180,17 @@ def test_the_hint_of_the_workshop_is_written_as_it_stands_there() -> None:
     assert shown["X"].given and not shown["Q"].given and not shown["X"].sums
 
 
-def test_of_a_large_matrix_the_ends_are_shown_and_the_last_row_is_worked_out() -> None:
+def test_a_large_matrix_shows_its_ends_and_the_arithmetic_of_the_last_row() -> None:
     sheet = read("gpt", "blocks.0.attention")[0]
     shown = {step.name: step for step in sheet_view(sheet).steps}
     assert shown["X"].header == ["", *"1234567", "…", "15", "16"]
     assert [row[0] for row in shown["W_Q"].rows] == [*"12345", "…", "15", "16"]
-    assert str(shown["W_Q"].remark) == "Part of 16 × 4 numbers; the JSON has them all."
+    assert str(shown["W_Q"].remark) == "Part of a 16 × 4 matrix; the JSON output has all of it."
     assert all(line.startswith("scores[5,") for line in shown["scores"].sums)
     assert " + … + " in shown["Q0"].sums[0]
 
 
-def test_json_is_whole_and_hides_with_null() -> None:
+def test_json_has_all_numbers_and_null_for_masked_scores() -> None:
     found: Any = as_json(workshop_sheet())
     assert {*SAME, "X", "W_Q", "W_K", "W_V", "tokens", "text", "layer", "head"} <= found.keys()
     assert found["masked"][0][1:] == [None, None]
@@ -199,26 +199,26 @@ def test_json_is_whole_and_hides_with_null() -> None:
     assert unmasked["masked"] == unmasked["scores"]
 
 
-def test_a_number_that_is_not_torchs_is_noticed() -> None:
+def test_a_difference_from_torch_is_detected() -> None:
     sheet, seen = read("gpt", "blocks.0.attention")
     values = seen["blocks.0.attention.values"][0, 2]
     check(sheet, {"V": values})
-    with pytest.raises(AssertionError, match="V is not what torch computed"):
+    with pytest.raises(AssertionError, match="V differs from torch"):
         check(sheet, {"V": values + 1e-3})
-    with pytest.raises(AssertionError, match="masked is not what torch computed"):
+    with pytest.raises(AssertionError, match="masked differs from torch"):
         check(sheet, {"masked": seen["blocks.0.attention.scores"][0, 2]})
 
 
 def test_other_sheets_are_drawn_and_differ_by_seed() -> None:
     first, second = (student_sheet("4x6x3", seed).matrices for seed in (1, 2))
     assert first["output"].shape == (4, 3) and not np.array_equal(first["X"], second["X"])
-    with pytest.raises(UsageError, match="size='1x6x3' is not TOKENSxWIDTHxHEAD with 2 to 12"):
+    with pytest.raises(UsageError, match="size='1x6x3' is not TOKENSxWIDTHxHEAD with each number from 2 to 12"):
         student_sheet("1x6x3")
 
 
 @pytest.mark.parametrize(("size", "seed"), [(None, None), ("4x6x3", 1), ("12x5x2", 7)])
-def test_the_sheet_by_hand_is_what_torch_computes(size: str | None, seed: int | None) -> None:
-    """The sheet is worked out without torch, so every number of it is held against a model here."""
+def test_the_exercise_sheet_matches_torch(size: str | None, seed: int | None) -> None:
+    """The sheet is computed without torch, so every number is compared with a model here."""
     by_hand = student_sheet(size, seed)
     tokens, model = torch.arange(len(by_hand.tokens))[None], as_model(by_hand.matrices)
     by_torch = read_head(model, [tokens], "blocks.0.attention", 0, by_hand.tokens, shifted=False)
@@ -232,7 +232,7 @@ def test_a_pruned_model_keeps_the_names_of_its_heads() -> None:
     pruned = build(CONFIGS["gpt"].replace(removed_heads=("blocks.0.attention.1",)))
     sheet = read_head(pruned, inputs, "blocks.0.attention", 2, list("abcde"))
     assert sheet.head == 2
-    with pytest.raises(UsageError, match=r"no head 1 in blocks.0.attention; it has 0, 2, 3"):
+    with pytest.raises(UsageError, match=r"blocks.0.attention has no head 1; its heads are 0, 2, 3"):
         read_head(pruned, inputs, "blocks.0.attention", 1, list("abcde"))
 
 
@@ -246,17 +246,17 @@ def bundle_of(name: str) -> Bundle:
 
 
 @pytest.mark.parametrize("name", ["gpt", "gpt-modern", "bert", "seq2seq"])
-def test_texts_of_every_family(name: str) -> None:
+def test_a_sheet_for_every_text_architecture(name: str) -> None:
     target = "গ্রাম" if name == "seq2seq" else None
     part = "cross" if name == "seq2seq" else "attention"
     sheet = model_sheet(bundle_of(name), "ছোট্ট নদী", target=target, part=part, layer=1, head=3)
-    assert "ছো" in sheet.key_tokens[0 if name == "seq2seq" else 1], "behind the mark of a beginning"
+    assert "ছো" in sheet.key_tokens[0 if name == "seq2seq" else 1], "after the start token"
     assert (sheet.tokens[0] == "[CLS]") == (name == "bert")
     assert sheet.matrices["weights"].sum(1) == pytest.approx(np.ones(len(sheet.tokens)))
     told = told_by(sheet_view(sheet).html)
     assert [step["title"]["en"] for step in told["solved"]] == [str(step.title) for step in sheet.steps.values()]
     assert told["target"] == target
-    # What a pencil can do is asked for, in the exercise's own numbers; of a model's there is no score file.
+    # The part feasible by hand is an exercise; a model's sheet has no score file.
     paper = for_paper(sheet)
     assert [step["name"] for step in told["asked"]["en"]] == list(paper.steps)
     for step in told["asked"]["en"]:
@@ -265,22 +265,22 @@ def test_texts_of_every_family(name: str) -> None:
     assert told["called"] is None
 
 
-def test_a_text_too_long_for_a_pencil_is_only_shown() -> None:
+def test_a_text_too_long_to_do_by_hand_is_only_shown() -> None:
     sheet = model_sheet(bundle_of("gpt"), "ছোট্ট নদী " * 9)
     told = told_by(sheet_view(sheet).html)
-    assert told["asked"] is None and "too large for a pencil" in told["why_not"]
+    assert told["asked"] is None and "too large to do by hand" in told["why_not"]
     assert len(told["solved"]) == len(sheet.steps)
 
 
 @pytest.mark.parametrize(
     ("stack", "layer", "part", "wording"),
     [
-        (None, 2, "attention", "no attention 'decoder.2.attention' in this model; did you mean 'decoder.1.attention'"),
+        (None, 2, "attention", "no attention 'decoder.2.attention'; did you mean 'decoder.1.attention'"),
         ("encoder", 0, "cross", "no attention 'encoder.0.cross'"),
         ("encodr", 0, "attention", "did you mean 'encoder.0.attention'"),
     ],
 )
-def test_a_place_that_does_not_exist(stack: str | None, layer: int, part: str, wording: str) -> None:
+def test_an_unknown_attention(stack: str | None, layer: int, part: str, wording: str) -> None:
     known = [f"{stack}.{layer}.attention" for stack in ("encoder", "decoder") for layer in range(2)]
     with pytest.raises(UsageError, match=wording):
         find_site([*known, "decoder.0.cross"], stack, layer, part)

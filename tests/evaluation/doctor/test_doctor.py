@@ -1,4 +1,4 @@
-"""The doctor, on curves that were really trained to be so, and on those that a course tells of."""
+"""The doctor, on curves of real training runs, and on those described in a course."""
 
 import math
 import random
@@ -64,12 +64,12 @@ def healthy(trained, plenty) -> RunFolder:
     return trained(plenty)
 
 
-def test_a_healthy_run_gives_no_alarm(healthy: RunFolder, plenty: Dataset) -> None:
+def test_a_healthy_run_has_no_alarm(healthy: RunFolder, plenty: Dataset) -> None:
     assert findings(healthy, data=look_at(plenty)) == {}
     assert look_at(plenty) == DataFacts(unknown_share=0.0, copied_share=0.0)
 
 
-def test_a_healthy_run_that_counting_still_beats(healthy: RunFolder) -> None:
+def test_a_healthy_run_below_the_n_gram_baseline(healthy: RunFolder) -> None:
     found = findings(healthy, references={"3-gram": 3.0, "5-gram": 2.9})
     assert list(found) == ["read-too-little"]
     assert found["read-too-little"].evidence["name"] == "3-gram", "the easiest that it does not beat"
@@ -90,22 +90,22 @@ def test_learning_rate_too_high(trained, plenty) -> None:
     sign = found["learning-rate-too-high"]
     assert sign.evidence["high"] > sign.evidence["low"] + 1
     assert sign.evidence["rate"] == 3.0
-    assert "the highest was 3." in str(sign.advice[0])
+    assert "peak: 3." in str(sign.advice[0])
 
 
-def test_memorising_since_a_step(trained, make_data, texts) -> None:
+def test_overfitting_is_reported_with_its_first_step(trained, make_data, texts) -> None:
     found = findings(trained(make_data(texts[:10], validation=0.3), steps=150, evaluate_every=15))
     assert list(found) == ["memorising"]
     evidence = found["memorising"].evidence
     assert evidence["step"] <= 60
     assert evidence["last_training"] < evidence["training"] - 1
     assert evidence["last_validation"] > evidence["validation"]
-    assert f"Since step {evidence['step']} it learns its training text by heart" in str(found["memorising"].words)
+    assert f"Overfitting since step {evidence['step']}" in str(found["memorising"].words)
 
 
 @pytest.fixture(scope="session")
 def words_in_any_order() -> list[str]:
-    """Texts of which nothing can be foretold but how a word goes on."""
+    """Texts in which only the rest of a word can be predicted."""
     draw = random.Random(0)
     words = ["সকাল", "বিকেল", "দুপুর", "আকাশ", "বাতাস", "নদী", "পাহাড়", "সাগর"]
     return [" ".join(draw.choices(words, k=60)) for _ in range(150)]
@@ -121,8 +121,8 @@ def test_plateau(trained, make_data, words_in_any_order) -> None:
     assert 50 <= found["plateau"].evidence["step"] <= 140
 
 
-def test_a_leak_shows_in_the_curve_and_in_the_data(trained, make_data, texts) -> None:
-    """What is held out was learned from more often than the rest, so it is foretold better."""
+def test_a_leak_is_found_in_the_curve_and_in_the_data(trained, make_data, texts) -> None:
+    """The held-out text is in the training data more often than the rest, so it is predicted better."""
     leaky = make_data([*texts[:12], *texts[:2] * 4], held_out=texts[:2], leak_threshold=None, duplicates="keep")
     run = trained(leaky, steps=160, evaluate_every=20)
     jumps = "learning-rate-too-high"  # batches of known text and of other text take turns, so the loss may seem to rise
@@ -144,14 +144,14 @@ def test_a_tokenizer_for_another_script(trained, make_data, texts, monkeypatch) 
     assert found["mismatch-tokenizer"].evidence["letters"] < 0.5, "three bytes a letter"
 
 
-def test_validation_of_another_kind(trained, make_data, texts) -> None:
+def test_validation_text_of_another_kind(trained, make_data, texts) -> None:
     data = make_data(texts, held_out=["The quick brown fox jumps over the lazy dog, and the dog sleeps on."] * 5)
     found = findings(trained(data, steps=60))
     assert "mismatch-validation" in found
-    assert "no text had been read twice" in str(found["mismatch-validation"].words)
+    assert "before any text was read twice" in str(found["mismatch-validation"].words)
 
 
-def test_unknown_tokens_are_seen_in_the_data(make_data, texts) -> None:
+def test_unknown_tokens_are_found_in_the_data(make_data, texts) -> None:
     letters = train_tokenizer(["আমি ভাত খাই।"], "char", level="codepoint")
     facts = look_at(make_data(texts[:10], tokenizer=letters, validation=0.2))
     assert facts.unknown_share > 0.02
@@ -185,36 +185,36 @@ def test_question_7b_and_12b_of_the_workshop() -> None:
     (found,) = diagnose(config, told({**falling, **stalled, **end}))
     assert found.kind == "memorising"
     assert str(found.words) == (
-        "Since step 6,000 it learns its training text by heart: until step 8,500 the training loss fell from 3.25 to "
-        "2.61, and on unseen text it went from 4.10 to 4.08."
+        "Overfitting since step 6,000: by step 8,500 the training loss fell from 3.25 to 2.61, while the validation "
+        "loss went from 4.10 to 4.08."
     )
     assert "৩.২৫ থেকে ২.৬১-এ নেমেছে" in translate(found.words, "bn")
     assert len(found.advice) >= 3, "12b asks for three"
 
 
-def test_who_has_read_little_is_told_to_read_on() -> None:
+def test_a_short_run_below_a_baseline_should_train_longer() -> None:
     config = {"references": {"unigram": 2.0}, "data": {"train_tokens": 8192 * 50_000}}
     (found,) = diagnose(config, CALM)
-    assert "only 2 % of its text" in str(found.words)
-    assert str(found.advice[0]).startswith("More steps")
-    assert not any("More text" in str(each) or "larger model" in str(each) for each in found.advice)
+    assert "only 2 % of its training text" in str(found.words)
+    assert str(found.advice[0]).startswith("Train for more steps")
+    assert not any("training text" in str(each) or "larger model" in str(each) for each in found.advice)
     (found,) = diagnose({**config, "data": {"train_tokens": 8192 * 500}}, CALM)
     assert found.kind == "no-better-than-counting"
 
 
-def test_a_healthy_run_is_told_what_was_looked_at() -> None:
+def test_a_healthy_run_names_what_was_checked() -> None:
     assert str(reassure(3.0, {"ln V": 9.0, "unigram": 6.0, "3-gram": 2.9})).endswith("compared with: ln V, unigram.")
-    assert "nothing was measured on unseen text" in str(reassure(None, {"ln V": 9.0}))
+    assert "Nothing was evaluated on held-out text" in str(reassure(None, {"ln V": 9.0}))
 
 
-def test_a_loss_that_was_no_number() -> None:
+def test_a_loss_that_is_not_finite() -> None:
     (found,) = diagnose({}, [*CALM, step(1001, None)])
     assert found.kind == "not-a-number"
     assert "At step 1,001" in str(found.words)
     assert "ধাপ ১,০০১-এ" in translate(found.words, "bn")
 
 
-def test_one_bad_batch_is_no_event() -> None:
+def test_one_bad_batch_is_no_finding() -> None:
     rows = [step(n, 8 - n / 50) for n in range(1, 100)]
     rows[60]["loss_nats"] = 12.0
     assert diagnose({}, rows) == []
@@ -223,12 +223,12 @@ def test_one_bad_batch_is_no_event() -> None:
     ]
 
 
-def test_harder_batches_are_no_alarm_while_unseen_text_is_foretold_ever_better() -> None:
+def test_harder_batches_are_no_finding_while_validation_improves() -> None:
     easy_then_hard = [step(n, 2.0 if n < 60 else 2.8) for n in range(1, 101)]
     falling = [evaluation(n, 3.5 - n / 100) for n in range(20, 101, 20)]
     assert diagnose({}, sorted(easy_then_hard + falling, key=lambda row: row["step"])) == []
     risen = [evaluation(n, 3.5 - n / 100 if n < 60 else 3.4) for n in range(20, 101, 20)]
-    for evaluations in (risen, falling[:2], []):  # worse there, too; or nobody knows
+    for evaluations in (risen, falling[:2], []):  # worse there, too; or unknown
         rows = sorted(easy_then_hard + evaluations, key=lambda row: row["step"])
         assert diagnose({}, rows)[0].kind == "learning-rate-too-high"
 
@@ -250,11 +250,11 @@ READ: dict[str, Any] = {"data": {"train_tokens": 8192 * 100}}
         ),
     ],
 )
-def test_what_a_told_curve_shows(config: dict[str, Any], rows: list[dict[str, Any]], kinds: list[str]) -> None:
+def test_findings_of_described_curves(config: dict[str, Any], rows: list[dict[str, Any]], kinds: list[str]) -> None:
     assert [each.kind for each in diagnose(config, rows)] == kinds
 
 
-def test_all_advice_has_its_form_and_both_languages() -> None:
+def test_all_advice_has_the_same_form_in_both_languages() -> None:
     for kind, said in advice().items():
         assert said.keys() == {"seen", "try"} and said["seen"] and said["try"], kind
         assert {said["seen"], *said["try"]} <= catalogue("bn").keys(), kind
@@ -272,12 +272,12 @@ configs = st.dictionaries(
 
 
 @given(configs, st.lists(rows, max_size=30))
-def test_whatever_a_run_folder_holds_the_doctor_answers(config: Any, metrics: Any) -> None:
+def test_the_doctor_accepts_any_contents_of_a_run_folder(config: Any, metrics: Any) -> None:
     for finding in diagnose(config, metrics):
         assert "{" not in str(finding.words) + translate(finding.words, "bn")
 
 
-def test_references_that_are_no_numbers_are_passed_over() -> None:
+def test_invalid_references_are_skipped() -> None:
     rows = [{"step": step, "loss_nats": 5.0 - step} for step in range(1, 4)]
     odd = {"unigram": 10**400, "uniform": math.inf, "trigram": True, "bigram": "much"}
     assert diagnose({"references": odd}, rows) == diagnose({}, rows)

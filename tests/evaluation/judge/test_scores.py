@@ -11,7 +11,7 @@ WINS = np.array([[0, 12.5, 9, 4], [7.5, 0, 8, 3], [5, 6, 0, 0], [6, 1, 0, 0]], d
 
 
 def lost(values: np.ndarray, wins: np.ndarray) -> float:
-    """Minus the log-likelihood, written down as Bradley and Terry have it."""
+    """The negative log-likelihood of the Bradley–Terry model."""
     total = 0.0
     for one in range(len(wins)):
         for other in range(len(wins)):
@@ -19,7 +19,7 @@ def lost(values: np.ndarray, wins: np.ndarray) -> float:
     return total
 
 
-def test_strengths_are_where_scipy_finds_the_likelihood_highest() -> None:
+def test_strengths_maximize_the_likelihood_as_found_by_scipy() -> None:
     for prior in (0.0, 1.0):
         found = fit_strengths(WINS, prior)
         counted = WINS + prior / 2 * (WINS + WINS.T > 0)
@@ -28,7 +28,7 @@ def test_strengths_are_where_scipy_finds_the_likelihood_highest() -> None:
         assert found.values.sum() == pytest.approx(0, abs=1e-9)
 
 
-def test_two_have_a_closed_form_with_its_error() -> None:
+def test_two_models_have_a_closed_form() -> None:
     found = fit_strengths(np.array([[0.0, 30.0], [10.0, 0.0]]), prior=0.0)
     assert found.values[0] - found.values[1] == pytest.approx(np.log(3))
     half = 1.96 * np.sqrt(1 / 30 + 1 / 10)  # of the logarithm of odds
@@ -37,7 +37,7 @@ def test_two_have_a_closed_form_with_its_error() -> None:
     assert found.interval(np.array([1.0, 0.0])) == pytest.approx(((odds - half) / 2, odds / 2, (odds + half) / 2))
 
 
-def test_the_spread_is_the_inverse_of_the_curvature_by_differences() -> None:
+def test_the_covariance_is_the_inverse_of_the_numerical_curvature() -> None:
     found, step = fit_strengths(WINS, 0.0), 1e-4
     curvature = np.zeros((4, 4))
     for one in range(4):
@@ -53,10 +53,10 @@ def test_the_spread_is_the_inverse_of_the_curvature_by_differences() -> None:
     np.testing.assert_allclose(found.covariance, np.linalg.pinv(curvature, rcond=1e-4), atol=1e-4)
 
 
-def test_who_won_everything_is_strong_and_not_infinitely_so() -> None:
+def test_a_model_that_won_everything_has_a_finite_strength() -> None:
     found = fit_strengths(np.array([[0.0, 9.0], [0.0, 0.0]]))
     assert found.values[0] - found.values[1] == pytest.approx(np.log(9.5 / 0.5))
-    with pytest.raises(DataError, match="have not all met"):
+    with pytest.raises(DataError, match="cannot be ranked"):
         fit_strengths(np.array([[0, 1, 0, 0], [1, 0, 0, 0], [0, 0, 0, 1], [0, 0, 1, 0]], dtype=float))
 
 
@@ -67,7 +67,7 @@ def test_alpha_is_that_of_krippendorffs_own_example() -> None:
     assert found.things == 11 and found.alpha == pytest.approx(0.743, abs=5e-4)
 
 
-def test_agreement_is_one_when_all_say_the_same_and_unknown_when_nobody_shares() -> None:
+def test_agreement_is_one_if_all_agree_and_unknown_without_shared_pairs() -> None:
     assert agreement([["left", "left"], ["right", "right"]]).alpha == 1
     assert agreement([["left", "left"], ["left", "left"]]).alpha is None, "one answer ever: chance would agree too"
     alone = agreement([["left"], ["right"]])

@@ -1,4 +1,4 @@
-"""A judging: blind and balanced pairs, each judgement on the disk at once, files of others taken in or refused."""
+"""Judging sessions: blind and balanced pairs, judgements saved at once, files merged or rejected."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ def started(path: Path, models: tuple[str, ...] = ("run/a", "run/b", "run/c"), *
     return Judging.start(path, PROMPTS, written, **how)
 
 
-def test_every_two_meet_at_every_prompt_in_an_order_by_lot(tmp_path: Path) -> None:
+def test_every_two_models_are_paired_on_every_prompt_in_random_order(tmp_path: Path) -> None:
     judging = started(tmp_path / "j")
     assert len(judging.pairs) == 30 * 3 == len({pair.id for pair in judging.pairs})
     first = Counter(pair.models[0] for pair in judging.pairs)
@@ -36,7 +36,7 @@ def test_the_page_is_blind(tmp_path: Path) -> None:
     assert "শুরু 7 লিখল 1" in html
 
 
-def test_a_judgement_is_kept_at_once_and_goes_on_later(tmp_path: Path) -> None:
+def test_judgements_are_saved_at_once_and_resume(tmp_path: Path) -> None:
     judging = started(tmp_path / "j")
     pair = judging.left_for("মিনা")[0]
     judging.record("মিনা", pair.id, "left")
@@ -45,11 +45,11 @@ def test_a_judgement_is_kept_at_once_and_goes_on_later(tmp_path: Path) -> None:
     again.record("মিনা", pair.id, "tie")
     again.record("মিনি", pair.id, "right")
     assert again.judgements() == {"মিনা": {pair.id: "tie"}, "মিনি": {pair.id: "right"}}, "two names, two files"
-    with pytest.raises(UsageError, match="needs a name"):
+    with pytest.raises(UsageError, match="name is empty"):
         again.record(" ", pair.id, "left")
 
 
-def test_what_a_page_returned_is_taken_in_and_anothers_is_refused(tmp_path: Path) -> None:
+def test_files_of_the_page_are_merged_and_those_of_another_session_rejected(tmp_path: Path) -> None:
     judging = started(tmp_path / "j")
     ids = [pair.id for pair in judging.pairs]
     said = {
@@ -69,10 +69,10 @@ def test_what_a_page_returned_is_taken_in_and_anothers_is_refused(tmp_path: Path
     }
     for change, message in (
         ({"pairs": "0"}, "is about other pairs"),
-        ({"judgements": {"nothing": "left"}}, "holds no judgements"),
-        ({"judgements": {ids[0]: "both"}}, "holds no judgements"),
-        ({"format": "x"}, "holds no judgements"),
-        ({"judge": 5}, "holds no judgements"),
+        ({"judgements": {"nothing": "left"}}, "is not a file of judgements"),
+        ({"judgements": {ids[0]: "both"}}, "is not a file of judgements"),
+        ({"format": "x"}, "is not a file of judgements"),
+        ({"judge": 5}, "is not a file of judgements"),
     ):
         file.write_text(json.dumps({**said, **change}), encoding="utf-8")
         with pytest.raises(KothaError, match=message):
@@ -80,7 +80,7 @@ def test_what_a_page_returned_is_taken_in_and_anothers_is_refused(tmp_path: Path
     assert len(judging.judgements()) == 1
 
 
-def test_the_result_names_the_stronger_and_how_far_judges_agree(tmp_path: Path) -> None:
+def test_the_result_has_the_stronger_model_and_the_agreement(tmp_path: Path) -> None:
     judging = started(tmp_path / "j")
     strong = {"run/a": 2, "run/b": 1, "run/c": 0}
     for judge, careless in (("মিনা", 0), ("রহিম", 7)):
@@ -105,19 +105,19 @@ def test_the_result_names_the_stronger_and_how_far_judges_agree(tmp_path: Path) 
     assert result.to_dict()["agreement"]["alpha"] < 1
 
 
-def test_what_cannot_be_judged_is_said(tmp_path: Path) -> None:
+def test_invalid_sessions_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="wrote the same everywhere"):
         Judging.start(tmp_path / "j", ["ক"], {"a": ["খ"], "b": ["খ"]})
-    with pytest.raises(UsageError, match="two models or more"):
+    with pytest.raises(UsageError, match="at least two models"):
         Judging.start(tmp_path / "j", ["ক"], {"a": ["খ"]})
-    with pytest.raises(KothaError, match="holds no judging"):
+    with pytest.raises(KothaError, match="is not a judging session"):
         Judging.open(tmp_path / "j")
     judging = Judging.start(tmp_path / "j", ["ক", "গ"], {"a": ["খ", "১"], "b": ["খ", "২"]})
     assert (len(judging.pairs), judging.same) == (1, 1), "who wrote the same is not asked about"
-    with pytest.raises(DataError, match="nobody has judged anything"):
+    with pytest.raises(DataError, match="no judgements in"):
         judging.result()
     (tmp_path / "j" / "pairs.json").write_text('{"format": "kotha-judging", "format_version": 1, "pairs": [{"id": 1}]}')
-    with pytest.raises(KothaError, match="no judging that this Kotha reads"):
+    with pytest.raises(KothaError, match="is not a judging session that this version of Kotha can read"):
         Judging.open(tmp_path / "j")
 
 
@@ -125,12 +125,12 @@ def test_what_cannot_be_judged_is_said(tmp_path: Path) -> None:
     {"same": 1e999}, {"models": ["a", "b", "a"]}, {"pairs": [{"left": "\ud800"}]}, {"pairs": [{"prompt": ["ক"]}]},
     {"pairs": [{"models": ["a", "a"]}]}, {"pairs": [{"models": ["a", "b", "a"]}]},
 ], ids=str)  # fmt: skip
-def test_pairs_that_nobody_wrote_are_refused(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_invalid_pairs_are_rejected(tmp_path: Path, change: dict[str, Any]) -> None:
     Judging.start(tmp_path / "j", ["ক"], {"a": ["খ"], "b": ["গ"]})
     file = tmp_path / "j" / "pairs.json"
     told = json.loads(file.read_text(encoding="utf-8"))
     if "pairs" in change:
         change = {"pairs": [{**told["pairs"][0], **change["pairs"][0]}]}
     file.write_text(json.dumps({**told, **change}), encoding="utf-8")
-    with pytest.raises(KothaError, match="no judging that this Kotha reads"):
+    with pytest.raises(KothaError, match="is not a judging session that this version of Kotha can read"):
         Judging.open(tmp_path / "j")

@@ -1,4 +1,4 @@
-"""The map of characters beside the rules that it was made of; llama.cpp reads it in test_gguf.py."""
+"""The character map compared with the rules it was made from; test_gguf.py runs it in llama.cpp."""
 
 import struct
 import unicodedata
@@ -42,7 +42,7 @@ def test_entries_by_hand(text: str, wanted: str) -> None:
     assert entries()[text] == wanted
 
 
-def test_what_is_right_has_no_entry() -> None:
+def test_normalized_text_has_no_entry() -> None:
     for text in ("\u0995", "a", "\u200d", "\u0995\u09cd\u200c"):
         assert text not in entries()
     joined = "\u09b0\u200d\u09cd\u09af"  # has one, so that no shorter entry takes its joiner
@@ -51,7 +51,7 @@ def test_what_is_right_has_no_entry() -> None:
 
 @given(st.text("কর ।a1\u09af" + _ACTIVE, min_size=1, max_size=3))
 def test_short_strings_are_rewritten_as_the_rules_do(text: str) -> None:
-    wanted = normalize(" " + text)  # a joiner at the very start is beyond a table
+    wanted = normalize(" " + text)  # a table cannot express a joiner at the very start
     assert rewrite(" " + text) == wanted
 
 
@@ -63,7 +63,7 @@ def test_stories_are_rewritten_as_the_rules_do(form: str) -> None:
 
 
 def find(charsmap: bytes, text: bytes) -> tuple[int, bytes]:
-    """The longest entry that a text begins with, looked up as Darts does: its length, and what it becomes."""
+    """The longest entry that is a prefix of a text, looked up as in Darts: its length and replacement."""
     (size,) = struct.unpack_from("<I", charsmap)
     units, texts = struct.unpack_from(f"<{size // 4}I", charsmap, 4), charsmap[4 + size :]
     place, found = units[0] >> 10, (0, b"")
@@ -79,13 +79,13 @@ def find(charsmap: bytes, text: bytes) -> tuple[int, bytes]:
     return found
 
 
-def test_the_packed_map_finds_what_was_put_in_and_nothing_else() -> None:
+def test_the_packed_map_contains_exactly_the_entries() -> None:
     charsmap = make_charsmap(normalize, ["\u0995", "\u09af", "\u09bc", "a", "\u09a6\u09c1\u0983"])
     assert find(charsmap, "\u0995\u0996".encode()) == (3, "\u0995".encode())
     assert find(charsmap, "\u09df".encode()) == (3, "\u09af\u09bc".encode())
     emoji = "😀".encode()
     assert [find(charsmap, emoji[place:]) for place in range(4)] == [(1, byte_piece(byte).encode()) for byte in emoji]
-    # A letter without a piece of its own: whole inside the piece that holds it, by bytes elsewhere.
+    # A character that is only part of a longer piece: unchanged within it, by bytes elsewhere.
     assert find(charsmap, "\u09a6\u09c1\u0983".encode()) == (9, "\u09a6\u09c1\u0983".encode())
     assert find(charsmap, "\u0983".encode()) == (3, "".join(map(byte_piece, "\u0983".encode())).encode())
     for text, rewritten in entries().items():

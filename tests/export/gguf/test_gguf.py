@@ -1,4 +1,4 @@
-"""GGUF files in real llama.cpp: the same tokens, the same best token, in every kind; and what is refused."""
+"""GGUF files in the real llama.cpp: token ids and best tokens for every weight type; and rejected models."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from tests.conftest import SHARED_DATA
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import ConfigError, KothaError, TokenizerError
-from kotha.export.gguf import export as door
+from kotha.export.gguf import export as gguf_export
 from kotha.export.gguf import vocabulary
 from kotha.export.gguf.export import KINDS, write_file
 from kotha.export.gguf.vocabulary import vocabulary_of
@@ -49,7 +49,7 @@ def tokenizer(kind: str, split: str | None = None) -> Tokenizer:
 
 
 def model(name: str, seed: int = 0, **changes: object) -> GPT:
-    """A small model with weights large enough that its best token is no accident of rounding."""
+    """A small model with weights large enough that rounding does not change its best token."""
     size = {"vocab_size": 1100, "context_length": 64, "n_layers": 2, "d_model": 64, "n_heads": 4, "d_ff": 96}
     layouts: dict[str, dict[str, object]] = {
         "classic": {"attention_bias": False, "tied_head": False},
@@ -78,7 +78,7 @@ def llamacpp() -> None:
     ("name", "kind"),
     [("classic", "bpe"), ("gpt2", "unigram"), ("modern", "unigram"), ("modern", "bpe"), ("llama", "bpe")],
 )
-def test_llamacpp_reads_the_same_tokens_and_chooses_the_same(
+def test_llamacpp_gives_the_same_token_ids_and_best_tokens(
     tmp_path: Path, name: str, kind: str, llamacpp: None
 ) -> None:
     report = exported(tmp_path, name, kind, lines=[*AWKWARD_LINES, *story_lines()])
@@ -91,7 +91,7 @@ def test_llamacpp_reads_the_same_tokens_and_chooses_the_same(
     assert [each.name for each in tmp_path.iterdir()] == ["m.gguf"]
 
 
-def test_a_unigram_without_rules_reads_the_same(tmp_path: Path, llamacpp: None) -> None:
+def test_a_unigram_without_normalization_gives_the_same_token_ids(tmp_path: Path, llamacpp: None) -> None:
     text = train([story.text for story in islice(stories(seed=0), 40)], "unigram", vocab_size=700, rules=())
     lines = [*AWKWARD_LINES, *story_lines()]
     made = Bundle(model("modern", vocab_size=700), text)
@@ -99,8 +99,8 @@ def test_a_unigram_without_rules_reads_the_same(tmp_path: Path, llamacpp: None) 
     assert report.lines_different == 0, report.first_line_different
 
 
-def test_every_kind_opens_and_stays_near(tmp_path: Path, llamacpp: None) -> None:
-    # What rounding to so many bits may move a logit by, beside logits that vary by about five.
+def test_every_weight_type_opens_with_close_logits(tmp_path: Path, llamacpp: None) -> None:
+    # The largest change of a logit by rounding; logits vary by about five.
     allowed = {"f32": 0.02, "f16": 0.05, "q8_0": 0.8, "q4_0": 8.0}
     small, text = model("modern"), tokenizer("bpe")
     windows = logit_rows(small.config, text, story_lines(), 1)
@@ -110,7 +110,7 @@ def test_every_kind_opens_and_stays_near(tmp_path: Path, llamacpp: None) -> None
     for kind in KINDS:
         path = tmp_path / f"{kind}.gguf"
         write_file(small, text, path, kind)
-        theirs = door.ask_llamacpp(path, windows=windows.tolist()).logits
+        theirs = gguf_export.ask_llamacpp(path, windows=windows.tolist()).logits
         differences.append(float((ours - theirs).abs().max()))
         assert differences[-1] < allowed[kind], kind
         sizes.append(path.stat().st_size)
@@ -118,56 +118,56 @@ def test_every_kind_opens_and_stays_near(tmp_path: Path, llamacpp: None) -> None
     assert differences == sorted(differences)
 
 
-def test_text_comes_back(tmp_path: Path, llamacpp: None) -> None:
+def test_text_round_trips(tmp_path: Path, llamacpp: None) -> None:
     path, small, text = tmp_path / "m.gguf", model("classic"), tokenizer("unigram")
     write_file(small, text, path, "f32")
     ids = [text.encode(line) for line in story_lines()]
-    answer = door.ask_llamacpp(path, decode=ids)
-    # Letters that have no piece are spelled by bytes, and llama.cpp writes those as nothing.
+    answer = gguf_export.ask_llamacpp(path, decode=ids)
+    # Characters outside the vocabulary are encoded by bytes, which llama.cpp omits from its output.
     spelled = [[token for token in each if not text.pieces[token].startswith("<0x")] for each in ids]
     assert answer.text == [text.decode(each) for each in spelled]
     assert sum(map(len, spelled)) > 0.9 * sum(map(len, ids))
 
 
-def test_queries_not_dealt_out_anew_would_be_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None
-) -> None:
-    monkeypatch.setattr(door, "_neighbours", lambda weight, d_head: weight)
+def test_parity_detects_unpermuted_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None) -> None:
+    monkeypatch.setattr(gguf_export, "_interleave", lambda weight, d_head: weight)
     report = exported(tmp_path, "llama", lines=story_lines())
     assert not report.passed and "of best tokens agree" in str(report.failures[0])
 
 
-def test_a_wrong_pre_tokenizer_would_be_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None) -> None:
+def test_parity_detects_a_wrong_pre_tokenizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None) -> None:
     monkeypatch.setitem(vocabulary._PRE_TOKENIZERS, "qwen35", "gpt-2")
     report = exported(tmp_path, "gpt2", lines=story_lines())
-    assert not report.passed and "lines give other tokens" in str(report.failures[-1])
+    assert not report.passed and "lines give different tokens" in str(report.failures[-1])
 
 
-def test_a_broken_file_is_told_without_a_crash(tmp_path: Path, llamacpp: None) -> None:
+def test_a_damaged_file_raises_an_error_without_a_crash(tmp_path: Path, llamacpp: None) -> None:
     path = tmp_path / "m.gguf"
     path.write_bytes(b"GGUF" + bytes(64))
-    with pytest.raises(KothaError, match=r"llama\.cpp gave up on"):
-        door.ask_llamacpp(path, lines=["ক"])
+    with pytest.raises(KothaError, match=r"llama\.cpp failed on"):
+        gguf_export.ask_llamacpp(path, lines=["ক"])
 
 
-def test_what_llamacpp_cannot_open_has_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None) -> None:
-    known = door.layout_of
-    monkeypatch.setattr(door, "layout_of", lambda config: replace(known(config), name="no-such-architecture"))
-    with pytest.raises(KothaError, match=r"llama\.cpp gave up on .*no-such-architecture"):
+def test_a_file_that_llamacpp_cannot_open_raises_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, llamacpp: None
+) -> None:
+    known = gguf_export.layout_of
+    monkeypatch.setattr(gguf_export, "layout_of", lambda config: replace(known(config), name="no-such-architecture"))
+    with pytest.raises(KothaError, match=r"llama\.cpp failed on .*no-such-architecture"):
         exported(tmp_path, "gpt2")
 
 
 @pytest.mark.parametrize(
     ("place", "said"),
     [
-        ("taken", "taken/model-f16.gguf cannot be written: .*taken is a file, and no folder"),
-        ("taken/below", "cannot be written: .*taken is a file, and no folder"),
+        ("taken", "taken/model-f16.gguf cannot be written: .*taken is a file, not a folder"),
+        ("taken/below", "cannot be written: .*taken is a file, not a folder"),
         ("folder.gguf", "folder.gguf is a folder; name a file in it"),
         ("a" * 300, "cannot be written: File name too long"),
         ("b" * 248 + ".gguf", "could not be written: File name too long"),
     ],
 )
-def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, place: str, said: str) -> None:
+def test_a_path_that_cannot_be_written_raises_an_error(tmp_path: Path, place: str, said: str) -> None:
     (tmp_path / "taken").touch()
     (tmp_path / "folder.gguf").mkdir()
     before = sorted(tmp_path.iterdir())
@@ -176,7 +176,7 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path: Path, place: str, said
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_the_file_says_what_it_is(tmp_path: Path) -> None:
+def test_the_metadata_describe_the_model(tmp_path: Path) -> None:
     text = tokenizer("unigram")
     small = model("modern", vocab_size=text.vocab_size + 3)
     write_file(small, text, tmp_path / "m.gguf", "f16")
@@ -198,14 +198,14 @@ def test_kinds_of_pieces() -> None:
     made = vocabulary_of(text, text.vocab_size).fields
     kinds = made["token_types"]
     assert (kinds[text.special["unk"]], kinds[text.special["eos"]]) == (spiece.UNKNOWN, spiece.CONTROL)
-    assert kinds.count(spiece.UNUSED) == 256  # the bytes: only the map of characters finds them
+    assert kinds.count(spiece.UNUSED) == 256  # the bytes, which only the character map produces
     assert made["token_scores"] == [score for _, score in json.loads(text.backend.to_str())["model"]["vocab"]]
     bpe = tokenizer("bpe")
     found = enumerate(vocabulary_of(bpe, bpe.vocab_size).fields["token_types"])
     assert [bpe.pieces[i] for i, kind in found if kind == spiece.USER_DEFINED] == ["র‍্যা", " র‍্যা"]
 
 
-def test_rows_that_do_not_divide_stay_in_float16(tmp_path: Path, llamacpp: None) -> None:
+def test_rows_not_divisible_by_32_stay_in_float16(tmp_path: Path, llamacpp: None) -> None:
     small = model("gpt2", d_model=48, d_ff=96)
     bundle = Bundle(small, tokenizer("bpe"))
     report = export(bundle, "gguf", tmp_path / "m.gguf", weights="q8_0", lines=story_lines())
@@ -214,7 +214,7 @@ def test_rows_that_do_not_divide_stay_in_float16(tmp_path: Path, llamacpp: None)
     assert "ffn_down" not in str(report.remarks[-1])  # its rows are 96 long
 
 
-def test_without_llamacpp_nothing_is_claimed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_llamacpp_the_report_says_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     report = export(Bundle(model("gpt2"), tokenizer("bpe")), "gguf", tmp_path)
     assert not report.checked and str(report.remarks[0]).startswith("not checked: xllamacpp is not installed (pip")
@@ -228,8 +228,8 @@ def test_without_the_library_it_says_what_to_install(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("kind", ["f32", "f16", "q8_0"])
-def test_on_a_disk_that_fills_at_the_last_numbers_it_fails(tmp_path: Path, kind: str) -> None:
-    """numpy's own ``tofile`` leaves out small weights there, and says nothing."""
+def test_a_disk_full_at_the_last_bytes_raises_an_error(tmp_path: Path, kind: str) -> None:
+    """numpy's own ``tofile`` would lose small weights without an error."""
     resource = pytest.importorskip("resource", reason="this system bounds no files")
     path, again = tmp_path / "whole.gguf", tmp_path / "again.gguf"
     small, words = model("llama"), tokenizer("bpe")
@@ -251,12 +251,12 @@ def test_on_a_disk_that_fills_at_the_last_numbers_it_fails(tmp_path: Path, kind:
 @pytest.mark.parametrize(
     ("kind", "split", "words"),
     [
-        ("wordpiece", None, "cannot cut text as a wordpiece tokenizer does; train the model with a bpe"),
-        ("char", None, "cannot cut text as a char tokenizer does"),
-        ("bpe", "words", "does not know the split 'words'; train the tokenizer with split='qwen35'"),
+        ("wordpiece", None, "does not support wordpiece tokenizers; train the model with a bpe"),
+        ("char", None, "does not support char tokenizers"),
+        ("bpe", "words", "does not support the pre-tokenizer 'words'; train the tokenizer with split='qwen35'"),
     ],
 )
-def test_tokenizers_that_llamacpp_cannot_repeat_are_refused(kind: str, split: str | None, words: str) -> None:
+def test_unsupported_tokenizers_are_rejected(kind: str, split: str | None, words: str) -> None:
     with pytest.raises(TokenizerError, match=words):
         vocabulary_of(tokenizer(kind, split), 2000)
 
@@ -265,25 +265,25 @@ def test_a_weight_too_large_for_float16_is_refused(tmp_path: Path) -> None:
     large = model("gpt2")
     with torch.no_grad():
         large.tokens.weight[0, 0] = 1e6
-    with pytest.raises(KothaError, match=r"token_embd\.weight reaches 1,000,000, more than float16 holds"):
+    with pytest.raises(KothaError, match=r"token_embd\.weight contains 1,000,000, too large for float16"):
         export(Bundle(large, tokenizer("bpe")), "gguf", tmp_path / "m.gguf")
     assert not any(tmp_path.iterdir())
 
 
-def test_settings_in_the_way_are_named() -> None:
+def test_unsupported_settings_are_named() -> None:
     modern = preset("pocket")
     assert isinstance(modern, GPTConfig)
-    assert door.layout_of(modern).name == "qwen3"
-    assert door.layout_of(modern.replace(qk_norm=False)).name == "llama"
-    assert door.layout_of(preset("gpt2")).name == "gpt2"
+    assert gguf_export.layout_of(modern).name == "qwen3"
+    assert gguf_export.layout_of(modern.replace(qk_norm=False)).name == "llama"
+    assert gguf_export.layout_of(preset("gpt2")).name == "gpt2"
     bert = BERTConfig(vocab_size=9, context_length=8, n_layers=1, d_model=8, n_heads=2)
     for config, said in (
-        (modern.replace(attention_bias=True), r"attention_bias=true: llama\.cpp's qwen3 has false"),
+        (modern.replace(attention_bias=True), r"attention_bias=true: llama\.cpp's qwen3 requires false"),
         (preset("mini"), "norm_order=post: .*positions=none: "),
         (bert, "no architecture for this model: family='bert'"),
     ):
         with pytest.raises(ConfigError, match=said):
-            door.layout_of(config)
+            gguf_export.layout_of(config)
 
 
 @pytest.mark.slow

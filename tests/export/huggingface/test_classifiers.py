@@ -1,4 +1,4 @@
-"""Classifiers through the Hugging Face door: the same logits there, the same names, and back."""
+"""Export of classifiers to Hugging Face and back: the same logits and labels."""
 
 from pathlib import Path
 from typing import Any
@@ -37,13 +37,13 @@ def made(architecture: str) -> Bundle:
     tokenizer = train_tokenizer(["আজ নদী চমৎকার আমি তোমায় ভালোবাসি কান্না হাসি"] * 3, kind, config.vocab_size)  # type: ignore[attr-defined]
     model = build(classifying(config.replace(vocab_size=tokenizer.vocab_size), LABELS)).eval()
     with torch.no_grad():
-        for parameter in model.parameters():  # far enough from where all starts that a mistake shows
+        for parameter in model.parameters():  # far enough from the initial values that a mistake shows
             parameter.add_(0.2 * torch.randn_like(parameter))
     return Bundle(model, tokenizer)
 
 
 @pytest.mark.parametrize("architecture", CASES)
-def test_their_logits_are_ours_from_the_text_on(architecture: str, tmp_path: Path) -> None:
+def test_classifier_logits_equal_those_of_transformers(architecture: str, tmp_path: Path) -> None:
     bundle = made(architecture)
     report = export(bundle, "hf", tmp_path / "out")
     assert report.passed and report.architecture == architecture, report
@@ -58,7 +58,7 @@ def test_their_logits_are_ours_from_the_text_on(architecture: str, tmp_path: Pat
 
 
 @pytest.mark.parametrize("architecture", CASES)
-def test_it_comes_back_bit_by_bit_with_its_names(architecture: str, tmp_path: Path) -> None:
+def test_a_classifier_round_trips_bit_for_bit_with_its_labels(architecture: str, tmp_path: Path) -> None:
     bundle = made(architecture)
     export(bundle, "hf", tmp_path / "out")
     again = import_hf(tmp_path / "out").bundle
@@ -68,7 +68,7 @@ def test_it_comes_back_bit_by_bit_with_its_names(architecture: str, tmp_path: Pa
     assert torch.equal(Classifier(again).probabilities(TEXTS), Classifier(bundle).probabilities(TEXTS))
 
 
-def test_the_other_doors_say_where_to_go() -> None:
+def test_other_formats_refer_classifiers_to_hf() -> None:
     found = {
         target.name: target
         for target in supported_targets(classifying(CASES["Qwen3ForSequenceClassification"][0], LABELS))

@@ -1,4 +1,4 @@
-"""The Hugging Face door beside ``transformers`` itself: out, compared, back; and folders that it wrote."""
+"""Export to Hugging Face, comparison with ``transformers``, import; and folders written by transformers."""
 
 import json
 import sys
@@ -68,7 +68,7 @@ def same_weights(one: Bundle, other: Bundle) -> bool:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_a_model_goes_out_says_the_same_and_comes_back(name: str, tmp_path: Path) -> None:
+def test_a_model_is_exported_verified_and_imported_again(name: str, tmp_path: Path) -> None:
     bundle = shaken(CONFIGS[name])
     layout = write_hf(bundle, tmp_path / "hf")
     assert layout.architecture == ARCHITECTURES[name]
@@ -84,7 +84,7 @@ def test_a_model_goes_out_says_the_same_and_comes_back(name: str, tmp_path: Path
     assert save(tmp_path / "back", back.bundle.model, back.bundle.tokenizer).is_dir()
 
 
-def test_the_check_sees_a_weight_that_moved(tmp_path: Path) -> None:
+def test_parity_detects_a_changed_weight(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["course"])
     layout = write_hf(bundle, tmp_path / "hf")
     with torch.no_grad():
@@ -102,7 +102,7 @@ def test_narrower_weights_are_the_rounded_ones(dtype: Any, tmp_path: Path) -> No
     assert same_weights(import_hf(tmp_path / "hf").bundle, rounded)
 
 
-def test_an_export_proves_itself_as_rounded_and_leaves_the_model_alone(tmp_path: Path) -> None:
+def test_an_export_is_compared_as_rounded_and_the_model_is_not_changed(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["qwen3"])
     before = {name: weight.clone() for name, weight in unique_weights(bundle.model).items()}
     report = export(bundle, "hf", tmp_path / "hf", weights="bfloat16", lines=FEW[:3])
@@ -112,11 +112,11 @@ def test_an_export_proves_itself_as_rounded_and_leaves_the_model_alone(tmp_path:
     assert all(torch.equal(before[name], weight) for name, weight in unique_weights(bundle.model).items())
 
 
-def test_an_unknown_type_or_door_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+def test_an_unknown_weight_type_or_format_is_rejected_before_writing(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["qwen3"])
-    with pytest.raises(UsageError, match="weights='float8' is no type of weights there; did you mean 'float"):
+    with pytest.raises(UsageError, match="weights='float8' is not supported by this format; did you mean 'float"):
         export(bundle, "hf", tmp_path / "hf", weights="float8")
-    with pytest.raises(UsageError, match=r"to='tar' is no door; known: gguf, hf, onnx, web$"):
+    with pytest.raises(UsageError, match=r"unknown export target 'tar'; known: gguf, hf, onnx, web$"):
         export(bundle, "tar", tmp_path / "hf")  # type: ignore[arg-type]
     assert not any(tmp_path.iterdir())
 
@@ -125,7 +125,7 @@ def test_a_weight_too_large_for_float16_is_refused(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["qwen3"])
     with torch.no_grad():
         bundle.model.get_parameter("tokens.weight")[0, 0] = 1e6
-    with pytest.raises(KothaError, match=r"tokens.weight reaches 1,000,000, more than float16 holds"):
+    with pytest.raises(KothaError, match=r"tokens.weight contains 1,000,000, too large for float16"):
         write_hf(bundle, tmp_path / "hf", dtype="float16")
     assert not (tmp_path / "hf").exists()
 
@@ -141,7 +141,7 @@ def test_a_bias_that_was_trained_elsewhere_is_kept(tmp_path: Path) -> None:
     assert found.model.get_parameter("stack.blocks.0.attention.query.bias")[3] == 0.5
 
 
-def test_a_folder_that_transformers_saved_again_comes_back_too(tmp_path: Path) -> None:
+def test_a_folder_saved_again_by_transformers_can_be_imported(tmp_path: Path) -> None:
     bundle = taught("course")
     write_hf(bundle, tmp_path / "hf")
     transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf").save_pretrained(tmp_path / "again")
@@ -155,7 +155,7 @@ def test_a_folder_that_transformers_saved_again_comes_back_too(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("kind", ["bpe", "wordpiece", "char"])
-def test_every_kind_of_tokenizer_opens_there(kind: Any, tmp_path: Path) -> None:
+def test_every_kind_of_tokenizer_opens_in_transformers(kind: Any, tmp_path: Path) -> None:
     tokenizer = train(built_in_lines(), kind, VOCABULARY)
     bundle = Bundle(shaken(CONFIGS["qwen3"]).model, tokenizer)
     write_hf(bundle, tmp_path / "hf")
@@ -170,7 +170,7 @@ def test_every_kind_of_tokenizer_opens_there(kind: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["gpt2", "qwen3"])
-def test_a_prompt_is_read_there_as_here_and_goes_on_the_same(name: str, tmp_path: Path) -> None:
+def test_a_prompt_has_the_same_ids_and_continuation_in_transformers(name: str, tmp_path: Path) -> None:
     bundle = shaken(CONFIGS[name])
     tokenizer = bundle.tokenizer
     assert tokenizer is not None
@@ -193,7 +193,7 @@ def test_a_prompt_is_read_there_as_here_and_goes_on_the_same(name: str, tmp_path
     assert encode_prompt(again, prompt, 99) == encode_prompt(tokenizer, prompt, 99)
 
 
-def test_a_bert_reads_a_sentence_between_its_marks_there_too(tmp_path: Path) -> None:
+def test_transformers_adds_berts_special_tokens(tmp_path: Path) -> None:
     bundle = Bundle(shaken(CONFIGS["bert"]).model, train(built_in_lines(), "wordpiece", VOCABULARY))
     write_hf(bundle, tmp_path / "hf")
     words = bundle.tokenizer
@@ -204,7 +204,7 @@ def test_a_bert_reads_a_sentence_between_its_marks_there_too(tmp_path: Path) -> 
     assert theirs("নদী", "মেলা")["token_type_ids"] == [0] * (len(first) + 2) + [1] * (len(second) + 1)
 
 
-def test_a_chat_template_gives_the_turns_that_were_taught(tmp_path: Path) -> None:
+def test_the_chat_template_gives_the_ids_of_training(tmp_path: Path) -> None:
     bundle = taught("qwen3")
     tokenizer = bundle.tokenizer
     assert tokenizer is not None
@@ -221,10 +221,10 @@ def test_a_chat_template_gives_the_turns_that_were_taught(tmp_path: Path) -> Non
     template = ChatTemplate.of(tokenizer)
     assert template is not None and template.prompt(tokenizer, [Turn(*turn) for turn in turns]) == expected
     ends = transformers.GenerationConfig.from_pretrained(tmp_path / "hf").eos_token_id
-    assert set(ends) == {tokenizer.special["eos"], tokenizer.special["end"]}, "their generate ends where a turn does"
+    assert set(ends) == {tokenizer.special["eos"], tokenizer.special["end"]}, "generate() ends at the end of a turn"
 
 
-def test_a_chat_template_comes_back_and_another_is_not_run(tmp_path: Path) -> None:
+def test_kothas_chat_template_is_imported_and_others_are_not_run(tmp_path: Path) -> None:
     bundle = taught("qwen3")
     write_hf(bundle, tmp_path / "hf")
     assert import_hf(tmp_path / "hf").bundle.chat == bundle.chat is not None
@@ -233,7 +233,7 @@ def test_a_chat_template_comes_back_and_another_is_not_run(tmp_path: Path) -> No
     (tmp_path / "hf" / "tokenizer_config.json").write_text(json.dumps(settings))
     foreign = import_hf(tmp_path / "hf")
     assert foreign.bundle.chat is None
-    assert any("chat template is a program that is not run here" in str(remark) for remark in foreign.remarks)
+    assert any("chat template is a program that Kotha does not run" in str(remark) for remark in foreign.remarks)
     write_hf(replace(bundle, chat=None), tmp_path / "plain")
     assert import_hf(tmp_path / "plain").bundle.chat is None
 
@@ -266,7 +266,7 @@ FOREIGN: dict[str, tuple[str, Any]] = {
 
 
 def written(name: str, folder: Path, **how: Any) -> Any:
-    """A folder that transformers wrote, with random weights everywhere."""
+    """A folder written by transformers, with random weights."""
     kind, config = FOREIGN[name]
     torch.manual_seed(0)
     model = getattr(transformers, kind)(config)
@@ -278,19 +278,19 @@ def written(name: str, folder: Path, **how: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", FOREIGN)
-def test_their_folders_open_here(name: str, tmp_path: Path) -> None:
+def test_folders_written_by_transformers_can_be_imported(name: str, tmp_path: Path) -> None:
     model = written(name, tmp_path / "hf")
     found = import_hf(tmp_path / "hf")
     report = check_hf(tmp_path / "hf", found.bundle, found.layout, FEW)
     assert report.passed, report.failures
     assert report.positions > 1
-    assert any("have no opinion" in str(remark) for remark in found.remarks) == (name == "bert-words")
+    assert any("do not change the result" in str(remark) for remark in found.remarks) == (name == "bert-words")
     model.save_pretrained(tmp_path / "shards", max_shard_size="6KB")
     assert (tmp_path / "shards" / "model.safetensors.index.json").exists()
     assert same_weights(import_hf(tmp_path / "shards").bundle, found.bundle)
 
 
-def test_names_of_classes_of_images_come_and_go(tmp_path: Path) -> None:
+def test_image_class_names_round_trip(tmp_path: Path) -> None:
     kind = FOREIGN["vit"][0]
     names = {0: "cat", 1: "dog", 2: "ox", 3: "owl", 4: "bat"}
     for number, (labels, kept) in enumerate(((names, tuple(names.values())), ({**names, 4: "cat"}, ()))):
@@ -304,7 +304,7 @@ def test_names_of_classes_of_images_come_and_go(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["bert", "gpt2"])
-def test_their_tokenizers_come_along(name: str, tmp_path: Path) -> None:
+def test_tokenizers_of_transformers_are_imported(name: str, tmp_path: Path) -> None:
     folder, lines = tmp_path / "hf", built_in_lines(60)
     folder.mkdir()
     if name == "bert":
@@ -325,7 +325,7 @@ def test_their_tokenizers_come_along(name: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("mark", "before"), [("<s>", ["<s>"]), (None, [])])
-def test_their_prompts_are_read_as_they_read_them(mark: str | None, before: list[str], tmp_path: Path) -> None:
+def test_prompts_have_the_same_ids_as_in_transformers(mark: str | None, before: list[str], tmp_path: Path) -> None:
     folder, special = tmp_path / "hf", ["<s>", "</s>"]
     backend: Any = tokenizers.ByteLevelBPETokenizer()
     backend.train_from_iterator(built_in_lines(60), vocab_size=400, special_tokens=special)
@@ -344,7 +344,7 @@ def test_their_prompts_are_read_as_they_read_them(mark: str | None, before: list
     assert read[: -len(found.bundle.tokenizer.encode("নদী"))] == [special.index(each) for each in before]
     report = check_hf(folder, found.bundle, found.layout, FEW)
     assert report.passed and report.lines, report.failures
-    # What is trained here stands between ends of documents, whatever the vocabulary came with.
+    # Kotha trains on documents between end tokens, whatever the vocabulary's own settings.
     text = tmp_path / "text.txt"
     text.write_text("নদীর ধারে মেলা।", encoding="utf-8")
     prepare([text], found.bundle.tokenizer, tmp_path / "data", PrepareOptions(validation=0.0))
@@ -374,7 +374,7 @@ def rewrite(folder: Path, change: Callable[[dict[str, torch.Tensor]], Any]) -> N
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def test_what_old_folders_hold_besides_is_passed_over(tmp_path: Path) -> None:
+def test_computed_weights_of_old_folders_are_ignored(tmp_path: Path) -> None:
     def old(weights: dict[str, torch.Tensor]) -> None:
         weights["transformer.h.0.attn.bias"] = torch.ones(1, 1, 4, 4, dtype=torch.uint8)
         weights["lm_head.weight"] = weights["transformer.wte.weight"].clone()
@@ -383,7 +383,7 @@ def test_what_old_folders_hold_besides_is_passed_over(tmp_path: Path) -> None:
     rewrite(tmp_path / "hf", old)
     assert import_hf(tmp_path / "hf").layout.name == "gpt2"
     rewrite(tmp_path / "hf", lambda weights: weights["lm_head.weight"][0].add_(1))
-    with pytest.raises(KothaError, match=r"transformer.wte.weight differs from lm_head.weight, and the config says"):
+    with pytest.raises(KothaError, match=r"transformer.wte.weight differs from lm_head.weight, but the config ties"):
         import_hf(tmp_path / "hf")
 
 
@@ -397,18 +397,14 @@ def test_weights_of_two_types_become_the_wider(tmp_path: Path) -> None:
     assert {each.dtype for each in found.bundle.model.parameters()} == {torch.float32}
 
 
-def test_without_transformers_it_is_said_that_nothing_was_checked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_transformers_the_report_says_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     report = export(shaken(CONFIGS["gpt2"]), "hf", tmp_path / "hf")
     assert not report.checked
     assert [*map(str, report.remarks)] == ["not checked: transformers is not installed (pip install transformers)"]
 
 
-def test_what_transformers_cannot_open_or_run_is_told_in_a_line(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors_of_transformers_become_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*_: Any, **__: Any) -> None:
         raise RuntimeError("no room\nat all")
 
@@ -423,7 +419,7 @@ def test_what_transformers_cannot_open_or_run_is_told_in_a_line(
 
 
 @pytest.mark.parametrize("name", ["qwen3", "marian"])
-def test_a_folders_wishes_for_its_answers_are_not_the_models(tmp_path: Path, name: str) -> None:
+def test_output_settings_of_a_folder_are_ignored(tmp_path: Path, name: str) -> None:
     bundle = shaken(CONFIGS[name])
     layout = write_hf(bundle, tmp_path / "hf")
     settings = json.loads((tmp_path / "hf" / "config.json").read_text())

@@ -1,4 +1,4 @@
-"""ONNX graphs in onnxruntime: every family gives its logits, with a cache and without, at any batch and length."""
+"""ONNX graphs in onnxruntime: the logits of every family, with and without a cache, for any batch and length."""
 
 import json
 import sys
@@ -14,7 +14,7 @@ from tests.export.models import CONFIGS, shaken
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
-from kotha.export.onnx import export as door
+from kotha.export.onnx import export as onnx_export
 from kotha.export.onnx.export import DESCRIPTION, Session
 from kotha.export.onnx.graphs import empty_past, past_names
 from kotha.export.parity import built_in_lines, our_side
@@ -44,7 +44,7 @@ def tokenizer() -> Tokenizer:
 
 
 def filled(config: ModelConfig) -> Model:
-    """A model with weights large enough that its best token is no accident of rounding."""
+    """A model with weights large enough that rounding does not change its best token."""
     torch.manual_seed(0)
     model = build(config).eval()
     with torch.no_grad():
@@ -81,7 +81,7 @@ def test_any_batch_length_and_past(modern: tuple[GPT, Path], batch: int, past: i
     assert found["present.0.key"].shape == (batch, 2, past + new, 8)
 
 
-def test_the_folder_says_what_goes_in_and_out(modern: tuple[GPT, Path]) -> None:
+def test_the_description_lists_inputs_and_outputs(modern: tuple[GPT, Path]) -> None:
     model, out = modern
     assert sorted(path.name for path in out.iterdir()) == ["model.onnx", DESCRIPTION, "tokenizer.json"]
     said = json.loads((out / DESCRIPTION).read_text(encoding="utf-8"))
@@ -90,21 +90,21 @@ def test_the_folder_says_what_goes_in_and_out(modern: tuple[GPT, Path]) -> None:
     assert graph["inputs"]["past.0.value"] == {"0": "batch", "2": "past"}
     assert list(graph["outputs"])[:2] == ["logits", "present.0.key"]
     assert said["tokenizer"] == tokenizer().fingerprint and said["model"] == model.config.to_dict()
-    assert str(Path(door.__file__).parent).encode() not in (out / "model.onnx").read_bytes()
+    assert str(Path(onnx_export.__file__).parent).encode() not in (out / "model.onnx").read_bytes()
 
 
-def test_the_model_is_left_as_it_was(modern: tuple[GPT, Path]) -> None:
+def test_the_model_is_not_changed(modern: tuple[GPT, Path]) -> None:
     model, _ = modern
-    assert {part.reading for part in model.modules() if isinstance(part, Attention)} == {"fused"}
+    assert {part.implementation for part in model.modules() if isinstance(part, Attention)} == {"fused"}
 
 
-def test_other_weights_would_be_found(modern: tuple[GPT, Path]) -> None:
+def test_parity_detects_other_weights(modern: tuple[GPT, Path]) -> None:
     model, out = modern
     changed = build(model.config).eval()
     changed.load_state_dict(model.state_dict())
     with torch.no_grad():
         changed.get_parameter("stack.blocks.0.attention.key.weight").add_(0.05)
-    report = door.check_graphs(changed, tokenizer(), out, built_in_lines(40))
+    report = onnx_export.check_graphs(changed, tokenizer(), out, built_in_lines(40))
     assert not report.passed and "logits differ by" in str(report.failures[0])
 
 
@@ -130,7 +130,7 @@ def test_every_family(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(("description", "said"), [("{}", "exists"), ('{"format": "kotha-onnx"}', "holds mine.txt")])
-def test_a_name_of_ours_does_not_make_a_folder_ours(tmp_path: Path, description: str, said: str) -> None:
+def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path, description: str, said: str) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     (tmp_path / "onnx.json").write_text(description)
     with pytest.raises(KothaError, match=said):
@@ -138,12 +138,12 @@ def test_a_name_of_ours_does_not_make_a_folder_ours(tmp_path: Path, description:
     assert (tmp_path / "mine.txt").exists()
 
 
-def test_a_failed_export_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_export_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(torch.onnx, "export", full)
-    with pytest.raises(KothaError, match="No space left on device; nothing of it was left behind"):
+    with pytest.raises(KothaError, match="No space left on device; no partial output was left"):
         export(Bundle(filled(FAMILIES["vit"]), None), "onnx", tmp_path / "out")
     assert not list(tmp_path.iterdir())
 
@@ -154,14 +154,14 @@ def test_without_the_libraries_it_says_what_to_install(tmp_path: Path, monkeypat
         export(Bundle(filled(FAMILIES["vit"]), None), "onnx", tmp_path / "out")
 
 
-def test_narrow_weights_are_widened_and_the_model_stays_as_it_was(tmp_path: Path) -> None:
+def test_narrow_weights_are_widened_and_the_model_is_not_changed(tmp_path: Path) -> None:
     bundle = Bundle(filled(FAMILIES["vit"]).bfloat16(), None)
     report = export(bundle, "onnx", tmp_path / "out")
     assert report.passed and report.weights == "float32" and not report.remarks, report.failures
     assert {weight.dtype for weight in bundle.model.parameters()} == {torch.bfloat16}
 
 
-def test_a_pruned_model_keeps_the_keys_that_are_left(tmp_path: Path) -> None:
+def test_a_pruned_model_has_only_the_remaining_key_heads(tmp_path: Path) -> None:
     whole = filled(GPTConfig(**{**TEXT, "n_layers": 2, "context_length": 24}, n_kv_heads=2))
     pruned = remove_heads(whole, ["blocks.0.attention.0", "blocks.0.attention.1", "blocks.1.attention.3"])
     report = export(Bundle(pruned, None), "onnx", tmp_path / "pruned")
@@ -170,9 +170,9 @@ def test_a_pruned_model_keeps_the_keys_that_are_left(tmp_path: Path) -> None:
     assert [tuple(each.shape) for each in past] == [(3, 1, 2, 8)] * 2 + [(3, 2, 2, 8)] * 2
 
 
-def test_a_chat_template_is_told_where_turns_were_taught() -> None:
+def test_the_description_includes_the_chat_template() -> None:
     bundle = shaken(CONFIGS["qwen3"])
     assert bundle.tokenizer is not None
     taught = replace(bundle, chat=ChatTemplate.of(bundle.tokenizer))
-    assert taught.chat is not None and door._describe(taught, [])["chat_template"] == taught.chat.jinja()
-    assert our_side(taught).chat == taught.chat and "chat_template" not in door._describe(bundle, [])
+    assert taught.chat is not None and onnx_export._describe(taught, [])["chat_template"] == taught.chat.jinja()
+    assert our_side(taught).chat == taught.chat and "chat_template" not in onnx_export._describe(bundle, [])

@@ -1,4 +1,4 @@
-"""What both languages' tests read: small models with their logits, tokenizers with their ids, streams and draws.
+"""Cases for the Python and TypeScript tests: models with logits, tokenizers with ids, streams and sampled tokens.
 
 ``python -m tests.export.web.cases`` writes them for the page's tests (``web/tests/cases/model.json``).
 """
@@ -65,7 +65,7 @@ def models() -> dict[str, GPT]:
 
 
 def made() -> dict[str, Any]:
-    """All cases, ready for JSON."""
+    """All cases, JSON-serializable."""
     return {
         "models": {name: _model_case(model) for name, model in models().items()},
         "tokenizers": {name: _tokenizer_case(tokenizer) for name, tokenizer in tokenizers().items()},

@@ -1,4 +1,4 @@
-"""What the page's tests are held to is what the library gives, and what it has no twin of is refused."""
+"""The stored cases for the page's tests equal the library's output, and unsupported tokenizers are rejected."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train
 
 
-def test_the_cases_are_the_library_s() -> None:
+def test_the_stored_cases_equal_the_library() -> None:
     kept, now = json.loads(FILE.read_text(encoding="utf-8")), json.loads(json.dumps(made()))
     for name in ("tokenizers", "letters", "uniforms"):
         assert kept[name] == now[name], "run `python -m tests.export.web.cases`"
@@ -29,7 +29,7 @@ def test_the_cases_are_the_library_s() -> None:
             torch.testing.assert_close(torch.tensor(before["logits"][place]), torch.tensor(logits), atol=1e-5, rtol=0)
 
 
-def test_whole_numbers_that_were_rounded_before_are_the_same_again() -> None:
+def test_quantizing_twice_changes_nothing() -> None:
     model: Any = rounded(shaken(CONFIGS["qwen3"]).model)  # type: ignore[arg-type]
     assert pack(model) == pack(rounded(model))
 
@@ -38,18 +38,18 @@ def test_whole_numbers_that_were_rounded_before_are_the_same_again() -> None:
     ("changed", "said"),
     [
         ({"normalizer": normalizers.Lowercase()}, "a normalization that is not Kotha's"),
-        ({"pre_tokenizer": pre_tokenizers.Metaspace()}, "a split before it that is not Kotha's"),
+        ({"pre_tokenizer": pre_tokenizers.Metaspace()}, "a pre-tokenizer that is not Kotha's"),
         ({"decoder": decoders.Metaspace()}, "a decoder that is not Kotha's"),
     ],
 )
-def test_a_foreign_tokenizer_is_refused_in_words(changed: dict[str, Any], said: str) -> None:
+def test_an_unsupported_tokenizer_is_rejected(changed: dict[str, Any], said: str) -> None:
     backend = type(tokenizers()["unigram"].backend).from_str(tokenizers()["unigram"].backend.to_str())
     for name, value in changed.items():
         setattr(backend, name, value)
-    with pytest.raises(ConfigError, match=f"no page: its tokenizer has {re.escape(said)}"):
+    with pytest.raises(ConfigError, match=f"cannot export to a web page: the tokenizer has {re.escape(said)}"):
         describe_vocabulary(Tokenizer(backend))
 
 
-def test_wordpiece_is_refused_in_words() -> None:
-    with pytest.raises(ConfigError, match="its tokenizer has a wordpiece vocabulary"):
+def test_wordpiece_is_rejected() -> None:
+    with pytest.raises(ConfigError, match="the tokenizer has a wordpiece vocabulary"):
         describe_vocabulary(train(["নদীর ধারে গ্রাম"] * 9, "wordpiece", 300))

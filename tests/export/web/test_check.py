@@ -1,4 +1,4 @@
-"""The door proves itself in a real browser, or says why not."""
+"""The page is verified in a real browser, or the report says why not."""
 
 import shutil
 import sys
@@ -25,7 +25,7 @@ def test_the_page_is_compared_where_there_is_a_browser(tmp_path: Path, name: str
     assert (report.lines, report.positions) == (3, 3)
 
 
-def test_where_nothing_can_be_asked_it_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_browser_the_report_says_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "playwright", None)
     report = export(shaken(CONFIGS["gpt2"]), "web", tmp_path, lines=LINES)
     assert not report.checked and report.passed
@@ -33,7 +33,7 @@ def test_where_nothing_can_be_asked_it_says_so(tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.browser
-def test_a_page_that_does_not_run_fails_its_proof(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_that_does_not_run_raises_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which(CHROMIUM.name) is None:
         pytest.skip("no chromium on this machine")
     monkeypatch.setattr("kotha.export.web.export.whole_page", lambda *_: "<title>nothing</title>")

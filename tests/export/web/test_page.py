@@ -1,4 +1,4 @@
-"""The file itself: one, whole, with nothing to fetch; what cannot become one is refused in words."""
+"""The exported file: self-contained, with nothing to fetch; and rejected models."""
 
 import base64
 import gzip
@@ -21,7 +21,7 @@ NAME = "</script><b>"
 
 @pytest.fixture(autouse=True)
 def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether a browser agrees is asked in tests/studio."""
+    """The comparison in a browser is in tests/studio."""
     monkeypatch.setattr(web, "check_page", lambda *_: ParityReport("web"))
 
 
@@ -41,7 +41,7 @@ def inlined(page: str, name: str) -> str:
     return found[1]
 
 
-def test_only_what_is_inside_may_run(page: str) -> None:
+def test_the_content_security_policy_allows_only_inlined_code(page: str) -> None:
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     assert policy is not None and policy[1].startswith("default-src 'none'; ")
     assert "unsafe-inline" not in page and "unsafe-eval'" not in policy[1].replace("wasm-unsafe-eval'", "")
@@ -52,7 +52,7 @@ def test_only_what_is_inside_may_run(page: str) -> None:
     assert not re.search(r'(?:src|href)="', page), "nothing is fetched"
 
 
-def test_the_weights_are_all_there_and_small(page: str) -> None:
+def test_the_page_contains_all_weights_compressed(page: str) -> None:
     description = json.loads(inlined(page, "data"))
     weights = gzip.decompress(base64.b64decode(inlined(page, "weights")))
     assert len(weights) == description["bytes"]
@@ -61,22 +61,22 @@ def test_the_weights_are_all_there_and_small(page: str) -> None:
     assert all(each["start"] % 8 == 0 for each in description["arrays"])
 
 
-def test_a_card_cannot_write_into_the_page(page: str) -> None:
+def test_a_card_cannot_inject_html(page: str) -> None:
     assert NAME not in page
     assert NAME in json.loads(inlined(page, "data"))["card"]["own"]
 
 
 def test_a_page_needs_a_tokenizer(tmp_path: Path) -> None:
-    with pytest.raises(KothaError, match="no tokenizer, and a page needs one"):
+    with pytest.raises(KothaError, match="no tokenizer, and a web page needs one"):
         export(replace(shaken(CONFIGS["gpt2"]), tokenizer=None), "web", tmp_path / "m.html")
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_is_there_stays_unless_asked(tmp_path: Path) -> None:
+def test_an_existing_file_is_kept_without_overwrite(tmp_path: Path) -> None:
     bundle = shaken(CONFIGS["gpt2"])
     export(bundle, "web", tmp_path)
-    with pytest.raises(KothaError, match=r"model\.html exists; choose another place"):
+    with pytest.raises(KothaError, match=r"model\.html already exists; choose another path"):
         export(bundle, "web", tmp_path)
     before = (tmp_path / "model.html").read_bytes()
     export(bundle, "web", tmp_path, overwrite=True)
-    assert (tmp_path / "model.html").read_bytes() == before, "the same weights, the same file"
+    assert (tmp_path / "model.html").read_bytes() == before, "the same weights give the same file"

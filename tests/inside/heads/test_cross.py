@@ -24,7 +24,7 @@ Record = Callable[[str, object], None]
 
 
 def pairs(chance: torch.Generator, n: int, length: int) -> Pair:
-    """Sentences and their translations: (n, length + 1) and (n, length + 2)."""
+    """Draw sentences and their translations: (n, length + 1) and (n, length + 2)."""
     words = torch.randint(N_WORDS, (n, length), generator=chance)
     swapped = words.clone()
     even = length // 2 * 2
@@ -56,7 +56,7 @@ def trained(steps: int, seed: int = 0, **sizes: Any) -> Any:
 
 
 def heads_by_part(model: Any) -> dict[str, list[str]]:
-    """The encoder's heads, the decoder's own, and those that look from one to the other."""
+    """Return the heads of the encoder, of the decoder's self-attention, and of cross-attention."""
     found: dict[str, list[str]] = {part: [] for part in PARTS}
     for head in every_head(model):
         found[next(part for part, mark in PARTS.items() if mark in head)].append(head)
@@ -64,7 +64,7 @@ def heads_by_part(model: Any) -> dict[str, list[str]]:
 
 
 def costs(model: Any, record: Record) -> tuple[dict[str, float], dict[str, float]]:
-    """What silence costs, in nats: of one head, on average over a part; and of the whole part at once."""
+    """Return the cost of silencing in nats: one head, averaged over a part, and all heads of the part."""
     held_out = [pairs(torch.Generator().manual_seed(2), 64, length) for length in (6, 8)]
     worth, whole = by_ablation(model, held_out, loss), mean_loss(model, held_out, loss)
     one, together = {}, {}
@@ -73,13 +73,13 @@ def costs(model: Any, record: Record) -> tuple[dict[str, float], dict[str, float
         with silence(model, heads):
             together[part] = mean_loss(model, held_out, loss) - whole
     record("loss, one head, all at once", (whole, one, together))
-    assert whole < 1, "it has learned to translate: who only guesses has ln 12 = 2.5"
+    assert whole < 1, "it has learned to translate: guessing has ln 12 = 2.5"
     return one, together
 
 
 @pytest.mark.slow
-def test_in_a_deeper_model_cross_attention_is_missed_most_as_a_whole(record_property: Record) -> None:
-    """Not so its single heads: they stand in for one another, as long as one of them still sees the source."""
+def test_in_a_deeper_model_cross_attention_matters_most_as_a_whole(record_property: Record) -> None:
+    """Its single heads matter less: they are redundant as long as one of them sees the source."""
     model = trained(700, d_model=64, n_heads=4, n_layers=2, d_ff=128, norm_order="pre")
     _, together = costs(model, record_property)
     assert together["cross"] > together["decoder"] and together["cross"] > together["encoder"]
@@ -88,4 +88,4 @@ def test_in_a_deeper_model_cross_attention_is_missed_most_as_a_whole(record_prop
     with silence(model, most):
         silent = mean_loss(model, held_out, loss)
     assert mean_loss(remove_heads(model, most), held_out, loss) == pytest.approx(silent, abs=1e-5)
-    assert silent < together["cross"] / 2, "one head of four in each layer still tells what to say"
+    assert silent < together["cross"] / 2, "one head of four in each layer is enough"

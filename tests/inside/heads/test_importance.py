@@ -1,4 +1,4 @@
-"""Silence and importance: beside the same thing done by hand."""
+"""Silencing and importance, compared with manual computations."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,14 +25,14 @@ from kotha.inside.heads.importance import (
     without_heads,
 )
 from kotha.inside.hook_points import attentions
-from kotha.model.attention import set_reading
+from kotha.model.attention import set_implementation
 from kotha.model.pruning import remove_heads
 
 EVERY = ["gpt", "gpt-grouped", "bert", "seq2seq", "vit"]
 
 
 def shaken(name: str) -> tuple[Any, list[Tensor]]:
-    """Weights large enough that heads matter."""
+    """Return a model with weights large enough that heads matter."""
     model, inputs = with_inputs(name)
     with torch.no_grad():
         for parameter in model.parameters():
@@ -46,7 +46,7 @@ def logits(model: nn.Module, inputs: list[Tensor]) -> Tensor:
 
 
 def loss(model: nn.Module, batch: list[Tensor]) -> Tensor:
-    """Some loss that is a mean over rows: how well class 1 is guessed everywhere."""
+    """Return a loss that is a mean over rows: predicting class 1 everywhere."""
     found = logits(model, batch)
     rows = found.flatten(0, -2)
     return cross_entropy(rows, torch.ones(len(rows), dtype=torch.long))
@@ -54,7 +54,7 @@ def loss(model: nn.Module, batch: list[Tensor]) -> Tensor:
 
 @contextmanager
 def times(model: nn.Module, head: str, gate: float) -> Iterator[None]:
-    """By hand: the head's columns of the output matrix times a number."""
+    """Scale a head's columns of the output matrix."""
     name, number = head.rsplit(".", 1)
     attention = attentions(model)[name]
     place = slice(int(number) * attention.d_head, (int(number) + 1) * attention.d_head)
@@ -65,11 +65,11 @@ def times(model: nn.Module, head: str, gate: float) -> Iterator[None]:
         attention.output.weight.copy_(kept)
 
 
-@pytest.mark.parametrize("reading", ["fused", "explicit"])
+@pytest.mark.parametrize("implementation", ["fused", "explicit"])
 @pytest.mark.parametrize("name", EVERY)
-def test_a_silent_head_adds_nothing_and_speaks_again(name: str, reading: Any) -> None:
+def test_a_silenced_head_adds_nothing_and_is_restored(name: str, reading: Any) -> None:
     model, inputs = shaken(name)
-    set_reading(model, reading)
+    set_implementation(model, implementation)
     heads = [every_head(model)[1], every_head(model)[-1]]
     with torch.no_grad():
         whole = logits(model, inputs)
@@ -82,7 +82,7 @@ def test_a_silent_head_adds_nothing_and_speaks_again(name: str, reading: Any) ->
     assert (silent - whole).abs().max() > 1e-3
 
 
-def test_hooks_go_when_the_model_fails() -> None:
+def test_hooks_are_removed_when_the_model_fails() -> None:
     model, _ = shaken("gpt")
     with pytest.raises(Exception, match="token"), silence(model, ["blocks.0.attention.1"]):
         model(torch.tensor([[model.config.vocab_size]]))
@@ -120,10 +120,10 @@ def test_the_gradient_is_the_slope_of_a_gate(name: str) -> None:
                   for row in rows]  # fmt: skip
         expected = sum(abs(slope) for slope in slopes) / 2
         assert found[head] == pytest.approx(expected, rel=1e-4, abs=1e-6)
-        assert one_batch[head] == pytest.approx(expected, rel=1e-4, abs=1e-6), "each row counts by itself"
+        assert one_batch[head] == pytest.approx(expected, rel=1e-4, abs=1e-6), "each row counts separately"
 
 
-def test_a_model_that_learns_goes_on_learning() -> None:
+def test_measuring_keeps_the_training_mode() -> None:
     model, inputs = shaken("gpt")
     model.train()
     by_ablation(model, [inputs], loss)
@@ -131,7 +131,7 @@ def test_a_model_that_learns_goes_on_learning() -> None:
     assert model.training and all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_a_pruned_model_has_the_names_that_it_kept() -> None:
+def test_a_pruned_model_keeps_its_head_names() -> None:
     model, inputs = shaken("gpt-grouped")
     pruned = remove_heads(model, ["blocks.0.attention.0", "blocks.1.attention.2"])
     assert every_head(pruned) == [head for head in every_head(model) if head not in pruned.config.removed_heads]
@@ -140,27 +140,29 @@ def test_a_pruned_model_has_the_names_that_it_kept() -> None:
         silent = logits(pruned, inputs)
     without = remove_heads(pruned, ["blocks.0.attention.1"])
     torch.testing.assert_close(silent, logits(without, inputs), rtol=1e-5, atol=1e-5)
-    gone = r"there is no head 'blocks\.0\.attention\.0' in this model; did you mean"
+    gone = r"this model has no head 'blocks\.0\.attention\.0'; did you mean"
     with pytest.raises(UsageError, match=gone), silence(pruned, ["blocks.0.attention.0"]):
         pass
 
 
-def test_the_least_important_go_first_and_one_stays() -> None:
+def test_the_least_important_heads_go_first_and_one_stays() -> None:
     worth = {"blocks.0.attention.0": 0.5, "blocks.0.attention.1": -0.1, "blocks.1.attention.0": 0.0,
              "blocks.1.attention.1": 0.2, "blocks.1.attention.2": 0.1}  # fmt: skip
     assert least_important(worth, 2) == ["blocks.0.attention.1", "blocks.1.attention.0"]
     assert least_important(worth, 3)[-1] == "blocks.1.attention.2"
-    with pytest.raises(UsageError, match="4 heads cannot be removed; of 5 heads 1 to 3 can go, as every attention"):
+    with pytest.raises(
+        UsageError, match="4 heads cannot be removed: 1 to 3 of the 5 heads can be, since every attention"
+    ):
         least_important(worth, 4)
 
 
-def test_nothing_to_measure_on_is_said() -> None:
+def test_measuring_without_text_is_rejected() -> None:
     model, _ = shaken("gpt")
-    with pytest.raises(UsageError, match="there is nothing to measure on"):
+    with pytest.raises(UsageError, match="there is no text to measure on"):
         mean_loss(model, [], loss)
 
 
-def test_losses_of_examples_weigh_alike_whatever_their_batches() -> None:
+def test_examples_have_equal_weight_in_any_batches() -> None:
     model, inputs = shaken("gpt")
     tokens = torch.cat((inputs[0], inputs[0].flip(1)))[:3]
 
@@ -175,8 +177,8 @@ def test_losses_of_examples_weigh_alike_whatever_their_batches() -> None:
     assert slopes == pytest.approx(others, abs=1e-6)
 
 
-def test_silent_heads_say_what_removed_heads_say() -> None:
-    """The proof by another way: the same heads taken out of the weights."""
+def test_silencing_equals_removing() -> None:
+    """Compare with the same heads removed from the weights."""
     bundle, heads = make("gpt"), ["blocks.0.attention.1", "blocks.1.attention.0"]
     given = read_asked(bundle, Asked(TEXT))
     whole, without = without_heads(bundle.model, given, heads)
@@ -191,7 +193,7 @@ def test_silent_heads_say_what_removed_heads_say() -> None:
     assert whole.nats != without.nats and whole.written is None
 
 
-def test_both_go_on_with_the_text_and_nothing_stays() -> None:
+def test_both_models_generate_and_hooks_are_removed() -> None:
     bundle, asked = small("gpt"), Asked(TEXT, generate=4)
     given, heads = read_asked(bundle, Asked(TEXT)), every_head(bundle.model)
     whole, without = without_heads(bundle.model, given, heads, lambda: continuation(bundle, asked))
@@ -200,7 +202,7 @@ def test_both_go_on_with_the_text_and_nothing_stays() -> None:
 
 
 @pytest.mark.parametrize("body", ["bert", "seq2seq", "vit"])
-def test_every_family_answers(body: str) -> None:
+def test_every_architecture_answers(body: str) -> None:
     bundle = small(body)
     image = np.random.default_rng(0).uniform(-1, 1, (1, 8, 8)).astype(np.float32)
     given = read_asked(bundle, Asked(image=image) if body == "vit" else Asked(TEXT))

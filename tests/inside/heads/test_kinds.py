@@ -1,4 +1,4 @@
-"""Kinds: heads that were wired or trained to do a thing are named for it, and no head is that does nothing."""
+"""Kinds: heads wired or trained for a pattern are recognised, and no others."""
 
 import re
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ def texts(length: int = P, n: int = 4) -> list[Passage]:
     return [Passage(random_text(length, seed)) for seed in range(n)]
 
 
-def test_wired_heads_are_named_for_what_they_do() -> None:
+def test_hand_wired_heads_are_recognised() -> None:
     found = judged(wired(), texts())
     assert {head: each.kind for head, each in found.items()} == {
         "blocks.0.attention.0": "previous-token",
@@ -50,7 +50,7 @@ def test_wired_heads_are_named_for_what_they_do() -> None:
     assert case_text(previous.evidence, lambda token: f"<{token}>").endswith("(-1, 1.00)")
 
 
-def test_looking_computes_no_logits() -> None:
+def test_measuring_heads_computes_no_logits() -> None:
     model = wired()
     seen = look(model, texts(n=1)[0])
     model.head = None
@@ -58,8 +58,8 @@ def test_looking_computes_no_logits() -> None:
     assert all(torch.equal(one.weights, other.weights) for one, other in zip(seen, again, strict=True))
 
 
-def test_a_head_is_shown_with_words_of_the_text_alone() -> None:
-    """Induction is measured on random tokens that come twice; they are not cited as words of the text."""
+def test_cases_come_from_the_text_only() -> None:
+    """Induction is measured on repeated random tokens, which are not cited as words of the text."""
     words = torch.arange(3, 12)
     found = judged(wired(), [Passage(torch.cat((words, words.flip(0), words)))])
     for head in found.values():
@@ -68,14 +68,14 @@ def test_a_head_is_shown_with_words_of_the_text_alone() -> None:
                 assert {evidence.case.asking, evidence.case.asked} <= set(words.tolist()), (head.head, evidence.kind)
     induction = found["blocks.1.attention.1"]
     assert induction.kind == "induction" and induction.evidence is not None
-    assert "on random tokens that come twice" in str(evidence_text(induction))
+    assert "measured on repeated random tokens" in str(evidence_text(induction))
     assert re.fullmatch(r"\d+ → \d+ \([+-]\d+, \d\.\d\d\)", case_text(induction.evidence, str))
     never_twice = judged(wired(), [Passage(torch.arange(3, 39))])["blocks.1.attention.1"]
     assert never_twice.kind == "induction" and case_text(never_twice.evidence, str) == ""
 
 
-def test_the_wired_circuit_is_the_whole_of_it() -> None:
-    """Without the previous-token head in layer 0 there is nothing to find by in layer 1."""
+def test_induction_needs_the_previous_token_head() -> None:
+    """Without the previous-token head in layer 0, the induction head in layer 1 has nothing to match."""
     model = wired()
     with torch.no_grad():
         model.stack.blocks[0].attention.output.weight.zero_()
@@ -84,14 +84,14 @@ def test_the_wired_circuit_is_the_whole_of_it() -> None:
 
 @torch.no_grad()
 def with_head(query: Tensor, key: Tensor, at: slice) -> Any:
-    """The wired model, with another head 1 in layer 0."""
+    """Return the wired model with another head 1 in layer 0."""
     model = wired()
     set_head(model.stack.blocks[0].attention, slice(P, 2 * P), query, key, at)
     return model
 
 
 def padded(matrix: Tensor) -> Tensor:
-    """To the width of a head."""
+    """Pad to the width of a head."""
     whole = torch.zeros(P, matrix.shape[1])
     whole[: len(matrix)] = matrix
     return whole
@@ -99,7 +99,7 @@ def padded(matrix: Tensor) -> Tensor:
 
 PLACES, TOKENS = slice(V, V + P), slice(0, V)
 RARE = rarest(torch.cat([each.tokens for each in texts()]).bincount(minlength=V).tolist())
-ALL_ASK = padded(torch.ones(1, V))  # every token asks the same
+ALL_ASK = padded(torch.ones(1, V))  # every token has the same query
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ ALL_ASK = padded(torch.ones(1, V))  # every token asks the same
         ("first-token", padded(torch.ones(1, P)), padded((torch.arange(P) == 0).float()[None]), PLACES),
     ],
 )
-def test_other_wired_heads_too(kind: str, query: Tensor, key: Tensor, at: slice) -> None:
+def test_other_hand_wired_heads(kind: str, query: Tensor, key: Tensor, at: slice) -> None:
     model = with_head(query, key, at)
     if kind == "duplicate-token":
         hide_itself(model)
@@ -122,7 +122,7 @@ def test_other_wired_heads_too(kind: str, query: Tensor, key: Tensor, at: slice)
     assert found.evidence is not None and found.evidence.score >= THRESHOLD
 
 
-def test_one_favourite_token_is_no_taste_for_the_rare() -> None:
+def test_one_favourite_token_is_not_a_rare_word_head() -> None:
     favourite = torch.zeros(1, V)
     favourite[0, max(RARE)] = 1
     found = judged(with_head(ALL_ASK, padded(favourite), TOKENS), texts())["blocks.0.attention.1"]
@@ -131,16 +131,16 @@ def test_one_favourite_token_is_no_taste_for_the_rare() -> None:
 
 @torch.no_grad()
 def hide_itself(model: Any) -> None:
-    """A token like this, but not this one: the place counts against it."""
+    """Attend to other copies of a token, not to itself: the position lowers its own score."""
     attention = model.stack.blocks[0].attention
     attention.query.weight[P + V : 2 * P, PLACES] = -40 * torch.eye(P)[: P - V]
     attention.key.weight[P + V : 2 * P, PLACES] = torch.eye(P)[: P - V]
 
 
-def test_a_head_that_looks_a_fixed_way_back_is_no_induction_head() -> None:
-    """In a text that repeats after n tokens, n - 1 places back is where an induction head looks, too."""
+def test_a_head_with_a_fixed_offset_is_not_an_induction_head() -> None:
+    """In a text that repeats after n tokens, an induction head also attends n - 1 positions back."""
     lengths = {len(each.tokens) // 2 for each in probes(range(V), P)}
-    assert len(lengths) >= 3, "so the probes repeat at different distances"
+    assert len(lengths) >= 3, "the probes repeat at different distances"
     back = max(lengths) - 1
     model = with_head(torch.eye(P).roll(-back, 0), torch.eye(P), PLACES)
     found = judged(model, texts())["blocks.0.attention.1"]
@@ -157,7 +157,7 @@ CONFIGS: dict[str, Any] = {
 
 @pytest.mark.parametrize("name", CONFIGS)
 @pytest.mark.parametrize("size", [1, 4])
-def test_an_untrained_model_gets_no_bold_name(name: str, size: float) -> None:
+def test_heads_of_an_untrained_model_are_unclear_or_broad(name: str, size: float) -> None:
     torch.manual_seed(0)
     model = build(CONFIGS[name])
     with torch.no_grad():
@@ -172,26 +172,31 @@ def test_an_untrained_model_gets_no_bold_name(name: str, size: float) -> None:
         assert max(others) < THRESHOLD < BROAD_THRESHOLD
 
 
-def test_a_short_text_says_nothing() -> None:
+def test_a_short_text_gives_no_evidence() -> None:
     witness = Witness(wired())
     witness.read(look(wired(), Passage(random_text(8))))
     found = witness.verdicts()[0]
-    assert found.kind == "unclear" and found.evidence is None and str(evidence_text(found)) == "too little text to say"
+    assert found.kind == "unclear" and found.evidence is None
+    assert str(evidence_text(found)) == "not enough text to tell"
 
 
 def test_a_short_context_cannot_be_probed() -> None:
     assert probes(range(V), 11) == []
-    few = probes(range(3), 12)  # fewer tokens than places: some come more than twice
+    few = probes(range(3), 12)  # fewer tokens than positions: some occur more than twice
     assert len(few[0].tokens) == 12
 
 
-def test_the_rarest_are_as_rare_as_the_tenth() -> None:
-    assert rarest([100, 50, 10, 10, 7]) == {2, 3, 4}  # 17.7 of 177 places: the third 10 is reached, and so both
+def test_the_rarest_tenth_includes_ties() -> None:
+    assert rarest([100, 50, 10, 10, 7]) == {
+        2,
+        3,
+        4,
+    }  # a tenth of 177 is 17.7, which 7 + 10 does not reach, so both tens are included
     assert rarest([100, 50, 10, 10, 7], besides=[4]) == {2, 3}
     assert rarest([0, 0]) == set()
 
 
-def test_cross_attention_is_judged_by_place_and_source() -> None:
+def test_kinds_of_cross_attention() -> None:
     torch.manual_seed(0)
     model = build(CONFIGS["seq2seq"])
     found = judged(model, [Passage(each.tokens[:40], each.tokens) for each in texts()])
@@ -199,7 +204,7 @@ def test_cross_attention_is_judged_by_place_and_source() -> None:
     assert {"induction", "previous-token"} <= set(found["encoder.0.attention.0"].scores)
 
 
-# -- grown, not wired -------------------------------------------------------------------------------------------------
+# -- trained, not wired -----------------------------------------------------------------------------------------------
 
 
 def repeated_batch(chance: torch.Generator, n_rows: int, length: int) -> Tensor:
@@ -208,8 +213,8 @@ def repeated_batch(chance: torch.Generator, n_rows: int, length: int) -> Tensor:
 
 
 @pytest.mark.slow
-def test_an_induction_head_grows_where_text_repeats(record_property: Any) -> None:
-    """A head is named that nobody wired: the second half of each text can be known from the first alone."""
+def test_training_on_repeated_text_forms_an_induction_head(record_property: Any) -> None:
+    """A trained head is recognised: the second half of each text can be predicted from the first."""
     torch.manual_seed(0)
     sizes: dict[str, Any] = {"d_model": 64, "n_heads": 2, "n_layers": 2, "d_ff": 64}
     layout: dict[str, Any] = {"norm": "rms", "positions": "rotary", "attention_bias": False}
@@ -217,7 +222,7 @@ def test_an_induction_head_grows_where_text_repeats(record_property: Any) -> Non
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 2:
-                parameter.mul_(3)  # small weights take longer to tell tokens apart
+                parameter.mul_(3)  # small weights learn to distinguish tokens more slowly
     assert not any(each.kind == "induction" for each in judged(model, texts(48)).values())
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, betas=(0.9, 0.98))
     chance = torch.Generator().manual_seed(1)
@@ -233,4 +238,4 @@ def test_an_induction_head_grows_where_text_repeats(record_property: Any) -> Non
     found = judged(model, texts(48))
     record_property("kinds", {head: (each.kind, each.scores["induction"].score) for head, each in found.items()})
     named = [head for head, each in found.items() if each.kind == "induction"]
-    assert named and all(head.startswith("blocks.1.") for head in named), "one layer alone cannot"
+    assert named and all(head.startswith("blocks.1.") for head in named), "a single layer cannot do induction"

@@ -1,4 +1,4 @@
-"""Overlap: principal angles by hand in NumPy, and heads that are the same or have nothing in common."""
+"""Overlap: principal angles in NumPy, and identical and disjoint heads."""
 
 import math
 from dataclasses import astuple
@@ -31,7 +31,7 @@ def by_hand(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("n_kv_heads", [4, 2])
-def test_the_angles_are_those_of_the_whole_products(n_kv_heads: int) -> None:
+def test_overlap_matches_the_full_products(n_kv_heads: int) -> None:
     attention = fresh(n_kv_heads)
     q, k, v, o = (getattr(attention, name).weight.detach().double().numpy() for name in
                   ("query", "key", "value", "output"))  # fmt: skip
@@ -50,7 +50,7 @@ def test_the_angles_are_those_of_the_whole_products(n_kv_heads: int) -> None:
         assert HeadWeights("", attention).symmetries[a] == pytest.approx(symmetric, abs=1e-6)
 
 
-def test_the_same_head_twice_and_heads_apart() -> None:
+def test_identical_and_disjoint_heads() -> None:
     attention = fresh()
     with torch.no_grad():
         for matrix in (attention.query, attention.key, attention.value):
@@ -68,22 +68,22 @@ def test_the_same_head_twice_and_heads_apart() -> None:
     )
 
 
-def test_heads_of_one_key_head_notice_the_same() -> None:
+def test_heads_with_shared_keys_detect_the_same() -> None:
     attention = fresh(n_kv_heads=2)
     assert HeadWeights("", attention).overlap(0, 1).qk == pytest.approx(1)
     assert HeadWeights("", attention).overlap(1, 2).qk < 0.8
 
 
-def test_random_heads_overlap_as_chance_says() -> None:
+def test_random_heads_overlap_by_chance() -> None:
     found = [HeadWeights("", fresh(seed=seed)).overlap(0, 1) for seed in range(60)]
     assert np.mean([each.qk for each in found]) == pytest.approx(0.25, abs=0.03)
     assert np.mean([each.ov for each in found]) == pytest.approx(0.25, abs=0.03)
-    # A random matrix meets its own transpose on the diagonal alone: one part in C.
+    # A random matrix agrees with its transpose on the diagonal only: one part in C.
     symmetric = np.mean([HeadWeights("", fresh(seed=seed)).symmetries[2] for seed in range(60)])
     assert symmetric == pytest.approx(0.5 * (1 + 1 / 16), abs=0.015)
 
 
-def test_a_dead_head_overlaps_with_nothing() -> None:
+def test_a_zero_head_overlaps_with_nothing() -> None:
     attention = fresh()
     with torch.no_grad():
         attention.key.weight[:4] = 0
@@ -91,7 +91,7 @@ def test_a_dead_head_overlaps_with_nothing() -> None:
     assert HeadWeights("", attention).symmetries[0] == 0.5
 
 
-def test_heads_that_share_directions_need_fewer() -> None:
+def test_shared_directions_reduce_the_rank() -> None:
     chance = np.random.default_rng(0)
     few = chance.standard_normal((64, 5)) @ chance.standard_normal((5, 64))
     found = shared_rank(few)
@@ -102,7 +102,7 @@ def test_heads_that_share_directions_need_fewer() -> None:
     assert shared_rank(np.diag([2.9, 1.0])).needed == 2
 
 
-def test_likeness_is_jensen_shannon_by_hand() -> None:
+def test_similarity_matches_jensen_shannon() -> None:
     model, inputs = with_inputs("gpt")
     sights = look(model, Passage(inputs[0][0]))
     found = Resemblance()
@@ -110,7 +110,7 @@ def test_likeness_is_jensen_shannon_by_hand() -> None:
     sight = sights[0]
     a, b = sight.weights[0].double().numpy(), sight.weights[2].double().numpy()
     alike = []
-    for row in range(3, len(a)):  # from the fourth token on there are four places to look at
+    for row in range(3, len(a)):  # from the fourth token on there are four keys
         p, q = a[row, : row + 1], b[row, : row + 1]
         middle = (p + q) / 2
         divergence = (p @ np.log(p / middle) + q @ np.log(q / middle)) / 2
@@ -119,7 +119,7 @@ def test_likeness_is_jensen_shannon_by_hand() -> None:
     torch.testing.assert_close(found.of(sight.attention).diagonal(), torch.ones(4, dtype=torch.float64))
 
 
-def test_the_nearest_head_is_named_by_its_first_number() -> None:
+def test_the_nearest_head_keeps_its_original_number() -> None:
     model, inputs = with_inputs("gpt")
     pruned = remove_heads(
         model, ["blocks.0.attention.1", "blocks.1.attention.0", "blocks.1.attention.1", "blocks.1.attention.2"]
@@ -134,4 +134,4 @@ def test_the_nearest_head_is_named_by_its_first_number() -> None:
     for head, like in names.items():
         by_itself = HeadWeights("", attention).overlap(places[head], places[like.head])
         assert astuple(like.overlap) == pytest.approx(astuple(by_itself))
-    assert second.nearest(seen.of(second.name)) == {}, "a head alone resembles none"
+    assert second.nearest(seen.of(second.name)) == {}, "a single head has no nearest one"

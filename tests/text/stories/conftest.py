@@ -1,4 +1,4 @@
-"""Thousands of told documents, all plots alike, for the tests that read them."""
+"""Thousands of generated documents, equally many per plot, for tests of their content."""
 
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ ALL_PLOTS = sum(map(len, PLOTS.values()))
 
 
 class Told(NamedTuple):
-    """A document: its kind and plot, its text, and what filled its roles."""
+    """A generated document: its kind and plot, its text, and its scene."""
 
     kind: str
     plot: str
@@ -31,7 +31,7 @@ def told(request: pytest.FixtureRequest) -> list[Told]:
 
 
 class Replay(Chooser):
-    """A chooser whose answers are given beforehand, as far as they are possible; past their end it answers 0."""
+    """A chooser that replays given choices modulo the number of options, and then chooses 0."""
 
     def __init__(self, script: list[int]) -> None:
         super().__init__("replay")

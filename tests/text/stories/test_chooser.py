@@ -21,7 +21,7 @@ TABLES = {
 
 
 def outcomes(template: str, cast: str = "") -> Iterator[tuple[str, float]]:
-    """Every text of a template with its probability, by counting through all answers like an odometer."""
+    """Every text of a template with its probability, by enumerating all sequences of choices."""
     write, roles = compile_template(template, {"greeting": "[?ও ]{$}"}), cast_roles(cast)
     script: list[int] | None = []
     while script is not None:
@@ -54,7 +54,7 @@ def test_probabilities_of_all_texts_sum_to_one(template: str, cast: str, count: 
     assert sum(probabilities) == pytest.approx(1)
 
 
-def test_a_second_word_is_chosen_among_those_left() -> None:
+def test_a_second_word_is_chosen_among_the_remaining() -> None:
     assert dict(outcomes("{name} {name2}"))["উমা রহিম"] == pytest.approx(1 / 6)
 
 
@@ -68,7 +68,7 @@ def test_weighted_choice_keeps_its_probability() -> None:
     assert counts[0] / 4000 == pytest.approx(0.75, abs=0.03)
 
 
-def test_answers_are_even() -> None:
+def test_choices_are_uniform() -> None:
     counts = [0] * 5
     for seed in range(5000):
         counts[Chooser(str(seed)).below(5)] += 1
@@ -81,12 +81,12 @@ def test_a_part_may_not_come_before_its_owner() -> None:
         write(Scene(Chooser("0"), TABLES, {}))
 
 
-def test_only_somebody_does_something() -> None:
-    with pytest.raises(AssertionError, match="which is nobody"):
+def test_only_people_can_be_subjects() -> None:
+    with pytest.raises(AssertionError, match="which is not a person"):
         compile_template("{pet} {করা past pet}", {})(Scene(Chooser("0"), TABLES, {}))
 
 
-def test_a_table_that_is_used_up_begins_again() -> None:
+def test_an_exhausted_table_starts_again() -> None:
     scene = Scene(Chooser("0"), TABLES, {})
     name, table = next((name, table) for name, table in TABLES.items() if table)
     words = {noun.text for noun in table}

@@ -1,4 +1,4 @@
-"""The grammar itself: every choice shows in the text, no two alternatives look alike, people and things agree."""
+"""The grammar: every choice is visible in the text, all options differ, people and things agree."""
 
 import itertools
 import re
@@ -20,7 +20,7 @@ NAMES = [plot.name for plot in ALL_PLOTS]
 
 
 class Recorder(Chooser):
-    """Remembers its answers."""
+    """Records its choices."""
 
     def __init__(self, seed: str) -> None:
         super().__init__(seed)
@@ -32,7 +32,7 @@ class Recorder(Chooser):
 
 
 def perform(plot: Plot, chooser: Chooser) -> tuple[str, Scene]:
-    """The text of a plot and the scene it leaves behind."""
+    """The text of a plot and its final scene."""
     scene = Scene(chooser, LEXICON, cast_roles(plot.cast))
     return tidy(compile_template(plot.text, PHRASES)(scene)), scene
 
@@ -93,7 +93,7 @@ def test_alternatives_differ(template: str) -> None:
 
 
 def tables(nouns: tuple[Noun, ...]) -> list[list[str]]:
-    """The words of a table, and of all that belongs to them."""
+    """The words of a table, and of all their parts."""
     parts = [tables(part) for noun in nouns for part in noun.parts.values()]
     return [[noun.text for noun in nouns], *itertools.chain.from_iterable(parts)]
 
@@ -156,7 +156,7 @@ def test_what_was_lost_is_what_was_found() -> None:
         assert all(other in lost for other in others)
 
 
-def test_relatives_are_named_as_the_family_would() -> None:
+def test_relatives_have_the_names_of_the_community() -> None:
     for plot in PLOTS["story"]:
         for _, scene in performances(plot, 20):
             child = scene.filled.get("hero")

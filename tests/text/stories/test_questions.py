@@ -1,4 +1,4 @@
-"""Questions about stories: answers stand in the text, are right by arithmetic done here, and cost the story nothing."""
+"""Questions about stories: answers occur in the text, are correct, and do not change the story."""
 
 import re
 from collections import Counter
@@ -19,7 +19,7 @@ def asked() -> list[StoryQuestion]:
     return [each for story in range(600) for each in questions_about(5, story, per_story=99)]
 
 
-def test_an_answer_stands_word_for_word_in_what_is_read(asked: list[StoryQuestion]) -> None:
+def test_the_passage_contains_the_answer_verbatim(asked: list[StoryQuestion]) -> None:
     for each in asked:
         assert each.answer.endswith("।") and each.answer[:-1] in each.passage
         assert each.instruction.endswith(f"\n\n{each.question}") and "{" not in each.instruction
@@ -28,12 +28,12 @@ def test_an_answer_stands_word_for_word_in_what_is_read(asked: list[StoryQuestio
 def test_every_kind_and_every_plot_with_questions_is_asked_about(asked: list[StoryQuestion]) -> None:
     assert set(Counter(each.kind for each in asked)) == set(KINDS_OF_QUESTIONS)
     named = {plot.name for plots in PLOTS.values() for plot in plots}
-    assert questions._questions().keys() <= named, "a question is filed under a plot that is not there"
+    assert questions._templates().keys() <= named, "a question is filed under a plot that is not there"
     patterns = {re.sub(r"\s+", " ", each.question) for each in asked}
     assert len(patterns) > 500
 
 
-def test_what_was_left_is_right_by_arithmetic(asked: list[StoryQuestion]) -> None:
+def test_remaining_amounts_are_correct(asked: list[StoryQuestion]) -> None:
     sums = 0
     for each in asked:
         told = re.search(rf"{WORD}টি থেকে {WORD}টি গেল, \S+(?: \S+)? {WORD}টি।", each.passage)

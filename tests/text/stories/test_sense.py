@@ -1,6 +1,6 @@
-"""What a document says holds together: sums, weekdays, hours, seasons, places, and the words of a family.
+"""Consistency of generated documents: sums, weekdays, hours, seasons, places, and the words of a family.
 
-Read off ten thousand texts (fewer when in a hurry), all plots alike, with arithmetic and calendars of this file's own.
+Checked on ten thousand texts (fewer in the fast suite), equally many per plot, with arithmetic of this file's own.
 """
 
 import re
@@ -28,7 +28,7 @@ def value(written: str) -> int:
 
 
 def numbers(pattern: str, text: str) -> list[int]:
-    """The numbers that a pattern finds in a text, which has to say it."""
+    """The numbers that a pattern finds in a text; it must match."""
     match = re.search(pattern, text, re.DOTALL)
     assert match is not None, f"{pattern} is not in:\n{text}"
     return [value(group) for group in match.groups()]
@@ -98,7 +98,7 @@ def test_other_sums_are_right(told: list[Told]) -> None:
         assert first - second == gap
 
 
-def test_nobody_goes_to_school_on_a_free_day(told: list[Told]) -> None:
+def test_there_is_no_school_on_a_free_day(told: list[Told]) -> None:
     days = 0
     for document in of(told, "new pupil", "tree planting"):
         assert not any(day in document.text for day in FREE), document.text
@@ -128,7 +128,7 @@ def test_the_days_of_a_market_lie_three_or_four_apart(told: list[Told]) -> None:
         assert re.search(rf"এক ({match[1]}|{match[2]}) বিকেলে", document.text), "the child comes on a market day"
 
 
-def test_the_weather_knows_the_hour(told: list[Told]) -> None:
+def test_the_weather_fits_the_time_of_day(told: list[Told]) -> None:
     early, late = set(), set()
     for season in LEXICON["season"]:
         day, morning, afternoon = ({noun.text for noun in season.parts[hour]} for hour in ("day", "early", "late"))
@@ -146,20 +146,20 @@ def test_the_weather_knows_the_hour(told: list[Told]) -> None:
 
 
 def community(name: str) -> str | None:
-    """Of whoever bears a name, perhaps with a title after it; nobody's when both communities give it."""
+    """The community of a name, perhaps with a title after it; None if both communities use it."""
     first = name.split(" ")[0]
     return "Hindu" if first in HINDU else "Muslim" if first in MUSLIM else None
 
 
-def said(text: str, words: str) -> set[str]:
-    """Those of the words that a text says, in any case."""
+def occurring(text: str, words: str) -> set[str]:
+    """The words that occur in a text, in any grammatical case."""
     return set(re.findall(rf"(?<!{LETTER})({words})(?:র|ের|ে|কে|তে|টা|ও|দের)?(?!{LETTER})", text))
 
 
 def test_water_has_one_name_in_a_document_and_the_family_decides_which(told: list[Told]) -> None:
     drunk = {"পানি": 0, "জল": 0}
     for document in told:
-        names = said(document.text, "পানি|কোমরপানি|জল|হাঁটুজল|কোমরজল")
+        names = occurring(document.text, "পানি|কোমরপানি|জল|হাঁটুজল|কোমরজল")
         water = {name.removeprefix("কোমর").removeprefix("হাঁটু") for name in names}
         assert len(water) <= 1, document.text
         for name in water:
@@ -170,7 +170,7 @@ def test_water_has_one_name_in_a_document_and_the_family_decides_which(told: lis
     assert min(drunk.values()) >= 0.03 * len(told)
 
 
-def test_no_family_borrows_the_words_of_another(told: list[Told]) -> None:
+def test_no_family_uses_the_words_of_another(told: list[Told]) -> None:
     own = {
         "Muslim": "আম্মা|আব্বা|দাদি|নানি|দাদা|খালা|ফুফু|চাচা|চাচি|মিয়া|মাগরিবের|ঈদ",
         "Hindu": "ঠাকুমা|দিদিমা|ঠাকুরদা|মাসি|পিসি|কাকা|কাকিমা|খুড়ো|জেঠু|সন্ধ্যাবাতি|পূজা",
@@ -179,17 +179,17 @@ def test_no_family_borrows_the_words_of_another(told: list[Told]) -> None:
     for document in told:
         people = {community(noun.text) for noun in document.scene.filled.values() if isinstance(noun, Noun)}
         for one, words in own.items():
-            found = said(document.text, words)
+            found = occurring(document.text, words)
             assert not found or one in people, f"{found} without anyone {one} in:\n{document.text}"
             heard[one] += bool(found)
         hero = document.scene.filled.get("hero")
         if isinstance(hero, Noun) and document.kind == "story":
             for one, words in (("Muslim", "মাগরিবের|ঈদ"), ("Hindu", "সন্ধ্যাবাতি|পূজা")):
-                assert community(hero.text) == one or not said(document.text, words), document.text
+                assert community(hero.text) == one or not occurring(document.text, words), document.text
     assert min(heard.values()) >= 0.1 * len(told)
 
 
-def test_what_is_reaped_and_picked_is_ripe(told: list[Told]) -> None:
+def test_harvested_crops_and_fruit_are_ripe(told: list[Told]) -> None:
     crops = {
         "বোরো ধান": "বৈশাখ জ্যৈষ্ঠ", "ভুট্টা": "বৈশাখ", "তিল": "জ্যৈষ্ঠ আষাঢ়", "পাট": "আষাঢ় শ্রাবণ ভাদ্র",
         "আউশ ধান": "শ্রাবণ ভাদ্র", "আগাম আমন ধান": "আশ্বিন কার্তিক", "মাষকলাই": "কার্তিক অগ্রহায়ণ",
@@ -241,7 +241,7 @@ def test_rivers_flow_and_cyclones_land_where_they_can(told: list[Told]) -> None:
     assert not {"জলপাইগুড়ি", "নদীয়া", "বীরভূম", "বাঁকুড়া"} & rivers.keys(), "there Sunday is free, and water has another name"
 
 
-def test_small_things_are_as_every_child_knows_them(told: list[Told]) -> None:
+def test_small_facts_are_correct(told: list[Told]) -> None:
     tasted = baked = 0
     for document in told:
         text = document.text

@@ -8,7 +8,7 @@ from kotha.text.stories.grammar import FORMS, PERSONS, TENSES, conjugate, nonfin
 
 
 def rows(table: str) -> list[tuple[str, list[str]]]:
-    """A table's heads and forms; its first line says what they are."""
+    """The headwords and forms of a table; its first line is a header."""
     lines = (line.split(":") for line in table.strip().splitlines()[1:])
     return [(head.strip(), forms.split()) for head, forms in lines]
 
@@ -37,13 +37,13 @@ def test_the_tables_hold_enough_forms() -> None:
     assert sum(len(forms) for table in (FINITE, COMMANDS, NONFINITE) for _, forms in table) >= 150
 
 
-def test_of_a_phrase_the_last_word_is_the_verb() -> None:
+def test_the_last_word_of_a_phrase_is_the_verb() -> None:
     assert conjugate("জামা সেলাই করা", "was", "তিনি") == "জামা সেলাই করছিলেন"
     assert nonfinite("জাল ফেলা", "joined") == "জাল ফেলে"
 
 
 @pytest.mark.parametrize("tense", sorted(TENSES))
-def test_ranks_are_always_told_apart(tense: str) -> None:
+def test_ranks_are_always_distinct(tense: str) -> None:
     for verb in ("করা", "লেখা", "খাওয়া", "যাওয়া", "দেওয়া", "আসা", "হওয়া", "দাঁড়ানো"):
         assert conjugate(verb, tense, "সে" if tense != "request" else "তুমি") != conjugate(verb, tense, "তিনি")
     assert FORMS.isdisjoint(TENSES)

@@ -1,4 +1,4 @@
-"""The files of words: each says what the code reads from it, and the stories told with them stay what they were."""
+"""The word files: they have everything the code reads, and the stories made from them stay the same."""
 
 import hashlib
 import itertools
@@ -12,7 +12,7 @@ from kotha.text.stories.grammar import PERSONS, TENSES, Stems
 from kotha.text.stories.lexicon import communities, file_of, lexicon, read_tables
 from kotha.text.stories.questions import questions_about
 
-# What every noun of a table has, and the code or a plot speaks of.
+# The parts that every noun of a table has, as used by the code or a plot.
 PARTS = {
     "season": {"month", "mood", "day", "early", "late", "flower", "air", "fruit", "crop", "vegetable", "food", "fair"},
     "month": {"pick", "sold", "crop"},
@@ -41,14 +41,14 @@ def test_a_file_of_tables_holds_no_word_twice(name: str) -> None:
             assert all(part.isascii() and words for part, words in noun.parts.items()), noun.text
 
 
-def test_each_community_says_the_same() -> None:
+def test_each_community_has_the_same_entries() -> None:
     grown = {f"{kind}{more}" for kind in ("man", "woman") for more in ("", "_title", "_family")}
     said = {"child", "water", "dusk", "feast", "mother", "father", "forefather", "kin", "parent", "grand", "aunt"}
     assert [found.keys() - grown for found in communities().values()] == [said] * 3
     assert {name for name, found in communities().items() if found.keys() >= grown} == {"muslim", "hindu"}
 
 
-def test_the_tables_of_grammar_are_whole() -> None:
+def test_the_tables_of_grammar_are_complete() -> None:
     grammar = json.loads(file_of("grammar.json"))
     assert len(grammar["numbers"]) == 101
     assert all(len(cases) == 3 for cases in [*grammar["pronouns"].values(), *grammar["suffixes"].values()])
@@ -60,15 +60,15 @@ def test_the_tables_of_grammar_are_whole() -> None:
         assert forms.keys() <= TENSES and all(found.keys() <= set(PERSONS) for found in forms.values())
 
 
-def test_a_remark_is_no_entry() -> None:
+def test_a_comment_is_not_an_entry() -> None:
     assert not any(re.search(r"[#\n]", noun.text) for nouns in lexicon().values() for noun in nouns)
 
 
 def test_the_stories_of_a_seed_stay_the_same() -> None:
-    """Who has trained on a seed compares with it later. A change of words or plots changes this on purpose."""
-    told = "\n".join(each.text for seed in (0, 1, 2) for each in itertools.islice(stories(seed=seed), 300))
-    assert hashlib.sha256(told.encode()).hexdigest()[:24] == "63f7330ba18f961a00a1f86f"
-    far = story(42, 123456789).text  # no document before it is needed
+    """Results on a seed must stay comparable; update the hashes only for an intended change of words or plots."""
+    text = "\n".join(each.text for seed in (0, 1, 2) for each in itertools.islice(stories(seed=seed), 300))
+    assert hashlib.sha256(text.encode()).hexdigest()[:24] == "63f7330ba18f961a00a1f86f"
+    far = story(42, 123456789).text  # does not need any earlier document
     assert hashlib.sha256(far.encode()).hexdigest()[:16] == "69acee5c6ce7790e"
     questions = (each for number in itertools.count() for each in questions_about(1, number))
     asked = "\n".join(f"{each.instruction} {each.answer}" for each in itertools.islice(questions, 300))

@@ -1,4 +1,4 @@
-"""The report card counts what a person would count."""
+"""The report card agrees with counts by hand."""
 
 import json
 import re
@@ -17,7 +17,7 @@ SAMPLE = "মা রান্নাঘরে <পিঠা> বানাচ্�
 
 
 def by_hand(pieces: list[str]) -> Tokenizer:
-    """A tokenizer whose cuts are known: the given pieces, longest score first."""
+    """A tokenizer with known segmentation: the given pieces, longer ones preferred."""
     vocabulary = [("<|unk|>", -1000.0), *((piece, -float(index + 1)) for index, piece in enumerate(pieces))]
     backend = tokenizers.Tokenizer(models.Unigram(vocabulary, unk_id=0))
     backend.decoder = decoders.Fuse()
@@ -42,7 +42,7 @@ def test_unknowns_and_lost_text_by_hand() -> None:
     assert found.round_trip == 1 / 2
 
 
-def test_half_characters_count_as_cuts() -> None:
+def test_partial_characters_count_as_cuts() -> None:
     backend = tokenizers.Tokenizer(
         models.BPE({char: index for index, char in enumerate(pre_tokenizers.ByteLevel.alphabet())}, [])
     )
@@ -50,7 +50,7 @@ def test_half_characters_count_as_cuts() -> None:
     backend.decoder = decoders.ByteLevel()
     found = card.measure("bytes", Tokenizer(backend), ["কখ"])
     assert found.tokens == 6
-    assert found.split_aksharas == 4 / 5  # only the boundary between the two letters is a good one
+    assert found.split_aksharas == 4 / 5  # only one boundary is between the two letters
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -63,7 +63,7 @@ def test_every_kind_gets_a_card(name: str) -> None:
         assert (found.unknown_rate, found.round_trip) == (0, 1)
 
 
-def test_the_cautionary_column_is_a_caution() -> None:
+def test_the_gpt2_baseline_is_worse() -> None:
     ours = card.measure("ours", trained("unigram"), SENTENCES)
     caution = card.measure("gpt2", card.train_gpt2_style(SENTENCES * 4, trained("unigram").vocab_size), SENTENCES)
     assert caution.tokens_per_word > 1.5 * ours.tokens_per_word
@@ -100,6 +100,6 @@ def test_view_shows_letters_and_hex_only_for_parts(name: str) -> None:
     assert "".join(token.text for token in tokens if not token.part) == "মা␣ডাকছেন␣"
 
 
-def test_view_sets_a_lone_sign_on_a_circle() -> None:
+def test_view_shows_a_lone_sign_on_a_circle() -> None:
     assert view(by_hand(["ক", "া"]), "কা")[1].text == "◌া"
     assert view(by_hand(["ক"]), "খ")[0].text == "‹unknown›"

@@ -1,4 +1,4 @@
-"""The chat template: marks are tokens, what the assistant wrote is told apart, and marks that lack can be added."""
+"""The chat template: special tokens of turns, a mask of the assistant's tokens, and adding missing special tokens."""
 
 import pytest
 from tests.text.conftest import trained
@@ -14,7 +14,7 @@ TURNS = [
 ]
 
 
-def test_turns_are_marked_and_only_the_assistants_words_and_ends_are_its_own() -> None:
+def test_turns_have_special_tokens_and_only_the_assistants_are_marked_as_written() -> None:
     tokenizer = trained("unigram")
     template = ChatTemplate.of(tokenizer)
     assert template is not None
@@ -25,13 +25,13 @@ def test_turns_are_marked_and_only_the_assistants_words_and_ends_are_its_own() -
         expected += [tokenizer.special[role], *said]
         own += [False] + [role == "assistant"] * len(said)
     assert (tokens, written) == (expected, own)
-    assert tokens.count(tokenizer.special["end"]) == len(TURNS), "who spells a mark does not end a turn"
+    assert tokens.count(tokenizer.special["end"]) == len(TURNS), "a spelled-out special token does not end a turn"
     assert template.prompt(tokenizer, TURNS[:1])[-1] == tokenizer.special["assistant"]
-    with pytest.raises(TokenizerError, match="no mark for a turn of 'teacher'"):
+    with pytest.raises(TokenizerError, match="no special token for the role 'teacher'"):
         template.encode(tokenizer, [Turn("teacher", "ক")])
 
 
-def test_a_tokenizer_without_marks_gets_them_behind_its_pieces() -> None:
+def test_missing_chat_tokens_are_appended_to_the_vocabulary() -> None:
     bare = trained("wordpiece")
     assert ChatTemplate.of(bare) is None
     marked = with_marks(bare)

@@ -1,4 +1,4 @@
-"""Importing: the ids that the tokenizer's own library gives, and files that mean harm answered in words."""
+"""Importing: the same ids as the tokenizer's own library, and errors for malicious files."""
 
 import errno
 import io
@@ -70,7 +70,7 @@ LINES = [
 
 @cache
 def spiece_bytes(name: str) -> bytes:
-    """A tiny model of that sort, trained once."""
+    """A tiny model of this kind, trained once."""
     model = io.BytesIO()
     settings = {"model_type": "unigram", "vocab_size": 400, "minloglevel": 2, "hard_vocab_limit": False}
     settings |= {"num_threads": 1} | SPIECE[name]
@@ -80,7 +80,7 @@ def spiece_bytes(name: str) -> bytes:
 
 @cache
 def both(name: str) -> tuple[sentencepiece.SentencePieceProcessor, Tokenizer]:
-    """SentencePiece's own, and ours made from its file."""
+    """SentencePiece's processor, and our tokenizer imported from its file."""
     theirs = sentencepiece.SentencePieceProcessor(model_proto=spiece_bytes(name))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "spiece.model"
@@ -122,7 +122,7 @@ def test_roles_and_control_pieces_of_sentencepiece(name):
 
 @pytest.mark.parametrize("name", ["unigram with symbols"])
 @pytest.mark.parametrize("text", ["নদী<sep>ঘাট", "নদী <sep> ঘাট", "<sep>নদী", "নদী<sep>", "ক[নাম][নাম]খ", "<sep>"])
-def test_symbols_that_the_user_defined_are_found_whole(name, text):
+def test_user_defined_symbols_are_not_split(name, text):
     theirs, ours = both(name)
     assert ours.encode(text) == theirs.encode(text)
 
@@ -148,7 +148,7 @@ def t5_bytes() -> bytes:
 
 
 def t5_folder(folder: Path, files: dict) -> Path:
-    """T5's model, and settings beside it."""
+    """T5's model with settings files."""
     (folder / "spiece.model").write_bytes(t5_bytes())
     for name, content in files.items():
         (folder / name).write_text(json.dumps(content), encoding="utf-8")
@@ -156,7 +156,7 @@ def t5_folder(folder: Path, files: dict) -> Path:
 
 
 @pytest.mark.parametrize(("files", "number"), T5_FOLDERS.values(), ids=T5_FOLDERS)
-def test_t5s_sentinels_count_down_to_the_end_of_the_vocabulary(tmp_path, files, number):
+def test_t5_sentinels_are_numbered_in_reverse(tmp_path, files, number):
     tokenizer = import_tokenizer(t5_folder(tmp_path, files))
     pieces = sentencepiece.SentencePieceProcessor(str(tmp_path / "spiece.model")).get_piece_size()
     assert tokenizer.vocab_size == pieces + number
@@ -173,13 +173,13 @@ def test_a_t5_folder_has_the_ids_of_transformers_own_tokenizer(tmp_path):
         assert ours.encode(text) == theirs.encode(text, add_special_tokens=False), text
 
 
-def test_a_bare_model_takes_the_sentinels_that_are_asked_for(tmp_path):
+def test_a_model_without_settings_gets_the_requested_sentinels(tmp_path):
     folder = t5_folder(tmp_path, {})
     plain, full = import_tokenizer(folder), import_tokenizer(folder / "spiece.model", extra_ids=100)
     assert full.vocab_size == plain.vocab_size + 100
     assert [full.encode(text) for text in SENTENCES] == [plain.encode(text) for text in SENTENCES]
     for source in (plain.save(tmp_path / "saved"), folder):
-        with pytest.raises(TokenizerError, match="is a number of sentinels for a SentencePiece model"):
+        with pytest.raises(TokenizerError, match="only SentencePiece models have sentinels"):
             import_tokenizer(source, extra_ids=100 if source != folder else -1)
 
 
@@ -189,7 +189,7 @@ def test_the_command_line_passes_the_number_of_sentinels_on(tmp_path):
     assert Tokenizer.load(tmp_path / "tok").vocab_size == import_tokenizer(model).vocab_size + 7
 
 
-def test_the_courses_58_million_parameters_come_out_of_a_shipped_model_with_t5s_sentinels():
+def test_a_shipped_model_with_t5_sentinels_gives_the_58_million_parameters_of_the_course():
     file = SHARED_DATA / "tokenizers" / "csebuetnlp_banglanmt_spm32k" / "bn.model"
     if not file.is_file():
         pytest.skip("needs the shared data")
@@ -210,7 +210,7 @@ def test_an_imported_model_is_the_same_when_saved(tmp_path):
         ]
 
 
-def test_the_reader_of_the_file_finds_what_is_in_it():
+def test_the_fields_of_a_model_file_are_read():
     model = spiece.read_model(spiece_bytes("unigram bytes"))
     assert model.model_type == "unigram"
     assert model.byte_fallback
@@ -224,19 +224,19 @@ def test_the_reader_of_the_file_finds_what_is_in_it():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"model_type": "word", "vocab_size": 60}, "of kind word; only unigram and bpe can be read"),
-        ({"model_type": "char", "vocab_size": 60}, "of kind char; only unigram and bpe can be read"),
-        ({"vocab_size": 300, "treat_whitespace_as_suffix": True}, "writes spaces after words"),
+        ({"model_type": "word", "vocab_size": 60}, "of type word; only unigram and bpe are supported"),
+        ({"model_type": "char", "vocab_size": 60}, "of type char; only unigram and bpe are supported"),
+        ({"vocab_size": 300, "treat_whitespace_as_suffix": True}, "with spaces after words"),
     ],
 )
-def test_models_of_sentencepiece_that_cannot_be_read_are_named(tmp_path, settings, message):
+def test_unsupported_sentencepiece_models_are_rejected(tmp_path, settings, message):
     settings |= {"model_prefix": str(tmp_path / "m"), "hard_vocab_limit": False, "minloglevel": 2}
     sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(SENTENCES), **settings)
     with pytest.raises(TokenizerError, match=message):
         import_tokenizer(tmp_path / "m.model")
 
 
-# -- .model files that mean harm --------------------------------------------------------------------------------------
+# -- malicious .model files -------------------------------------------------------------------------------------------
 
 
 def model_file(tmp_path, data: bytes) -> Path:
@@ -263,7 +263,7 @@ UNKNOWN = piece("<unk>", 0.0, spiece.UNKNOWN)
 
 @settings(max_examples=200, deadline=None)
 @given(data=st.binary(max_size=60))
-def test_any_bytes_are_read_or_answered_in_words(tmp_path_factory, data):
+def test_any_bytes_are_read_or_raise_a_tokenizer_error(tmp_path_factory, data):
     for content in (data, UNKNOWN + data):
         try:
             import_tokenizer(model_file(tmp_path_factory.getbasetemp(), content)).encode("আমি")
@@ -271,8 +271,8 @@ def test_any_bytes_are_read_or_answered_in_words(tmp_path_factory, data):
             assert "spiece.model" in str(error) or "cannot encode" in str(error)
 
 
-def test_a_model_cut_off_anywhere_is_read_or_answered_in_words(tmp_path):
-    """A cut between two pieces leaves a smaller vocabulary that nothing marks as incomplete; any other is seen."""
+def test_a_truncated_model_is_read_or_raises_a_tokenizer_error(tmp_path):
+    """A cut between two pieces leaves a valid smaller vocabulary; any other cut is detected."""
     whole = spiece_bytes("unigram identity")
     seen = 0
     for end in range(0, len(whole), 41):
@@ -289,7 +289,7 @@ def test_a_model_cut_off_anywhere_is_read_or_answered_in_words(tmp_path):
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "it holds no pieces"),
+        (b"", "it has no pieces"),
         (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "9223372036854775807 bytes announced at 10"),
         (b"\x0a\xff\xff\xff\xff\x7f" + b"x" * 50, "34359738367 bytes announced"),
         (b"\x0a" + b"\xff" * 30, "a number without an end at byte 11"),
@@ -300,12 +300,12 @@ def test_a_model_cut_off_anywhere_is_read_or_answered_in_words(tmp_path):
         (field(1, field(2, b"12345")), "requires a buffer of 4 bytes"),
         (field(1, field(2, float("nan"))), "a piece with the score nan"),
         (field(1, field(2, float("-inf"))), "a piece with the score -inf"),
-        (piece("ক", -1.0, spiece.NORMAL), "without an unknown piece"),
-        (UNKNOWN + field(2, field(3, 9)), "a SentencePiece model of kind type 9"),
-        (UNKNOWN + field(3, field(2, b"\xff\xff")), "cannot be made into a tokenizer: .*precompiled_charsmap"),
+        (piece("ক", -1.0, spiece.NORMAL), "has no unknown piece"),
+        (UNKNOWN + field(2, field(3, 9)), "a SentencePiece model of type type 9"),
+        (UNKNOWN + field(3, field(2, b"\xff\xff")), "cannot be imported as a tokenizer: .*precompiled_charsmap"),
     ],
 )
-def test_a_model_that_contradicts_itself_is_answered_in_words(tmp_path, data, message):
+def test_an_inconsistent_model_raises_a_tokenizer_error(tmp_path, data, message):
     with pytest.raises(TokenizerError, match=message) as caught:
         import_tokenizer(model_file(tmp_path, data))
     assert "spiece.model" in str(caught.value)
@@ -317,7 +317,7 @@ def test_a_charsmap_that_panics_is_a_tokenizer_error(tmp_path, capfd):
         tokenizer.encode("আমি")
     with pytest.raises(TokenizerError, match="this tokenizer cannot normalize the text: index out of bounds"):
         tokenizer.normalize("আমি")
-    capfd.readouterr()  # the panics' own words
+    capfd.readouterr()  # the panic messages
 
 
 def test_a_model_by_hand(tmp_path):
@@ -330,7 +330,7 @@ def test_a_model_by_hand(tmp_path):
 # -- tokenizer.json ---------------------------------------------------------------------------------------------------
 
 
-def test_a_tokenizer_json_is_opened_as_it_is(tokenizer, tmp_path):
+def test_a_tokenizer_json_is_loaded_unchanged(tokenizer, tmp_path):
     path = tokenizer.save(tmp_path)
     for source in (path, tmp_path, str(path)):
         assert import_tokenizer(source).fingerprint == tokenizer.fingerprint
@@ -370,7 +370,7 @@ def test_a_vocab_txt_by_hand(tmp_path):
     assert tokenizer.backend.encode("নদী").ids == [2, 5, 3]
 
 
-def test_a_vocab_txt_is_hugging_faces_own(tmp_path):
+def test_a_vocab_txt_gives_the_ids_of_transformers(tmp_path):
     path = write_vocab(tmp_path)
     theirs = tokenizers.BertWordPieceTokenizer(str(path), lowercase=False, strip_accents=False)
     ours = import_tokenizer(path)
@@ -379,17 +379,17 @@ def test_a_vocab_txt_is_hugging_faces_own(tmp_path):
             assert ours.encode(line) == theirs.encode(line, add_special_tokens=False).ids
 
 
-def test_the_settings_beside_a_vocab_txt_are_followed(tmp_path):
+def test_the_settings_of_a_vocab_txt_are_used(tmp_path):
     plain = import_tokenizer(write_vocab(tmp_path))
     assert plain.encode("日a") == [14, 9]
     lower = import_tokenizer(write_vocab(tmp_path, do_lower_case=True, tokenize_chinese_chars=False))
-    assert lower.encode("A É") == [9, 13]  # accents go with the case, as in BERT
+    assert lower.encode("A É") == [9, 13]  # lowercasing also strips accents, as in BERT
     assert lower.encode("日a") == [1]
     kept = import_tokenizer(write_vocab(tmp_path, do_lower_case=True, strip_accents=False))
     assert kept.encode("É") == [12]
 
 
-def test_windows_line_ends_and_rare_separators_shift_no_id(tmp_path):
+def test_windows_line_ends_and_rare_separators_do_not_shift_ids(tmp_path):
     assert import_tokenizer(write_vocab(tmp_path, end="\r\n")).encode("নদীর") == [5, 6]
     odd = [*WORDPIECES[:5], "x\u2028y", "x\x1cy", "নদী"]
     assert import_tokenizer(write_vocab(tmp_path, odd)).encode("নদী") == [7]
@@ -398,12 +398,12 @@ def test_windows_line_ends_and_rare_separators_shift_no_id(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", r"vocab\.txt cannot be made into a tokenizer: no \[UNK\] among its 0 lines; is it WordPiece"),
+        (b"", r"vocab\.txt cannot be imported as a tokenizer: no \[UNK\] among its 0 lines; is it a WordPiece"),
         ("ক\nখ\n".encode(), r"no \[UNK\] among its 2 lines"),
-        (b"[UNK]\n\xff\n", r"vocab\.txt cannot be made into a tokenizer: 'utf-8' codec can't decode byte 0xff"),
+        (b"[UNK]\n\xff\n", r"vocab\.txt cannot be imported as a tokenizer: 'utf-8' codec can't decode byte 0xff"),
     ],
 )
-def test_a_vocab_txt_that_is_none_is_answered_in_words(tmp_path, content, message):
+def test_an_invalid_vocab_txt_raises_a_tokenizer_error(tmp_path, content, message):
     (tmp_path / "vocab.txt").write_bytes(content)
     with pytest.raises(TokenizerError, match=message):
         import_tokenizer(tmp_path / "vocab.txt")
@@ -412,12 +412,12 @@ def test_a_vocab_txt_that_is_none_is_answered_in_words(tmp_path, content, messag
 @pytest.mark.parametrize(
     ("config", "message"),
     [
-        ("[]", "it is no table"),
+        ("[]", "it is not a JSON object"),
         ("{", "Expecting property name"),
         ("[" * 100_000, "maximum recursion depth|Stack overflow"),
     ],
 )
-def test_broken_settings_beside_a_vocab_txt_are_answered_in_words(tmp_path, config, message):
+def test_invalid_settings_of_a_vocab_txt_raise_a_tokenizer_error(tmp_path, config, message):
     path = write_vocab(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text(config, encoding="utf-8")
     with pytest.raises(TokenizerError, match=rf"tokenizer_config\.json is broken: {message}"):
@@ -437,7 +437,7 @@ def gpt2(tmp_path_factory):
     return folder
 
 
-def test_vocab_and_merges_give_the_librarys_ids(gpt2):
+def test_vocab_and_merges_give_the_ids_of_the_library(gpt2):
     theirs = tokenizers.ByteLevelBPETokenizer(str(gpt2 / "vocab.json"), str(gpt2 / "merges.txt"))
     for source in (gpt2, gpt2 / "vocab.json", gpt2 / "merges.txt"):
         ours = import_tokenizer(source)
@@ -462,7 +462,7 @@ def test_vocab_and_merges_give_the_librarys_ids(gpt2):
         ("merges.txt", b"\xff", "stream did not contain valid UTF-8"),
     ],
 )
-def test_broken_vocab_and_merges_are_answered_in_words(gpt2, tmp_path, name, content, message):
+def test_invalid_vocab_and_merges_raise_a_tokenizer_error(gpt2, tmp_path, name, content, message):
     shutil.copytree(gpt2, tmp_path / "copy")
     (tmp_path / "copy" / name).write_bytes(content)
     with pytest.raises(TokenizerError, match=message):
@@ -470,11 +470,13 @@ def test_broken_vocab_and_merges_are_answered_in_words(gpt2, tmp_path, name, con
 
 
 @pytest.mark.parametrize("missing", ["vocab.json", "merges.txt"])
-def test_vocab_and_merges_belong_together(gpt2, tmp_path, missing):
+def test_vocab_and_merges_must_both_exist(gpt2, tmp_path, missing):
     shutil.copytree(gpt2, tmp_path / "copy")
     (tmp_path / "copy" / missing).unlink()
     other = {"vocab.json": "merges.txt", "merges.txt": "vocab.json"}[missing]
-    with pytest.raises(TokenizerError, match=rf"{missing} is missing; vocab\.json and merges\.txt belong together"):
+    with pytest.raises(
+        TokenizerError, match=rf"{missing} is missing; vocab\.json and merges\.txt must lie in one folder"
+    ):
         import_tokenizer(tmp_path / "copy" / other)
 
 
@@ -494,25 +496,25 @@ def test_a_folder_with_one_model_of_any_name(tmp_path):
     (tmp_path / "bn.model").write_bytes(spiece_bytes("unigram"))
     assert import_tokenizer(tmp_path).kind == "unigram"
     (tmp_path / "en.model").write_bytes(spiece_bytes("unigram"))
-    with pytest.raises(TokenizerError, match=r"holds none of tokenizer\.json, spiece\.model, "):
+    with pytest.raises(TokenizerError, match=r"contains none of tokenizer\.json, spiece\.model, "):
         import_tokenizer(tmp_path)
 
 
-def test_an_unknown_ending_is_answered_with_the_known(tmp_path):
+def test_the_error_for_an_unknown_extension_lists_the_supported(tmp_path):
     (tmp_path / "words.csv").write_text("ক", encoding="utf-8")
-    with pytest.raises(TokenizerError, match=r"unknown ending '\.csv'; known: \.json, \.model, \.txt"):
+    with pytest.raises(TokenizerError, match=r"unknown file extension '\.csv'; supported: \.json, \.model, \.txt"):
         import_tokenizer(tmp_path / "words.csv")
 
 
 @pytest.mark.parametrize("source", ["nowhere", "./a/b", "/a/b", "~/a", "a/b/c", "a/b.model", "a/tokenizer.json", "a/"])
-def test_what_is_neither_file_nor_hub_name_is_answered_in_words(source):
+def test_neither_a_file_nor_a_hub_name_is_an_error(source):
     with pytest.raises(TokenizerError, match=r"no tokenizer at .*; give a file, a folder, or a hub name such as owner"):
         import_tokenizer(source)
 
 
 @pytest.fixture
 def hub(monkeypatch):
-    """A hub of folders on this disk, by name; gives the files that were fetched from it."""
+    """A fake hub of local folders by name; a function that returns the list of downloaded files."""
     fetched: list[str] = []
 
     def of(folders: dict[str, Path]) -> list[str]:
@@ -540,7 +542,7 @@ def test_a_hub_repository_gives_all_files_that_belong_together(gpt2, tmp_path, h
     fetched = hub({"a/gpt2": gpt2})
     assert import_tokenizer("a/gpt2").kind == "bpe"
     assert sorted(fetched) == ["merges.txt", "vocab.json"]
-    with pytest.raises(TokenizerError, match=r"a/b holds none of tokenizer\.json, "):
+    with pytest.raises(TokenizerError, match=r"a/b contains none of tokenizer\.json, "):
         hub({"a/b": tmp_path})
         import_tokenizer("a/b")
     write_vocab(tmp_path, do_lower_case=True)
@@ -549,7 +551,7 @@ def test_a_hub_repository_gives_all_files_that_belong_together(gpt2, tmp_path, h
     assert sorted(fetched) == ["tokenizer_config.json", "vocab.txt"]
 
 
-def test_an_unreachable_hub_is_answered_in_words(monkeypatch):
+def test_an_unreachable_hub_is_an_error(monkeypatch):
     huggingface_hub = pytest.importorskip("huggingface_hub", reason="the hub's own client is optional (kotha[hub])")
 
     def refuse(*_, **__):
@@ -560,7 +562,7 @@ def test_an_unreachable_hub_is_answered_in_words(monkeypatch):
         import_tokenizer("a/b")
 
 
-# -- the models that people use ---------------------------------------------------------------------------------------
+# -- published models -------------------------------------------------------------------------------------------------
 
 
 needs_shared = pytest.mark.skipif(
@@ -594,7 +596,7 @@ def test_shipped_models_give_sentencepieces_ids_on_every_line_of_news(file):
 def test_a_shipped_tokenizer_json_gives_its_own_ids_on_news():
     folder = SHARED_DATA / "tokenizers" / "bangla_bert_base_wordpiece102k"
     theirs = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
-    theirs.no_truncation()  # the file cuts off at BERT's length, which is the model's business
+    theirs.no_truncation()  # the file truncates to BERT's length, which is a property of the model
     theirs.no_padding()
     ours = import_tokenizer(folder)
     texts = news_lines()[:100]
@@ -604,15 +606,15 @@ def test_a_shipped_tokenizer_json_gives_its_own_ids_on_news():
     assert "".join([*map(stream.push, expected[0]), stream.finish()]) == ours.decode(expected[0])
 
 
-def test_half_a_character_in_a_vocabulary_is_refused(tmp_path):
+def test_a_lone_surrogate_in_a_vocabulary_is_rejected(tmp_path):
     ids = {piece: index for index, piece in enumerate([*pre_tokenizers.ByteLevel.alphabet(), "\ud800"])}
     (tmp_path / "vocab.json").write_text(json.dumps(ids), encoding="utf-8")
     (tmp_path / "merges.txt").write_text("#version: 0.2", encoding="utf-8")
-    with pytest.raises(TokenizerError, match="cannot be made into a tokenizer"):
+    with pytest.raises(TokenizerError, match="cannot be imported as a tokenizer"):
         import_tokenizer(tmp_path)
 
 
-def test_a_folder_that_may_not_be_listed_gives_what_it_is_known_to_have(
+def test_known_files_of_a_folder_without_list_permission_are_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     trained("unigram").save(tmp_path)

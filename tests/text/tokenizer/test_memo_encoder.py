@@ -1,4 +1,4 @@
-"""Encoding by remembered words equals encoding anew."""
+"""Encoding with a word cache equals encoding without it."""
 
 import numpy as np
 import pytest
@@ -28,7 +28,7 @@ def test_equals_the_tokenizer_on_any_text(tokenizer, memo) -> None:
     check()
 
 
-def test_forgets_when_it_knows_too_much(tokenizer, monkeypatch) -> None:
+def test_the_cache_is_cleared_when_full(tokenizer, monkeypatch) -> None:
     monkeypatch.setattr(memo_module, "_MAX_WORDS", 3)
     memo = MemoEncoder(tokenizer, "<u2")
     for text in ["এক দুই তিন চার পাঁচ", "ছয় সাত আট", "এক দুই"] * 3:
@@ -37,6 +37,6 @@ def test_forgets_when_it_knows_too_much(tokenizer, monkeypatch) -> None:
         assert len(memo._memo) <= 3 + 5
 
 
-def test_ids_have_the_asked_type() -> None:
+def test_ids_have_the_requested_type() -> None:
     ids = MemoEncoder(trained("unigram"), "<u4").encode_batch(["নদী"])[0]
     assert ids.dtype == np.dtype("<u4")

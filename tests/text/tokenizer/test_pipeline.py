@@ -1,4 +1,4 @@
-"""Splits: by hand, nothing lost, `regex` and Oniguruma alike; and pipelines that would take all memory are refused."""
+"""Splits: by hand, lossless, equal in `regex` and Oniguruma; and pipelines that exhaust memory are rejected."""
 
 import json
 from pathlib import Path
@@ -55,12 +55,12 @@ def test_a_split_is_recognised_in_the_file(name, byte_level):
     assert split_name_of(json.loads(step.__getstate__())) == name
 
 
-def test_foreign_pre_tokenizers_are_not_taken_for_ours():
+def test_foreign_pre_tokenizers_are_not_recognised_as_ours():
     assert split_name_of(None) is None
     assert split_name_of({"type": "Metaspace", "replacement": "\u2581"}) is None
 
 
-def test_an_unknown_split_is_answered_with_the_nearest():
+def test_the_error_for_an_unknown_split_suggests_the_nearest():
     with pytest.raises(TokenizerError, match="split='word' is not a choice; did you mean 'words'"):
         train(["কথা"], "bpe", split="word")
 
@@ -81,7 +81,7 @@ def state() -> dict[str, Any]:
     ("normalizer", "normalizers", LONGER, "Replace {\"String\": \"ক\"} by 'কক' 40000 times"),
     ("normalizer", "normalizers", LETTER, "by 'কক' 40000 times"),
 ])  # fmt: skip
-def test_steps_that_double_a_text_stand_there_once(
+def test_repeated_steps_that_double_a_text_are_rejected(
     tmp_path: Path, state: dict[str, Any], part: str, inside: str, step: dict[str, Any], said: str
 ) -> None:
     once = {"type": "Sequence", inside: [step]}
@@ -95,7 +95,7 @@ def test_steps_that_double_a_text_stand_there_once(
     assert said in str(told.value)
 
 
-def test_a_mark_that_is_no_token_is_refused(tmp_path: Path, state: dict[str, Any]) -> None:
+def test_an_undefined_special_token_is_rejected(tmp_path: Path, state: dict[str, Any]) -> None:
     part = {"SpecialToken": {"id": "<|start|>", "type_id": 0}}
     text = {"Sequence": {"id": "A", "type_id": 0}}
     told = {"type": "TemplateProcessing", "single": [part, text], "pair": [part, text], "special_tokens": {}}
@@ -104,7 +104,7 @@ def test_a_mark_that_is_no_token_is_refused(tmp_path: Path, state: dict[str, Any
         Tokenizer.load(tmp_path).marks_before  # noqa: B018
 
 
-def test_one_large_id_is_no_long_work(tmp_path: Path, state: dict[str, Any]) -> None:
+def test_one_large_id_does_not_take_long(tmp_path: Path, state: dict[str, Any]) -> None:
     model = {**state["model"], "vocab": {**state["model"]["vocab"], "ঢাকা": 3_000_000}}
     (tmp_path / "tokenizer.json").write_text(json.dumps({**state, "model": model}), encoding="utf-8")
     tokenizer = Tokenizer.load(tmp_path)

@@ -1,4 +1,4 @@
-"""The end of a long text is encoded as the whole text has it; a classifier's text is read whole, or in stretches."""
+"""The end of a long text is encoded as in the complete text; a classifier reads a text completely, or in stretches."""
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +11,7 @@ WORDS = sorted({word for sentence in SENTENCES for word in sentence.split()})
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_the_last_tokens_are_those_of_the_whole(name: str) -> None:
+def test_the_last_tokens_equal_those_of_the_complete_text(name: str) -> None:
     tokenizer, text = trained(name), " ".join(SENTENCES * 40)
     ids, whole = encode_end(tokenizer, text, 20)
     assert not whole and len(ids) < len(tokenizer.encode(text)) / 2, "most of it is not looked at"
@@ -25,14 +25,14 @@ PIECES = st.sampled_from([*WORDS, " ", "  ", "\n", "।", "ক্", "\u200d", "\
 @pytest.mark.parametrize("name", KINDS)
 @given(pieces=st.lists(st.tuples(PIECES, st.integers(1, 60)), min_size=1, max_size=30), tokens=st.integers(1, 6))
 @settings(max_examples=40, deadline=None)
-def test_whatever_stands_there(name: str, pieces: list[tuple[str, int]], tokens: int) -> None:
+def test_any_text_before_the_cut(name: str, pieces: list[tuple[str, int]], tokens: int) -> None:
     tokenizer, text = trained(name), " ".join(piece * times for piece, times in pieces)
     ids, whole = encode_end(tokenizer, text, tokens)
     assert ids[-tokens:] == tokenizer.encode(text)[-tokens:]
     assert not whole or ids == tokenizer.encode(text)
 
 
-def test_where_too_little_is_left_more_is_read() -> None:
+def test_more_is_read_if_normalization_shortens_the_text() -> None:
     tokenizer = trained("unigram")
     text = " ".join(WORDS * 20) + "\u200b" * 40_000 + " নদী"
     ids, _ = encode_end(tokenizer, text, 50)
@@ -46,14 +46,14 @@ def test_stretches_fit_and_lie_in_order(length: int) -> None:
     assert found[0][0] == 0 and found[-1][1] == length and len(found) <= 8
     assert all(0 <= end - start <= 10 for start, end in found)
     assert [start for start, _ in found] == sorted(start for start, _ in found)
-    if length <= 80:  # all of it, each token once, in parts of nearly one length
+    if length <= 80:  # complete, each token once, in parts of about equal length
         assert [place for start, end in found for place in range(start, end)] == [*range(length)]
         assert max(end - start for start, end in found) - min(end - start for start, end in found) <= 1
     else:
         assert len(found) == 8 and all(end - start == 10 for start, end in found)
 
 
-def test_what_was_not_read_is_counted() -> None:
+def test_truncated_texts_are_counted() -> None:
     tokenizer = trained("wordpiece")
     reader = MarkedTexts(tokenizer, ("cls", "sep"), context_length=12)
     word = "আমি "

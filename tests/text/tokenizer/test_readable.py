@@ -1,4 +1,4 @@
-"""The readable twins give what the library gives."""
+"""The readable implementations agree with the library."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ from kotha.text.tokenizer.readable import apply_merges, best_cut, count_pairs, j
 
 REAL_WORDS = Counter(word for sentence in SENTENCES for word in sentence.split())
 
-# Few letters and small counts, so that ties are the rule.
+# Few letters and small counts, so that ties are common.
 small_words = st.dictionaries(st.text("কখগা", min_size=1, max_size=6), st.integers(1, 4), min_size=1, max_size=8)
 
 
@@ -57,7 +57,7 @@ def test_overlaps_are_joined_from_the_left():
 @given(small_words, st.integers(1, 12), st.integers(1, 3))
 def test_learned_merges_are_the_librarys(words, n_merges, min_frequency):
     ours = learn_merges(words, n_merges, min_frequency)
-    # The library counts the vocabulary: a merge that spells an old piece anew costs it nothing.
+    # The library limits the vocabulary: a merge that gives an existing piece does not count.
     assume(len({left + right for left, right in ours}) == len(ours))
     assert ours == library_merges(words, n_merges, min_frequency)
 
@@ -89,7 +89,7 @@ def test_applied_merges_are_the_librarys(words, text):
 
 
 @pytest.mark.parametrize("name", ["bpe-qwen35", "bpe-words"])
-def test_our_own_bpe_can_be_followed_by_hand(name):
+def test_our_bpe_agrees_with_the_readable_implementation(name):
     tokenizer = trained(name)
     merges = json.loads(tokenizer.backend.to_str())["model"]["merges"]
     ranks = {(left, right): rank for rank, (left, right) in enumerate(merges)}
@@ -106,12 +106,12 @@ def test_our_own_bpe_can_be_followed_by_hand(name):
 
 
 def test_the_best_cut_by_hand():
-    """-2 - 2 = -4 is more than -9, and than any way by letters."""
+    """-2 - 2 = -4 is more than -9, and than any segmentation into letters."""
     scores = {"কলা": -2.0, "গাছ": -2.0, "কলাগাছ": -9.0, "ক": -5.0, "ল": -5.0, "া": -5.0, "গ": -5.0, "ছ": -5.0}
     assert best_cut("কলাগাছ", scores) == ["কলা", "গাছ"]
     assert best_cut("কলাগাছ", scores | {"কলাগাছ": -3.5}) == ["কলাগাছ"]
     assert best_cut("", scores) == []
-    assert best_cut("xক", scores) == ["x", "ক"]  # not covered: alone, at a price
+    assert best_cut("xক", scores) == ["x", "ক"]  # not covered: alone, with a low score
 
 
 def unigram_tokens(scores, word):
@@ -127,7 +127,7 @@ def unigram_tokens(scores, word):
 )
 def test_the_best_cut_is_the_librarys(long_pieces, letters, word):
     numbers = dict(zip("কখগা", letters, strict=True)) | long_pieces
-    # An own binary fraction for each piece keeps sums exact, so that no tie hangs on rounding.
+    # A distinct binary fraction for each piece keeps sums exact, so that ties do not depend on rounding.
     scores = {piece: -1.0 - number / 2**16 for piece, number in numbers.items()}
     ours, theirs = best_cut(word, scores), unigram_tokens(scores, word)
     assert sum(scores[piece] for piece in ours) == sum(scores[piece] for piece in theirs)
@@ -135,7 +135,7 @@ def test_the_best_cut_is_the_librarys(long_pieces, letters, word):
     assert ours == theirs
 
 
-def test_our_own_unigram_can_be_followed_by_hand():
+def test_our_unigram_agrees_with_the_readable_implementation():
     tokenizer = trained("unigram")
     vocabulary = json.loads(tokenizer.backend.to_str())["model"]["vocab"]
     scores = {piece: score for piece, score in vocabulary if score > -1000}

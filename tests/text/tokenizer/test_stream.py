@@ -1,4 +1,4 @@
-"""Streams: whole letters only, and joined they are what decoding all at once gives."""
+"""Streams: only complete aksharas, and joined they equal decoding at once."""
 
 import json
 
@@ -26,8 +26,8 @@ def assert_ends_on_letters(chunks, text):
         assert position in ends, (chunks, text)
 
 
-def test_a_vowel_with_ya_reaches_as_far_as_its_conjunct() -> None:
-    """Found by the test below: the second য is tied to the first by its hasanta."""
+def test_a_vowel_with_ya_extends_to_the_end_of_its_conjunct() -> None:
+    """Found by the test below: the second য is joined to the first by its hasanta."""
     tokenizer = trained("bpe-qwen35")
     text = "অ্যা\u09cdয আ"
     chunks = streamed(tokenizer, tokenizer.encode(text))
@@ -62,7 +62,7 @@ def test_lone_bytes_stream_as_they_decode(name, data):
 @pytest.mark.parametrize("name", KINDS)
 @settings(max_examples=100, deadline=None)
 @given(text=anything() | adversarial_text(30))
-def test_any_text_streams_letter_by_letter(name, text):
+def test_any_text_streams_in_complete_aksharas(name, text):
     tokenizer = trained(name)
     ids = tokenizer.encode(text)
     chunks = streamed(tokenizer, ids)
@@ -71,15 +71,15 @@ def test_any_text_streams_letter_by_letter(name, text):
 
 
 @pytest.mark.parametrize("sentence", SENTENCES[::5])
-def test_real_text_streams_letter_by_letter(tokenizer, sentence):
+def test_real_text_streams_in_complete_aksharas(tokenizer, sentence):
     ids = tokenizer.encode(sentence)
     chunks = streamed(tokenizer, ids)
     assert "".join(chunks) == tokenizer.decode(ids)
     assert_ends_on_letters(chunks, tokenizer.decode(ids))
-    assert sum(map(bool, chunks)) > 3  # it does not simply wait for the end
+    assert sum(map(bool, chunks)) > 3  # not all text is held back to the end
 
 
-def test_a_letter_waits_for_its_signs():
+def test_an_akshara_is_held_back_for_its_signs():
     tokenizer = trained("char-codepoint")
     stream = tokenizer.stream()
     shown = [stream.push(tokenizer.pieces.index(point)) for point in "ক্ষমা অ"]
@@ -88,18 +88,18 @@ def test_a_letter_waits_for_its_signs():
     assert stream.finish() == ""
 
 
-def test_the_ya_phala_of_a_vowel_is_waited_for():
+def test_a_vowel_is_held_back_for_its_ya_phala():
     tokenizer = trained("char-codepoint")
     assert streamed(tokenizer, tokenizer.encode("অ্যাপ")) == ["", "", "", "", "অ্যা", "প"]
 
 
-def test_bytes_that_never_become_a_character_come_out_at_the_end():
+def test_incomplete_bytes_are_returned_at_the_end():
     tokenizer = trained("bpe-words")
     first = tokenizer.pieces.index(byte_alphabet()["ক".encode()[0]])
     assert streamed(tokenizer, [first]) == ["", "\ufffd"]
 
 
-def test_special_tokens_are_silent_and_do_not_cut_a_letter():
+def test_special_tokens_are_skipped_and_do_not_split_an_akshara():
     tokenizer = trained("char-codepoint")
     ids = [tokenizer.pieces.index("ক"), tokenizer.special["eos"], tokenizer.pieces.index("া")]
     assert streamed(tokenizer, ids) == ["", "", "", "কা"]
@@ -109,7 +109,7 @@ def test_special_tokens_are_silent_and_do_not_cut_a_letter():
 
 
 def with_decoder(decoder, pieces):
-    """A tokenizer of these pieces whose file has that decoder."""
+    """A tokenizer with these pieces and this decoder in its file."""
     state = json.loads(trained("char-codepoint").backend.to_str())
     state["model"]["vocab"] = {piece: index for index, piece in enumerate(["<|unk|>", *pieces])}
     backend = Backend.from_str(json.dumps({**state, "added_tokens": []}))
@@ -161,9 +161,11 @@ def test_a_decoder_that_concatenates_decodes_as_its_library_does(decoder, pieces
     ],
     ids=str,
 )
-def test_any_other_decoder_is_refused(decoder):
+def test_any_other_decoder_is_rejected(decoder):
     assert not starts_with_space(None)
-    with pytest.raises(TokenizerError, match=r"its decoder .* looks at more than one token; only ByteLevel, WordPiece"):
+    with pytest.raises(
+        TokenizerError, match=r"its decoder .* does not decode each token on its own; only ByteLevel, WordPiece"
+    ):
         with_decoder(decoder, [" ক", " খ ", SPACE])
 
 
@@ -175,7 +177,7 @@ def test_the_byte_alphabet_is_the_librarys():
 
 
 @pytest.mark.timeout(60)
-def test_a_letter_that_never_ends_is_not_looked_at_again_for_each_sign():
+def test_an_endless_akshara_streams_in_linear_time():
     tokenizer = trained("char-codepoint")
     ids = [tokenizer.pieces.index(point) for point in "ক" + "্" * 100_000 + "ষঅ"]
     assert [chunk for chunk in streamed(tokenizer, ids) if chunk] == [tokenizer.decode(ids[:-1]), "অ"]

@@ -1,4 +1,4 @@
-"""The contract of every kind of tokenizer: text in, the same text out, and a file that keeps both."""
+"""The contract of every kind of tokenizer: round trip of text, and of the saved file."""
 
 import json
 import os
@@ -22,8 +22,8 @@ SPECIAL_TEXTS = sorted({*special.GENERATIVE.values(), *special.BERT.values(), "<
 
 
 @pytest.mark.parametrize("sentence", SENTENCES[::6])
-def test_sentences_come_back(tokenizer, sentence):
-    """WordPiece keeps no spaces; all others give back every character."""
+def test_sentences_round_trip(tokenizer, sentence):
+    """WordPiece does not keep spaces; all others keep every character."""
     decoded = tokenizer.decode(tokenizer.encode(sentence))
     if tokenizer.kind == "wordpiece":
         decoded, sentence = decoded.replace(" ", ""), sentence.replace(" ", "")
@@ -38,7 +38,7 @@ def test_wordpiece_writes_words_with_single_spaces():
 @pytest.mark.parametrize("name", LOSSLESS)
 @settings(max_examples=300, deadline=None)
 @given(text=st.text() | adversarial_text())
-def test_whatever_text_comes_back_normalized_and_nothing_is_unknown(name, text):
+def test_any_text_round_trips_normalized_without_unknown_tokens(name, text):
     tokenizer = trained(name)
     ids = tokenizer.encode(text)
     assert tokenizer.decode(ids) == tokenizer.normalize(text)
@@ -49,7 +49,7 @@ def test_whatever_text_comes_back_normalized_and_nothing_is_unknown(name, text):
 @pytest.mark.parametrize("name", LOSSLESS)
 @settings(max_examples=100, deadline=None)
 @given(text=anything())
-def test_without_rules_whatever_text_comes_back_as_it_was(name, text):
+def test_any_text_round_trips_unchanged_without_rules(name, text):
     tokenizer = train_kind(name, rules=())
     assert tokenizer.normalize(text) == text
     assert tokenizer.decode(tokenizer.encode(text)) == text
@@ -58,7 +58,7 @@ def test_without_rules_whatever_text_comes_back_as_it_was(name, text):
 @pytest.mark.parametrize("name", KINDS)
 @settings(max_examples=80, deadline=None)
 @given(texts=st.lists(anything(), max_size=4))
-def test_a_batch_is_its_texts_one_by_one(name, texts):
+def test_a_batch_equals_its_texts_encoded_one_by_one(name, texts):
     tokenizer = trained(name)
     alone = [tokenizer.encode(text) for text in texts]
     assert tokenizer.encode_batch(texts) == alone
@@ -95,12 +95,12 @@ def test_spans_cover_the_text_in_order(name, text):
 # -- special tokens ---------------------------------------------------------------------------------------------------
 
 
-def test_special_tokens_have_roles_with_ids_of_their_own(tokenizer):
+def test_special_tokens_have_roles_with_distinct_ids(tokenizer):
     roles = special.BERT if tokenizer.kind == "wordpiece" else special.GENERATIVE
     ids = {role: tokenizer.special[role] for role in roles}
     assert len(set(ids.values())) == len(roles)
     assert {role: tokenizer.pieces[token] for role, token in ids.items()} == roles
-    # The mark that ends a document starts the next.
+    # The token that ends a document starts the next.
     assert tokenizer.special["bos"] == tokenizer.special["cls" if tokenizer.kind == "wordpiece" else "eos"]
 
 
@@ -121,7 +121,7 @@ def test_a_byte_spelled_in_a_text_is_not_that_byte():
     assert tokenizer.decode(tokenizer.encode("<0x41>")) == "<0x41>"
 
 
-def test_special_tokens_are_shown_only_when_asked(tokenizer):
+def test_special_tokens_are_decoded_only_on_request(tokenizer):
     ids = [*tokenizer.encode("আমি"), tokenizer.special["eos"]]
     assert tokenizer.decode(ids) == "আমি"
     shown = tokenizer.decode(ids, skip_special=False)
@@ -131,7 +131,7 @@ def test_special_tokens_are_shown_only_when_asked(tokenizer):
 # -- vocabularies -----------------------------------------------------------------------------------------------------
 
 
-def test_the_vocabulary_is_as_large_as_asked_at_most(tokenizer):
+def test_the_vocabulary_is_at_most_as_large_as_requested(tokenizer):
     assert len(tokenizer.pieces) == tokenizer.vocab_size <= VOCAB_SIZE
     assert len(set(tokenizer.pieces)) == tokenizer.vocab_size
     if tokenizer.kind in ("bpe", "unigram", "wordpiece"):
@@ -153,7 +153,7 @@ def test_an_id_outside_the_vocabulary_is_refused(tokenizer, token):
         tokenizer.decode([token])
 
 
-def test_ids_may_be_numpys(tokenizer):
+def test_ids_can_be_numpy_integers(tokenizer):
     ids = tokenizer.encode(SENTENCES[0])
     assert tokenizer.decode(np.array(ids, dtype=np.uint16)) == tokenizer.decode(ids)
 
@@ -173,15 +173,15 @@ def test_a_saved_tokenizer_is_the_same_when_loaded(tokenizer, tmp_path):
 
 
 def test_a_path_that_ends_in_json_is_the_file_itself(tmp_path):
-    for _ in range(2):  # one tokenizer takes another's place
+    for _ in range(2):  # a tokenizer can replace another
         assert trained("unigram").save(tmp_path / "mine.json") == tmp_path / "mine.json"
     (tmp_path / "config.json").write_text("{}")
-    with pytest.raises(TokenizerError, match=r"config\.json exists, and is no tokenizer"):
+    with pytest.raises(TokenizerError, match=r"config\.json exists and is not a tokenizer"):
         trained("unigram").save(tmp_path / "config.json")
 
 
-def test_the_file_alone_gives_our_ids(tokenizer, tmp_path):
-    """Whoever opens tokenizer.json with Hugging Face's library gets the same, normalization included."""
+def test_other_libraries_get_the_same_ids_from_the_file(tokenizer, tmp_path):
+    """Hugging Face's library gives the same ids from tokenizer.json, including normalization."""
     plain = tokenizers.Tokenizer.from_file(str(tokenizer.save(tmp_path)))
     plain.encode_special_tokens = True
     messy = ["\ufeffর\u200c্যাব\u00a0অাম প\u09dc\u09be\r\n", *SENTENCES, *SPECIAL_TEXTS]
@@ -189,7 +189,7 @@ def test_the_file_alone_gives_our_ids(tokenizer, tmp_path):
         assert plain.encode(text, add_special_tokens=False).ids == tokenizer.encode(text)
 
 
-def test_fingerprints_tell_vocabularies_and_rules_apart():
+def test_fingerprints_differ_between_vocabularies_and_rules():
     prints = [trained(name).fingerprint for name in KINDS]
     prints += [
         train_kind("unigram", vocab_size=VOCAB_SIZE + 1).fingerprint,
@@ -211,7 +211,7 @@ def test_padding_and_truncation_of_a_file_change_nothing(tmp_path):
     assert Tokenizer.load(tokenizer.save(tmp_path / "again")).fingerprint == tokenizer.fingerprint
 
 
-def test_saving_is_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_saving_is_atomic(tmp_path, monkeypatch):
     path = trained("unigram").save(tmp_path)
     before = path.read_bytes()
 
@@ -225,12 +225,14 @@ def test_saving_is_whole_or_not_at_all(tmp_path, monkeypatch):
     assert [entry.name for entry in tmp_path.iterdir()] == ["tokenizer.json"]
 
 
-def test_a_missing_file_says_what_makes_one(tmp_path):
-    with pytest.raises(TokenizerError, match=r"no tokenizer at .*tokenizer\.json; `kotha tokenizer train` makes one"):
+def test_the_error_for_a_missing_file_says_how_to_make_one(tmp_path):
+    with pytest.raises(
+        TokenizerError, match=r"no tokenizer at .*tokenizer\.json; train one with `kotha tokenizer train`"
+    ):
         Tokenizer.load(tmp_path)
 
 
-# -- files that mean harm ---------------------------------------------------------------------------------------------
+# -- malicious files --------------------------------------------------------------------------------------------------
 
 
 def changed(tmp_path, name="unigram", **changes) -> Path:
@@ -254,10 +256,10 @@ def changed(tmp_path, name="unigram", **changes) -> Path:
     ],
     ids=lambda content: repr(content[:40]),
 )
-def test_a_file_that_is_no_tokenizer_is_answered_in_words(tmp_path, content):
+def test_other_files_raise_a_tokenizer_error(tmp_path, content):
     path = tmp_path / "tokenizer.json"
     path.write_bytes(content)
-    with pytest.raises(TokenizerError, match=r"tokenizer\.json is not a tokenizer\.json that can be read: "):
+    with pytest.raises(TokenizerError, match=r"tokenizer\.json is not a valid tokenizer\.json: "):
         Tokenizer.load(path)
 
 
@@ -272,7 +274,7 @@ json_values = st.recursive(
     st.sampled_from(["model", "normalizer", "pre_tokenizer", "decoder", "added_tokens", "version", "post_processor"]),
     json_values,
 )
-def test_parts_of_any_shape_are_read_or_answered_in_words(tmp_path_factory, part, value):
+def test_parts_of_any_shape_are_read_or_raise_a_tokenizer_error(tmp_path_factory, part, value):
     path = changed(tmp_path_factory.mktemp("shape"), **{part: value})
     try:
         Tokenizer.load(path).encode("আমি")
@@ -295,37 +297,39 @@ def test_bad_utf8_is_located(tmp_path):
         {"type": "BPE", "vocab": {"a": 0, "é": 1, "aé": 2}, "merges": ["a é"], "continuing_subword_prefix": "x"},
     ],
 )
-def test_a_merge_that_would_end_the_process_is_refused(tmp_path, model):
-    """The first panics in Rust; the others abort, which nothing can catch, so they must not get that far."""
+def test_a_merge_that_would_crash_the_process_is_rejected(tmp_path, model):
+    """The first panics in Rust; the others abort, which cannot be caught, so they must be rejected before."""
     path = changed(tmp_path)
     state = json.loads(path.read_text(encoding="utf-8")) | {"model": model, "added_tokens": []}
     path.write_text(json.dumps(state), encoding="utf-8")
-    with pytest.raises(TokenizerError, match=r"right side '(b|é)' does not begin with 'xy?z?', the prefix"):
+    with pytest.raises(
+        TokenizerError, match=r"right side '(b|é)' does not start with 'xy?z?', the continuing_subword_prefix"
+    ):
         Tokenizer.load(path)
 
 
-@pytest.mark.timeout(60)  # the ids below a high one are not gone through
+@pytest.mark.timeout(60)  # must not visit all ids below the highest
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [
         ("unigram", {"model": {"unk_id": 10**6}}, "UnkIdNotInVocabulary"),
-        ("unigram", {"model": {"vocab": [["a", "b"]]}}, "not a tokenizer.json that"),
-        ("unigram", {"added_tokens": [{"id": -1, "content": "x"}]}, "not a tokenizer.json that"),
+        ("unigram", {"model": {"vocab": [["a", "b"]]}}, "not a valid tokenizer.json"),
+        ("unigram", {"added_tokens": [{"id": -1, "content": "x"}]}, "not a valid tokenizer.json"),
         ("bpe-words", {"model": {"merges": [["no", "such"]]}, "added_tokens": []}, "Token `no` out of vocabulary"),
         (
             "char-codepoint",
             {"model": {"vocab": {"<|unk|>": 0, "a": 2**32 - 1}}, "added_tokens": []},
-            "token ids up to 4,294,967,295; at most 16,777,215 can be",
+            "the highest token id is 4,294,967,295; the limit is 16,777,215",
         ),
     ],
 )
-def test_a_file_that_contradicts_itself_is_refused(tmp_path, name, changes, message):
+def test_an_inconsistent_file_is_rejected(tmp_path, name, changes, message):
     with pytest.raises(TokenizerError, match=message):
         Tokenizer.load(changed(tmp_path, name, **changes))
 
 
 def test_a_panic_of_the_rust_side_is_a_tokenizer_error(tmp_path, capfd):
-    """These load, and panic on the first text; pyo3's PanicException is no Exception."""
+    """These load, but panic on the first text; pyo3's PanicException is not a subclass of Exception."""
     broken = {
         "normalizer": {"type": "Precompiled", "precompiled_charsmap": "AAAAAA=="},
         "pre_tokenizer": {"type": "FixedLength", "length": 0},
@@ -339,7 +343,7 @@ def test_a_panic_of_the_rust_side_is_a_tokenizer_error(tmp_path, capfd):
             tokenizer.encode("আমি")
         with pytest.raises(TokenizerError, match="this tokenizer cannot encode the texts: "):
             tokenizer.encode_batch(["আমি"])
-    capfd.readouterr()  # the panics' own words
+    capfd.readouterr()  # the panic messages
 
 
 @pytest.mark.parametrize("interruption", [KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])
@@ -359,8 +363,8 @@ def test_ids_with_gaps_are_counted_by_the_highest(tmp_path):
     assert tokenizer.decode([3, 7, 3]) == "ক"
 
 
-def test_a_control_piece_that_a_foreign_vocabulary_lets_text_find_becomes_unknown(tmp_path):
-    """T5's files give their control pieces the best score of all."""
+def test_a_spelled_out_control_piece_of_a_foreign_vocabulary_becomes_unknown(tmp_path):
+    """In T5's files, control pieces have the best score."""
     vocabulary = [["<pad>", 0.0], ["</s>", 0.0], ["<unk>", 0.0], ["\u2581", -2.0], ["ক", -3.0]]
     added = [
         {"id": index, "content": text, "special": True}
@@ -380,6 +384,6 @@ def test_a_control_piece_that_a_foreign_vocabulary_lets_text_find_becomes_unknow
     assert tokenizer.special["eos"] == 1
 
 
-def test_half_a_surrogate_pair_is_refused(tokenizer: Tokenizer) -> None:
-    with pytest.raises(TokenizerError, match="half of a surrogate pair"):
+def test_a_lone_surrogate_is_rejected(tokenizer: Tokenizer) -> None:
+    with pytest.raises(TokenizerError, match="a lone surrogate"):
         tokenizer.encode("ক\ud800")

@@ -1,4 +1,4 @@
-"""Training: pieces of whole letters, the same every time, and mistakes answered in words."""
+"""Training: pieces of complete letters (aksharas), reproducible results, and error messages."""
 
 import json
 import math
@@ -41,14 +41,14 @@ def test_no_token_boundary_falls_inside_a_letter(roomy):
         text = roomy.normalize(text)
         ends = {0, *boundaries(text)}
         inside = [(start, end) for _, start, end in roomy.spans(text) if start not in ends or end not in ends]
-        if roomy.split_name == "qwen35":  # cuts before a ZWNJ, and the letter before it is not an added token
+        if roomy.split_name == "qwen35":  # it cuts before a ZWNJ, and that letter is not an added token
             inside = [(start, end) for start, end in inside if "\u200c" not in (text[start], text[end])]
         assert inside == [], (text, inside)
 
 
 @pytest.mark.parametrize("name", WHOLE_LETTERS)
-def test_in_a_small_vocabulary_frequent_letters_are_whole(name):
-    """The rarest tenth may be spelled; the rest never is."""
+def test_in_a_small_vocabulary_frequent_letters_are_not_split(name):
+    """Only the rarest tenth may be spelled in several tokens."""
     tokenizer = trained(name)
     counts = Counter(letter for text in SENTENCES for letter in aksharas(tokenizer.normalize(text)))
     frequent = {letter for letter, count in counts.items() if count >= 5}
@@ -61,20 +61,20 @@ def test_in_a_small_vocabulary_frequent_letters_are_whole(name):
             start = end
 
 
-def test_pieces_that_lean_are_single_code_points(roomy):
+def test_dependent_pieces_are_single_code_points(roomy):
     assert [piece for piece in roomy.pieces if starts_dependent(piece) and len(piece) > 1] == []
 
 
 @pytest.mark.parametrize("name", ["bpe-qwen35", "bpe-words"])
-def test_byte_pieces_that_lean_are_parts_of_a_letter(name):
-    """A byte-level vocabulary holds parts of letters on the way to whole ones, and no word that begins with one."""
+def test_dependent_byte_pieces_are_parts_of_a_letter(name):
+    """A byte-level vocabulary has parts of letters as intermediate merges, but no word that starts with one."""
     tokenizer = train_kind(name, vocab_size=2500)
     texts = [tokenizer.token_bytes(token).decode("utf-8", "ignore") for token in range(tokenizer.vocab_size)]
     assert [text for text in texts if starts_dependent(text) and len(aksharas("ক" + text)) > 1] == []
 
 
 def test_every_frequent_code_point_is_at_most_one_token():
-    """A joiner that stands alone to a split is no letter; it is still not three bytes."""
+    """A joiner that the split separates is not a letter, but still one token rather than three bytes."""
     for name in WHOLE_LETTERS:
         tokenizer = trained(name)
         for point in sorted({*"".join(SENTENCES)}):
@@ -95,23 +95,23 @@ def test_the_added_ya_phala_is_there_only_if_the_corpus_has_it():
     assert "র\u200d্যা" not in train(["আমি তুমি"] * 9, "bpe", 400).pieces
 
 
-def test_akshara_level_gives_a_token_a_letter():
+def test_akshara_level_gives_one_token_per_letter():
     tokenizer = train_kind("char-akshara", vocab_size=2000)
     text = "রাষ্ট্রপতি অ্যাপ খুললেন।"
     assert [tokenizer.pieces[token] for token in tokenizer.encode(text)] == [
         *["রা", "ষ্ট্র", "প", "তি", " ", "অ্যা", "প", " "],
         *["খু", "ল", "লে", "ন", "।"],
     ]
-    assert len(tokenizer.encode("জ্ঞৃ")) > 1  # never seen, and in no common word: spelled
+    assert len(tokenizer.encode("জ্ঞৃ")) > 1  # not in the corpus or in a common word: spelled in parts
 
 
-# What no story tells of: none of these words, and few of these letters, is in the corpus that trains below.
+# None of these words, and few of these letters, occur in the training corpus below.
 UNSEEN = "বাংলাদেশ ব্যাংক সুদ বৃদ্ধি ঐতিহ্য পৌঁছে শৃঙ্খলা মন্ত্রণালয় র\u200d্যাব ধ্বংস উৎক্ষেপণ ঢাকা ঔষধ হ্যাঁ সংস্কৃতি দুঃখ"
 FEW_LETTERS = ["আমার নাম কমল। আমি বাগানে কাজ করি।", "মা রান্না করেন, বাবা মাঠে যান।"] * 20
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "wordpiece", "char"])
-def test_letters_that_the_corpus_lacks_are_whole_too(kind):
+def test_letters_missing_from_the_corpus_are_not_split_either(kind):
     """Every letter of common Bangla has a piece, whatever the corpus: `বৃ│দ্ধ│ি` never happens."""
     tokenizer = train(FEW_LETTERS, kind, 16_384 if kind == "wordpiece" else 8192, level="akshara")
     ends = {0, *boundaries(UNSEEN)}
@@ -120,8 +120,8 @@ def test_letters_that_the_corpus_lacks_are_whole_too(kind):
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
-def test_no_long_piece_is_worth_a_cut_letter(kind):
-    """A word of the corpus with one more sign is spelled by its letters, however many, not by the word and the sign."""
+def test_no_long_piece_is_preferred_to_complete_letters(kind):
+    """A word of the corpus with one more sign is spelled by complete letters, not by the word and the sign."""
     tokenizer = train(["অভিনন্দনপত্রলেখকদল নদী"] * 99, kind, 2048)
     text = "অভিনন্দনপত্রলেখকদলে"
     assert {end for _, _, end in tokenizer.spans(text)} <= set(boundaries(text))
@@ -135,7 +135,7 @@ def test_a_small_vocabulary_takes_the_most_common_letters_and_leaves_room_for_wo
 
 
 @pytest.mark.parametrize("text", ["the river", "नदी के पार", "১২৩!"])
-def test_a_corpus_in_another_script_spends_nothing_on_bangla(text):
+def test_a_corpus_in_another_script_gets_no_bangla_pieces(text):
     letters = Letters(count_chunks([text], WORDS, Normalizer()))
     assert letters.share_of_bangla() == 0
     letters.keep(1.0, 2000, 1500)
@@ -151,7 +151,7 @@ def test_a_corpus_that_is_half_bangla_gets_half_of_the_common_letters():
     assert len(letters.code) == 20
 
 
-def test_codepoint_level_gives_a_token_a_code_point():
+def test_codepoint_level_gives_one_token_per_code_point():
     tokenizer = trained("char-codepoint")
     assert [tokenizer.pieces[token] for token in tokenizer.encode("মা\n১")] == ["ম", "া", "\n", "১"]
     assert tokenizer.encode("x☃") == [tokenizer.special["unk"]] * 2
@@ -161,7 +161,7 @@ def test_codepoint_level_gives_a_token_a_code_point():
 
 
 def test_training_in_another_process_gives_the_same_tokenizers():
-    """Other hash seeds, other numbers of threads: nothing may depend on the order of a set or a map."""
+    """With other hash seeds and numbers of threads: nothing may depend on the order of a set or a map."""
     program = (
         "import json, sys; from kotha.text.tokenizer.trainers import train; corpus, kinds, size = json.load(sys.stdin);"
         "print(json.dumps({name: train(corpus, vocab_size=size, **kind).fingerprint for name, kind in kinds.items()}))"
@@ -179,13 +179,13 @@ def test_training_in_another_process_gives_the_same_tokenizers():
         assert json.loads(done.stdout) == expected
 
 
-def test_texts_may_come_once_and_in_any_order():
+def test_texts_can_be_an_iterator_in_any_order():
     assert train(iter(CORPUS), "bpe", VOCAB_SIZE, split="words").fingerprint == trained("bpe-words").fingerprint
     assert train(CORPUS[::-1], "bpe", VOCAB_SIZE, split="words").fingerprint == trained("bpe-words").fingerprint
     assert train(CORPUS[::-1], "unigram", VOCAB_SIZE).fingerprint == trained("unigram").fingerprint
 
 
-def test_each_stage_is_told_as_it_begins():
+def test_each_stage_is_reported_at_its_start():
     told: list[str] = []
 
     def texts():
@@ -221,7 +221,7 @@ def test_letters_of_absurd_length_fit(name):
 
 
 @pytest.mark.parametrize("size", [285, 300, 340, 380])
-def test_a_bpe_cut_off_among_its_letters_keeps_only_merges_that_it_can_do(size):
+def test_a_bpe_truncated_among_its_letters_keeps_only_valid_merges(size):
     words = ["নদীর ঘাটে স্ত্রী লক্ষ্মী রাষ্ট্র ক্ষ্ম", *SENTENCES]
     tokenizer = train(words * 2, "bpe", size, split="words")
     assert tokenizer.vocab_size <= size
@@ -230,7 +230,7 @@ def test_a_bpe_cut_off_among_its_letters_keeps_only_merges_that_it_can_do(size):
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "wordpiece", "char"])
 @pytest.mark.parametrize("texts", [[], [""], ["\ufeff", "\u200b"]])
-def test_an_empty_corpus_is_answered_in_words(kind, texts):
+def test_an_empty_corpus_is_an_error(kind, texts):
     with pytest.raises(TokenizerError, match="the training text is empty; give at least one document with letters"):
         train(texts, kind)
 
@@ -245,26 +245,29 @@ def test_an_empty_corpus_is_answered_in_words(kind, texts):
         ({"kind": "xyz"}, "kind='xyz' is not a choice; known: bpe, char, unigram, wordpiece"),
         ({"kind": "char", "level": "aksara"}, "level='aksara' is not a choice; did you mean 'akshara'"),
         ({"kind": "bpe", "split": "qwen3"}, "split='qwen3' is not a choice; did you mean 'qwen35'"),
-        ({"kind": "unigram", "split": "words"}, "split='words' is for bpe; unigram has its own"),
-        ({"kind": "bpe", "vocab_size": 100}, "vocab_size=100 is too small: 266 are taken by special tokens, bytes"),
-        ({"kind": "unigram", "vocab_size": 256}, "vocab_size=256 is too small: 364 are taken"),
+        ({"kind": "unigram", "split": "words"}, "split='words' is only for bpe; unigram has a split of its own"),
+        (
+            {"kind": "bpe", "vocab_size": 100},
+            "vocab_size=100 is too small: special tokens, bytes and ASCII already take 266",
+        ),
+        ({"kind": "unigram", "vocab_size": 256}, "vocab_size=256 is too small: .* already take 364"),
         ({"kind": "wordpiece", "vocab_size": 10}, "vocab_size=10 is too small: .* ASCII"),
-        ({"kind": "char", "vocab_size": -5}, "vocab_size=-5 is too small: 8 are taken by special"),
+        ({"kind": "char", "vocab_size": -5}, "vocab_size=-5 is too small: .* already take 8 entries"),
         *(
             ({"kind": kind, "vocab_size": 10**12}, "vocab_size=1000000000000 must be a whole number up to 1,000,000")
             for kind in ("unigram", "bpe", "wordpiece", "char")
         ),
         ({"vocab_size": math.nan}, "vocab_size=nan must be a whole number"),
         ({"vocab_size": "many"}, "vocab_size='many' must be a whole number"),
-        ({"kind": "char", "level": "akshara", "vocab_size": 100}, "too small: 108 are taken .*; try 512"),
+        ({"kind": "char", "level": "akshara", "vocab_size": 100}, "too small: .* already take 108 entries; try 512"),
     ],
 )
-def test_mistakes_are_answered_with_what_is_allowed(arguments, message):
+def test_errors_for_invalid_arguments_say_what_is_allowed(arguments, message):
     with pytest.raises(TokenizerError, match=message):
         train(CORPUS, **arguments)
 
 
-def test_a_wrong_rule_is_answered_with_the_nearest():
+def test_the_error_for_an_unknown_rule_suggests_the_nearest():
     with pytest.raises(UsageError, match="rules='joiner' is not a choice; did you mean 'joiners'"):
         train(CORPUS, rules=("joiner",))
 
@@ -293,8 +296,8 @@ def test_memory_stays_flat_whatever_the_corpus(monkeypatch):
     assert counts[" নদী"] == 300
 
 
-def test_long_numbers_are_cut_and_nothing_is_learned_across_the_cut():
-    """With line ends among the letters, too: a cut must not become one of them."""
+def test_long_numbers_are_split_and_no_piece_spans_the_split():
+    """Also with line ends among the letters: the separator must not become one of them."""
     letters = Letters(count_chunks(["123456789\n\n"] * 3, WORDS, Normalizer()))
     letters.keep(1.0, 100, 0)
     assert "\n" in letters.code
@@ -302,7 +305,7 @@ def test_long_numbers_are_cut_and_nothing_is_learned_across_the_cut():
     assert words == {"1234": 3, "5678": 3, "9": 3, "\n": 6}
 
 
-def test_a_rare_or_broken_letter_cuts_a_word():
+def test_a_rare_or_incomplete_letter_splits_a_word():
     letters = Letters(Counter({"কলাক্": 5, "কমা": 4, "কৌ": 1}))
     letters.keep(0.95, 100, 0)
     words = {letters.spell(word): count for word, count in letters.coded_words().items()}
@@ -339,7 +342,7 @@ def test_unigram_pieces_are_probabilities_and_keep_every_letter():
     assert unigram_pieces(words, 6, letters=["চ"])["চ"] == min(unigram_pieces(words, 6, letters=["চ"]).values())
 
 
-def test_more_room_makes_shorter_encodings():
+def test_a_larger_vocabulary_makes_shorter_encodings():
     small, large = train_kind("unigram", vocab_size=700), train_kind("unigram", vocab_size=1500)
     assert sum(map(len, large.encode_batch(SENTENCES))) < sum(map(len, small.encode_batch(SENTENCES)))
 

@@ -1,4 +1,4 @@
-"""Designs for a budget: what is proposed can be built and fits, and what is too little is told."""
+"""Designs for a budget: a proposed design can be built and fits; too little text, memory or time is reported."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from kotha.training.plan.rules import choose_vocabulary, rates_for
 from kotha.training.plan.step_time import GPUS, count_work
 
 NEWS = TextSize("news", 32_000_000, 12_000_000, 7000, 2_800_000, 8192, 150_000)
-SPEED = 2e10  # operations a second of a slow machine
+SPEED = 2e10  # operations per second of a slow machine
 
 
 def pace(model, settings, _size: int, context: int) -> float:
@@ -27,7 +27,7 @@ SLOW = Budget("cpu", "float32", 4 * 10**9, 30, 10.0, SPEED, SPEED, pace)
 
 
 def check(design: Design, budget: Budget) -> None:
-    """It can be built, its memory fits by the planner's own prediction, and its time by the pace."""
+    """It can be built, and fits the memory and the time that were predicted."""
     model, settings = design.model, design.settings
     assert sum(each.numel() for each in build(model, "meta").parameters()) == design.parameters
     assert settings.micro_batch_size is not None
@@ -48,7 +48,7 @@ def test_a_slow_machine_gets_a_small_model_and_reasons() -> None:
     assert design.parameters < NEWS.bytes
     reasons = {str(what): (str(value), str(why)) for what, value, why in reasons_for(design, NEWS)}
     assert {"vocabulary", "layers x width", "heads", "context", "batch", "steps"} <= set(reasons)
-    assert reasons["vocabulary"] == ("8,192", "that of the data folder's tokenizer")
+    assert reasons["vocabulary"] == ("8,192", "the vocabulary of the data folder's tokenizer")
     assert all(why for _, why in reasons.values())
 
 
@@ -59,7 +59,7 @@ def test_more_time_and_more_speed_give_more_model() -> None:
     fast = propose(NEWS, gpu)
     check(fast, gpu)
     assert small.parameters < longer.parameters <= fast.parameters
-    assert (fast.model.n_layers, fast.model.d_model) == (8, 512)  # what the news set was best learned with
+    assert (fast.model.n_layers, fast.model.d_model) == (8, 512)  # the best rates for the news data
     assert fast.text_ends
 
 
@@ -70,7 +70,7 @@ def test_less_memory_gives_a_smaller_batch_or_model() -> None:
     check(design, gpu)
 
 
-def test_too_little_memory_is_refused_with_what_would_do() -> None:
+def test_too_little_memory_is_rejected_with_the_memory_needed() -> None:
     with pytest.raises(
         ConfigError, match=r"0\.3 GB of memory is too little for 2 layers .* at least 0\.5 GB"
     ) as refused:
@@ -79,13 +79,13 @@ def test_too_little_memory_is_refused_with_what_would_do() -> None:
     check(propose(NEWS, enough), enough)
 
 
-def test_in_too_little_time_there_are_still_a_few_steps() -> None:
+def test_very_little_time_still_gives_a_few_steps() -> None:
     design = propose(NEWS, replace(SLOW, minutes=0.01))
     assert (design.model.n_layers, design.model.d_model) == (2, 64)
     assert 0 < design.settings.steps < 20
 
 
-def test_a_busy_machine_gets_small_steps_rather_than_few() -> None:
+def test_a_busy_machine_gets_small_steps_instead_of_few() -> None:
     busy = replace(SLOW, minutes=2, pace=lambda *given: 20 * pace(*given))
     design = propose(NEWS, busy)
     check(design, busy)
@@ -93,7 +93,7 @@ def test_a_busy_machine_gets_small_steps_rather_than_few() -> None:
     assert design.settings.steps > 50
 
 
-def test_given_sizes_stay_and_the_rest_follows_the_same_rules() -> None:
+def test_given_sizes_are_kept_and_the_rest_follows_the_rules() -> None:
     pocket = preset("pocket").replace(vocab_size=8192)
     assert isinstance(pocket, GPTConfig)
     design, short = propose(NEWS, replace(SLOW, minutes=2), {"seed": 3}, pocket), replace(SLOW, minutes=2)
@@ -106,7 +106,7 @@ def test_given_sizes_stay_and_the_rest_follows_the_same_rules() -> None:
     assert settings.steps // 2 < settings.decay_steps < settings.steps
 
 
-def test_little_text_is_read_a_few_times_in_small_steps() -> None:
+def test_little_text_gets_a_few_passes_in_small_steps() -> None:
     little = TextSize("little", 285_000, 110_000, 70, 36_000, 2048, 2000)
     design = propose(little, replace(SLOW, minutes=5))
     assert design.text_ends
@@ -115,10 +115,10 @@ def test_little_text_is_read_a_few_times_in_small_steps() -> None:
     assert design.settings.dropout == 0
 
 
-def test_too_little_text_and_too_much_memory() -> None:
+def test_too_little_text_and_too_much_memory_are_rejected() -> None:
     with pytest.raises(DataError, match="500 bytes to train on"):
         propose(replace(NEWS, bytes=500), SLOW)
-    with pytest.raises(UsageError, match="1000 GB are more than NVIDIA T4 has"):
+    with pytest.raises(UsageError, match="1000 GB is more than NVIDIA T4 has"):
         budget_for(5, 10**12, gpu=GPUS["t4"])
 
 
@@ -134,7 +134,7 @@ def test_a_corpus_is_measured_by_reading_it(tmp_path: Path) -> None:
         measure_text(str(tmp_path / "empty"))
 
 
-def test_little_text_has_a_small_vocabulary() -> None:
+def test_little_text_gets_a_small_vocabulary() -> None:
     assert [choose_vocabulary(size) for size in (50_000, 2_000_000, 32_000_000, 10**9)] == [1024, 4096, 8192, 16_384]
     unprepared = replace(NEWS, tokens=None, vocab_size=None)
     assert propose(unprepared, SLOW).model.vocab_size == 8192

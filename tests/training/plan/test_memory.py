@@ -1,4 +1,4 @@
-"""A plan's parts against what torch has: parameters, optimizer states, saved tensors, fake tensors, a real process."""
+"""The parts of a memory plan compared with torch: parameters, optimizer states, saved tensors, fake tensors."""
 
 import json
 import os
@@ -54,7 +54,7 @@ FAMILY: dict[str, ModelConfig] = {
 
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("kind", ["classic", "modern"])
-def test_what_stands_is_what_torch_holds(name: str, kind: str) -> None:
+def test_weights_and_optimizer_state_match_torch(name: str, kind: str) -> None:
     training = recipe(kind)
     model = build(FAMILY[name])
     optimizers = Optimizers(model, training)
@@ -70,7 +70,7 @@ def test_what_stands_is_what_torch_holds(name: str, kind: str) -> None:
 
 @pytest.mark.parametrize("name", FAMILY)
 @pytest.mark.parametrize("size", [1, 5])
-def test_activations_are_what_autograd_saves(name: str, size: int) -> None:
+def test_activations_match_what_autograd_saves(name: str, size: int) -> None:
     config = FAMILY[name]
     model, inputs = build(config), example_inputs(config, size, 16)
     known = {each.untyped_storage().data_ptr() for each in [*model.parameters(), *inputs]}
@@ -78,7 +78,7 @@ def test_activations_are_what_autograd_saves(name: str, size: int) -> None:
 
     def keep(tensor: torch.Tensor) -> torch.Tensor:
         storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = (storage.nbytes(), tensor.detach())  # held, so that no address is used twice
+        kept[storage.data_ptr()] = (storage.nbytes(), tensor.detach())  # kept alive, so that no address is reused
         return tensor
 
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
@@ -106,7 +106,7 @@ def test_the_largest_micro_batch_fits_and_its_double_does_not(available: int) ->
     assert size == 3000 or size.bit_count() == 1
 
 
-def test_sharding_divides_what_stands() -> None:
+def test_sharding_divides_weights_and_optimizer_state() -> None:
     alone, copied, sharded = (
         plan_memory(
             preset("gpt2"), recipe("classic", batch_size=64), 8, Conditions(1024, "bfloat16", "cuda", True, *how)
@@ -114,17 +114,17 @@ def test_sharding_divides_what_stands() -> None:
         for how in ((1, False), (4, False), (4, True))
     )
     assert sharded.weights == alone.weights // 4
-    assert copied.gradients == 2 * alone.gradients, "gradients, and the buckets in which they are sent"
+    assert copied.gradients == 2 * alone.gradients, "gradients, and communication buckets"
     assert sharded.total < alone.total < copied.total
 
 
 def test_a_block_by_hand() -> None:
-    # C 8, two heads of 4, d_ff 16, ReLU, float32. Attention: read 32, q k v 3*32, two logarithms 8, output 32.
+    # C 8, two heads of 4, d_ff 16, ReLU, float32. Attention: input 32, q k v 3*32, two log-sum-exps 8, output 32.
     config = PRESETS["mini"]
     assert eager_attention(config, 4, 4) == 32 + 96 + 8 + 32
     assert eager_feedforward(config, 4) == 32 + 64
     assert eager_norm(config) == 32 + 8
-    # In bfloat16 each of the three products keeps its own copy of what it read.
+    # In bfloat16 each of the three products keeps its own copy of its input.
     assert eager_attention(config, 4, 2) == 3 * 16 + 48 + 8 + 16
     # Compiled, in bfloat16: residuals 2*4*8, norms 2*2*8, q k v 3*2*8, output 2*8 + 4*2, inner 2*2*16.
     assert compiled_block(config, 2) == 64 + 32 + 48 + 24 + 64
@@ -137,18 +137,18 @@ def test_compiling_keeps_less(name: str) -> None:
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="reads the peak of a process from /proc")
-def test_a_real_training_needs_what_was_planned() -> None:
+def test_a_real_run_needs_the_planned_memory() -> None:
     case = json.dumps(["pocket", "modern", 8, 64])
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # threads that wait for each other make a busy machine crawl
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # several threads are very slow on a busy machine
     command = [sys.executable, str(BENCHMARKS / "memory_plan.py"), "--measure", case]
     found = json.loads(subprocess.check_output(command, text=True, env=environment))
-    # How much of torch's libraries is resident before anything is computed is the system's affair: 300 to 700 MB were
-    # seen for the same process.
+    # The resident part of torch's libraries depends on the system: 300 to 700 MB were
+    # observed for the same process.
     grown = found["measured"] - found["stages"]["start"] + found["predicted"]["base"]
     assert grown == pytest.approx(found["predicted"]["total"], rel=0.25), found
 
 
-# -- the rules beside fake tensors, while a ledger follows every storage ----------------------------------------------
+# -- the rules compared with fake tensors, whose storages are tracked by a ledger --------------------------------------
 
 CLASSIC, NEWS = PRESETS["gpt2"], PRESETS["bangla-modern"]
 DROPPED = {"dropout": 0.1, "attention_dropout": 0.1}
@@ -172,7 +172,7 @@ KINDS: dict[str, ModelConfig] = {
 
 @pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 @pytest.mark.parametrize("name", KINDS)
-def test_rules_are_what_torch_holds(name: str, precision: str) -> None:
+def test_the_rules_match_torch(name: str, precision: str) -> None:
     depths = {"n_layers": 2, **({"n_decoder_layers": 2} if isinstance(KINDS[name], Seq2SeqConfig) else {})}
     words = {"vocab_size": 2} if isinstance(KINDS[name], TextConfig) else {}  # tables are counted with the weights
     config = KINDS[name].replace(**depths, **words)
@@ -185,7 +185,7 @@ def test_rules_are_what_torch_holds(name: str, precision: str) -> None:
 
 
 def traced(config: ModelConfig, batch_size: int, length: int, precision: str) -> tuple[int, int, int]:
-    """Count a pass forward and back (kept, working), and one without gradients."""
+    """Measure a forward and backward pass (kept, working), and one without gradients."""
     autocast = torch.autocast("cpu", DTYPES[precision], enabled=precision != "float32")
     with FakeTensorMode():
         model: Any = build(config)
@@ -205,7 +205,7 @@ def traced(config: ModelConfig, batch_size: int, length: int, precision: str) ->
 
 
 class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Bytes of the storages that operations make, from their making until nobody holds them."""
+    """Bytes of live storages, tracked over all operations."""
 
     def __init__(self, known: list[Any]) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
@@ -215,7 +215,7 @@ class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func is torch.ops.aten._local_scalar_dense.default:
-            return 0  # fake tensors have no numbers; a model looks only whether its ids are in range
+            return 0  # fake tensors have no values; the model only checks the range of its ids
         found = func(*args, **(kwargs or {}))
         for each in tree_leaves(found):
             if isinstance(each, Tensor):
@@ -236,7 +236,7 @@ class Ledger(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 @pytest.mark.parametrize("name", ["bangla-58m", "bangla-modern", "bert-base", "gpt2"])
-def test_plans_are_what_was_measured(name: str) -> None:
+def test_plans_match_measurements(name: str) -> None:
     figures = json.loads((BENCHMARKS / "results" / "memory_plan_cpu.json").read_text(encoding="utf-8"))["figures"]
     figure = next(each for each in figures if each["preset"] == name)
     size, length = figure["micro_batch_size"], figure["context_length"]
@@ -254,4 +254,4 @@ def test_a_plan_does_not_load_the_compiler() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert json.loads(done.stdout)["seconds_per_step"] > 0
-    assert done.stderr.strip().endswith("set()"), "two seconds of imports"
+    assert done.stderr.strip().endswith("set()"), "the compiler takes two seconds to import"

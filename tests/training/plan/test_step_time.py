@@ -1,4 +1,4 @@
-"""Work against torch's own counter and by hand; the table of GPUs and its estimate beside what was measured."""
+"""Work compared with torch's counter and by hand; the GPU table and its estimates compared with measurements."""
 
 import json
 from pathlib import Path
@@ -8,7 +8,7 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from kotha.errors import UsageError
-from kotha.model.attention import set_reading
+from kotha.model.attention import set_implementation
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
@@ -17,7 +17,7 @@ from kotha.training.plan.memory import positions
 from kotha.training.plan.render import plan_training
 from kotha.training.plan.step_time import (
     GPUS,
-    arithmetic_there,
+    arithmetic_of,
     count_work,
     example_inputs,
     gpu_named,
@@ -34,12 +34,12 @@ FAMILY: dict[str, ModelConfig] = {
 
 
 def counted(name: str, batch_size: int, backward: bool) -> tuple[int, FlopCounterMode]:
-    """What torch counts in a real pass. The explicit reading: a fused kernel is counted by rules of its own."""
+    """Operations that torch counts in a real pass, without fused kernels, which it counts differently."""
     model = build(FAMILY[name])
-    set_reading(model, "explicit")
+    set_implementation(model, "explicit")
     with FlopCounterMode(display=False) as counter:
         hidden = model.hidden(*example_inputs(FAMILY[name], batch_size, 24))
-        if name == "bert":  # as it is trained: 15 % of the places are guessed
+        if name == "bert":  # as in training: 15 % of the positions are predicted
             answers = [model.head(model.guess(hidden[:, : int(0.15 * 24)])), model.pair_head(model.pool(hidden))]
         else:
             answers = [model.head(hidden[:, 0] if name == "vit" else hidden)]
@@ -53,24 +53,24 @@ def n_read(name: str, batch_size: int) -> int:
 
 
 @pytest.mark.parametrize("name", FAMILY)
-def test_forward_and_training_are_what_torch_counts(name: str) -> None:
+def test_forward_and_training_match_torchs_count(name: str) -> None:
     work = count_work(FAMILY[name], 24)
     assert sum(work.forward.values()) * n_read(name, 3) == pytest.approx(counted(name, 3, False)[0], rel=1e-9)
     assert work.training_per_token * n_read(name, 3) == pytest.approx(counted(name, 3, True)[0], rel=1e-9)
 
 
-def test_the_parts_of_a_gpt_are_what_torch_counts_in_its_modules() -> None:
+def test_the_parts_of_a_gpt_match_torchs_count_per_module() -> None:
     work, (_, counter) = count_work(FAMILY["gpt"], 24), counted("gpt", 1, False)
     found = {name: sum(ops.values()) for name, ops in counter.get_flop_counts().items()}
     attention = sum(value for name, value in found.items() if name.endswith(".attention"))
     ours = work.forward["attention_matrices"] + work.forward["attention_scores"]
     assert ours * 24 == attention
     assert work.forward["feedforward"] * 24 == sum(v for name, v in found.items() if name.endswith(".feedforward"))
-    assert work.forward["head"] * 24 == found["Linear"]  # the head alone stands outside the stack
+    assert work.forward["head"] * 24 == found["Linear"]  # only the head is outside the stack
 
 
-def test_what_torch_does_not_count_in_a_fused_pass_is_the_scores() -> None:
-    # Its counter has no rule for the processor's fused kernel: exactly that part is missing from its sum.
+def test_a_fused_pass_is_counted_without_the_scores() -> None:
+    # torch's counter has no rule for the CPU's fused kernel: exactly this part is missing.
     model = build(FAMILY["gpt"])
     with FlopCounterMode(display=False) as counter:
         model(*example_inputs(FAMILY["gpt"], 1, 24)).square().mean().backward()
@@ -96,7 +96,7 @@ def test_scores_grow_with_the_context_and_the_rest_does_not() -> None:
 RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"
 
 
-# Case of the results, preset, recipe, sequences in a batch, their length.
+# Name in the results, preset, recipe, sequences per batch, their length.
 MEASURED = [
     ("58m-b64", "bangla-58m", "course", 64, 128),
     ("58m-b512", "bangla-58m", "course", 512, 128),
@@ -106,10 +106,10 @@ MEASURED = [
 
 
 @pytest.mark.parametrize(("case", "name", "how", "size", "length"), MEASURED, ids=[each[0] for each in MEASURED])
-def test_the_h200_estimate_is_near_what_was_measured(case: str, name: str, how: str, size: int, length: int) -> None:
+def test_the_h200_estimate_is_close_to_the_measurement(case: str, name: str, how: str, size: int, length: int) -> None:
     figures = json.loads((RESULTS / "train_speed.json").read_text(encoding="utf-8"))["figures"]
     (ours,) = [each for each in figures if (each["case"], each["who"]) == (case, "kotha")]
-    there, settings = arithmetic_there("auto", GPUS["h200"]), recipe(how, batch_size=size)
+    there, settings = arithmetic_of("auto", GPUS["h200"]), recipe(how, batch_size=size)
     seconds = predict_seconds_per_step(preset(name), settings, size, length, there, GPUS["h200"])
     assert size * length / seconds == pytest.approx(ours["tokens_per_second"], rel=0.1)
 
@@ -124,13 +124,13 @@ def test_every_gpu_is_plausible(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "wording"), [("h20", "did you mean 'h200'?"), ("rtx4090", "did you mean 'rtx-4090'")])
-def test_an_unknown_name_is_answered_with_the_nearest(name: str, wording: str) -> None:
+def test_an_unknown_name_suggests_the_nearest(name: str, wording: str) -> None:
     with pytest.raises(UsageError, match=wording.replace("?", r"\?")):
         gpu_named(name)
     assert gpu_named("RTX 4090") is GPUS["rtx-4090"]
 
 
-def test_a_plan_for_a_gpu_needs_none_here() -> None:
+def test_a_plan_for_a_gpu_does_not_need_one() -> None:
     found = plan_training(preset("pocket"), recipe("modern"), gpu=GPUS["t4"], train_tokens=1_000_000)
     assert (found["device"], found["precision"], found["gpu"]) == ("cuda", "float16", "NVIDIA T4")
     assert found["memory_bytes"]["total"] <= found["memory_available_bytes"]

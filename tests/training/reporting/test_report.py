@@ -1,4 +1,4 @@
-"""The report says what the run folder says, and copes with what it does not say."""
+"""The report shows the contents of the run folder, and handles missing parts."""
 
 import json
 import math
@@ -47,7 +47,7 @@ def evaluation(step: int, loss: float, **more: Any) -> dict[str, Any]:
     return {"step": step, "validation": found, "sample": f"গল্প {step}", **more}
 
 
-# Best at 200; worse after it, while the training loss goes on falling.
+# Best at 200; worse afterwards, while the training loss keeps falling.
 LOSSES = {50: 7.0, 100: 6.5, 150: 6.0, 200: 5.5, 250: 5.6, 300: 5.7, 350: 5.9, 400: 6.0}
 METRICS = [step_row(step) for step in range(1, 401)] + [evaluation(*each) for each in LOSSES.items()]
 
@@ -65,17 +65,17 @@ def shown(config: dict[str, Any], metrics: list[dict[str, Any]], summary: dict[s
     return Shown(report_document(Record(config, metrics, summary)).html())
 
 
-def test_a_full_run_is_told_whole(tmp_path: Path) -> None:
+def test_a_complete_run(tmp_path: Path) -> None:
     path = write_report(write_run(tmp_path / "run", CONFIG, METRICS, SUMMARY))
     page = Shown(path.read_text(encoding="utf-8"))
     assert path.name == "report.html"
     assert text(page.data["title"]) == "GPT, 2 layers, width 96, 578,144 parameters"
     assert text(page.data["lead"]) == (
-        "Trained for 400 steps, 3.28 million tokens, 3.3 times through its text, 100 seconds. "
-        "At its best, step 200, it needs 1.375 bits per byte of unseen text, 2.750 per character."
+        "Trained for 400 steps, 3.28 million tokens, 3.3 passes over the text, 100 seconds. "
+        "At its best, at step 200, it needs 1.375 bits per byte of held-out text, 2.750 per character."
     )
     assert page.headings() == [
-        *("Loss", "What it wrote on the way", "On text it has not seen", "How the training went"),
+        *("Loss", "Samples during training", "On held-out text", "How training went"),
         "Settings",
     ]
     loss, per_byte, *rest = page.blocks("curves")
@@ -83,25 +83,25 @@ def test_a_full_run_is_told_whole(tmp_path: Path) -> None:
     assert text(loss["marker"][1]) == "best: step 200" and text(per_byte["levels"][0][1]) == "floor = 0.047"
     titles = ["bits per character", "learning rate", "gradient norm", "tokens per second", "% of the machine's peak"]
     assert [text(each["title"]) for each in rest] == titles
-    assert page.html == report_document(Record(CONFIG, METRICS, SUMMARY)).html(), "the same files give the same page"
+    assert page.html == report_document(Record(CONFIG, METRICS, SUMMARY)).html(), "the page depends only on the files"
 
 
 def test_three_samples_are_shown_and_the_rest_folded() -> None:
     page = shown(CONFIG, METRICS, SUMMARY)
     folded = page.blocks("folded")[0]
     rest = [each["text"] for each in folded["blocks"]]
-    assert text(folded["summary"]) == "The other samples (5)" and rest[0] == "গল্প 100"
+    assert text(folded["summary"]) == "Other samples (5)" and rest[0] == "গল্প 100"
     seen = [(text(each["label"]), each["text"]) for each in page.blocks("quote") if each["text"] not in rest]
-    assert [step for step in LOSSES if any(told == f"গল্প {step}" for _, told in seen)] == [50, 250, 400]
+    assert [step for step in LOSSES if any(text == f"গল্প {step}" for _, text in seen)] == [50, 250, 400]
     assert seen[0] == ("step 50 · 1.750 bits per byte", "গল্প 50")
 
 
-def test_an_unfinished_run_says_so() -> None:
+def test_an_unfinished_run_is_marked() -> None:
     def lead(metrics: list[dict[str, Any]], summary: dict[str, Any]) -> str:
         return text(shown(CONFIG, metrics, summary).data["lead"])
 
     unfinished = lead([row for row in METRICS if row["step"] <= 120], {})
-    assert "Trained for 120 steps" in unfinished and "At its best, step 100," in unfinished
+    assert "Trained for 120 steps" in unfinished and "At its best, at step 100," in unfinished
     assert "It is not finished: 400 steps were planned." in unfinished
     assert "It was stopped early: 400 steps" in lead(METRICS[:100], {**SUMMARY, "steps": 100})
 
@@ -118,23 +118,23 @@ def test_an_unfinished_run_says_so() -> None:
         ({}, [], SUMMARY),
     ],
 )
-def test_what_is_missing_is_left_out(config, metrics, summary) -> None:
+def test_missing_figures_are_omitted(config, metrics, summary) -> None:
     for language in ("en", "bn"):
-        said = " ".join(shown(config, metrics, summary).words(language))
-        assert "None" not in said and "nan" not in said
+        words = " ".join(shown(config, metrics, summary).words(language))
+        assert "None" not in words and "nan" not in words
 
 
-def test_a_classifier_is_told_in_right_answers() -> None:
+def test_a_classifier_is_reported_by_its_accuracy() -> None:
     found = {"loss_nats": 0.4, "accuracy": 0.875, "majority": 0.25, "examples": 800}
     steps = [{"step": step, "loss_nats": 1.0} for step in (1, 2)]
     page = shown({"task": "classes"}, [*steps, {"step": 2, "validation": found, "sample": None}], {})
-    right = "it answers 87.5% of unseen examples rightly (always giving the most frequent answer: 25.0%)"
+    right = "it answers 87.5% of held-out examples correctly (always giving the most frequent answer: 25.0%)"
     assert right in text(page.data["lead"])
     assert text(page.blocks("curves")[1]["levels"][0][1]) == "most frequent answer = 25.0%"
-    assert page.headings() == ["Loss", "On unseen examples"]
+    assert page.headings() == ["Loss", "On held-out examples"]
 
 
-def test_nothing_in_a_run_folder_can_write_into_the_page(tmp_path: Path) -> None:
+def test_the_contents_of_a_run_folder_are_escaped(tmp_path: Path) -> None:
     hostile = [{**step_row(1), ATTACK: 1.0}, evaluation(1, 5.0, sample=ATTACK + "\ud800\u2028")]
     named = {**CONFIG, "references": {ATTACK: 2.0}, "machine": {ATTACK: ATTACK}, "model": {"family": ATTACK}}
     folder = write_run(tmp_path / "run", named, hostile, {"device": ATTACK, "precision": [ATTACK, {}]})
@@ -143,15 +143,15 @@ def test_nothing_in_a_run_folder_can_write_into_the_page(tmp_path: Path) -> None
     assert "<img" not in html.lower()
 
 
-def test_a_line_that_was_cut_off_is_left_out(tmp_path: Path) -> None:
+def test_a_truncated_line_is_skipped(tmp_path: Path) -> None:
     folder = write_run(tmp_path / "run", CONFIG, METRICS[:50], None)
     with (folder / "metrics.jsonl").open("a") as file:
         file.write('{"step": 51, "loss_na')
     assert "Trained for 50 steps" in text(Shown(write_report(folder).read_text(encoding="utf-8")).data["lead"])
 
 
-def test_a_folder_without_a_run_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="holds no run to report on"):
+def test_a_folder_without_a_run_is_rejected(tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="contains no training run"):
         write_report(tmp_path)
     (tmp_path / "config.json").write_text("{")
     with pytest.raises(CheckpointError, match=r"config\.json is broken"):

@@ -1,4 +1,4 @@
-"""TensorBoard's own reader finds what the listener wrote."""
+"""TensorBoard's own reader finds the data that the listener wrote."""
 
 import sys
 from pathlib import Path
@@ -33,14 +33,14 @@ def test_steps_evaluations_and_samples_are_read_back(tmp_path: Path) -> None:
     assert text.tensor_proto.string_val[0].decode("utf-8") == "কথা বলি"
 
 
-def test_without_the_package_it_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_an_error_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "torch.utils.tensorboard", raising=False)
     monkeypatch.setitem(sys.modules, "tensorboard", None)
     with pytest.raises(KothaError, match=r"pip install 'kotha\[tensorboard\]'"):
         TensorBoard(tmp_path)
 
 
-def test_a_run_that_never_begins_leaves_no_folder(tmp_path: Path) -> None:
+def test_a_run_that_fails_to_start_leaves_no_folder(tmp_path: Path) -> None:
     with TensorBoard(tmp_path / "board"):
         pass
     assert not (tmp_path / "board").exists()

@@ -1,4 +1,4 @@
-"""What is searched: read from words, refused with reasons, usual where nobody named any."""
+"""Search ranges: parsed from text, rejected with reasons, and the default search."""
 
 import pytest
 from hypothesis import given
@@ -14,30 +14,30 @@ MINI = preset("mini")
 
 
 class Lowest:
-    """Draws the lowest, or the first, and remembers how it was asked."""
+    """A trial that draws the lowest or first value, and records the calls."""
 
     def __init__(self) -> None:
-        self.asked: list[tuple[object, ...]] = []
+        self.calls: list[tuple[object, ...]] = []
 
     def suggest_categorical(self, name, choices):
-        self.asked.append((name, *choices))
+        self.calls.append((name, *choices))
         return choices[0]
 
     def suggest_int(self, name, low, high, *, log):
-        self.asked.append((name, "int", low, high, log))
+        self.calls.append((name, "int", low, high, log))
         return low
 
     def suggest_float(self, name, low, high, *, log):
-        self.asked.append((name, "float", low, high, log))
+        self.calls.append((name, "float", low, high, log))
         return low
 
 
-def test_words_become_what_optuna_is_asked_for() -> None:
+def test_ranges_become_optuna_suggestions() -> None:
     words = ["learning_rate=1e-4..1e-2:log", "dropout=0,0.1,none", "n_layers=2..6", "schedule=cosine,constant"]
     source = Lowest()
     drawn = [each.draw(source) for each in read_search(words, MINI)]
     assert drawn == [1e-4, 0.0, 2, "cosine"]
-    assert source.asked == [
+    assert source.calls == [
         ("learning_rate", "float", 1e-4, 1e-2, True),
         ("dropout", 0.0, 0.1, None),
         ("n_layers", "int", 2, 6, False),
@@ -49,53 +49,58 @@ def test_words_become_what_optuna_is_asked_for() -> None:
     ("words", "reason"),
     [
         (["learning_rat=1e-4..1e-2"], "did you mean 'learning_rate'?"),
-        (["learning_rate"], "says nothing to search"),
-        (["learning_rate=1e-2..1e-4"], "is no range; write two numbers, the smaller one first, and above 0 with :log"),
-        (["learning_rate=1e-2..1e-2"], "is no range"),
-        (["learning_rate=0..1e-2:log"], "is no range"),
+        (["learning_rate"], "is not a search range"),
+        (
+            ["learning_rate=1e-2..1e-4"],
+            "is not a range; write two numbers, the smaller one first, and above 0 with :log",
+        ),
+        (["learning_rate=1e-2..1e-2"], "is not a range"),
+        (["learning_rate=0..1e-2:log"], "is not a range"),
         (["learning_rate=-1..1"], "learning_rate=-1.0 must be above 0"),
-        (["learning_rate=1e-4..1e-2:lin"], "says nothing to search"),
-        (["learning_rate=a..b"], "is no range"),
-        (["learning_rate=1..inf"], "is no range"),
-        ([f"n_layers=1..1{'0' * 400}"], "is no range"),
-        (["n_layers=1.5..3"], "is no range"),
+        (["learning_rate=1e-4..1e-2:lin"], "is not a search range"),
+        (["learning_rate=a..b"], "is not a range"),
+        (["learning_rate=1..inf"], "is not a range"),
+        ([f"n_layers=1..1{'0' * 400}"], "is not a range"),
+        (["n_layers=1.5..3"], "is not a range"),
         (["dropout=0.1"], "leaves nothing to search"),
         (["dropout=,"], "leaves nothing to search"),
-        (["dropout=0,2"], "dropout=2.0 must be a share"),
+        (["dropout=0,2"], "dropout=2.0 must be at least 0 and below 1"),
         (["schedule=cosine..constant"], "schedule is no number"),
-        (["schedule=cosine,cubic"], "schedule='cubic' is not a choice"),
+        (["schedule=cosine,cubic"], "schedule='cubic' is not a valid choice"),
         (["steps=10..20"], "steps decides how a trial is timed or measured"),
-        (["size=2..4"], "size is no number; search it among a few"),
+        (["size=2..4"], "size is not a number; list its values"),
         (["size=2x96,large"], "size=large is not layers x width"),
         (["size=2x96,4x192", "n_layers=2..3"], "n_layers is searched too"),
         (["dropout=0,0.1", "dropout=0.2,0.3"], "dropout is searched twice"),
-        (["weight_decay=0..1"], "weight_decay was given a value and is searched too"),
+        (["weight_decay=0..1"], "weight_decay is both set and searched"),
     ],
 )
-def test_what_cannot_be_searched_is_refused_with_a_reason(words: list[str], reason: str) -> None:
+def test_invalid_ranges_are_rejected_with_a_reason(words: list[str], reason: str) -> None:
     with pytest.raises(KothaError) as refused:
         read_search(words, MINI, {"weight_decay": 0.1})
     assert reason in str(refused.value)
 
 
 @given(st.floats(1e-9, 1e9), st.floats(1.001, 1e3), st.booleans())
-def test_a_range_is_read_back_as_it_was_written(low: float, factor: float, log: bool) -> None:
+def test_a_range_can_be_parsed_again(low: float, factor: float, log: bool) -> None:
     searched = Searched("learning_rate", low=float(f"{low:.9g}"), high=float(f"{low * factor:.9g}"), log=log)
     assert read_search([searched.words], MINI) == [searched]
 
 
 @given(st.text(max_size=40))
-def test_no_word_does_more_than_be_refused(word: str) -> None:
+def test_any_text_is_parsed_or_rejected(word: str) -> None:
     try:
         read_search([word], MINI)
     except KothaError as error:
         assert str(error)
 
 
-def test_what_is_usual_lies_around_the_default() -> None:
+def test_the_default_search_is_around_the_default_recipe() -> None:
     choice = Choice(MINI, recipe("modern"))
     found = {each.name: each for each in usual_search(choice, {"dropout": 0.1}, sizes_open=True)}
-    assert list(found) == ["learning_rate", "muon_learning_rate", "weight_decay", "batch_size"], "mini is on no rung"
+    assert list(found) == ["learning_rate", "muon_learning_rate", "weight_decay", "batch_size"], (
+        "mini has no size of the ladder"
+    )
     for name in ("learning_rate", "muon_learning_rate", "batch_size"):
         assert found[name].holds(default_of(name, choice))
     rate = recipe("modern").learning_rate
@@ -109,12 +114,12 @@ def test_what_is_usual_lies_around_the_default() -> None:
 
 
 @pytest.mark.parametrize(("value", "expected"), [(2, True), (3, False), (10, False), (22, True), (40, False)])
-def test_a_value_at_an_end_of_its_range_is_known(value: int, expected: bool) -> None:
+def test_a_value_close_to_an_end_is_detected(value: int, expected: bool) -> None:
     assert Searched("n_layers", low=2, high=22, whole=True).at_an_end(value) is expected
-    assert not Searched("n_layers", choices=(2, 22)).at_an_end(value), "what was named one by one has no beyond"
+    assert not Searched("n_layers", choices=(2, 22)).at_an_end(value), "a list of values has no ends"
 
 
-def test_a_value_can_be_given_as_it_is_written() -> None:
+def test_a_value_can_be_set_as_printed() -> None:
     from kotha.cli.options import from_words
 
     for value in (0.0001, 3, None, True, "muon"):

@@ -1,4 +1,4 @@
-"""Images and texts with classes: shapes, slices, scores, and what is refused."""
+"""Classification of images and texts: shapes, slices, scores, and rejected inputs."""
 
 import math
 from itertools import pairwise
@@ -17,7 +17,7 @@ from kotha.training.tasks.classification import ImageClasses, TextClasses, augme
 
 VIT = ViTConfig(image_size=4, patch_size=2, n_channels=1, n_classes=3, n_layers=1, d_model=8, n_heads=1)
 CONFIG = TrainConfig(batch_size=4, seed=2)
-# Each image is of one brightness, by which it is known again.
+# Each image has one brightness, which identifies it.
 IMAGES = np.broadcast_to(np.arange(10, dtype=np.uint8)[:, None, None, None], (10, 1, 4, 4)).copy()
 LABELS = np.array([0, 1, 1, 2, 1, 0, 1, 2, 1, 0])
 
@@ -33,31 +33,31 @@ def test_bytes_are_scaled_and_keep_their_labels() -> None:
     assert torch.equal(tensors["labels"], torch.from_numpy(LABELS)[shown])
 
 
-def test_every_image_once_an_epoch_and_slices_of_the_whole() -> None:
+def test_every_image_once_per_epoch_and_slices_of_a_batch() -> None:
     made = images()
     read = [example for step in range(5) for example in made._order.examples(step)]
     assert sorted(read[:10]) == sorted(read[10:]) == list(range(10))
     assert read[:10] != read[10:]
-    whole, part = made.batch(2, 0, 4), made.batch(2, 1, 2)
-    assert all(torch.equal(part.tensors[name], whole.tensors[name][1:3]) for name in whole.tensors)
+    full, part = made.batch(2, 0, 4), made.batch(2, 1, 2)
+    assert all(torch.equal(part.tensors[name], full.tensors[name][1:3]) for name in full.tensors)
     assert (part.targets, part.tokens) == ({"examples": 2}, 2 * 5)
 
 
 @pytest.mark.parametrize("augment", ["move", "mirror"])
-def test_augmentation_moves_each_image_by_its_turn_alone(augment: Any) -> None:
+def test_augmentation_depends_on_the_turn_alone(augment: Any) -> None:
     chance = np.random.default_rng(0)
     noisy = chance.integers(0, 255, (10, 1, 8, 8)).astype(np.uint8)
     config = CONFIG.change(augment=augment)
     made = ImageClasses(VIT.replace(image_size=8), config, noisy, LABELS, noisy, LABELS)
-    whole, part = made.batch(2, 0, 4).tensors["images"], made.batch(2, 1, 2).tensors["images"]
-    assert torch.equal(part, whole[1:3]) and torch.equal(whole, made.batch(2, 0, 4).tensors["images"])
-    assert whole.min() >= -1 and whole.max() <= 1, "nothing comes in from outside"
+    full, part = made.batch(2, 0, 4).tensors["images"], made.batch(2, 1, 2).tensors["images"]
+    assert torch.equal(part, full[1:3]) and torch.equal(full, made.batch(2, 0, 4).tensors["images"])
+    assert full.min() >= -1 and full.max() <= 1, "no values from outside the image"
     plain = ImageClasses(VIT.replace(image_size=8), CONFIG, noisy, LABELS, noisy, LABELS)
-    assert not torch.equal(whole, plain.batch(2, 0, 4).tensors["images"])
+    assert not torch.equal(full, plain.batch(2, 0, 4).tensors["images"])
     assert torch.equal(made.validation()[0].tensors["images"], plain.validation()[0].tensors["images"])
 
 
-def test_no_move_is_no_change_and_a_mirror_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_identity_changes_nothing_and_mirroring_does(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("_TURN", "_SHIFT", "_SCALE"):
         monkeypatch.setattr(f"kotha.training.tasks.classification.{name}", 0.0)
     image = torch.rand(1, 2, 6, 6)
@@ -68,18 +68,18 @@ def test_no_move_is_no_change_and_a_mirror_is_one(monkeypatch: pytest.MonkeyPatc
     assert all(a != b for a, b in zip(mirrored, same, strict=True)) and any(mirrored) and any(same)
 
 
-def test_scores_and_what_to_compare_with() -> None:
+def test_scores_and_references() -> None:
     made = images()
     score = made.score({"examples": 3.0, "right": 4.0}, {"examples": 6})
-    # The commonest class of training is 1, which three of the six held-out images show.
+    # The most frequent training class is 1, the class of three of the six held-out images.
     assert score == pytest.approx({"loss_nats": 0.5, "accuracy": 4 / 6, "majority": 0.5, "examples": 6})
-    # With one added to 3, 5 and 2 of ten; held out are 2, 3 and 1.
+    # Counts 3, 5 and 2 of ten, each plus one; the held-out counts are 2, 3 and 1.
     frequencies = -(2 * math.log(4 / 13) + 3 * math.log(6 / 13) + math.log(3 / 13)) / 6
     assert made.references() == pytest.approx({"ln K": math.log(3), "class frequencies": frequencies})
 
 
-def test_images_of_another_size_are_refused() -> None:
-    with pytest.raises(DataError, match=r"images have shape \(10, 1, 3, 4\), and the model reads \(N, 1, 4, 4\)"):
+def test_images_of_another_size_are_rejected() -> None:
+    with pytest.raises(DataError, match=r"images have shape \(10, 1, 3, 4\), but the model expects \(N, 1, 4, 4\)"):
         images(IMAGES[:, :, :3])
 
 
@@ -88,7 +88,7 @@ def texts(model: TextConfig, kind: str, given: list[str], labels: list[int]) -> 
 
 
 @pytest.mark.parametrize(("family", "kind"), [(BERTConfig, "wordpiece"), (GPTConfig, "unigram")])
-def test_texts_have_their_marks_and_long_ones_are_read_in_stretches(family: type[TextConfig], kind: str) -> None:
+def test_texts_get_special_tokens_and_long_ones_are_split(family: type[TextConfig], kind: str) -> None:
     tokenizer = trained(kind)
     model = family(vocab_size=tokenizer.vocab_size, context_length=6, n_layers=1, d_model=8, n_heads=1)
     given = ["আমি", "আমার সোনার বাংলা আমি তোমায় ভালোবাসি", "তুমি", ""]
@@ -122,18 +122,20 @@ def test_texts_have_their_marks_and_long_ones_are_read_in_stretches(family: type
     assert all(torch.equal(part[name], batch[name][1:3]) for name in batch)
 
 
-def test_unusable_texts_are_refused() -> None:
+def test_unusable_texts_are_rejected() -> None:
     tokenizer = trained("unigram")
     bert = BERTConfig(vocab_size=tokenizer.vocab_size, context_length=8, n_layers=1, d_model=8, n_heads=1)
-    with pytest.raises(DataError, match=r"no cls token, and this model needs it to classify; .* of kind 'wordpiece'"):
+    with pytest.raises(
+        DataError, match=r"no cls token, which this model needs for classification; .* of kind 'wordpiece'"
+    ):
         texts(bert, "unigram", ["আমি"], [0])
-    with pytest.raises(ConfigError, match="a vit model cannot classify texts; use a bert or a gpt"):
+    with pytest.raises(ConfigError, match="a vit model cannot classify text; use bert or gpt"):
         texts(VIT, "unigram", ["আমি"], [0])
     with pytest.raises(ConfigError, match="use vocab_size="):
         texts(bert.replace(vocab_size=9), "unigram", ["আমি"], [0])
 
 
-def test_rare_classes_count_more_and_macro_f1_chooses() -> None:
+def test_rare_classes_weigh_more_and_macro_f1_selects() -> None:
     tokenizer = trained("unigram")
     model = classifying(preset("pocket").replace(vocab_size=tokenizer.vocab_size, context_length=16), "abc")
     labels = [0, 0, 0, 0, 1, 2]

@@ -1,6 +1,6 @@
 """Tasks over examples: their order, answers in conversations, and pairs of texts.
 
-Each example has one turn an epoch. Of conversations, prompt tokens contribute exactly nothing. Pairs have their marks.
+Each example has one turn per epoch. Prompt tokens of conversations contribute nothing. Pairs have special tokens.
 """
 
 import math
@@ -33,22 +33,22 @@ def epochs(order: Order, n_examples: int, count: int) -> list[list[int]]:
 
 @pytest.mark.parametrize("n_examples", [1, 7, 64, 1000, 1001])
 @pytest.mark.parametrize("sorted_by_length", [False, True])
-def test_each_example_once_an_epoch_in_a_new_order(n_examples: int, sorted_by_length: bool) -> None:
+def test_each_example_once_per_epoch_in_a_new_order(n_examples: int, sorted_by_length: bool) -> None:
     lengths = np.random.default_rng(1).integers(1, 200, n_examples) if sorted_by_length else None
     order = Order(n_examples, 8, seed=3, lengths=lengths)
     seen = epochs(order, n_examples, 3)
     assert all(sorted(each) == list(range(n_examples)) for each in seen)
     assert n_examples < 64 or seen[0] != seen[1] != seen[2]
-    assert seen == epochs(Order(n_examples, 8, seed=3, lengths=lengths), n_examples, 3), "seed and turn decide"
+    assert seen == epochs(Order(n_examples, 8, seed=3, lengths=lengths), n_examples, 3), "determined by seed and turn"
     assert n_examples < 64 or seen != epochs(Order(n_examples, 8, seed=4, lengths=lengths), n_examples, 3)
 
 
-def test_texts_of_a_batch_are_about_as_long_and_batches_come_in_any_order() -> None:
+def test_texts_of_a_batch_have_similar_lengths_and_batches_are_shuffled() -> None:
     lengths = np.random.default_rng(1).geometric(0.03, 1000)
     steps = range(3 * 1000 // 8)
 
     def filled(order: Order) -> float:
-        """The share of all positions that is text."""
+        """The share of positions that are not padding."""
         batches = [lengths[order.examples(step)] for step in steps]
         return sum(each.sum() for each in batches) / sum(len(each) * each.max() for each in batches)
 
@@ -57,7 +57,7 @@ def test_texts_of_a_batch_are_about_as_long_and_batches_come_in_any_order() -> N
     assert filled(alike) > 0.8
     longest = [int(lengths[alike.examples(step)].max()) for step in range(1000 // 8)]
     follows = np.corrcoef(longest[:-1], longest[1:])[0, 1]
-    assert abs(follows) < 0.3, "the length of a batch says nothing of the next one's"
+    assert abs(follows) < 0.3, "lengths of consecutive batches are uncorrelated"
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------
@@ -80,21 +80,21 @@ def model() -> GPT:
     return GPT(MODEL)
 
 
-def test_only_what_the_assistant_said_is_a_target() -> None:
+def test_only_the_assistants_tokens_are_targets() -> None:
     batch = answers().batch(0, 0, 3)
     inputs, targets = batch.tensors["inputs"], batch.tensors["targets"]
     end = TOKENIZER.special["end"]
     by_hand = {}
     for turns in DIALOGUES:
-        said = [[*TOKENIZER.encode(turn.text), end] for turn in turns if turn.role == "assistant"]
-        by_hand[TOKENIZER.decode(TOKENIZER.encode(turns[0].text))] = [token for some in said for token in some]
+        replies = [[*TOKENIZER.encode(turn.text), end] for turn in turns if turn.role == "assistant"]
+        by_hand[TOKENIZER.decode(TOKENIZER.encode(turns[0].text))] = [token for some in replies for token in some]
     for row in range(3):
         first = inputs[row].tolist().index(end)
-        asked = TOKENIZER.decode(inputs[row, 1:first].tolist())
-        assert targets[row][targets[row] != IGNORED].tolist() == by_hand.pop(asked)
-        for place in (targets[row, :-1] != IGNORED).nonzero().flatten().tolist():
-            follows = int(inputs[row, place + 1])
-            assert follows == targets[row, place] or follows == TOKENIZER.special["pad"], "the token after each"
+        question = TOKENIZER.decode(inputs[row, 1:first].tolist())
+        assert targets[row][targets[row] != IGNORED].tolist() == by_hand.pop(question)
+        for position in (targets[row, :-1] != IGNORED).nonzero().flatten().tolist():
+            follows = int(inputs[row, position + 1])
+            assert follows == targets[row, position] or follows == TOKENIZER.special["pad"], "the token after each"
     assert not by_hand and batch.targets == {"tokens": int((targets != IGNORED).sum())}
 
 
@@ -107,8 +107,8 @@ def test_the_gradients_are_those_of_a_loss_over_answer_tokens_by_hand(smoothing:
     logits = plain(batch["inputs"])
     wanted = batch["targets"] != IGNORED
     by_hand = [
-        cross_entropy(logits[row, place], batch["targets"][row, place], label_smoothing=smoothing)
-        for row, place in wanted.nonzero().tolist()
+        cross_entropy(logits[row, position], batch["targets"][row, position], label_smoothing=smoothing)
+        for row, position in wanted.nonzero().tolist()
     ]
     (torch.stack(by_hand).sum() / len(by_hand)).backward()
     for (name, mine), other in zip(ours.named_parameters(), plain.parameters(), strict=True):
@@ -116,7 +116,7 @@ def test_the_gradients_are_those_of_a_loss_over_answer_tokens_by_hand(smoothing:
         torch.testing.assert_close(mine.grad, other.grad, atol=1e-6, rtol=1e-4, msg=name)
 
 
-def test_what_a_prompts_targets_would_be_changes_nothing_and_its_places_get_no_gradient() -> None:
+def test_prompt_targets_change_nothing_and_get_no_gradient() -> None:
     task, net = answers(), model()
     batch = task.batch(0, 0, 3).tensors
     seen: list[torch.Tensor] = []
@@ -134,25 +134,25 @@ def test_what_a_prompts_targets_would_be_changes_nothing_and_its_places_get_no_g
     assert seen[0].grad is not None
     assert torch.count_nonzero(seen[0].grad[prompt]) == 0, "exactly nothing"
     assert (seen[0].grad[~prompt] != 0).any(dim=-1).all(), "and something from each answer token"
-    # The same loss by hand, whatever is written where the prompt's targets would stand: they have no weight.
+    # The same loss by hand, for any targets in the prompt: they have no weight.
     for fill in (0, 7, 123):
         filled = batch["targets"].where(~prompt, fill)
         losses = cross_entropy(net.head(seen[0]).flatten(0, 1), filled.flatten(), reduction="none").view_as(filled)
         torch.testing.assert_close((losses * ~prompt).sum() / (~prompt).sum(), loss)
 
 
-def test_what_is_too_long_is_left_out() -> None:
+def test_conversations_that_are_too_long_are_skipped() -> None:
     long = (Turn("user", "নদীর ধারে " * 30), Turn("assistant", "মা।"))
     task = answers([*DIALOGUES, long])
     assert task.too_long == 1 and task._order.n_examples == 3
-    with pytest.raises(DataError, match="training examples can be used: each needs a text, of at most 40 tokens"):
+    with pytest.raises(DataError, match="training examples can be used: each needs a text of at most 40 tokens"):
         answers([long])
 
 
 # -- pairs -------------------------------------------------------------------------------------------------------------
 
 
-# A token names its pair: tens for the pair, units for the place.
+# A token identifies its pair: tens for the pair, units for the position.
 PAIRS: list[TextPair] = [
     ([10 * n + i for i in range(1 + n % 4)], [10 * n + i for i in range(2 + n % 3)]) for n in range(10, 21)
 ]
@@ -163,7 +163,7 @@ def translation(pairs: list[TextPair] = PAIRS, held_out: list[TextPair] = PAIRS[
     return Translation(model, TrainConfig(**{"batch_size": 4, "seed": 3, **changes}), pairs, held_out, TOKENIZER)
 
 
-def test_a_pair_has_its_marks_and_padding_counts_for_nothing() -> None:
+def test_a_pair_has_special_tokens_and_padding_is_ignored() -> None:
     batch = translation().batch(0, 0, 4)
     source, real, target = (batch.tensors[name] for name in ("source", "real", "target"))
     for row in range(4):
@@ -178,20 +178,20 @@ def test_a_pair_has_its_marks_and_padding_counts_for_nothing() -> None:
 
 @settings(max_examples=20)
 @given(step=st.integers(0, 10_000), first=st.integers(0, 3), count=st.integers(1, 4))
-def test_a_slice_is_a_part_of_the_whole(step: int, first: int, count: int) -> None:
-    whole, part = translation().batch(step, 0, 4), translation().batch(step, first, min(count, 4 - first))
+def test_a_slice_equals_a_part_of_the_batch(step: int, first: int, count: int) -> None:
+    full, part = translation().batch(step, 0, 4), translation().batch(step, first, min(count, 4 - first))
     for name, tensor in part.tensors.items():
-        assert torch.equal(tensor, whole.tensors[name][first : first + count]), name
+        assert torch.equal(tensor, full.tensors[name][first : first + count]), name
 
 
-def test_pairs_that_cannot_be_used_are_left_out_and_counted() -> None:
-    most = list(range(100, 105))  # with its mark, all of a context of 6
+def test_unusable_pairs_are_skipped_and_counted() -> None:
+    most = list(range(100, 105))  # with its special token, a full context of 6
     made = translation([([], [1]), ([1], []), ([*most, 1], [1]), (most, most), ([1], [*most, 1])], PAIRS[:2])
     assert made.too_long == 4
     assert made.batch(0, 0, 1).tensors["target"].tolist() == [[START, *most, END]]
 
 
-def test_the_unigram_knows_targets_only() -> None:
+def test_the_unigram_counts_targets_only() -> None:
     pair = [10, 11], [12, 13, 14]
     made = translation([pair] * 3, [pair])
     answers, vocab_size = [*pair[1], END], TOKENIZER.vocab_size
@@ -202,10 +202,10 @@ def test_the_unigram_knows_targets_only() -> None:
     assert made.score({"tokens": 6.0, "right": 1.0}, {"tokens": 4}) == {"loss_nats": 1.5, "accuracy": 0.25, "tokens": 4}
 
 
-def test_unusable_pairs_are_refused() -> None:
+def test_unusable_pairs_are_rejected() -> None:
     with pytest.raises(ConfigError, match="use vocab_size="):
         Translation(preset("pocket-seq2seq").replace(vocab_size=9), TrainConfig(), PAIRS, PAIRS, TOKENIZER)
-    with pytest.raises(DataError, match="none of 0 training examples can be used: each needs a text"):
+    with pytest.raises(DataError, match="none of the 0 training examples can be used: each needs a text"):
         translation([])
-    with pytest.raises(DataError, match="none of 1 validation examples"):
+    with pytest.raises(DataError, match="none of the 1 validation examples"):
         translation(held_out=[([], [1])])

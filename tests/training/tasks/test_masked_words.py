@@ -1,4 +1,4 @@
-"""Masked words and sentence pairs: what is hidden, what is paired, and that every slice is a part of the whole."""
+"""Masked words and sentence pairs: what is masked, what is paired, and that every slice is a part of the batch."""
 
 import math
 from pathlib import Path
@@ -24,7 +24,7 @@ FIRST = 10  # below are the special tokens
 
 
 def documents(lengths: list[int]) -> list[list[int]]:
-    """Every id once, so that a token tells its document and its place."""
+    """Every id once, so that a token identifies its document and position."""
     starts = np.cumsum([FIRST, *lengths])
     return [list(range(start, start + length)) for start, length in zip(starts, lengths, strict=False)]
 
@@ -62,7 +62,7 @@ def task(data: Dataset, **changes: object) -> MaskedWords:
 
 
 def restored(tensors: dict[str, torch.Tensor], row: int) -> list[int]:
-    """The real tokens of an example with its words put back."""
+    """The real tokens of an example with masked words restored."""
     tokens = tensors["tokens"][row].clone()
     counts = tensors["words"][row] != IGNORED
     tokens[tensors["places"][row][counts]] = tensors["words"][row][counts]
@@ -74,7 +74,7 @@ DOCUMENT_OF = {token: number for number, ids in enumerate(documents(LENGTHS)) fo
 
 @settings(max_examples=40)
 @given(seed=st.integers(0, 1000), step=st.integers(0, 1000))
-def test_an_example_is_two_stretches_between_marks(data: Dataset, seed: int, step: int) -> None:
+def test_an_example_is_two_stretches_with_special_tokens(data: Dataset, seed: int, step: int) -> None:
     masking = Masking(data.tokenizer)
     made = task(data, seed=seed)
     tensors = made.batch(step, 0, 8).tensors
@@ -91,16 +91,16 @@ def test_an_example_is_two_stretches_between_marks(data: Dataset, seed: int, ste
         assert tensors["real"][row].sum() == len(tokens)
         assert (tensors["tokens"][row, len(tokens) :] == masking.pad).all()
         for stretch in (first, second):
-            assert stretch == list(range(stretch[0], stretch[0] + len(stretch))), "a stretch of text as it stands"
+            assert stretch == list(range(stretch[0], stretch[0] + len(stretch))), "an unchanged stretch of text"
         if tensors["unrelated"][row]:
             assert {DOCUMENT_OF[token] for token in first}.isdisjoint(DOCUMENT_OF[token] for token in second)
         else:
-            assert second[0] == first[-1] + 1, "what really follows"
+            assert second[0] == first[-1] + 1, "the text that follows"
 
 
 @settings(max_examples=60)
 @given(seed=st.integers(0, 10_000), n_words=st.integers(0, 100), n_unknown=st.integers(1, 3))
-def test_so_many_ordinary_words_are_hidden_and_nothing_else(
+def test_the_right_number_of_ordinary_words_is_masked(
     tokenizer: Tokenizer, seed: int, n_words: int, n_unknown: int
 ) -> None:
     masking = Masking(tokenizer)
@@ -110,9 +110,9 @@ def test_so_many_ordinary_words_are_hidden_and_nothing_else(
     tokens = np.concatenate(([masking.cls], text, [masking.sep]))
     hidden = masking.hide(tokens, chance)
     assert len(hidden.places) == len(set(hidden.places)) == max(1, round(0.15 * (n_words or n_unknown)))
-    assert (hidden.words == tokens[hidden.places]).all(), "the answer is what stood there"
+    assert (hidden.words == tokens[hidden.places]).all(), "the targets are the original words"
     if n_words:
-        assert masking.is_ordinary[hidden.words].all(), "marks and unknown words are never asked for"
+        assert masking.is_ordinary[hidden.words].all(), "special tokens and unknown words are never targets"
     changed = np.flatnonzero(hidden.tokens != tokens)
     assert set(changed) <= set(hidden.places)
     shown = hidden.tokens[changed]
@@ -133,10 +133,10 @@ def test_of_chosen_words_eight_in_ten_are_masked_one_replaced_one_kept(tokenizer
         places[hidden.places] += 1
     n = sum(counts.values())
     assert n == 2000 * n_chosen(40) == 12_000
-    # Four standard deviations; a random word is the word itself once in a vocabulary.
+    # Four standard deviations; a random word is the original word with probability 1 / vocabulary.
     for name, share in (("masked", 0.8), ("replaced", 0.1), ("kept", 0.1)):
         assert counts[name] / n == pytest.approx(share, abs=4 * math.sqrt(share * (1 - share) / n) + 0.001), name
-    assert places.min() > 300 - 4 * math.sqrt(300), "each place has its share of 12,000 / 40"
+    assert places.min() > 300 - 4 * math.sqrt(300), "each position has its share of 12,000 / 40"
 
 
 def test_half_of_the_pairs_belong_together(data: Dataset) -> None:
@@ -145,20 +145,20 @@ def test_half_of_the_pairs_belong_together(data: Dataset) -> None:
     assert unrelated.double().mean() == pytest.approx(0.5, abs=4 * math.sqrt(0.25 / 2000))
 
 
-def test_both_kinds_of_pair_have_one_length(tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_both_kinds_of_pair_have_the_same_length(tmp_path: Path, tokenizer: Tokenizer) -> None:
     made = task(folder(tmp_path / "data", [40, 40, 40], tokenizer), batch_size=64)
     lengths = made.batch(0, 0, 64).tensors["real"].sum(dim=1)
-    assert set(lengths.tolist()) == {20 + 3}, "or the length would give the answer away"
+    assert set(lengths.tolist()) == {20 + 3}, "otherwise the length would reveal the answer"
 
 
 @settings(max_examples=20)
 @given(seed=st.integers(0, 100), step=st.integers(0, 10_000), first=st.integers(0, 7), count=st.integers(1, 8))
-def test_a_slice_is_a_part_of_the_whole(data: Dataset, seed: int, step: int, first: int, count: int) -> None:
+def test_a_slice_equals_a_part_of_the_batch(data: Dataset, seed: int, step: int, first: int, count: int) -> None:
     count = min(count, 8 - first)
-    whole = task(data, seed=seed).batch(step, 0, 8)
+    full = task(data, seed=seed).batch(step, 0, 8)
     part = task(data, seed=seed).batch(step, first, count)
     for name, tensor in part.tensors.items():
-        assert torch.equal(tensor, whole.tensors[name][first : first + count]), name
+        assert torch.equal(tensor, full.tensors[name][first : first + count]), name
     assert part.targets == {"words": int((part.tensors["words"] != IGNORED).sum()), "pairs": count}
 
 
@@ -179,14 +179,14 @@ def test_an_epoch_reads_every_word_once(data: Dataset) -> None:
     assert firsts[0] != firsts[1], "in another order"
 
 
-def test_what_is_drawn_changes_from_epoch_to_epoch(data: Dataset) -> None:
+def test_random_choices_change_from_epoch_to_epoch(data: Dataset) -> None:
     made = task(data, batch_size=1)
     n = len(Passages(data["train"], CONTEXT - 3))
     rows = {tuple(made.batch(step, 0, 1).tensors["tokens"][0].tolist()) for step in range(4 * n)}
     assert len(rows) > 3 * n
 
 
-def test_validation_is_the_same_whatever_the_seed(data: Dataset) -> None:
+def test_validation_does_not_depend_on_the_seed(data: Dataset) -> None:
     first, second = (task(data, seed=seed).validation() for seed in (1, 2))
     for one, other in zip(first, second, strict=True):
         assert all(torch.equal(one.tensors[name], other.tensors[name]) for name in one.tensors)
@@ -194,28 +194,28 @@ def test_validation_is_the_same_whatever_the_seed(data: Dataset) -> None:
     assert len(task(data, evaluate_tokens=50).validation()[0].tensors["tokens"]) == 2
 
 
-def test_scores_are_means_and_references_are_of_the_hidden_words(data: Dataset) -> None:
+def test_scores_are_means_and_references_are_of_masked_words(data: Dataset) -> None:
     made = task(data)
     sums = {"words": 10.0, "pairs": 3.0, "words_right": 2.0, "pairs_right": 3.0}
     score = made.score(sums, {"words": 5, "pairs": 4})
     assert (score["words_nats"], score["pairs_nats"], score["loss_nats"]) == (2.0, 0.75, 2.75)
     assert (score["words_accuracy"], score["pairs_accuracy"]) == (0.4, 0.75)
     vocab_size = data.tokenizer.vocab_size
-    # Every word of the fixture occurs once, and one is added to each.
+    # Every word of the fixture occurs once, plus one.
     unigram = -math.log(2 / (sum(LENGTHS) + vocab_size))
     expected = {"ln V": math.log(vocab_size), "unigram": unigram, "ln 2": math.log(2)}
     assert made.references() == pytest.approx(expected)
 
 
-def test_unusable_settings_are_refused(data: Dataset, tmp_path: Path, tokenizer: Tokenizer) -> None:
+def test_invalid_settings_are_rejected(data: Dataset, tmp_path: Path, tokenizer: Tokenizer) -> None:
     config = TrainConfig()
     with pytest.raises(ConfigError, match="use vocab_size="):
         MaskedWords(bert(10), config, data)
-    with pytest.raises(ConfigError, match="need a context_length of 8 or more"):
+    with pytest.raises(ConfigError, match="require a context_length of at least 8"):
         task(data, context_length=7)
     generative = folder(tmp_path / "generative", LENGTHS, trained("unigram"))
     with pytest.raises(DataError, match=r"no cls, sep token, .* kind 'wordpiece'"):
         task(generative)
     lonely = folder(tmp_path / "lonely", [1, 30, 1], tokenizer)
-    with pytest.raises(DataError, match="has 1 documents of 2 tokens or more, and pairs are made of two"):
+    with pytest.raises(DataError, match="has 1 documents of at least 2 tokens, but sentence pairs need two"):
         task(lonely)

@@ -1,4 +1,4 @@
-"""Next tokens: learning from teachers, reading backwards, and that a run that goes on still does both."""
+"""Next tokens: learning from teachers, reading backwards, and resuming runs with either."""
 
 from pathlib import Path
 
@@ -40,7 +40,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 def teachers(data: Dataset, tmp_path: Path) -> list[str]:
     torch.manual_seed(5)
     made = [build(sizes(d_model=width)) for width in (16, 24)]
-    for model in made:  # louder than at first, so that they have something to say
+    for model in made:  # larger than initialized, so that their predictions are not uniform
         torch.nn.init.normal_(model.tokens.weight)
     return [str(bundle.save(tmp_path / f"t{turn}", each, data.tokenizer)) for turn, each in enumerate(made)]
 
@@ -51,7 +51,7 @@ def said_by(folder: str, tokens: torch.Tensor) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
-def test_the_loss_is_torchs_own_on_the_mixture(data: Dataset, teachers: list[str], share: float) -> None:
+def test_the_loss_equals_torchs_on_the_mixture(data: Dataset, teachers: list[str], share: float) -> None:
     config = SHORT.change(teachers=teachers, teacher_share=share, label_smoothing=0.1)
     task, student = NextToken(sizes(), config, data), build(sizes())
     sequences = task.batch(0, 0, 4).tensors["sequences"]
@@ -68,7 +68,7 @@ def test_the_loss_is_torchs_own_on_the_mixture(data: Dataset, teachers: list[str
         torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-6)
 
 
-def test_a_student_comes_nearer_to_its_teachers(data: Dataset, teachers: list[str], tmp_path: Path) -> None:
+def test_a_student_approaches_its_teachers(data: Dataset, teachers: list[str], tmp_path: Path) -> None:
     config = SHORT.change(steps=40, evaluate_every=40, teachers=teachers, teacher_share=1.0)
     training = start_run(sizes(), config, data, RunFolder(tmp_path / "run"))
     sequences = training.task.batch(1000, 0, 4).tensors
@@ -78,7 +78,7 @@ def test_a_student_comes_nearer_to_its_teachers(data: Dataset, teachers: list[st
     assert "teacher" not in "".join(bundle.load(tmp_path / "run").model.state_dict())
 
 
-def test_where_a_student_is_compiled_its_teachers_are(
+def test_teachers_are_compiled_with_the_student(
     data: Dataset, teachers: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     compiled: list[Block] = []
@@ -92,15 +92,15 @@ def test_where_a_student_is_compiled_its_teachers_are(
 
 
 @pytest.mark.parametrize("backwards", [0.0, 0.5])
-def test_a_run_goes_on_bit_for_bit(data: Dataset, teachers: list[str], tmp_path: Path, backwards: float) -> None:
+def test_a_run_resumes_bit_for_bit(data: Dataset, teachers: list[str], tmp_path: Path, backwards: float) -> None:
     config = TURNED if backwards else SHORT.change(teachers=teachers)
-    whole = start_run(sizes(), config, data, RunFolder(tmp_path / "whole"))
-    whole.run()
+    uninterrupted = start_run(sizes(), config, data, RunFolder(tmp_path / "whole"))
+    uninterrupted.run()
     half = start_run(sizes(), config, data, RunFolder(tmp_path / "half"))
 
     def stop(event: dict) -> None:
         if event["step"] == 3 and "loss_nats" in event:
-            half.interrupts.asked = True
+            half.interrupts.stop_requested = True
 
     half._on_event = stop
     half.run()
@@ -108,45 +108,45 @@ def test_a_run_goes_on_bit_for_bit(data: Dataset, teachers: list[str], tmp_path:
     went_on = resume_run(data, RunFolder(tmp_path / "half"), {})
     assert went_on.config.teachers == config.teachers
     went_on.run()
-    for name, weight in whole.model.state_dict().items():
+    for name, weight in uninterrupted.model.state_dict().items():
         assert torch.equal(weight, went_on.model.state_dict()[name]), name
 
 
 @pytest.mark.parametrize("config", [SHORT.change(teachers=["a"]), TURNED])
-def test_only_a_gpt_has_teachers_or_reads_backwards(config: TrainConfig) -> None:
-    with pytest.raises(ConfigError, match=r"(teachers|backwards) is for a gpt"):
+def test_teachers_and_backwards_are_for_gpts_only(config: TrainConfig) -> None:
+    with pytest.raises(ConfigError, match=r"(teachers|backwards) is only for gpt models"):
         check_settings(BERT, config)
 
 
-def test_who_cannot_teach_is_refused(data: Dataset, teachers: list[str], tmp_path: Path) -> None:
+def test_unusable_teachers_are_rejected(data: Dataset, teachers: list[str], tmp_path: Path) -> None:
     def refused(folder: object, error: type[KothaError], match: str, **changes: object) -> None:
         with pytest.raises(error, match=match):
             NextToken(sizes(**changes), SHORT.change(teachers=[str(folder)]), data)
 
     refused(tmp_path / "nowhere", KothaError, "nowhere")
-    refused(teachers[0], ConfigError, "reads 16 tokens at once; use context_length=16", context_length=32)
+    refused(teachers[0], ConfigError, "context is 16 tokens; use context_length=16", context_length=32)
     refused(bundle.save(tmp_path / "b", build(BERT), data.tokenizer), ConfigError, "is a bert model")
     other = train_tokenizer(["আমি ভাত খাই। তুমি বই পড়ো।"], "char")
     foreign = build(sizes(vocab_size=other.vocab_size))
-    refused(bundle.save(tmp_path / "f", foreign, other), ConfigError, "another tokenizer than the data")
+    refused(bundle.save(tmp_path / "f", foreign, other), ConfigError, "its tokenizer differs from that of the data")
     biased = build(sizes(head_bias=True, tied_head=False))
-    refused(bundle.save(tmp_path / "bias", biased, data.tokenizer), ConfigError, "its head has a bias")
+    refused(bundle.save(tmp_path / "bias", biased, data.tokenizer), ConfigError, "its output head has a bias")
 
 
 @pytest.mark.parametrize(
     ("changes", "match"),
     [
         *(({"teachers": wrong}, "must be a list of names") for wrong in ("run", [1], 5)),
-        ({"backwards": 1.5}, "must be a share from 0 to 1"),
+        ({"backwards": 1.5}, "must be from 0 to 1"),
     ],
 )
-def test_settings_that_mean_nothing_are_refused(changes: dict, match: str) -> None:
+def test_invalid_settings_are_rejected(changes: dict, match: str) -> None:
     with pytest.raises(ConfigError, match=match):
         SHORT.change(**changes)
 
 
-def test_teachers_do_not_read_backwards(data: Dataset) -> None:
-    with pytest.raises(ConfigError, match="either teachers or a share of backwards"):
+def test_teachers_and_backwards_cannot_be_combined(data: Dataset) -> None:
+    with pytest.raises(ConfigError, match="cannot be combined with backwards"):
         NextToken(sizes(), TURNED.change(teachers=("a",)), data)
 
 
@@ -158,27 +158,27 @@ def read(data: Dataset, step: int, **changes: object) -> np.ndarray:
     return NextToken(sizes(), config, data).batch(step, 0, config.batch_size).tensors["sequences"].numpy()
 
 
-def test_a_turned_sequence_runs_from_its_end_behind_a_mark(data: Dataset) -> None:
+def test_a_reversed_sequence_starts_with_the_mask_token(data: Dataset) -> None:
     written, all_turned = read(data, 0, backwards=0.0), read(data, 0, backwards=1.0)
     assert (all_turned[:, 1:] == written[:, ::-1][:, 1:]).all()
     assert (all_turned[:, 0] == data.tokenizer.special["mask"]).all()
 
 
-def test_a_share_is_turned_and_the_rest_is_as_written(data: Dataset) -> None:
+def test_a_share_is_reversed_and_the_rest_unchanged(data: Dataset) -> None:
     written, mixed = read(data, 3, backwards=0.0), read(data, 3)
     turned = mixed[:, 0] == data.tokenizer.special["mask"]
-    assert 8 <= turned.sum() <= 24  # of 32; beyond lies one in five hundred seeds, and this is one seed
+    assert 8 <= turned.sum() <= 24  # of 32; one in five hundred seeds would fail, and the seed is fixed
     assert (mixed[~turned] == written[~turned]).all()
     assert (mixed[turned, 1:] == written[turned, ::-1][:, 1:]).all()
 
 
-def test_the_last_quarter_of_the_steps_is_read_as_written(data: Dataset) -> None:
+def test_the_last_quarter_of_the_steps_is_not_reversed(data: Dataset) -> None:
     for step in (6, 7):
         assert (read(data, step, backwards=1.0) == read(data, step, backwards=0.0)).all()
     assert (read(data, 5, backwards=1.0)[:, 0] == data.tokenizer.special["mask"]).all()
 
 
-def test_a_run_that_gets_fewer_steps_still_ends_with_its_last_quarter(data: Dataset) -> None:
+def test_a_shortened_run_still_ends_with_its_last_quarter(data: Dataset) -> None:
     task = NextToken(sizes(), TURNED.change(backwards=1.0), data)
     task.set_total_steps(4)
     turned = [bool((task.batch(step, 0, 2).tensors["sequences"][:, 0] == 3).all()) for step in range(4)]
@@ -188,9 +188,9 @@ def test_a_run_that_gets_fewer_steps_still_ends_with_its_last_quarter(data: Data
 
 def test_micro_batches_and_the_whole_batch_agree(data: Dataset) -> None:
     task = NextToken(sizes(), TURNED, data)
-    whole = task.batch(2, 0, 32).tensors["sequences"]
+    uninterrupted = task.batch(2, 0, 32).tensors["sequences"]
     parts = [task.batch(2, first, 8).tensors["sequences"] for first in range(0, 32, 8)]
-    assert torch.equal(whole, torch.cat(parts))
+    assert torch.equal(uninterrupted, torch.cat(parts))
 
 
 def test_validation_is_read_forwards(data: Dataset) -> None:

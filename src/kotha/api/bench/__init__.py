@@ -1,1 +1,1 @@
-"""This machine's speed, measured beside other implementations of the same work, and how cost grows."""
+"""Benchmarks of this machine, compared with other implementations of the same work."""

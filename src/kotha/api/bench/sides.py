@@ -1,9 +1,9 @@
-"""Who is measured: our training step, engine and tokenizer, and Hugging Face's for the same work.
+"""The benchmarked implementations: Kotha's training step, engine and tokenizer, and Hugging Face's for the same work.
 
-Training is the very step of our loop beside the one that users of ``transformers`` write: the same weights, tokens,
-optimizer, clipping and precision, so the same losses; dropout is off, because each draws its own; on a GPU both are
-compiled. Writing is from the same weights and prompts, tokenizing from the same tokenizer.json: ours is what ``kotha
-prepare`` does in one process, with no word remembered from another round.
+Training compares a step of Kotha's loop with the step that users of ``transformers`` write: the same weights, tokens,
+optimizer, clipping and precision, and so the same losses. Dropout is off, because the random masks would differ; on a
+GPU both are compiled. Generation uses the same weights and prompts, and tokenization the same tokenizer.json. Kotha's
+tokenization is that of ``kotha prepare`` in one process, without a word cache from another round.
 """
 
 import itertools
@@ -49,29 +49,29 @@ from kotha.training.tasks.task import Batch, NextToken
 
 DRAWN = SamplingSettings(temperature=0.8, top_k=40, repetition_penalty=None)
 _PROMPT, _MOST_ROWS = 16, 1024
-_DOCUMENTS, _PIECES = 400, 2000  # of a text that is cut, and of a tokenizer that is made for it
+_DOCUMENTS, _PIECES = 400, 2000  # documents to tokenize, and size of the tokenizer trained on them
 _MISSING = "it is not installed (pip install transformers)"
 
 
 class RandomTokens(NextToken):
-    """A GPT's task on random tokens: what is learned does not matter here."""
+    """Next-token prediction on random tokens, for measuring speed only."""
 
     def __init__(self, model: GPTConfig) -> None:
         self._vocab_size, self._label_smoothing, self.context_length = model.vocab_size, 0.0, model.context_length
 
     def batch(self, step: int, first: int, count: int) -> Batch:
-        """Sequences that depend on the step alone."""
+        """Return sequences that depend only on the step."""
         shape, n_targets = (count, self.context_length + 1), count * self.context_length
         sequences = np.random.default_rng([step, first]).integers(0, self._vocab_size, shape)
         return Batch({"sequences": torch.from_numpy(sequences)}, {"tokens": n_targets}, n_targets)
 
 
 def gpt_only(model: str | ModelConfig) -> GPTConfig:
-    """The config of a GPT, by itself or a preset's name, without dropout; another family is refused."""
+    """Return a GPT config, given or by preset name, without dropout; another family raises ``UsageError``."""
     config = config_of(model) if isinstance(model, str) else model
     if not isinstance(config, GPTConfig):
         raise UsageError(
-            "a {family} was given; a GPT is measured, such as pocket, bangla-58m or gpt2", family=config.family
+            "the benchmark needs a GPT, not a {family}; use pocket, bangla-58m or gpt2", family=config.family
         )
     return config.replace(dropout=0.0, attention_dropout=0.0)
 
@@ -79,48 +79,51 @@ def gpt_only(model: str | ModelConfig) -> GPTConfig:
 def bench_training(
     of: str | ModelConfig, batch_size: int, precision: Any, rounds: int, tell: OnProgress, device: str | None = None
 ) -> Turns:
-    """Tokens that are learned from in a second, what share of the machine ours uses, and what was foretold."""
+    """Measure training tokens per second, Kotha's share of peak speed, and the predicted step time."""
     check_count("batch_size", batch_size, _MOST_ROWS)
-    model, how = gpt_only(of), choose_arithmetic(precision, device)
-    settings, context = alike(batch_size, how), model.context_length
+    model, arithmetic = gpt_only(of), choose_arithmetic(precision, device)
+    settings, context = constant_settings(batch_size, arithmetic), model.context_length
     title = Message(
-        "training in {precision}, {rows} x {context} a step", precision=how.precision, rows=batch_size, context=context
+        "training in {precision}, {rows} x {context} tokens per step",
+        precision=arithmetic.precision,
+        rows=batch_size,
+        context=context,
     )
     outcome = Turns(title, "tokens", batch_size * context)
     sides = {"kotha": our_step, "transformers": their_step}
-    makers = {name: partial(make, model, settings, how) for name, make in sides.items()}
-    take_turns(outcome, makers, how.device, rounds, tell)
+    makers = {name: partial(make, model, settings, arithmetic) for name, make in sides.items()}
+    take_turns(outcome, makers, arithmetic.device, rounds, tell)
     seconds = median(outcome.seconds["kotha"])
-    foretold = predict_seconds_per_step(model, settings, batch_size, context, how)
-    products = peak_flops_per_second(how.device, how.dtype)
+    predicted = predict_seconds_per_step(model, settings, batch_size, context, arithmetic)
+    products = peak_flops_per_second(arithmetic.device, arithmetic.dtype)
     share = outcome.amount / seconds * count_work(model, context).training_per_token / products
-    outcome.figures |= {"peak_share": share, "seconds_per_step": seconds, "predicted_seconds_per_step": foretold}
+    outcome.figures |= {"peak_share": share, "seconds_per_step": seconds, "predicted_seconds_per_step": predicted}
     outcome.remarks += [
         Message(
-            "Ours uses {share:.0%} of the {products:,.0f} GFLOP/s that large products reach on this machine.",
+            "Kotha reaches {share:.0%} of the {products:,.0f} GFLOP/s of large matrix products on this machine.",
             share=share,
             products=products / 1e9,
         ),
         Message(
-            "A step took {seconds:.4g} seconds; `kotha plan` foretells {foretold:.4g}.",
+            "A step took {seconds:.4g} seconds; `kotha plan` predicts {foretold:.4g}.",
             seconds=seconds,
-            foretold=foretold,
+            foretold=predicted,
         ),
     ]
     return outcome
 
 
-def alike(batch_size: int, how: Arithmetic) -> TrainConfig:
-    """Settings under which every step is alike: the whole batch at once, and a learning rate that stays."""
-    compiled = "on" if how.device.type == "cuda" else "off"
-    given: Any = {"schedule": "constant", "warmup_steps": 0, "precision": how.precision, "compile": compiled}
+def constant_settings(batch_size: int, arithmetic: Arithmetic) -> TrainConfig:
+    """Return settings that make every step alike: no gradient accumulation, and a constant learning rate."""
+    compiled = "on" if arithmetic.device.type == "cuda" else "off"
+    given: Any = {"schedule": "constant", "warmup_steps": 0, "precision": arithmetic.precision, "compile": compiled}
     return TrainConfig(batch_size=batch_size, micro_batch_size=batch_size, **given)
 
 
-def our_step(model: GPTConfig, settings: TrainConfig, how: Arithmetic) -> Work:
-    """A step of our loop, which gives its loss; it writes nothing, so the run needs no folder."""
+def our_step(model: GPTConfig, settings: TrainConfig, arithmetic: Arithmetic) -> Work:
+    """Return a function that runs a step of Kotha's loop and returns its loss; it writes no files."""
     training = Training(
-        model, settings, RandomTokens(model), RunFolder(os.devnull), ranks=Ranks(device=str(how.device))
+        model, settings, RandomTokens(model), RunFolder(os.devnull), ranks=Ranks(device=str(arithmetic.device))
     )
     training.learner.train()
     training.fitting.settle(training.gradients)
@@ -128,21 +131,21 @@ def our_step(model: GPTConfig, settings: TrainConfig, how: Arithmetic) -> Work:
     return lambda: training.update(next(steps))[0]
 
 
-def their_step(model: GPTConfig, settings: TrainConfig, how: Arithmetic) -> Work:
-    """The same in transformers: ``model(input_ids, labels)`` under autocast, clipping, AdamW."""
+def their_step(model: GPTConfig, settings: TrainConfig, arithmetic: Arithmetic) -> Work:
+    """Return the same step in transformers: ``model(input_ids, labels)`` under autocast, clipping, AdamW."""
     torch.manual_seed(settings.seed)
-    theirs = twin(GPT(model)).to(how.device).train()
+    theirs = twin(GPT(model)).to(arithmetic.device).train()
     rates: Any = {"lr": settings.learning_rate, "betas": (settings.beta1, settings.beta2)}
-    optimizer = torch.optim.AdamW(theirs.parameters(), **rates, fused=how.device.type == "cuda")
+    optimizer = torch.optim.AdamW(theirs.parameters(), **rates, fused=arithmetic.device.type == "cuda")
     forward = torch.compile(theirs) if settings.compile == "on" else theirs
     task, steps = RandomTokens(model), itertools.count()
 
     def step() -> Tensor:
-        sequences = task.batch(next(steps), 0, settings.batch_size).to(how.device)["sequences"]
+        sequences = task.batch(next(steps), 0, settings.batch_size).to(arithmetic.device)["sequences"]
         inputs, targets = sequences[:, :-1], sequences[:, 1:].contiguous()
         optimizer.zero_grad(set_to_none=True)
-        with how.autocast():
-            # Labels that are already shifted, so that as many places are guessed as in ours.
+        with arithmetic.autocast():
+            # Pass shifted labels, so that both predict the same number of tokens.
             loss: Tensor = forward(input_ids=inputs, labels=inputs, shift_labels=targets, use_cache=False).loss
         torch.autograd.backward(loss)
         nn.utils.clip_grad_norm_(theirs.parameters(), settings.gradient_clip or float("inf"))
@@ -153,12 +156,12 @@ def their_step(model: GPTConfig, settings: TrainConfig, how: Arithmetic) -> Work
 
 
 def twin(model: GPT) -> Any:
-    """The same model in transformers, with the same weights; refused where no layout of theirs fits."""
+    """Return the same model in transformers, with the same weights; an error if no layout fits."""
     layout = choose_layout(model.config)
     kind = getattr(library("transformers", _MISSING), layout.architecture)
     theirs = kind(kind.config_class(**{**write_config(layout, model.config, None, "float32"), "pad_token_id": 0}))
     found = theirs.load_state_dict(foreign_weights(model, layout), strict=False)
-    # A head that is tied to the embeddings comes with them.
+    # A head tied to the embeddings is missing from the state dict.
     assert not found.unexpected_keys and set(found.missing_keys) <= {"lm_head.weight"}, f"other weights: {found}"
     return theirs.eval()
 
@@ -172,13 +175,13 @@ def bench_writing(
     rounds: int,
     tell: OnProgress,
 ) -> Turns:
-    """Tokens that are written in a second, in rows side by side; transformers has no int8, and takes float32.
+    """Measure generated tokens per second in a batch; transformers has no int8 and uses float32.
 
-    They are written by a model, the model of a run, or by one of a preset's sizes.
+    ``of`` is a model or a run (default: an untrained model with the preset's sizes).
     """
     check_count("batch_size", batch_size, _MOST_ROWS)
     if of is not None and preset is not None:
-        raise UsageError("a run and {preset} are two models; give one of them", preset=Option("preset"))
+        raise UsageError("give either a run or {preset}, not both", preset=Option("preset"))
     if of is None:
         model = GPT(gpt_only(preset or "pocket")).to(choose_arithmetic("float32").device)
     else:
@@ -186,13 +189,15 @@ def bench_writing(
     room = model.config.context_length - _PROMPT
     if room < 1:
         raise UsageError(
-            "a model that sees {context_length} tokens has no room for a prompt of {prompt} and what "
-            "is written after it; measure one that sees more",
+            "a context of {context_length} tokens is too short for a prompt of {prompt} tokens and its "
+            "continuation; use a model with a longer context",
             context_length=model.config.context_length,
             prompt=_PROMPT,
         )
     check_count("tokens", n_tokens, room)
-    title = Message("writing {rows} x {tokens} in {weights}", rows=batch_size, tokens=n_tokens, weights=weights)
+    title = Message(
+        "generating {rows} x {tokens} tokens in {weights}", rows=batch_size, tokens=n_tokens, weights=weights
+    )
     outcome = Turns(title, "tokens", batch_size * n_tokens)
     sides = {"kotha": our_writer, "transformers": their_writer}
     makers = {name: partial(make, model, weights, batch_size, n_tokens) for name, make in sides.items()}
@@ -201,23 +206,25 @@ def bench_writing(
 
 
 def our_writer(model: GPT, weights: Weights, batch_size: int, n_tokens: int) -> Work:
-    """Writes with the engine; gives the ids of every row. Prompts are read within the time, and nothing ends early."""
+    """Return a function that generates with the engine and returns the ids; the time includes reading the prompts."""
     engine = Engine(model, None, max_batch=batch_size, weights=weights)
-    asked = [Request(prompt=tuple(ids), tokens=n_tokens, settings=DRAWN) for ids in prompts(model, batch_size).tolist()]
-    return lambda: [list(result.ids) for result in engine.generate(asked)]
+    requests = [
+        Request(prompt=tuple(ids), tokens=n_tokens, settings=DRAWN) for ids in prompts(model, batch_size).tolist()
+    ]
+    return lambda: [list(result.ids) for result in engine.generate(requests)]
 
 
 def their_writer(model: GPT, weights: Weights, batch_size: int, n_tokens: int) -> Work:
-    """The same with transformers."""
+    """Return the same function with transformers."""
     ids = prompts(model, batch_size)
     theirs = twin(model).to(ids.device, DTYPES[weights])
-    drawing: Any = {"do_sample": True, "temperature": DRAWN.temperature, "top_k": DRAWN.top_k}
-    drawing |= {"attention_mask": torch.ones_like(ids), "max_new_tokens": n_tokens}
-    return lambda: theirs.generate(ids, **drawing)[:, _PROMPT:].tolist()
+    options: Any = {"do_sample": True, "temperature": DRAWN.temperature, "top_k": DRAWN.top_k}
+    options |= {"attention_mask": torch.ones_like(ids), "max_new_tokens": n_tokens}
+    return lambda: theirs.generate(ids, **options)[:, _PROMPT:].tolist()
 
 
 def prompts(model: GPT, n_rows: int) -> Tensor:
-    """The same random ids for everybody: (B, T)."""
+    """Return random ids, the same for both implementations: (B, T)."""
     drawn = torch.randint(1, model.config.vocab_size, (n_rows, _PROMPT), generator=torch.Generator().manual_seed(0))
     return drawn.to(model.tokens.weight.device)
 
@@ -225,7 +232,7 @@ def prompts(model: GPT, n_rows: int) -> Tensor:
 def bench_tokenizing(
     source: Sequence[str] | str | None, tokenizer: Tokenizer | str | None, rounds: int, tell: OnProgress
 ) -> Turns:
-    """Megabytes of texts that become ids in a second: of a list, a file, or stories."""
+    """Measure tokenized megabytes per second, on a list of texts, a file, or stories."""
     if source is None or isinstance(source, str):
         documents: Any = read_documents([source]) if source else stories()
         texts: Sequence[str] = [document.text for document in islice(documents, _DOCUMENTS)]
@@ -233,7 +240,7 @@ def bench_tokenizing(
         texts = source
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     if not megabytes:
-        raise DataError("there is no text to measure on; name a file or a folder of texts")
+        raise DataError("no text to measure on; name a file or a folder of texts")
     if not isinstance(tokenizer, Tokenizer):
         tokenizer = import_tokenizer(tokenizer) if tokenizer else train(texts, vocab_size=_PIECES)
     title = Message("tokenizing {size:.3g} MB, {pieces:,} pieces", size=megabytes, pieces=tokenizer.vocab_size)
@@ -244,13 +251,13 @@ def bench_tokenizing(
 
 
 def our_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:
-    """Encodes as ``prepare`` does, word by remembered word; gives the ids of every text."""
+    """Return a function that encodes as ``prepare`` does, with a word cache, and returns the ids."""
     labelled = [("", text) for text in texts]
     return lambda: [each.ids.tolist() for each in encode_documents(labelled, tokenizer, "uint32", None, LocalPool(1))]
 
 
 def their_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:
-    """The same with transformers; a special token that a text spells is text, as in ours."""
+    """Return the same function with transformers; special tokens in the text are plain text in both."""
     same = tokenizers.Tokenizer.from_str(tokenizer.backend.to_str())
     theirs = library("transformers", _MISSING).PreTrainedTokenizerFast(tokenizer_object=same)
     return lambda: theirs(list(texts), add_special_tokens=False, split_special_tokens=True)["input_ids"]

@@ -1,8 +1,8 @@
-"""The way of measuring (a benchmark): several sides do the same work in turns, and the median of the rounds counts.
+"""A benchmark: several implementations do the same work in turns, and the median of the rounds is reported.
 
-A side is warmed up when it is made. Then every round gives each side a turn, every other round in the reversed order:
-what slows a machine down for a while slows all of them, so ratios hold on a busy machine where times do not. The first
-side is ours, and its errors are raised; another that cannot take part is left out, and a remark says why.
+Each implementation is warmed up when it is created. Then each round runs every implementation once, in reverse order
+every other round, so that a temporary slowdown of the machine affects all of them and the ratios stay meaningful. The
+first implementation is Kotha's, and its errors are raised; another one that fails is skipped with a remark.
 """
 
 import time
@@ -18,25 +18,25 @@ from kotha.i18n.message import Message, OnProgress, Option, Text
 from kotha.report.table import Table
 from kotha.training.device import now
 
-_WARM_UP = {"cpu": 2, "cuda": 10}  # pieces of work; a GPU compiles first, and records what it then replays
-_TURN_SECONDS = 0.1  # shorter work is done again until then
+_WARM_UP = {"cpu": 2, "cuda": 10}  # runs; a GPU first compiles, and records CUDA graphs
+_TURN_SECONDS = 0.1  # shorter work is repeated for this long
 
-Work = Callable[[], Any]  # one piece of work; what it gives is for tests to compare
+Work = Callable[[], Any]  # one run of the work; tests compare its result
 
 
 @dataclass
 class Turns:
-    """What came of a comparison; the first side is ours."""
+    """The result of a benchmark; the first implementation is Kotha's."""
 
     title: Text
     unit: str  # tokens or MB
-    amount: float  # of one piece of work, the same for every side
-    seconds: dict[str, list[float]] = field(default_factory=dict)  # of one piece of work, by side and round
-    figures: dict[str, Any] = field(default_factory=dict)  # what else was measured or foretold
-    remarks: list[Text] = field(default_factory=list)  # the same in sentences, and who could not take part
+    amount: float  # of one run, the same for all
+    seconds: dict[str, list[float]] = field(default_factory=dict)  # per run, by implementation and round
+    figures: dict[str, Any] = field(default_factory=dict)  # other measured or predicted figures
+    remarks: list[Text] = field(default_factory=list)  # the same as messages, and skipped implementations
 
     def sides(self) -> dict[str, dict[str, float]]:
-        """Each side's rate by its rounds, and how many times as fast ours is, by the medians."""
+        """Return the rates of each implementation, and the speedup of Kotha, by the medians."""
         ours, *_ = self.seconds.values()
         found = {}
         for name, each in self.seconds.items():
@@ -46,13 +46,13 @@ class Turns:
         return found
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """Convert to JSON."""
         return {**vars(self), "sides": self.sides()}
 
     def table(self) -> Table:
-        """A row for each side."""
-        header: list[Text] = ["", Message("{unit} a second", unit=self.unit), Message("slowest"), Message("fastest")]
-        header.append(Message("kotha is so many times as fast"))
+        """Return a table with a row for each implementation."""
+        header: list[Text] = ["", Message("{unit} per second", unit=self.unit), Message("slowest"), Message("fastest")]
+        header.append(Message("speedup of kotha"))
         rows = [[name, *(f"{figure:,.4g}" for figure in side.values())] for name, side in self.sides().items()]
         return Table(self.title, header, rows, self.remarks)
 
@@ -60,7 +60,7 @@ class Turns:
 def take_turns(
     outcome: Turns, makers: Mapping[str, Callable[[], Work]], device: torch.device, rounds: int, tell: OnProgress
 ) -> None:
-    """Make the sides and measure them; the outcome gets their times, and of a GPU's memory the most that each took."""
+    """Create and measure the implementations; ``outcome`` receives their times and peak GPU memory."""
     check_count("rounds", rounds, 1000)
     works: dict[str, Work] = {}
     for done, (name, make) in enumerate(makers.items()):
@@ -72,7 +72,7 @@ def take_turns(
             work = make()
             for _ in range(_WARM_UP[device.type]):
                 work()
-        except Exception as error:  # whatever another library lacks here: the others' figures are not lost
+        except Exception as error:  # an error of another library must not lose the other figures
             if not works:
                 raise
             why = str(error).strip()[:300] or type(error).__name__
@@ -83,14 +83,14 @@ def take_turns(
     for turn in range(rounds):
         tell(Message("measuring"), turn, rounds)
         for name in reversed(works) if turn % 2 else works:
-            start, pieces = now(device), 0
-            while not pieces or time.perf_counter() - start < _TURN_SECONDS:
+            start, runs = now(device), 0
+            while not runs or time.perf_counter() - start < _TURN_SECONDS:
                 works[name]()
-                pieces += 1
-            outcome.seconds[name].append((now(device) - start) / pieces)
+                runs += 1
+            outcome.seconds[name].append((now(device) - start) / runs)
 
 
 def check_count(name: str, value: int, most: int) -> None:
-    """Refuse a number with which nothing can be measured, or for ever."""
+    """Raise ``UsageError`` for a number out of range."""
     if not 1 <= value <= most:
-        raise UsageError("{option} cannot be measured; use 1 to {most:,}", option=Option(name, value), most=most)
+        raise UsageError("{option} is out of range; use 1 to {most:,}", option=Option(name, value), most=most)

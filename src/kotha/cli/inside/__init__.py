@@ -1,1 +1,1 @@
-"""``kotha inside``: look into a model, one file a command."""
+"""``kotha inside``: inspect a model."""

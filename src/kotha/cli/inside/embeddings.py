@@ -1,4 +1,4 @@
-"""``kotha inside embeddings``: the token table of a model, from several sides."""
+"""``kotha inside embeddings``: the embedding table of a model."""
 
 from typing import Annotated, Any
 
@@ -19,20 +19,20 @@ def embeddings(
     map_words: int = 300,
     text: str | None = None,
 ) -> Output:
-    """Neighbours of a word, a map of words, and which rows a text touches.
+    """Show the neighbours of words, a map of words, or the rows that training on a text would change.
 
     Args:
         words: Words to look up.
-        count: Neighbours of each word.
-        centred: Take the mean of all words away first.
-        map_: Write a map of words to this .html file.
-        map_words: How many of the most frequent words it shows.
-        text: Tell which rows one training step on this text would touch.
+        count: Number of neighbours per word.
+        centred: Subtract the mean of all words first.
+        map_: Output .html file for a map of words.
+        map_words: Number of most frequent words on the map.
+        text: Text for which to report the rows that one training step would change.
     """
     from kotha.api.embeddings import look
 
     if not (words or map_ or text):
-        raise UsageError("name a word, --map FILE or --text TEXT; see kotha inside embeddings --help")
+        raise UsageError("give a word, --map FILE or --text TEXT; see kotha inside embeddings --help")
     choice: Any = {"count": count, "centred": centred, "map_words": map_words}
     found = look(run, words, map_, text, **choice)
     return Output(found, *found.shown)

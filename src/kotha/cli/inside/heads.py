@@ -1,9 +1,9 @@
-"""What each head does, and a model without some: ``kotha inside heads`` and ``prune``.
+"""What each head does, and a model without some heads: ``kotha inside heads`` and ``prune``.
 
-Ablation is what the loss rises by, in nats, when the head alone is silent; gradient is the loss's slope as it is turned
-up. A kind is named when the head's weight is halfway from chance to always. Left to choose, prune takes the heads whose
-silence costs least, each measured alone in the whole model, all at once: two heads that stand in for each other look
-cheap both.
+Ablation is the increase of the loss, in nats, when one head is removed; gradient is the slope of the loss as the head
+is scaled up. A head has a kind if its weight is at least halfway from chance to always. By default, prune removes the
+heads with the lowest ablation. Each is measured alone in the full model and all are removed at once, so two heads that
+substitute for each other both look unimportant.
 """
 
 from pathlib import Path
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 @group
-class OfHeads:
-    """The text that heads are measured on."""
+class HeadTextOptions:
+    """The text on which heads are measured."""
 
     text: TextItself = None
     field: Field = "text"
     pair: Pair = None
     tokens: int = 2048
-    """Read so many tokens at most: each head is measured on all of them."""
+    """Maximum number of tokens to read; each head is measured on all of them."""
 
 
 def heads(
@@ -34,13 +34,13 @@ def heads(
     path: str | None = None,
     /,
     *,
-    source: OfHeads = OfHeads(),  # noqa: B008 - frozen
+    source: HeadTextOptions = HeadTextOptions(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
-    """What each head does, how much it matters, and which ones overlap.
+    """Show what each head does, how much it matters, and which heads overlap.
 
     Args:
-        path: A text to look at; left out: the run's held-out documents.
+        path: Text to analyse (default: the run's held-out documents).
     """
     import kotha
 
@@ -62,7 +62,7 @@ def _table(found: "Study") -> Table:
     rows: list[list[Text]] = []
     for each in found.heads:
         similar, like, shown = "-", each.most_similar, each.evidence
-        if each.example:  # always one of the text's own, also where the share is that of random tokens
+        if each.example:  # always from the text itself, even if the share is measured on random tokens
             shown = Message("{evidence}; in the text: {case}", evidence=shown, case=each.example)
         if like is not None:
             name = like.head.rpartition(".")[2]
@@ -70,8 +70,9 @@ def _table(found: "Study") -> Table:
         worth = [f"{each.ablation_nats:+.4f}", f"{each.gradient_nats:.4f}"]
         rows.append([each.head, each.kind, shown, *worth, similar])
     legend = Message(
-        "ablation: nats that the loss rises by without the head; gradient: its slope as the head is turned up; most "
-        "similar: how alike two heads look (1: the same places), and the overlap of what they notice (QK), write (OV)"
+        "ablation: increase of the loss in nats without the head; gradient: slope of the loss as the head is "
+        "scaled up; most similar: similarity of two heads' attention (1: identical), and the overlap of what "
+        "they read (QK) and write (OV)"
     )
     return Table(about, header, rows, [legend], labels=[1])
 
@@ -84,24 +85,24 @@ def prune(
     out: Path,
     heads: str | None = None,
     count: int | None = None,
-    source: OfHeads = OfHeads(),  # noqa: B008 - frozen
+    source: HeadTextOptions = HeadTextOptions(),  # noqa: B008 - frozen
     overwrite: bool = False,
 ) -> Output:
-    """Remove heads from the weights, and measure what that costs and saves.
+    """Remove heads from the weights, and measure the cost and the savings.
 
     Args:
-        path: A text to measure on; left out: the run's held-out documents.
+        path: Text to measure on (default: the run's held-out documents).
         out: Model folder to write.
-        heads: Heads to remove: blocks.0.attention.1,blocks.1.attention.0
-        count: Remove so many heads, the least important ones.
-        overwrite: Replace a model folder at --out.
+        heads: Heads to remove, such as blocks.0.attention.1,blocks.1.attention.0
+        count: Number of least important heads to remove.
+        overwrite: Replace an existing model folder at --out.
     """
     from kotha.api.views import prune_heads
 
-    named = None if heads is None else [name.strip() for name in heads.split(",") if name.strip()]
-    how: dict[str, Any] = {"heads": named, "count": count, "overwrite": overwrite}
+    names = None if heads is None else [name.strip() for name in heads.split(",") if name.strip()]
+    options: dict[str, Any] = {"heads": names, "count": count, "overwrite": overwrite}
     with progress() as advance:
-        found = prune_heads(run, out, **how, path=path, on_progress=advance, **vars(source))
+        found = prune_heads(run, out, **options, path=path, on_progress=advance, **vars(source))
     return Output(found, _pruned_table(found))
 
 

@@ -1,4 +1,4 @@
-"""What happens as a model reads: ``kotha inside attention``, ``flow``, ``lens`` and ``trace``."""
+"""What happens inside a model as it reads: ``kotha inside attention``, ``flow``, ``lens`` and ``trace``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from kotha.api.options import Asked
-from kotha.cli.language import tell
+from kotha.cli.language import log
 from kotha.cli.options import BOX, Flat, Page, Run, Several, written
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
@@ -15,29 +15,29 @@ from kotha.i18n.message import Message, Text
 if TYPE_CHECKING:
     from kotha.api.views import View
 
-Reading = Annotated[Asked, Flat]
-Html = Annotated[Page, Parameter(help="Write one offline page to this file.")]
+InputOptions = Annotated[Asked, Flat]
+Html = Annotated[Page, Parameter(help="Output file for the result as an offline HTML page.")]
 
 
-def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **how: Any) -> Output:
-    """A view's tables, and its page; what there is to say of its input is said in any case."""
+def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **options: Any) -> Output:
+    """Return the output of a view; remarks on its input are always printed."""
     for remark in view.remarks:
-        tell(remark)
-    return Output(view, *parts, page=html, **how)
+        log(remark)
+    return Output(view, *parts, page=html, **options)
 
 
-def attention(run: Run = BOX, /, *, asked: Reading = Asked(), layers: Several = (), html: Html = None) -> Output:  # noqa: B008
-    """Who looks at whom: a page of every head, layer by layer.
+def attention(run: Run = BOX, /, *, options: InputOptions = Asked(), layers: Several = (), html: Html = None) -> Output:  # noqa: B008
+    """Show the attention weights of every head, layer by layer.
 
     Args:
-        layers: Only these: 0, or decoder.1; all if left out.
+        layers: Layers to show, such as 0 or decoder.1 (default: all).
     """
     import kotha
     from kotha.api.views import attention_table
 
-    view = kotha.load(run, "cpu").attention(layers=layers, **vars(asked))
-    more = [Message("add --html FILE for a page of every head")]
-    # A line for each weight would be long.
+    view = kotha.load(run, "cpu").attention(layers=layers, **vars(options))
+    more = [Message("use --html FILE for a page with every head")]
+    # Without indentation: one line per weight would be too long.
     return viewed(view, html, attention_table(view.found), indent=None, remarks=more)
 
 
@@ -45,23 +45,23 @@ def flow(
     run: Run = BOX,
     /,
     *,
-    asked: Reading = Asked(),  # noqa: B008 - frozen
+    options: InputOptions = Asked(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
-    """A text through the whole model, with shapes and figures at every station."""
+    """Follow a text through the model, with shapes and figures at every stage."""
     import kotha
     from kotha.api.views import flow_tables
 
-    view = kotha.load(run, "cpu").flow(**vars(asked))
+    view = kotha.load(run, "cpu").flow(**vars(options))
     return viewed(view, html, *flow_tables(view))
 
 
-def lens(run: Run = BOX, /, *, asked: Reading = Asked(), html: Html = None) -> Output:  # noqa: B008
-    """What each layer would say next."""
+def lens(run: Run = BOX, /, *, options: InputOptions = Asked(), html: Html = None) -> Output:  # noqa: B008
+    """Show what each layer would predict next (logit lens)."""
     import kotha
     from kotha.api.views import lens_table
 
-    view = kotha.load(run, "cpu").lens(**vars(asked))
+    view = kotha.load(run, "cpu").lens(**vars(options))
     return viewed(view, html, lens_table(view))
 
 
@@ -69,34 +69,34 @@ def trace(
     run: Run = BOX,
     /,
     *,
-    asked: Reading = Asked(),  # noqa: B008 - frozen
+    options: InputOptions = Asked(),  # noqa: B008 - frozen
     layer: tuple[str, ...] = (),
     place: tuple[str, ...] = (),
     npz: Annotated[Path | None, written()] = None,
 ) -> Output:
-    """What was recorded at every named place, as a table or as numbers.
+    """Record the activations at every hook point, as a table or as arrays.
 
     Args:
-        layer: Only this layer: 0, or decoder.1; may be given again.
-        place: Only this place, or a pattern: '*.weights'.
-        npz: Write the numbers themselves to this .npz file.
+        layer: Layer to record, such as 0 or decoder.1; may be repeated (default: all).
+        place: Hook point to record, or a pattern such as '*.weights'; may be repeated (default: all).
+        npz: Output .npz file for the arrays.
     """
     from kotha.api.views import record_pass, to_json, write_arrays
 
     if npz is not None and npz.suffix != ".npz":
-        raise UsageError("--npz {npz} would not be found as what it is; name it {name}.npz", npz=npz, name=npz.name)
-    given, found = record_pass(run, asked, layer, place)
+        raise UsageError("--npz {npz} must end in .npz; name it {name}.npz", npz=npz, name=npz.name)
+    given, found = record_pass(run, options, layer, place)
     for remark in given.remarks:
-        tell(remark)
-    seen = [each.to_dict() for each in found]
-    told = {"lines": to_json(given.lines), "places": seen}
+        log(remark)
+    records = [each.to_dict() for each in found]
+    result = {"lines": to_json(given.lines), "places": records}
     if npz is not None:
         write_arrays(npz, found)
-        tell(Message("{n_found} arrays in {npz}", n_found=len(found), npz=npz))
-        return Output(told)
+        log(Message("{n_found} arrays in {npz}", n_found=len(found), npz=npz))
+        return Output(result)
     rows = []
-    for each in seen:
+    for each in records:
         figures = ("-" if each[name] is None else f"{each[name]:.4f}" for name in ("mean", "std", "min", "max"))
         rows.append([each["place"], " x ".join(map(str, each["shape"])), *figures])
     header = [Message("place"), Message("shape"), Message("mean"), Message("std"), Message("min"), Message("max")]
-    return Output(told, Table(Message("what was seen at each place"), header, rows))
+    return Output(result, Table(Message("activations at each hook point"), header, rows))

@@ -1,4 +1,4 @@
-"""The course's arithmetic: ``kotha inside worksheet``, a tutor that asks (``exercise``), and a class's ``score``."""
+"""The course's arithmetic: ``kotha inside worksheet``, a tutor (``exercise``), and the ``score`` of a class."""
 
 import sys
 from pathlib import Path
@@ -10,7 +10,7 @@ from rich.text import Text
 from kotha.api.options import SheetOptions
 from kotha.cli.inside.views import Html
 from kotha.cli.interrupts import read_line
-from kotha.cli.language import said, spoken_language, tell
+from kotha.cli.language import current_language, log, translate
 from kotha.cli.options import Flat, group, written
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
@@ -27,109 +27,109 @@ def worksheet(
     picture: Annotated[Path | None, written(".svg")] = None,
     xlsx: Annotated[Path | None, written(".xlsx")] = None,
 ) -> Output | None:
-    """One attention head as arithmetic on paper; the workshop's, or your model's.
+    """Lay out one attention head as arithmetic on paper: the workshop's, or one of your model.
 
     Args:
-        picture: Write 20 × 512 positions as a picture to this file.
-        xlsx: Write a spreadsheet of live formulas to this file.
+        picture: Output .svg file for a picture of 20 × 512 positions.
+        xlsx: Output .xlsx file for a spreadsheet with live formulas.
     """
     from kotha.api.worksheet import positions_picture
     from kotha.api.worksheet import worksheet as lay_out
 
     if picture is not None:
         positions_picture().save(picture)
-        tell(Message("wrote {path}", path=picture))
+        log(Message("wrote {path}", path=picture))
         if sheet.sheet == "attention":
             return None
-    view = lay_out(sheet, spoken_language())
+    view = lay_out(sheet, current_language())
     for file, write in ((html, view.save), (xlsx, view.save_spreadsheet)):
         if file is not None:
-            tell(Message("wrote {path}", path=write(file)))
+            log(Message("wrote {path}", path=write(file)))
     return Output(view, *(_steps(view) if html is None and xlsx is None else ()))
 
 
 def _steps(view: "SheetView") -> list[Any]:
     arrow = "" if view.found.target is None else f" → {view.found.target}"
-    parts: list[Any] = [Text(said(view.title), "bold"), f"{view.found.text}{arrow}", *view.remarks]
+    parts: list[Any] = [Text(translate(view.title), "bold"), f"{view.found.text}{arrow}", *view.remarks]
     for number, step in enumerate(view.steps, 1):
-        parts += ["", Table(f"{number}. {said(step.title)}", step.header, step.rows)]
-        parts += [Text(said(step.remark), "dim")] if step.remark else []
+        parts += ["", Table(f"{number}. {translate(step.title)}", step.header, step.rows)]
+        parts += [Text(translate(step.remark), "dim")] if step.remark else []
         parts += [f"  {line}" for line in step.sums]
     return parts
 
 
 @group
-class Questions:
-    """Which questions."""
+class QuestionOptions:
+    """Which questions to ask."""
 
     set: Literal["workshop", "assessment"] = "workshop"
-    """The workshop's twelve, or the course's six."""
+    """Question set: the workshop's twelve, or the course's six."""
     preset: str = "bangla-58m"
-    """Whose sizes questions 6 to 11 are about."""
+    """Preset whose sizes questions 6 to 11 are about."""
     size: str | None = None
-    """Questions 1 to 5 of a drawn sheet instead: TOKENSxWIDTHxHEAD, 4x6x3."""
+    """Sizes of a generated sheet for questions 1 to 5, as TOKENSxWIDTHxHEAD: 4x6x3."""
     seed: int | None = None
-    """Draw the numbers anew: one seed, one sheet, say a student's roll number."""
+    """Random seed for the numbers, such as a student's roll number; one seed gives one sheet."""
 
 
 @group
-class Kept:
-    """The file of answers."""
+class AnswerFileOptions:
+    """The answer file."""
 
     progress: Annotated[Path | None, written(".json")] = None
-    """Keep the answers in this file and go on from it; it is what one hands in."""
+    """Answer file to save to and to resume from; it is what a student hands in."""
     name: str | None = None
-    """Whose answers these are, in the file."""
+    """Name of the student in the answer file."""
 
 
 def exercise(
     wanted: str = "all",
     /,
     *,
-    questions: Questions = Questions(),  # noqa: B008 - frozen
+    questions: QuestionOptions = QuestionOptions(),  # noqa: B008 - frozen
     tries: Literal[1, 2] | None = None,
-    kept: Kept = Kept(),  # noqa: B008
+    answers: AnswerFileOptions = AnswerFileOptions(),  # noqa: B008
     key: bool = False,
     paper: bool = False,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> Output | None:
-    """A tutor in two languages: questions, hints, recognised mistakes, points.
+    """Practise with a bilingual tutor: questions, hints, recognised mistakes, points.
 
     Args:
-        wanted: all, a question such as 7, or a part such as 7c.
-        tries: Left out: 2 at a terminal, 1 from a pipe.
+        wanted: Questions to ask: all, a question such as 7, or a part such as 7c.
+        tries: Attempts per question (default: 2 at a terminal, 1 from a pipe).
         key: Print the answer key instead of asking.
-        paper: Print the questions instead of asking, for paper.
-        as_json: The summary on stdout; the talk goes to stderr.
+        paper: Print the questions for paper instead of asking.
+        as_json: Print the summary as JSON on stdout, and the dialogue on stderr.
     """
     from kotha.api.exercises import QuestionChoice, on_paper, practise
 
-    choice, language = QuestionChoice(wanted=wanted, **vars(questions)), spoken_language()
+    choice, language = QuestionChoice(wanted=wanted, **vars(questions)), current_language()
     if key or paper:
-        if kept.progress is not None:
-            raise UsageError("--key and --paper ask nothing; leave --progress out")
+        if answers.progress is not None:
+            raise UsageError("--key and --paper do not ask questions; omit --progress")
         found, lines = on_paper(choice, language, key=key)
         return Output(found, *lines)
 
-    def say(line: str) -> None:
+    def print_line(line: str) -> None:
         print(line, file=sys.stderr if as_json else sys.stdout, flush=True)
 
     n_tries = tries or (2 if sys.stdin.isatty() else 1)
-    return Output(practise(choice, language, read_line, say, tries=n_tries, **vars(kept)))
+    return Output(practise(choice, language, read_line, print_line, tries=n_tries, **vars(answers)))
 
 
 def score(*files: Path, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
-    """Files of answers of a class, marked anew, in one table.
+    """Mark the answer files of a class again, and show them in one table.
 
     Args:
-        files: Files of answers, as the tutor saves them.
-        csv: Write the table to this file, for a spreadsheet.
+        files: Answer files saved by `kotha inside exercise`.
+        csv: Output .csv file for the table.
     """
     from kotha.api.exercises import class_table, mark_class
 
     if not files:
-        raise UsageError("name files of answers, as the tutor saves them")
+        raise UsageError("name at least one answer file saved by kotha inside exercise")
     rows = mark_class(files, csv)
     if csv is not None:
-        tell(Message("wrote {path}", path=csv))
+        log(Message("wrote {path}", path=csv))
     return Output([row.to_dict() for row in rows], *class_table(rows))

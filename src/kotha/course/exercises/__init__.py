@@ -1,1 +1,1 @@
-"""The workshop's twelve questions as a quiz: asked in two languages, answered by code, graded with sense."""
+"""The twelve questions of the workshop as a bilingual quiz with automatic grading."""

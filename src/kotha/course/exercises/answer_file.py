@@ -1,8 +1,8 @@
-"""A file of somebody's answers: kept after each question, gone on from, handed in; and a class's files in one table.
+"""Answer files: a student's answers, saved after each question so that they can be resumed and handed in.
 
-It says who, which questions and numbers, and everything that was typed; the points are counted anew from that by
-whoever reads it, so a file cannot claim more than its answers are worth. Who typed them, no file can show. Two files
-with the same questions and the same typed answers are pointed out; a teacher looks, the program does not judge.
+A file holds the name, the questions with their numbers, and everything that was typed. Points are recomputed from these
+answers whenever the file is read, so a file cannot claim more than it is worth. It cannot prove who typed the answers;
+files with the same questions and the same typed answers are reported for a teacher to check.
 """
 
 import csv
@@ -27,7 +27,7 @@ _MOST_BYTES, _MOST_TRIES, _LONGEST = 4 << 20, 2, 20_000
 
 @dataclass(frozen=True)
 class GivenAnswer:
-    """What was typed for one question."""
+    """The answers typed for one question."""
 
     question: str
     tries: tuple[str, ...]
@@ -36,7 +36,7 @@ class GivenAnswer:
 
 @dataclass(frozen=True)
 class AnswerFile:
-    """Whose answers, to which questions."""
+    """A student's answers, with the questions that they belong to."""
 
     name: str
     language: Language
@@ -44,51 +44,54 @@ class AnswerFile:
     answers: tuple[GivenAnswer, ...] = ()
 
     def with_answer(self, outcome: Outcome) -> "AnswerFile":
-        """The same, and one more."""
+        """Return a copy with one more answer."""
         return replace(self, answers=(*self.answers, GivenAnswer(outcome.question, outcome.tries, outcome.hints)))
 
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Every answer marked anew."""
+        """Grade every answer again."""
         known = {question.id: question for question in self.choice.prepare()}
         unknown = [answer.question for answer in self.answers if answer.question not in known]
         if unknown:
-            raise DataError("the file answers questions that were not asked: {questions}", questions=unknown[:5])
+            raise DataError("the file has answers to questions that were not asked: {questions}", questions=unknown[:5])
         return tuple(mark(known[each.question], each.tries, each.hints, self.language) for each in self.answers)
 
     def save(self, path: Path) -> None:
-        """Write it, whole or not at all."""
+        """Write the file, atomically."""
         atomic_write(path, as_json({"kind": _KIND, "version": _VERSION, **asdict(self)}, 1) + "\n", ".json")
 
 
 def read(path: Path) -> AnswerFile:
-    """The answers in a file of the tutor."""
-    told = read_table(path, DataError, _MOST_BYTES)
-    found = (told.get("kind"), told.get("version"))
+    """Read an answer file."""
+    data = read_table(path, DataError, _MOST_BYTES)
+    found = (data.get("kind"), data.get("version"))
     if found != (_KIND, _VERSION):
         raise DataError(
-            "{path}: no file of the tutor's answers, version {known}: this is {found!r}, version {version!r}",
+            "{path} is not an answer file of kotha inside exercise, version {known} (found {found!r}, "
+            "version {version!r})",
             path=path,
             known=_VERSION,
             found=found[0],
             version=found[1],
         )
     try:
-        answers = tuple(_answer(each) for each in told["answers"])
-        language: Language = "bn" if told["language"] == "bn" else "en"
-        record = AnswerFile(str(told["name"]), language, QuestionChoice.from_dict(told["choice"]), answers)
+        answers = tuple(_answer(each) for each in data["answers"])
+        language: Language = "bn" if data["language"] == "bn" else "en"
+        record = AnswerFile(str(data["name"]), language, QuestionChoice.from_dict(data["choice"]), answers)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
-        raise DataError("{path}: the file of answers is not whole: {why}", path=path, why=repr(error)) from error
+        raise DataError(
+            "{path}: the answer file is incomplete or invalid: {why}", path=path, why=repr(error)
+        ) from error
     if len({answer.question for answer in answers}) < len(answers):
-        raise DataError("{path}: the file of answers has a question twice", path=path)
+        raise DataError("{path}: the answer file has the same question twice", path=path)
     return record
 
 
-def _answer(told: Mapping[str, Any]) -> GivenAnswer:
-    tries = tuple(str(each)[:_LONGEST] for each in told["tries"])
-    hints = int(told["hints"])
+def _answer(entry: Mapping[str, Any]) -> GivenAnswer:
+    tries = tuple(str(each)[:_LONGEST] for each in entry["tries"])
+    hints = int(entry["hints"])
     if len(tries) > _MOST_TRIES or hints < 0:
         raise ValueError(f"{len(tries)} tries and {hints} hints are not possible")
-    return GivenAnswer(str(told["question"]), tries, hints)
+    return GivenAnswer(str(entry["question"]), tries, hints)
 
 
 # -- a class -----------------------------------------------------------------------------------------------------------
@@ -96,7 +99,7 @@ def _answer(told: Mapping[str, Any]) -> GivenAnswer:
 
 @dataclass(frozen=True)
 class FileScore:
-    """What a file of answers comes to when it is marked again."""
+    """The score of an answer file, graded again."""
 
     file: str
     name: str = ""
@@ -105,21 +108,21 @@ class FileScore:
     possible: float = 0.0
     right: int = 0
     asked: int = 0
-    remark: Message | None = None  # what a teacher should know of it
+    remark: Message | None = None  # note for the teacher
     by_question: tuple[Outcome, ...] = ()
 
     @property
     def percent(self) -> float:
-        """Of what the questions are worth; a bonus may lead beyond a hundred."""
+        """Points as a percentage of the possible points; a bonus can bring it above 100."""
         return round(100 * self.points / self.possible, 1) if self.possible else 0.0
 
     @property
     def note(self) -> str:
-        """What a teacher should know of it, in English, as files have it."""
+        """The remark in English, as in exported files."""
         return "" if self.remark is None else str(self.remark)
 
     def parts(self) -> list[str]:
-        """Question by question, in lines."""
+        """Return one line for each question."""
         return [
             f"{each.question:<9} {each.points:g} / {each.possible}{'  ' if each.said else ''}{' '.join(each.said)}"
             for each in self.by_question
@@ -132,7 +135,7 @@ class FileScore:
 
 
 def read_class(files: Sequence[Path]) -> list[FileScore]:
-    """A row for each file, by name; what cannot be read has a row that says so, and by itself is refused."""
+    """Grade several files, sorted by name; an unreadable file gets a row with the error, a single one raises it."""
     seen: dict[Any, FileScore] = {}
     found = []
     for file in files:
@@ -150,14 +153,14 @@ def read_class(files: Sequence[Path]) -> list[FileScore]:
 
 
 def _marked(file: Path) -> FileScore:
-    kept = read(file)
-    summary = Summary(kept.outcomes(), kept.choice.prepare())
+    answers = read(file)
+    summary = Summary(answers.outcomes(), answers.choice.prepare())
     asked = len(summary.questions)
     missing = asked - len(summary.outcomes)
     return FileScore(
         str(file),
-        kept.name,
-        kept.choice.sheet,
+        answers.name,
+        answers.choice.sheet,
         summary.points,
         summary.worth,
         summary.right,
@@ -168,9 +171,9 @@ def _marked(file: Path) -> FileScore:
 
 
 def as_csv(rows: Sequence[FileScore]) -> str:
-    """The table for a spreadsheet: one line a file, and behind it a column for each question that anybody was asked.
+    """Return the scores as CSV: one line per file, with a column for each question that occurs.
 
-    A name that a spreadsheet would take for a formula gets an apostrophe before it.
+    A name that a spreadsheet would read as a formula gets an apostrophe before it.
     """
     asked = list(dict.fromkeys(outcome.question for row in rows for outcome in row.by_question))
     stream = io.StringIO()
@@ -179,9 +182,9 @@ def as_csv(rows: Sequence[FileScore]) -> str:
     for row in rows:
         by_question = {outcome.question: outcome.points for outcome in row.by_question}
         cells = [getattr(row, name) for name in COLUMNS] + [by_question.get(question, "") for question in asked]
-        writer.writerow([_harmless(cell) for cell in cells])
+        writer.writerow([_escaped(cell) for cell in cells])
     return stream.getvalue()
 
 
-def _harmless(cell: Any) -> Any:
+def _escaped(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and cell[:1] in ("=", "+", "-", "@", "\t", "\r") else cell

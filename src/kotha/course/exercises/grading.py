@@ -1,15 +1,15 @@
-"""Is an answer right? As right as it was given, and given exactly enough.
+"""Grading of numbers: whether an answer is right, and precise enough.
 
-Numbers come as a student types them: Bangla digits, powers of ten, fractions, percents, words for millions, bytes. What
-counts is not the number alone but how exactly it was given: 0.51 stands for anything that rounds to it. A comma may
-group digits (8,192 and the South Asian 5,81,39,648) or part two numbers (0.37,0.57); both readings are offered, and the
-question decides by how many numbers it expects. Where one number is asked for, the sum that it comes of will do:
-``1.0×0.2 + 0.5×0.1``, ``0.37/1.414``, ``e^0.5 / (e^0.5 + 1)``. The page reads the same by ``web/src/math/sums.ts``; one
-list of cases holds both.
+Numbers come as students type them: Bangla digits, powers of ten, fractions, percentages, words for millions, units of
+bytes. The precision of an answer counts as well: 0.51 stands for anything that rounds to it. A comma can group digits
+(8,192 and the South Asian 5,81,39,648) or separate two numbers (0.37,0.57); both readings are returned, and the
+expected number of values decides. Where one number is expected, an expression for it is accepted too:
+``1.0×0.2 + 0.5×0.1``, ``0.37/1.414``, ``e^0.5 / (e^0.5 + 1)``. The page uses the same rules
+(``web/src/math/sums.ts``); one list of cases tests both.
 
-A number is right if the true one rounds to it. One digit is too coarse, unless it is the number itself. Whoever
-carries rounded numbers along (the workshop's 1.414 for √2, scores with three decimals) ends a little beside the truth:
-a question says how much of that it allows. Counts that a student can know exactly must be exact.
+A number is right if the true value rounds to it. One digit is not enough, unless the answer is exact. Intermediate
+rounding (the workshop's 1.414 for √2, scores with three decimals) leads to small errors; each question says how much is
+allowed. Counts that can be known exactly must be exact.
 """
 
 import math
@@ -37,21 +37,21 @@ _NUMBER = re.compile(
     rf"\s*(?P<percent>%)?\s*(?P<unit>(?:{_UNIT})(?![a-z\u0980-\u09ff]))?)",
     re.IGNORECASE,
 )
-# Beyond this a power of ten is no float.
+# Larger powers of ten do not fit a float.
 _MOST_POWER = 290
 FEWEST_DIGITS = 2
-# A size is often cut where it should be rounded, 232 MB for 232.6; with so many digits that is no mistake.
+# Sizes are often truncated instead of rounded (232 MB for 232.6); with this many digits that is accepted.
 _DIGITS_CUT = 3
-# The workshop lets -999 stand for minus infinity.
+# The workshop accepts -999 for minus infinity.
 _AS_GOOD_AS_MINUS_INFINITY = -99.0
 _EXACT = 1e-9
-# Significant digits of what is known exactly: as many as a float has.
+# Significant digits of an exact value: as many as a float has.
 _ENOUGH = 15
-# Sums: their pieces, and how they are spelled.
+# Expressions: their tokens, and alternative spellings.
 _PIECE = re.compile(rf"\s*({_DIGITS}|[-+*/^()√e])")
 _SPELLED = ((re.compile(r"\bexp\s*(?=\()"), "e^"), (re.compile(r"\bsqrt\b"), "√"), (re.compile(r"\*\*"), "^"))
 _SIGNS = str.maketrans({"−": "-", "–": "-", "×": "*", "·": "*", "x": "*", "÷": "/", "[": "(", "]": ")"})
-# A number, or one with a power of ten: its digits say how exactly it is meant, so it is read as a number.
+# A single number, optionally with a power of ten: its digits give its precision, so it is not read as an expression.
 _BARE = re.compile(rf"[-+]?\s*{_DIGITS}(?:\s*\*\s*10\s*\^\s*\(?[-+]?\d+\)?)?")
 _ROOTS = re.compile(r"((?:√ )+)(e|[\d.e+-]+)")
 _LONGEST, _TOO_DEEP = 400, re.compile(r"(?:[-+(√]\s*){41}")
@@ -59,16 +59,16 @@ _LONGEST, _TOO_DEEP = 400, re.compile(r"(?:[-+(√]\s*){41}")
 
 @dataclass(frozen=True)
 class Typed:
-    """One number, and how exactly it was given."""
+    """A typed number and its precision."""
 
     value: float
-    step: float = 0.0  # what one more in the last digit would add; 0 for a fraction, which is exact
-    digits: int = _ENOUGH  # significant ones; for a fraction, as many as one could wish
-    in_bytes: bool = False  # whether it came with a unit of bytes, and was turned into bytes by it
+    step: float = 0.0  # the value of one unit in the last digit; 0 for a fraction, which is exact
+    digits: int = _ENOUGH  # significant digits
+    in_bytes: bool = False  # whether it had a unit of bytes, and was converted to bytes
 
     @property
     def rounded(self) -> "Typed":
-        """The same number, its last zeros taken for rounding: 16,000,000 for anything near 16 million."""
+        """The same number with its trailing zeros read as rounding: 16,000,000 for anything near 16 million."""
         if self.step != 1 or not self.value or not math.isfinite(self.value):
             return self
         text = f"{abs(self.value):.0f}"
@@ -77,7 +77,7 @@ class Typed:
 
 
 def readings(text: str) -> list[list[Typed]]:
-    """The numbers in an answer, by each way to take its commas; after an equals sign, only what follows the last.
+    """Return the numbers in an answer for each reading of its commas; only the part after the last equals sign counts.
 
     >>> [[each.value for each in found] for found in readings("৮,১৯২")]
     [[8192.0], [8.0, 192.0]]
@@ -109,7 +109,7 @@ def _typed(found: re.Match[str]) -> Typed:
 
 
 def worked_sum(text: str) -> float | None:
-    """What a typed sum comes to; None for a bare number and for what is no sum, or only half of one.
+    """Evaluate a typed expression; None for a single number and for anything that is not a complete expression.
 
     >>> worked_sum("১.০×০.২ + ০.৫×০.১"), worked_sum("√2 + e^0"), worked_sum("0.25"), worked_sum("2 +")
     (0.25, 2.414213562373095, None, None)
@@ -119,21 +119,21 @@ def worked_sum(text: str) -> float | None:
         plain = spelled.sub(sign, plain)
     plain = plain.translate(_SIGNS).strip()
     pieces = _PIECE.findall(plain)
-    is_sum = pieces and not _BARE.fullmatch(plain) and not _PIECE.sub("", plain).strip()
-    if not is_sum or len(plain) > _LONGEST or _TOO_DEEP.search(plain):
+    is_expression = pieces and not _BARE.fullmatch(plain) and not _PIECE.sub("", plain).strip()
+    if not is_expression or len(plain) > _LONGEST or _TOO_DEEP.search(plain):
         return None
-    # Spaces keep what is not written together apart: 2e5 is no sum.
+    # Spaces keep separate tokens apart, so that 2 e 5 does not become 2e5.
     spaced = " ".join(piece if len(piece) == 1 and not piece.isdigit() else repr(float(piece)) for piece in pieces)
     spaced = _ROOTS.sub(lambda found: f"{found[1].replace('√', 'sqrt(')}{found[2]}{')' * found[1].count('√')}", spaced)
     try:
         value = calculate(spaced.replace("√", "sqrt").replace("^", "**"), {})
         return float(value) if math.isfinite(value) else None
-    except (ArithmeticError, LookupError, ValueError, TypeError, SyntaxError):  # TypeError: a root of less than 0
+    except (ArithmeticError, LookupError, ValueError, TypeError, SyntaxError):  # TypeError: root of a negative number
         return None
 
 
 class Verdict(StrEnum):
-    """What became of an answer."""
+    """The result of grading an answer."""
 
     RIGHT = "right"
     PARTLY = "partly right"
@@ -148,32 +148,32 @@ _BEST_FIRST = (Verdict.RIGHT, Verdict.COARSE, Verdict.WRONG)
 
 @dataclass(frozen=True)
 class Expected:
-    """The numbers that are right, row by row."""
+    """The right numbers, row by row."""
 
     values: tuple[float, ...]
-    columns: int = 1  # how many of them make a row
-    exact: bool = False  # whether only the very number counts
-    slack: float = 0.0  # how far off a number may be that was computed from rounded ones
+    columns: int = 1  # numbers per row
+    exact: bool = False  # whether only the exact number is right
+    slack: float = 0.0  # allowed error from intermediate rounding
     others: tuple[tuple[float, ...], ...] = ()
-    """Other answers that are right too, such as a count that leaves biases out."""
-    bytes: float | None = None  # what the answer is in bytes, where it may be given with a unit of them
+    """Other answers that are also right, such as a count without biases."""
+    bytes: float | None = None  # the answer in bytes, if it can be given with a unit
 
     @property
     def rows(self) -> int:
-        """How many rows."""
+        """Number of rows."""
         return len(self.values) // self.columns
 
 
 @dataclass(frozen=True)
 class Slip:
-    """A wrong way that people take, with where it leads, and what to say of it."""
+    """A common mistake: the numbers that it leads to, and its explanation."""
 
     name: str
     words: Bilingual
     values: tuple[float, ...]
 
     def led_to(self, numbers: list[Typed] | tuple[Typed, ...], expected: Expected) -> bool:
-        """Whether just these numbers come of it; a size in bytes is compared in bytes, as it was typed."""
+        """Return whether the mistake explains exactly these numbers; sizes in bytes are compared in bytes."""
         scale = 1e9 if expected.bytes is not None and numbers[0].in_bytes else 1.0
         plain = replace(expected, bytes=None)
         pairs = zip(numbers, self.values, strict=True)
@@ -182,15 +182,15 @@ class Slip:
 
 @dataclass(frozen=True)
 class Grade:
-    """A verdict, and which numbers are not right."""
+    """A verdict, and the indices of the wrong numbers."""
 
     verdict: Verdict
     wrong: tuple[int, ...] = ()
-    numbers: tuple[Typed, ...] = ()  # as they were read
+    numbers: tuple[Typed, ...] = ()  # as parsed
 
     @property
     def place(self) -> int | None:
-        """The first that is not right."""
+        """Index of the first wrong number."""
         return self.wrong[0] if self.wrong else None
 
 
@@ -212,7 +212,7 @@ def grade(text: str, expected: Expected) -> Grade:
 def _grade(numbers: list[Typed], values: tuple[float, ...], expected: Expected) -> Grade:
     wanted = [expected.bytes if number.in_bytes else value for number, value in zip(numbers, values, strict=True)]
     verdicts = [compare(number, value, expected) for number, value in zip(numbers, wanted, strict=True)]
-    # One that is wrong weighs more than one that is coarse, and is shown first.
+    # A wrong number outweighs an imprecise one, and is shown first.
     worst = max(verdicts, key=_BEST_FIRST.index)
     first = verdicts.index(worst)
     wrong = [place for place, verdict in enumerate(verdicts) if verdict is not Verdict.RIGHT]
@@ -220,15 +220,15 @@ def _grade(numbers: list[Typed], values: tuple[float, ...], expected: Expected) 
 
 
 def compare(number: Typed, value: float | None, expected: Expected) -> Verdict:
-    """One number against the one that is right, as exactly as ``expected`` asks for."""
-    if value is None:  # a unit of bytes for what is no size
+    """Compare a number with the right one, as precisely as ``expected`` requires."""
+    if value is None:  # a unit of bytes, but the answer is not a size
         return Verdict.WRONG
     if value == -math.inf:
         return Verdict.RIGHT if number.value <= _AS_GOOD_AS_MINUS_INFINITY else Verdict.WRONG
     off = abs(number.value - value)
     if off <= _EXACT * max(1e-3, abs(value)):
         return Verdict.RIGHT
-    if expected.exact or not number.value:  # nothing but zero is near zero, however coarse
+    if expected.exact or not number.value:  # a typed zero is never close enough
         return Verdict.WRONG
     if expected.bytes is not None and number.digits >= _DIGITS_CUT and 0 < value - number.value < number.step:
         return Verdict.RIGHT

@@ -1,7 +1,7 @@
-"""One answer, judged: how much of it is right, and what went wrong where it is not; and what all of them come to.
+"""Judging of answers: how much of an answer is right, which mistakes explain the rest, and the score of a quiz.
 
-Numbers are graded cell by cell and their mistakes diagnosed; words by a rubric; an order by its pairs. Whoever keeps
-answers (the tutor, a score file that is checked again) asks here, so that the same answer is always worth the same.
+Numbers are graded cell by cell with a diagnosis of mistakes, words by a rubric, an order by its pairs. Both the tutor
+and the check of answer files use this module, so the same answer always earns the same points.
 """
 
 import math
@@ -19,30 +19,30 @@ from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language, ascii_digits
 
-# What is mended at a second try counts so much, and each hint takes so much away.
+# Weight of what is corrected at a second try, and the cost of a hint, both as shares of the points.
 _SECOND_TRY, _HINT_COST = 0.5, 0.1
 
 
 @dataclass(frozen=True)
 class Judged:
-    """What an answer is worth, and what is said of it."""
+    """The share of the points that an answer earns, with feedback."""
 
     verdict: Verdict
     credit: float = 0.0  # the share of the points
-    said: tuple[Message, ...] = ()  # the mistakes that were recognised, and what is still missing
-    place: int | None = None  # of numbers, the first that is not right
-    named: Sequence[Thing] = ()  # of words, what they name
+    said: tuple[Message, ...] = ()  # feedback: recognised mistakes, and what is missing
+    place: int | None = None  # index of the first wrong number
+    named: Sequence[Thing] = ()  # rubric items that the words mention
 
 
 def judge(question: Question, typed: str) -> Judged:
-    """Judge what a student typed."""
+    """Judge a typed answer."""
     if not typed.strip():
         return Judged(Verdict.SKIPPED)
     if question.expected is not None:
         return _numbers(question, question.expected, typed)
     if question.order is not None:
         return judge_order([int(number) for number in re.findall(r"\d+", ascii_digits(typed))], question.order)
-    assert question.rubric is not None, f"question {question.id} has nothing to be judged by"
+    assert question.rubric is not None, f"question {question.id} has no expected answer"
     return _words(question.rubric, typed)
 
 
@@ -56,70 +56,71 @@ def _numbers(question: Question, expected: Expected, typed: str) -> Judged:
         return Judged(found.verdict, said=tuple(_how_to_type(expected, len(found.numbers))))
     if found.verdict is Verdict.RIGHT:
         return Judged(found.verdict, 1.0)
-    if not question.step:  # the first slip that leads to just these numbers; one that happens to be near is still one
+    if not question.step:  # a number close to the right one can still come from a mistake
         slip = [each.words for each in question.slips if each.led_to(found.numbers, expected)][:1]
         return Judged(Verdict.WRONG if slip else found.verdict, said=tuple(slip), place=found.place)
     if found.verdict is Verdict.COARSE:
         return Judged(found.verdict, place=found.place)
     right = wanted - len(found.wrong)
     counted = [Message("{right} of {all} numbers are right.", right=right, all=wanted)] if right else []
-    said = (*counted, *_of_cells(question, expected, found))
-    return Judged(_verdict(right / wanted), 1 - len(found.wrong) / wanted, said, found.place)
+    feedback = (*counted, *_of_cells(question, expected, found))
+    return Judged(_verdict(right / wanted), 1 - len(found.wrong) / wanted, feedback, found.place)
 
 
 def _how_to_type(expected: Expected, found: int) -> Iterator[Message]:
-    """How many numbers are wanted, and how they are typed: whoever types one cell of a matrix waits for the next."""
+    """Say how many numbers are expected and how to type them."""
     wanted, columns = len(expected.values), expected.columns
-    yield Message("Numbers read: {found}, and the answer has {wanted}.", found=found, wanted=wanted)
+    yield Message("Numbers found: {found}, numbers expected: {wanted}.", found=found, wanted=wanted)
     if wanted > 1:
         cells = [f"{number}" if expected.exact else f"{number / 10:g}" for number in range(1, wanted + 1)]
         rows = (" ".join(cells[first : first + columns]) for first in range(0, wanted, columns))
         example = " ; ".join(rows) if columns > 1 else " ".join(cells)
-        yield Message("Type all of them in one line, a matrix row by row. For example: {example}", example=example)
+        yield Message("Type all of them on one line, a matrix row by row. For example: {example}", example=example)
 
 
 def _of_cells(question: Question, expected: Expected, found: Grade) -> list[Message]:
     step = question.sheet.steps[question.step]
     height, width = step.values.shape
-    by_columns = Message("The numbers are right, but column by column; type them row by row.")
+    transposed = Message("The numbers are right, but you typed them column by column; type them row by row.")
     turned = Slip("turned", question.text, tuple(step.values.T.ravel().tolist()))
     if question.row is None and height != width and turned.led_to(found.numbers, expected):
-        return [by_columns]
+        return [transposed]
     cells = [divmod(place, width) if question.row is None else (question.row, place) for place in found.wrong]
     numbers = [found.numbers[place] for place in found.wrong]
     return [slip.words for slip in diagnose(question.sheet, step, numbers, cells, expected.slack)]
 
 
 def judge_order(given: list[int], order: Flowchart) -> Judged:
-    """How far the order that was given is the right one.
+    """Compare a typed order with the right one.
 
-    Every pair of pieces that stands in the right order counts for it, every pair that stands the other way round
-    against it (Kendall's tau), so that an order drawn blindly is worth nothing on average, and one swap of neighbours
-    costs little. A piece that was left out is in order with none.
+    Each pair of pieces in the right order counts +1, each pair in the wrong order -1 (Kendall's tau), so a random order
+    earns nothing on average and one swap of neighbours costs little. Missing pieces earn nothing.
     """
     rank = {number: place for place, number in enumerate(order.numbers)}
     if not given or len(set(given)) != len(given) or not set(given) <= rank.keys():
-        how = Message("Type each number from 1 to {wanted} once, in order.", wanted=len(order.pieces))
+        how = Message(
+            "Type the numbers from 1 to {wanted}, each exactly once, in the right order.", wanted=len(order.pieces)
+        )
         return Judged(Verdict.UNREADABLE, said=(how,))
     counted = sum(1 if rank[first] < rank[second] else -1 for first, second in combinations(given, 2))
     credit = max(0.0, counted / math.comb(len(rank), 2))
     swapped = [(first, second) for first, second in pairwise(given) if rank[first] > rank[second]]
-    said = [Message("Piece {second} comes before piece {first}.", first=a, second=b) for a, b in swapped[:1]]
+    feedback = [Message("Piece {second} comes before piece {first}.", first=a, second=b) for a, b in swapped[:1]]
     if missing := tuple(number for number in order.numbers if number not in given):
-        said.append(Message("Left out: {pieces}.", pieces=missing))
-    return Judged(_verdict(credit), credit, tuple(said))
+        feedback.append(Message("Missing: {pieces}.", pieces=missing))
+    return Judged(_verdict(credit), credit, tuple(feedback))
 
 
 def _words(rubric: Rubric, typed: str) -> Judged:
     named, n_named, replies = rubric.read(typed)
-    counted = Message("{named} of {needed} things are named.", named=n_named, needed=rubric.needed)
+    counted = Message("{named} of {needed} things are mentioned.", named=n_named, needed=rubric.needed)
     credit = n_named / rubric.needed
     return Judged(_verdict(credit), credit, (*replies, *(() if credit == 1 else (counted,))), named=named)
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of one question."""
+    """The result of one question."""
 
     question: str
     tries: tuple[str, ...]
@@ -128,40 +129,40 @@ class Outcome:
     points: float
     possible: int
     bonus: bool = False
-    said: tuple[str, ...] = ()  # of the last answer: mistakes that were recognised, and what is missing
-    expected: list[float | None] | None = None  # the right numbers, −∞ as null; None where there are none
+    said: tuple[str, ...] = ()  # feedback on the last answer
+    expected: list[float | None] | None = None  # the right numbers with −∞ as None; None for other kinds of answers
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The outcomes of all questions that were answered, and what was asked."""
+    """The outcomes of the answered questions, with all questions."""
 
     outcomes: tuple[Outcome, ...]
     questions: Sequence[Question]
 
     @property
     def possible(self) -> int:
-        """Points of all questions, the bonus left out."""
+        """Points of all questions without the bonus."""
         return sum(question.points for question in self.questions if not question.bonus)
 
     @property
     def worth(self) -> int:
-        """What makes a hundred percent: the same, or the bonus where nothing else was asked."""
+        """Points that make 100 %: the same, or the bonus points if there are only bonus questions."""
         return self.possible or sum(question.points for question in self.questions)
 
     @property
     def right(self) -> int:
-        """How many were wholly right."""
+        """Number of fully right answers."""
         return sum(outcome.verdict is Verdict.RIGHT for outcome in self.outcomes)
 
     @property
     def points(self) -> float:
-        """All of them, a bonus among them."""
+        """Points earned, including the bonus."""
         return sum(outcome.points for outcome in self.outcomes)
 
     @property
     def bonus(self) -> float:
-        """Those that come on top."""
+        """Bonus points earned."""
         return sum(outcome.points for outcome in self.outcomes if outcome.bonus)
 
     def to_dict(self) -> dict[str, Any]:
@@ -176,7 +177,7 @@ class Summary:
 
 
 def mark(question: Question, tries: tuple[str, ...], hints: int, language: Language) -> Outcome:
-    """What answers to a question come to: the same whoever asks, the tutor or a teacher who checks a file."""
+    """Grade all tries at a question."""
     judged = [judge(question, typed) for typed in tries] or [Judged(Verdict.SKIPPED)]
     last, best = judged[-1], max(judged, key=lambda each: each.credit)
     if last.verdict is Verdict.SKIPPED or not best.credit:
@@ -198,11 +199,11 @@ def mark(question: Question, tries: tuple[str, ...], hints: int, language: Langu
 
 
 def earned(points: int, credits: Sequence[float], hints: int) -> float:
-    """Points for the shares that each try had right, to the half point.
+    """Return the points for the shares of each try, rounded to half points.
 
     >>> earned(10, [1.0], 0), earned(10, [0.0, 1.0], 0), earned(10, [0.8, 1.0], 0), earned(10, [1.0], 2)
     (10.0, 5.0, 9.0, 8.0)
     """
-    mended = max(credits) - credits[0]
-    share = (credits[0] + _SECOND_TRY * mended) * max(0.0, 1 - _HINT_COST * hints)
+    corrected = max(credits) - credits[0]
+    share = (credits[0] + _SECOND_TRY * corrected) * max(0.0, 1 - _HINT_COST * hints)
     return math.floor(2 * points * share + 0.5 + 1e-9) / 2

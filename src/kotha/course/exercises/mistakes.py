@@ -1,8 +1,8 @@
-"""Which mistake was it? The wrong ways are computed for these very numbers; the one that fits what was typed is named.
+"""Diagnosis of mistakes: compute the results of common mistakes for these numbers, and name the one that was typed.
 
-The twin of ``web/src/math/diagnosis.ts``, for a whole matrix at once: a way that explains many wrong cells is likelier
-than one that explains a single one. Both twins speak with the same words (the studio's catalogue, ``wrong.…``), and one
-list of cases (``web/tests/data/mistakes.json``) holds both.
+The counterpart of ``web/src/math/diagnosis.ts``, for a full matrix: a mistake that explains many wrong cells is more
+likely than one that explains a single cell. Both use the same texts (the studio's catalogue, ``wrong.…``) and are
+tested with the same cases (``web/tests/data/mistakes.json``).
 """
 
 import math
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from kotha.course.data import said
+from kotha.course.data import bilingual
 from kotha.course.exercises.grading import Expected, Slip, Typed
 from kotha.course.worksheet.operations import Array, Matrices, Operation
 from kotha.course.worksheet.sheet import Sheet, SheetStep
@@ -20,14 +20,14 @@ from kotha.report.built import words
 
 _MOST_NAMED = 2
 _SAME = 1e-9
-# A wrong way's name, where it leads, and what its words name besides the cell.
+# A mistake: its name, its result, and further values for its text.
 _Way = tuple[str, float] | tuple[str, float, dict[str, Any]]
 
 
 def diagnose(
     sheet: Sheet, step: SheetStep, typed: Sequence[Typed], cells: Sequence[tuple[int, int]], slack: float = 0.0
 ) -> list[Slip]:
-    """The mistakes that fit the numbers typed for some wrong cells, the one that explains most first; two at most."""
+    """Return at most two mistakes that explain the numbers typed for wrong cells, best explanation first."""
     found: dict[str, dict[int, Slip]] = {}
     for place, (number, (row, column)) in enumerate(zip(typed, cells, strict=True)):
         for slip in slips_of(sheet, step, row, column):
@@ -43,15 +43,15 @@ def diagnose(
 
 
 def slips_of(sheet: Sheet, step: SheetStep, row: int, column: int) -> list[Slip]:
-    """Every wrong way to a cell that people take, likeliest first; its words are the catalogue's, ``wrong.…``."""
+    """Return the common mistakes for a cell, likeliest first, with their texts (``wrong.…``) from the catalogue."""
     operation, truth = step.operation, float(step.values[row, column])
     assert operation is not None, f"{step.name} is given, not worked out"
     cell = {"left": operation.operands[0], "right": operation.operands[-1], "row": row + 1, "column": column + 1}
     own = _of_product if operation.is_product else _of_cell
     ways = (*own(sheet.matrices, operation, row, column), *_of_every(step.values, row, column))
-    # What leads to the right number after all is no mistake.
+    # Mistakes that lead to the right number are dropped.
     return [
-        Slip(name, said(words("hand")[f"wrong.{name}"], {**cell, **(more[0] if more else {})}), (float(value),))
+        Slip(name, bilingual(words("hand")[f"wrong.{name}"], {**cell, **(more[0] if more else {})}), (float(value),))
         for name, value, *more in ways
         if not math.isnan(value) and not math.isclose(value, truth, rel_tol=0, abs_tol=_SAME)
     ]
@@ -82,7 +82,7 @@ def _of_product(given: Matrices, operation: Operation, row: int, column: int) ->
 
 
 def _along(line: Array, other: Array) -> float:
-    """Two lines multiplied as far as the shorter goes, as somebody does who has taken the wrong one."""
+    """Multiply two lines up to the shorter length, as when the wrong line was taken."""
     length = min(len(line), len(other))
     return float((line[:length] * other[:length]).sum())
 
@@ -92,7 +92,7 @@ def _rounded(value: float, decimals: int) -> float:
 
 
 def _others(given: Matrices, wanted: str) -> list[str]:
-    """Matrices of the same shape that could have been taken for the right factor."""
+    """Return matrices of the same shape that could be mistaken for the right factor."""
     family = [name for name in given if name.startswith("W_")] if wanted.startswith("W_") else ["Q", "K", "V"]
     return [name for name in family if name != wanted and given[name].shape == given[wanted].shape]
 
@@ -129,7 +129,7 @@ def _softmax(scores: Array) -> Array:
 
 
 def _of_softmax(given: Matrices, row: int, column: int) -> Iterator[_Way]:
-    """Wrong ways through the whole softmax, from the scores on."""
+    """Yield mistakes in the full softmax, from the scores on."""
     powers, masked = given["powers"], given.get("masked", given["scores"])[row]
     hidden = np.isneginf(masked)
     seen, power = masked[~hidden], float(powers[row, column])
@@ -149,7 +149,7 @@ def _of_softmax(given: Matrices, row: int, column: int) -> Iterator[_Way]:
 
 
 def _of_every(values: Array, row: int, column: int) -> Iterator[_Way]:
-    """Slips that can happen anywhere: the sign, sides swapped, the cell beside, the point."""
+    """Yield mistakes possible in any step: sign, row and column swapped, a neighbouring cell, decimal point."""
     height, width = values.shape
     truth = float(values[row, column])
     if math.isfinite(truth):

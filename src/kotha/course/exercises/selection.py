@@ -1,8 +1,8 @@
-"""Which questions somebody is asked, and about which numbers: a preset's sizes, the course's recipe, a sheet, counts.
+"""The choice of questions, and of the numbers that they are about: sizes of a preset, training recipe, sheet, counts.
 
-The numbers are the workshop's, or drawn by a seed, so that no two students have the same. A ``QuestionChoice`` is a few
-words and numbers, so it can be kept in a file: from it the same questions, with the same numbers, are made again, by
-the student who goes on and by the teacher who checks.
+The numbers are those of the workshop, or drawn from a seed so that no two students have the same. A ``QuestionChoice``
+is small enough to be stored in an answer file; the same questions with the same numbers are rebuilt from it when a
+student resumes or a teacher grades.
 """
 
 import random
@@ -27,14 +27,14 @@ from kotha.model.presets import preset as config_of
 from kotha.training.config import recipe
 from kotha.training.optim import learning_rate_share
 
-# What training took where the workshop measured it.
+# GPU memory in training, as measured in the workshop.
 _MEASURED_GIGABYTES = {"bangla-58m": 4.33}
 _MOST_SEED = 2**32
 
 
 @dataclass(frozen=True)
 class QuestionChoice:
-    """Which questions, about which numbers."""
+    """The chosen questions and their numbers."""
 
     set: SetName = "workshop"
     wanted: str = "all"
@@ -43,37 +43,37 @@ class QuestionChoice:
     seed: int | None = None
 
     def prepare(self) -> list[Question]:
-        """The questions that were chosen."""
+        """Build the chosen questions."""
         return choose(_prepared(replace(self, wanted="all")), self.wanted)
 
     @classmethod
-    def from_dict(cls, told: Mapping[str, Any]) -> "QuestionChoice":
-        """From what a file tells; what is none is refused."""
-        known = {field.name: told.get(field.name, field.default) for field in fields(cls)}
+    def from_dict(cls, data: Mapping[str, Any]) -> "QuestionChoice":
+        """Build a choice from a file's data; raise ``DataError`` if it is invalid."""
+        known = {field.name: data.get(field.name, field.default) for field in fields(cls)}
         kinds = {**get_type_hints(cls), "set": str}
         if known["set"] not in get_args(SetName) or not all(isinstance(known[name], kinds[name]) for name in known):
-            raise DataError("the file does not say which questions were asked")
+            raise DataError("the file does not record which questions were asked")
         return cls(**known)
 
     @property
     def sheet(self) -> str:
-        """Which numbers, in words."""
+        """A name for the numbers."""
         drawn = "" if self.seed is None else f", seed {self.seed}"
         return f"{self.set}{'' if self.size is None else f', {self.size}'}{drawn}"
 
 
 @lru_cache(maxsize=8)
 def _prepared(choice: QuestionChoice) -> list[Question]:
-    """A whole set; a class that has one sheet asks for it once for each file."""
+    """Build all questions of a set; cached, since all files of a class often share one choice."""
     if choice.seed is not None and not 0 <= choice.seed < _MOST_SEED:
         seed = Option("seed", choice.seed)
-        raise UsageError("{seed} is no seed; use 0 to {most}", seed=seed, most=_MOST_SEED - 1)
+        raise UsageError("{seed} is out of range; use 0 to {most}", seed=seed, most=_MOST_SEED - 1)
     sheet = student_sheet(choice.size, choice.seed)
     return all_questions(choice.set, sheet, values_of(choice, sheet))
 
 
 def choose(questions: Sequence[Question], wanted: str) -> list[Question]:
-    """The questions of a number (7), or one part of it (7c), in either digits; or all."""
+    """Return the questions of a number (7) or part (7c), in Latin or Bangla digits, or all of them."""
     wanted = ascii_digits(wanted).strip().lower()
     if wanted in ("all", "সব"):
         return list(questions)
@@ -85,9 +85,9 @@ def choose(questions: Sequence[Question], wanted: str) -> list[Question]:
     if not chosen:
         last = max(each.number for each in questions)
         if last < 10:
-            raise UsageError("there is no question {wanted!r}; use all or 1 to {last}", wanted=wanted, last=last)
+            raise UsageError("unknown question {wanted!r}; use all or 1 to {last}", wanted=wanted, last=last)
         raise UsageError(
-            "there is no question {wanted!r}; use all, 1 to {last}, or a part such as 7c or 10a",
+            "unknown question {wanted!r}; use all, 1 to {last}, or a part such as 7c or 10a",
             wanted=wanted,
             last=last,
         )
@@ -95,16 +95,16 @@ def choose(questions: Sequence[Question], wanted: str) -> list[Question]:
 
 
 def values_of(choice: QuestionChoice, sheet: Sheet) -> dict[str, Any]:
-    """All that texts and formulas of the question file may name; it works some out itself."""
-    # The training that questions are about; its steps are max_iters, which the workshop does not say.
-    config, course, told = config_of(choice.preset), recipe("course"), data_file(FILE)
+    """Return all values that texts and formulas of the question file can use, including those it defines itself."""
+    # The training recipe of the questions; its steps are max_iters, which the workshop does not state.
+    config, course, content = config_of(choice.preset), recipe("course"), data_file(FILE)
     if not isinstance(config, GPTConfig):
         names = {"preset": choice.preset, "family": config.family}
-        raise UsageError("the questions are about a GPT, and {preset} is a {family}; try gpt2", **names)
+        raise UsageError("the questions are about a GPT, but {preset} is a {family}; try gpt2", **names)
     count = count_parameters(config)
     parts = ("token_embedding", "positions", "attention", "feedforward", "norms", "head")
     values = {
-        **told["counts"],
+        **content["counts"],
         "measured": _MEASURED_GIGABYTES.get(choice.preset),
         **({} if choice.seed is None else _drawn(choice.seed, config.vocab_size)),
         **vars(config),
@@ -124,7 +124,7 @@ def values_of(choice: QuestionChoice, sheet: Sheet) -> dict[str, Any]:
     for name in ("early", "late"):
         values[f"{name}_rate"] = course.learning_rate * learning_rate_share(values[name], course)
         values[f"{name}_pct"] = min(1.0, (values[name] - course.warmup_steps) / values["decay_steps"])
-    for name, formula in told["values"].items():
+    for name, formula in content["values"].items():
         values[name] = calculate(formula, values)
     return values
 
@@ -148,7 +148,7 @@ def _of_sheet(sheet: Sheet) -> dict[str, Any]:
 
 
 def _drawn(seed: int, vocab_size: int) -> dict[str, Any]:
-    """Other counts of a training, of the workshop's kind."""
+    """Draw other training figures in the range of the workshop's."""
     draw = random.Random(seed)
     samples, held_out = draw.randint(3_000, 9_999), draw.randint(160, 520)
     each = draw.uniform(240, 400)

@@ -1,9 +1,9 @@
-"""The tutor: asks, gives hints, says which mistake it was, lets one try again, and counts points.
+"""The tutor: asks questions, gives hints, names mistakes, allows a second try, and counts points.
 
-It reads and writes through two functions, so a terminal, a pipe and a test are the same to it. An empty line passes a
-question, ``?`` asks for a hint, the end of input ends the quiz. A second try counts half of what it mends. Where nobody
-is there to try again (a pipe) there is one try, and an answer that cannot be read counts as it is. The same questions
-are there for paper, with their answer key; whoever has Kotha can make the key of any seed, it keeps no secret.
+It reads and writes through two functions, so a terminal, a pipe and a test are the same to it. An empty line skips a
+question, ``?`` asks for a hint, the end of input ends the quiz. A second try counts half of what it corrects. With
+input from a pipe there is one try, and an unreadable answer counts as it is. The same questions can be printed with
+their answer key; anyone with Kotha can print the key for any seed, so it is not a secret.
 """
 
 import math
@@ -19,52 +19,54 @@ from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
 
-# A line of the student's; None when there is no more.
+# Reads a line after a prompt; None at the end of input.
 Read = Callable[[str], str | None]
 _ASKS_FOR_HINT = ("?", "hint", "ইঙ্গিত")
 _DECIMALS = 6
 
-RULES = Message("An empty line passes a question over, ? asks for a hint (each takes a tenth of the points).")
+RULES = Message("An empty line skips a question, ? shows a hint (each hint costs a tenth of the points).")
 _VERDICTS = {
     Verdict.RIGHT: Message("Right."),
     Verdict.PARTLY: Message("Partly right."),
-    Verdict.SKIPPED: Message("Passed over."),
-    Verdict.COARSE: Message("Near, but too coarse: give at least {digits} significant digits.", digits=FEWEST_DIGITS),
+    Verdict.SKIPPED: Message("Skipped."),
+    Verdict.COARSE: Message(
+        "Close, but not precise enough: give at least {digits} significant digits.", digits=FEWEST_DIGITS
+    ),
 }
 
 
 @dataclass
 class Quiz:
-    """Asks questions one after the other."""
+    """Asks questions one after another."""
 
     language: Language
     read: Read
-    tell: Callable[[str], None]
+    write: Callable[[str], None]
     tries: int = 1
     on_answer: Callable[[Outcome], None] | None = None
     _hints: int = field(default=0, init=False)
 
     def ask_all(self, questions: list[Question], done: tuple[Outcome, ...] = ()) -> Summary:
-        """Ask what is not ``done`` yet, until the questions or the input end; then tell the score."""
+        """Ask all questions without an outcome in ``done``, until the input ends; then print the score."""
         outcomes, answered = list(done), {outcome.question for outcome in done}
         left = [question for question in questions if question.id not in answered]
         for number, question in enumerate(left):
             outcome = self._ask(question)
             if outcome is None:
-                self._say(Message("The input ended; questions not asked: {left}.", left=len(left) - number))
+                self._write(Message("End of input; questions not asked: {left}.", left=len(left) - number))
                 break
             outcomes.append(outcome)
             if self.on_answer is not None:
                 self.on_answer(outcome)
         summary = Summary(tuple(outcomes), questions)
         if outcomes:
-            self._tell_score(summary)
+            self._write_score(summary)
         return summary
 
-    def _tell_score(self, summary: Summary) -> None:
-        self._say(
+    def _write_score(self, summary: Summary) -> None:
+        self._write(
             Message(
-                "{points} of {possible} points ({percent:.0f}%); {right} of {asked} answers wholly right.",
+                "{points} of {possible} points ({percent:.0f}%); {right} of {asked} answers fully right.",
                 points=_number(summary.points),
                 possible=summary.worth,
                 percent=100 * summary.points / summary.worth,
@@ -73,16 +75,16 @@ class Quiz:
             )
         )
         if summary.bonus:
-            self._say(Message("{bonus} of the points are a bonus.", bonus=_number(summary.bonus)))
+            self._write(Message("{bonus} of these are bonus points.", bonus=_number(summary.bonus)))
 
     def _ask(self, question: Question) -> Outcome | None:
         template = "{points} bonus points" if question.bonus else "{points} points"
-        self.tell(f"\n{_asked(question, Message(template, points=question.points), self.language)}")
+        self.write(f"\n{_asked(question, Message(template, points=question.points), self.language)}")
         for line in shown(question, self.language):
-            self.tell(line)
+            self.write(line)
         self._hints = 0
         tries: list[str] = []
-        excused = self.tries == 1  # an answer that cannot be read is asked for once more, where somebody is there
+        excused = self.tries == 1  # interactively, an unreadable answer can be retyped once
         while True:
             typed = self._answer(question)
             if typed is None:
@@ -90,28 +92,28 @@ class Quiz:
             judged = judge(question, typed)
             if judged.verdict is Verdict.UNREADABLE and not excused:
                 excused = True
-                self._say(*judged.said)
+                self._write(*judged.said)
                 continue
             tries.append(typed)
             if judged.credit == 1 or judged.verdict is Verdict.SKIPPED or len(tries) >= self.tries:
                 return self._done(question, tries)
             self._react(judged)
-            self._say(Message("Try once more; what is mended now counts half."))
+            self._write(Message("Try once more; what you correct now counts half."))
 
     def _answer(self, question: Question) -> str | None:
-        """A whole answer; requests for hints are answered on the way."""
+        """Read a complete answer, and answer requests for hints."""
         while (typed := self.read("> ")) is not None:
             if typed.strip().lower() not in _ASKS_FOR_HINT:
                 return self._rest_of_matrix(question, typed).strip()
             if self._hints >= len(question.hints):
-                self._say(Message("There are no more hints."))
+                self._write(Message("There are no more hints."))
             else:
-                self._say(Message("Hint: {hint}", hint=question.hints[self._hints]))
+                self._write(Message("Hint: {hint}", hint=question.hints[self._hints]))
                 self._hints += 1
         return None
 
     def _rest_of_matrix(self, question: Question, typed: str) -> str:
-        """A matrix may be typed in one line or row by row: after one whole row, read the others."""
+        """Read the other rows of a matrix if the first line is one complete row."""
         expected, lines = question.expected, [typed.strip()]
         if expected is None or expected.columns == 1 or len(readings(typed)[-1]) != expected.columns:
             return typed
@@ -120,28 +122,28 @@ class Quiz:
         return " ; ".join(lines)
 
     def _react(self, judged: Judged) -> None:
-        self._say(_VERDICTS.get(judged.verdict, Message("Not right.")), *judged.said)
+        self._write(_VERDICTS.get(judged.verdict, Message("Not right.")), *judged.said)
 
     def _done(self, question: Question, tries: list[str]) -> Outcome:
-        """Say how it went, and explain what was not right."""
+        """Print the result and, unless it was right, the solution."""
         outcome = mark(question, tuple(tries), self._hints, self.language)
         last = judge(question, tries[-1])
         self._react(last)
         if last.credit < 1 or question.rubric is not None:
             for line in explained(question, last, self.language):
-                self.tell(line)
+                self.write(line)
         if outcome.points < question.points:
             got = _number(outcome.points)
-            self._say(Message("{got} of {points} points.", got=got, points=question.points))
+            self._write(Message("{got} of {points} points.", got=got, points=question.points))
         return outcome
 
-    def _say(self, *messages: Message) -> None:
+    def _write(self, *messages: Message) -> None:
         for each in messages:
-            self.tell(translate(each, self.language))
+            self.write(translate(each, self.language))
 
 
 def _number(points: float) -> float | int:
-    """Points without a decimal that says nothing."""
+    """Drop a zero decimal from points."""
     return int(points) if points == int(points) else points
 
 
@@ -150,7 +152,7 @@ def _asked(question: Question, worth: Message, language: Language) -> str:
 
 
 def shown(question: Question, language: Language) -> Iterator[str]:
-    """What one needs to answer: matrices of the sheet, or pieces to put in order."""
+    """Yield the matrices or the pieces that a question shows."""
     for name in question.shows:
         for row, values in enumerate(question.sheet.matrices[name].tolist()):
             before = f"{name} =" if row == 0 else ""
@@ -161,24 +163,24 @@ def shown(question: Question, language: Language) -> Iterator[str]:
 
 
 def explained(question: Question, judged: Judged, language: Language) -> Iterator[str]:
-    """How one gets there: the worked step, of a matrix the cell that went wrong; of words what should be named."""
+    """Yield the solution; for a matrix with the wrong cell, for words with the things to mention."""
     if question.rubric is not None:
-        yield translate(Message("What a good answer names (recognised by words; read it yourself too):"), language)
+        yield translate(Message("What a good answer mentions (matched by keywords; check it yourself too):"), language)
         for part in question.rubric.parts:
             if part["enough"] < len(part["things"]):
-                yield f"  {translate(Message('of these, {needed}:', needed=part['enough']), language)}"
+                yield f"  {translate(Message('{needed} of these:', needed=part['enough']), language)}"
             for thing in part["things"]:
                 yield f"  {'✓' if thing in judged.named else '–'} {thing[language]}"
         yield translate(Message("A model answer:"), language)
     else:
-        yield translate(Message("The worked step:"), language)
+        yield translate(Message("Worked solution:"), language)
     yield from (f"  {translate(line, language)}" for line in question.worked)
     wrong = slice(None) if judged.place is None else slice(judged.place, judged.place + 1)
     yield from (f"  {line}" for line in question.lines[wrong])
 
 
 def paper_lines(questions: list[Question], language: Language, answers: bool) -> Iterator[str]:
-    """The questions, each with its answer and the way there if ``answers``."""
+    """Yield the questions for printing, with answers and solutions if ``answers``."""
     for question in questions:
         yield _asked(question, Message("{points} points", points=question.points), language)
         yield from shown(question, language)
@@ -190,7 +192,7 @@ def paper_lines(questions: list[Question], language: Language, answers: bool) ->
 
 
 def answer_of(question: Question) -> str:
-    """What to type for full marks; empty for what is said in words.
+    """Return what to type for full marks; empty for a question answered in words.
 
     >>> from kotha.course.exercises.selection import QuestionChoice
     >>> [answer_of(each) for each in QuestionChoice(wanted="2").prepare()[:2]]
@@ -206,22 +208,22 @@ def answer_of(question: Question) -> str:
 
 
 def _spelled(value: float) -> str:
-    """A number in full: a count as it is, a small one with the digits that count."""
+    """Write a number in full: integers as they are, small numbers with significant digits."""
     if math.isfinite(value) and value == int(value):
         return str(int(value))
     return f"{value:.6g}" if abs(value) < 1e-2 else written(value, _DECIMALS).replace("−", "-").replace("∞", "inf")
 
 
 def key_dict(questions: list[Question], language: Language, answers: bool = True) -> list[dict[str, Any]]:
-    """The questions, and the key to them if ``answers``; ready for JSON."""
-    told = []
+    """Return the questions, with the answer key if ``answers``, ready for JSON."""
+    data = []
     for question in questions:
         names = {"question": question.id, "text": translate(question.text, language)}
-        told.append({**names, "points": question.points, "bonus": question.bonus})
+        data.append({**names, "points": question.points, "bonus": question.bonus})
         if answers:
-            told[-1] |= {
+            data[-1] |= {
                 "answer": answer_of(question) or None,
                 "names": question.rubric and [each[language] for each in question.rubric.things],
                 "worked": [*(translate(line, language) for line in question.worked), *question.lines],
             }
-    return told
+    return data

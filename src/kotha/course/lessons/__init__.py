@@ -1,8 +1,8 @@
-"""Lessons: the course's questions, each answered by small models that are trained on the spot and measured.
+"""Lessons: questions of the course, answered by training and measuring small models on the spot.
 
-Ablation: the same small model with its positions, its causal mask or its residuals and without, with more heads or
-fewer; an LSTM and a CNN beside it. A lesson is a ``LessonPlan``, of which ``MeasuredLesson`` makes a ``LessonResult``:
-conditions, their figures, and a reading in two languages. ``lessons.json`` has its columns and the sizes that it asks
-for unless somebody asks for others, ``words/`` what it says. The odd models that a lesson compares are built from the
-family's own parts, here and nowhere else: ``kotha.model`` knows nothing of them.
+Most lessons are ablations: the same small model with and without positions, causal mask or residual connections, with
+more or fewer heads, or compared with an LSTM or a CNN. A lesson is a ``LessonPlan``; ``MeasuredLesson`` runs it and
+returns a ``LessonResult``: conditions, their figures, and conclusions in two languages. ``lessons.json`` defines the
+columns and default sizes, ``words/`` the texts. The unusual models that lessons compare are built here from the parts
+of ``kotha.model``, which does not contain them.
 """

@@ -1,26 +1,24 @@
-"""Lessons that take one thing from a small GPT, or put it otherwise, and measure what it was good for.
+"""Lessons that remove or change one part of a small GPT and measure the effect.
 
-Positions: attention is a weighted sum, and a sum does not know the order of what it adds. With one layer and no
-positions, the guess is the same whatever order the past comes in. With two layers the causal mask lets some order
-through: what a place saw depends on what stood before it (Haviv et al. 2022, https://arxiv.org/abs/2203.16634).
+Positions: attention is a weighted sum, which does not depend on the order of its terms. With one layer and no
+positions, the prediction is the same for any order of the past. With two layers the causal mask reveals some order:
+each position has seen a different past (Haviv et al. 2022, https://arxiv.org/abs/2203.16634).
 
-Joined: some numbers of a vector are the token's and the others the place's. They cannot disturb each other, and the
-token has fewer. Added, both have the whole width, and the model must keep them apart by itself.
+Joined: position and token have separate numbers in each vector. They cannot interfere, but the token has fewer numbers.
+When positions are added, both use the full width, and the model has to separate them.
 
-Mask: without it, the token that is to be guessed stands in plain sight, one place to the right. The loss falls to
-almost nothing, on held-out text too, and the model has learned to copy its right neighbour: where there is none, as in
-writing, it has nothing to say.
+Mask: without it, the token to predict is visible one position to the right. The loss falls to almost nothing, on
+held-out text too, since the model copies its right neighbour. In generation there is none, and the model fails.
 
-Residuals: without them each part replaces what came in instead of adding to it. What a token was must then survive
-every softmax and every matrix on the way, and so must the gradient on its way back. Every softmax averages: without a
-way around, all places come to look alike (Dong et al. 2021, https://arxiv.org/abs/2103.03404).
+Residuals: without them each part replaces its input instead of adding to it. Token information and gradients must then
+pass through every softmax and every matrix. Each softmax averages, so without residual connections the vectors of all
+positions become similar (Dong et al. 2021, https://arxiv.org/abs/2103.03404).
 
-Encoder: the decoder sees the past and learns to guess what comes next at every place. The encoder sees both sides and
-learns to fill holes; only there does it guess, so it reads more text for as many guesses. Each is measured at its own
-trade and at the other's: a hole in the middle of a text, and writing on.
+Encoder: the decoder sees the past and predicts the next token at every position. The encoder sees both sides and
+predicts masked tokens only, so it reads more text for the same number of predictions. Both are measured on both tasks:
+a masked token inside a text, and the next token.
 
-Dropout: with little text to learn from, so that learning by heart pays. Width: what the course's table calls
-expressiveness.
+Dropout: with so little training data that the model memorizes it. Width: what the course's table calls expressiveness.
 """
 
 from functools import partial
@@ -46,11 +44,11 @@ from kotha.model.gpt import GPT
 from kotha.model.loss import IGNORED, next_token_loss
 
 _WINDOWS = 32
-_HOLES = 0.25  # of the tokens, while the encoder learns
+_HOLES = 0.25  # share of tokens masked while the encoder is trained
 
 
 def positions(lesson: MeasuredLesson) -> LessonPlan:
-    """The same model with positions and without, one layer deep and two; whether order matters to them."""
+    """Compare models of one and two layers with and without positions; measure whether order matters to them."""
     tasks = {
         f"{depth}_{way}": lesson.on_text(GPT, n_layers=n_layers, positions=positions)
         for depth, n_layers in (("one", 1), ("two", 2))
@@ -60,7 +58,7 @@ def positions(lesson: MeasuredLesson) -> LessonPlan:
 
 
 def joined(lesson: MeasuredLesson) -> LessonPlan:
-    """Positions added to the tokens' vectors, or joined to them; how many numbers a token then has."""
+    """Compare positions added to the token vectors with positions concatenated to them."""
     quarter, half = (
         lesson.on_text(partial(with_joined_positions, width=lesson.sizes.d_model // part)) for part in (4, 2)
     )
@@ -69,7 +67,7 @@ def joined(lesson: MeasuredLesson) -> LessonPlan:
 
 
 def mask(lesson: MeasuredLesson) -> LessonPlan:
-    """The same model with and without the causal mask; the loss as in training and as in writing."""
+    """Compare the same model with and without the causal mask; measure the loss as in training and as in generation."""
     return LessonPlan(
         {"with": lesson.on_text(GPT), "without": lesson.on_text(LooksAhead)},
         {
@@ -81,14 +79,14 @@ def mask(lesson: MeasuredLesson) -> LessonPlan:
 
 
 def residuals(lesson: MeasuredLesson) -> LessonPlan:
-    """The same model with its residual connections and without, shallow and deep.
+    """Compare a shallow and a deep model with and without residual connections.
 
-    Before anything is learned: the first block's gradient beside the last one's, and how alike places are.
+    Measures at initialization the gradient of the first block relative to the last, and the similarity of positions.
     """
 
     @torch.no_grad()
     def alike(run: Taught) -> float:
-        """The cosine of the vectors of different places, 1 for all the same."""
+        """Return the mean cosine between the vectors of different positions; 1 if all are the same."""
         torch.manual_seed(run.seed)
         model = run.task.make()
         rows = functional.normalize(model.hidden(lesson.windows[:_WINDOWS, :-1]), dim=-1)  # (N, T, C)
@@ -104,9 +102,9 @@ def residuals(lesson: MeasuredLesson) -> LessonPlan:
 
 
 def dropout(lesson: MeasuredLesson) -> LessonPlan:
-    """Some rates of dropout, of what the parts add and of the attention weights.
+    """Compare dropout rates, applied to the outputs of the parts and to the attention weights.
 
-    Measured are the loss on what was read, and how far that is from the loss on what was not.
+    Measures the loss on the training data, and the gap to the loss on held-out text.
     """
     read_before = lesson.room.windows(len(lesson.windows), learned=True)
     tasks = {
@@ -123,16 +121,16 @@ def dropout(lesson: MeasuredLesson) -> LessonPlan:
 
 
 def width(lesson: MeasuredLesson) -> LessonPlan:
-    """The same model in four widths, each twice as wide as the one before; how many numbers the token table has."""
+    """Compare the same model in four widths, each twice the previous one."""
     tasks = {key: lesson.on_text(GPT, d_model=named["width"]) for key, named in lesson.named.items()}
     return LessonPlan(tasks, {"table": lambda run: float(run.model.tokens.weight.numel())})
 
 
 def filled_holes(model: Filler, sequences: Tensor) -> Tensor:
-    """Guess some tokens from all that stands around them: (B, T + 1) -> ()."""
+    """Return the loss of predicting masked tokens from both sides: (B, T + 1) -> ()."""
     tokens = sequences[:, 1:]
     holes = torch.rand(tokens.shape) < _HOLES
-    holes[:, 0] |= ~holes.any(dim=1)  # each row has one
+    holes[:, 0] |= ~holes.any(dim=1)  # at least one per row
     hidden = model.hidden(tokens.masked_fill(holes, model.hole))
     return next_token_loss(hidden, model.head.weight, tokens.masked_fill(~holes, IGNORED))
 
@@ -147,18 +145,18 @@ def _at_hole(model: Any, some: Tensor, place: int) -> Tensor:
 
 
 def loss_at_holes(model: GPT, windows: Tensor) -> float:
-    """Nats of tokens inside a text: the encoder sees all but the token, the decoder what stands before it."""
+    """Return the loss of tokens inside a text: the encoder sees everything but the token, the decoder only the past."""
     return loss_at(model, windows, cuts(windows.shape[1] - 1)[:-1], _at_hole)
 
 
 def loss_behind(model: GPT, windows: Tensor) -> float:
-    """Nats of a next token where there is nothing but the past, as when a model writes."""
+    """Return the loss of the next token given only the past, as in generation."""
     return loss_at(model, windows, cuts(windows.shape[1] - 1)[:-1])
 
 
 def encoder(lesson: MeasuredLesson) -> LessonPlan:
-    """Both, after as many guesses, each measured at both trades."""
-    config = lesson.room.gpt(positions="rotary")  # a neighbour is one thing wherever it stands: learned sooner
+    """Compare encoder and decoder on both tasks after the same number of predictions."""
+    config = lesson.room.gpt(positions="rotary")  # relative positions are learned faster
     look, steps = partial(loss_at_holes, windows=lesson.windows), lesson.sizes.steps
     return LessonPlan(
         {

@@ -1,4 +1,4 @@
-"""The lessons by name: what each asks, how long it takes, what it measures and says. Nothing here imports torch."""
+"""The list of lessons with their questions, durations, measures and texts; does not import torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,41 +14,41 @@ FOLDER = Path(__file__).parent / "words"
 
 @dataclass(frozen=True)
 class Lesson:
-    """A question, and how long the answer takes."""
+    """A lesson: its question and duration."""
 
     name: str
     told: Mapping[str, Any]  # its entry in ``lessons.json``
 
     @property
     def minutes(self) -> float:
-        """How long it takes, with three seeds, on one idle core, as measured, rounded up."""
+        """Measured duration in minutes for three seeds on one idle core, rounded up."""
         minutes: float = self.told["minutes"]
         return minutes
 
     @property
     def question(self) -> Bilingual:
-        """What it asks."""
+        """The question that the lesson answers."""
         return words(self.name)["question"]
 
 
 def lessons() -> list[Lesson]:
-    """All of them, in the order of the course."""
+    """Return all lessons in the order of the course."""
     return [Lesson(*entry) for entry in data_file(FOLDER.with_name("lessons.json")).items()]
 
 
 def lesson(name: str) -> Lesson:
-    """The lesson of a name.
+    """Return the lesson with a name.
 
     >>> str(lesson("mask").question)
     'What happens without the causal mask?'
     """
     known = {each.name: each for each in lessons()}
     if name not in known:
-        raise UsageError("there is no lesson {name!r}{nearest}", name=name, nearest=nearest(name, list(known)))
+        raise UsageError("unknown lesson {name!r}{nearest}", name=name, nearest=nearest(name, list(known)))
     return known[name]
 
 
 def words(lesson: str) -> dict[str, Bilingual]:
-    """What a lesson says, by keys, in both languages: its file in ``words/``, and one of words that all share."""
-    read = {**data_file(FOLDER / "common.json"), **data_file(FOLDER / f"{lesson}.json")}
-    return {key: Bilingual(entry["en"], entry["bn"]) for key, entry in read.items()}
+    """Return the texts of a lesson by key: its file in ``words/``, and the texts shared by all lessons."""
+    entries = {**data_file(FOLDER / "common.json"), **data_file(FOLDER / f"{lesson}.json")}
+    return {key: Bilingual(entry["en"], entry["bn"]) for key, entry in entries.items()}

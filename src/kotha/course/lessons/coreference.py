@@ -1,9 +1,9 @@
-"""Lesson: who is সে? What the heads of a trained model look at where the pronoun stands.
+"""Lesson: who is সে? What the heads of a trained model attend to at a pronoun.
 
-“শিক্ষক ঘাটে, রহিম মাঠে। সে রহিম।” and “শিক্ষক ঘাটে, রহিম মাঠে। তিনি শিক্ষক।” Bangla says সে of a child and তিনি of a
-grown person; who comes first is drawn. So behind the pronoun the model must find, among the two people, the one whom
-the pronoun fits.
-The heads that look hardest at the right one are found, and then silenced, to see whether the answer hung on them.
+“শিক্ষক ঘাটে, রহিম মাঠে। সে রহিম।” and “শিক্ষক ঘাটে, রহিম মাঠে। তিনি শিক্ষক।” Bangla uses সে for a child and তিনি for
+an adult; the order of the two people is random. After the pronoun the model has to name the person that it refers to.
+The heads with the most attention on the right person are found, and then silenced to see whether the answer depends on
+them.
 """
 
 from functools import partial
@@ -26,13 +26,13 @@ _GROWN = ("শিক্ষক", "ডাক্তার", "নানি", "দা
 _PLACES = ("ঘাটে", "মাঠে", "হাটে", "ঘরে", "পথে", "বাগানে", "নৌকায়", "ছাদে")
 _MARKS = (",", "।", "সে", "তিনি")
 VOCABULARY = (*_CHILDREN, *_GROWN, *_PLACES, *_MARKS)
-# Two people, each with a place and a mark; the pronoun; and the answer.
+# Two people, each with a place and a punctuation mark; the pronoun; the answer.
 PRONOUN, LENGTH = 6, 8
 _PEOPLE = (0, 3)
 
 
 def draw(seed: tuple[int, ...], rows: int) -> Tensor:
-    """Texts of a child and a grown person, in an order that is drawn, and the pronoun of one: (rows, T + 1)."""
+    """Draw texts about a child and an adult in random order, with the pronoun of one of them: (rows, T + 1)."""
     random = np.random.default_rng(seed)
     children = random.integers(0, len(_CHILDREN), rows)
     grown = random.integers(0, len(_GROWN), rows) + len(_CHILDREN)
@@ -46,7 +46,7 @@ def draw(seed: tuple[int, ...], rows: int) -> Tensor:
 
 
 def spelled(row: Tensor) -> str:
-    """A text in words."""
+    """Return a row of tokens as text."""
     text = " ".join(VOCABULARY[token] for token in row.tolist())
     for mark in (",", "।"):
         text = text.replace(f" {mark}", mark)
@@ -54,21 +54,21 @@ def spelled(row: Tensor) -> str:
 
 
 def answer(model: Any, rows: Tensor) -> tuple[Tensor, Tensor]:
-    """Scores for the person behind the pronoun, and who it is: (B, T + 1) -> (B, V), (B,)."""
+    """Return the logits after the pronoun and the right person: (B, T + 1) -> (B, V), (B,)."""
     return model(rows[:, :-1])[:, PRONOUN], rows[:, -1]
 
 
 def who_is_it(batch_size: int) -> Puzzle:
-    """Name the person whom the pronoun fits."""
+    """Return the task of naming the person that the pronoun refers to."""
     return Puzzle(draw, answer, batch_size, held_out=512)
 
 
 @torch.no_grad()
 def looks(model: GPT, rows: Tensor) -> dict[str, tuple[float, float]]:
-    """Of each head: how much of its attention at the pronoun goes to the right person, and how much to the other."""
+    """Return each head's attention from the pronoun to the right person and to the other one."""
     with evaluating(model), trace(model) as seen:
         model(rows[:, :-1])
-    right = rows[:, _PEOPLE] == rows[:, -1:]  # (B, 2), who is meant
+    right = rows[:, _PEOPLE] == rows[:, -1:]  # (B, 2)
     found = {}
     for place, attention in attentions(model).items():
         weights = seen[f"{place}.weights"][:, :, PRONOUN, _PEOPLE]  # (B, H, 2)
@@ -82,7 +82,7 @@ def looks(model: GPT, rows: Tensor) -> dict[str, tuple[float, float]]:
 
 
 def with_and_without(model: GPT, puzzle: Puzzle) -> dict[str, dict[str, float]]:
-    """The share of right answers with and without some heads, and where the best that is left looks."""
+    """Measure right answers with and without some heads, and the attention of the best remaining head."""
     rows = puzzle.windows()
     by_look = [name for name, _ in sorted(looks(model, rows).items(), key=lambda each: -each[1][0])]
     half, found = len(by_look) // 2, {}
@@ -96,7 +96,7 @@ def with_and_without(model: GPT, puzzle: Puzzle) -> dict[str, dict[str, float]]:
 
 
 def coreference(lesson: MeasuredLesson) -> LessonPlan:
-    """One model a seed: its heads are found, and the one that looks hardest, that half, the other half silenced."""
+    """Train one model per seed, then silence its strongest head, the stronger half of the heads, and the other half."""
     puzzle, n_layers = who_is_it(lesson.sizes.batch_size), max(2, lesson.sizes.n_layers)
     config = lesson.sizes.gpt(vocab_size=len(VOCABULARY), context_length=LENGTH, n_layers=n_layers)
     return LessonPlan(

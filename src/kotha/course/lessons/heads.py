@@ -1,8 +1,8 @@
-"""Lesson: one wide head against several narrow ones, with the same number of weights.
+"""Lesson: one wide head compared with several narrow ones of the same total size.
 
-The task is made for the question: symbols in a row, and at the end the model is to say those of four places. A head has
-one softmax, so one mixture for each place that asks; from a mixture of four symbols the order in which they stood is
-hard to tell. Several heads bring several mixtures.
+The task is made for this question: after a row of symbols, the model names those at four positions. A head has one
+softmax, so one weighted mean per query; the order of four symbols is hard to recover from one mean. Several heads give
+several means.
 """
 
 from functools import partial
@@ -24,13 +24,13 @@ _SYMBOLS, _LENGTH, _PLACES = 16, 12, (1, 4, 7, 10)
 
 
 def draw(seed: tuple[int, ...], rows: int) -> Tensor:
-    """Rows of random symbols, each with the mark of the question behind it: (rows, T + 1)."""
+    """Draw rows of random symbols, each followed by the question token: (rows, T + 1)."""
     symbols = np.random.default_rng(seed).integers(0, _SYMBOLS, (rows, _LENGTH))
     return torch.from_numpy(np.concatenate((symbols, np.full((rows, 1), _SYMBOLS)), axis=1))
 
 
 class Recaller(GPT):
-    """One layer, whose head says four symbols at once where the question stands."""
+    """A GPT of one layer that predicts four symbols at once at the question token."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__(config)
@@ -38,24 +38,24 @@ class Recaller(GPT):
         initialize(self, config)
 
     def recall(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores for each place's symbol, and the symbols: (B, T + 1) -> (B, 4, symbols), (B, 4)."""
-        said: Tensor = self.head(self.hidden(rows)[:, -1])
-        return said.view(-1, len(_PLACES), _SYMBOLS), rows[:, _PLACES]
+        """Return the logits and the symbols of the four positions: (B, T + 1) -> (B, 4, symbols), (B, 4)."""
+        logits: Tensor = self.head(self.hidden(rows)[:, -1])
+        return logits.view(-1, len(_PLACES), _SYMBOLS), rows[:, _PLACES]
 
 
 def four_places(batch_size: int) -> Puzzle:
-    """Say the symbols of four places."""
+    """Return the task of naming the symbols at four positions."""
     return Puzzle(draw, Recaller.recall, batch_size, held_out=512)
 
 
 def make(sizes: Sizes, n_heads: int) -> Recaller:
-    """A model of one layer with so many heads; all of them together are as wide as ever."""
+    """Build a model of one layer with ``n_heads`` heads of the same total width."""
     config = sizes.gpt(vocab_size=_SYMBOLS + 1, context_length=_LENGTH + 1, n_layers=1, n_heads=n_heads)
     return Recaller(config)
 
 
 def heads(lesson: MeasuredLesson) -> LessonPlan:
-    """One with each number of heads; symbols that are right, rows that are, and the attention's weights."""
+    """Compare numbers of heads by right symbols, fully right rows and attention parameters."""
     puzzle = four_places(lesson.sizes.batch_size)
     return LessonPlan(
         {key: puzzle.task(partial(make, lesson.sizes, n)) for key, n in {"one": 1, "two": 2, "four": 4}.items()},

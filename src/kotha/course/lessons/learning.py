@@ -1,7 +1,7 @@
-"""A small model learns: the loop of a lesson, as plain as it can be, and how its loss on held-out text came down.
+"""The training loop of a lesson, as simple as possible, with the held-out loss along the way.
 
-It is what ``kotha.training.loop`` does without its safeguards: no checkpoints, no folders, nothing to resume. The odd
-models of a lesson have no config that a run folder could keep.
+It does the same as ``kotha.training.loop`` without checkpoints, folders or resuming. The unusual models of a lesson
+have no config that could be saved in a run folder.
 """
 
 import statistics
@@ -22,86 +22,86 @@ from kotha.model.loss import next_token_loss
 from kotha.training.device import choose_arithmetic
 from kotha.training.optim import Optimizers, learning_rate_share
 
-# How often held-out windows are looked at on the way, and how many.
+# Number of evaluations during training, and held-out windows used for them.
 _LOOKS, _WINDOWS_ON_THE_WAY = 8, 64
-# Training losses are noisy: the last so many are averaged.
+# The reported training loss is the mean of the last steps.
 _LAST = 25
-# Seeds of examples that no step draws: those that are held out, and a puzzle's few known ones.
+# Seeds outside those of the steps: for held-out examples, and for a puzzle's fixed training examples.
 HELD_OUT, _KNOWN = 2**31, 2**30
 
 
 def next_tokens(model: Any, sequences: Tensor) -> Tensor:
-    """Guess each token from what the model sees where it stands: (B, T + 1) -> ()."""
+    """Return the next-token loss: (B, T + 1) -> ()."""
     return next_token_loss(model.hidden(sequences[:, :-1]), model.head.weight, sequences[:, 1:], model.head.bias)
 
 
 @dataclass(frozen=True)
 class Puzzle:
-    """A made-up task, itself what is learned from: examples that are drawn, each with answers that are right."""
+    """A synthetic task and its data: randomly drawn examples with right answers."""
 
-    draw: Callable[[tuple[int, ...], int], Tensor]  # examples by a seed, one a row
-    answer: Callable[[Any, Tensor], tuple[Tensor, Tensor]]  # scores (…, V) for answers, and which are right (…)
+    draw: Callable[[tuple[int, ...], int], Tensor]  # examples from a seed, one per row
+    answer: Callable[[Any, Tensor], tuple[Tensor, Tensor]]  # logits of answers (…, V), and the right answers (…)
     rows: int
     held_out: int
-    known: int | None = None  # so many examples are learned from again and again; None: each step draws new ones
+    known: int | None = None  # number of fixed training examples; None: each step draws new ones
 
     def batch(self, seed: int, step: int) -> Tensor:
-        """The examples of a step."""
+        """Return the examples of a step."""
         if self.known is None:
             return self.draw((seed, step), self.rows)
         chosen = np.random.default_rng((seed, step)).integers(0, self.known, self.rows)
         return self.draw((seed, _KNOWN), self.known)[torch.from_numpy(chosen)]
 
     def windows(self, most: int | None = None) -> Tensor:
-        """Examples that no step reads."""
+        """Return held-out examples."""
         return self.draw((HELD_OUT,), self.held_out if most is None else min(most, self.held_out))
 
     def loss(self, model: Any, rows: Tensor) -> Tensor:
-        """The loss of the answers."""
+        """Return the loss of the answers."""
         scores, truth = self.answer(model, rows)
         return cross_entropy(scores.flatten(0, -2), truth.flatten())
 
     @torch.no_grad()
     def right(self, model: Any, rows: Tensor | None = None) -> Tensor:
-        """Which answers are right."""
+        """Return which answers are right."""
         with evaluating(model):
             scores, truth = self.answer(model, self.windows() if rows is None else rows)
         return scores.argmax(dim=-1) == truth
 
     def share_right(self, model: Any, rows: Tensor | None = None) -> float:
-        """How many answers are right."""
+        """Return the share of right answers."""
         return self.right(model, rows).float().mean().item()
 
     def task(self, make: Callable[[], nn.Module]) -> "Assignment":
-        """To learn the answers."""
+        """Return the assignment of training a model on this task."""
         return Assignment(make, self, self.loss, self.share_right)
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """Which model learns what."""
+    """A model, its training data and its loss."""
 
     make: Callable[[], Any]
     desk: Classroom | Puzzle
     objective: Callable[[Any, Tensor], Tensor] = next_tokens
-    look: Callable[[Any], float] | None = None  # left out: the held-out loss
-    steps: int | None = None  # left out: as the sizes say
+    look: Callable[[Any], float] | None = None  # measure for the curve; None: held-out loss
+    steps: int | None = None  # None: steps of the lesson's sizes
 
 
 @dataclass
 class Taught:
-    """A model that has learned, and how it went."""
+    """A trained model, with figures from its training."""
 
     model: Any
     task: Assignment
     seed: int
     training_loss: float = 0.0  # nats, mean of the last steps
-    curve: list[tuple[int, float]] = field(default_factory=list)  # step, and held-out nats there
-    first_gradients: list[float] = field(default_factory=list)  # of each block, before the first step
+    curve: list[tuple[int, float]] = field(default_factory=list)  # (step, measure)
+    first_gradients: list[float] = field(default_factory=list)  # per block, at the first step
 
 
 def learn(task: Assignment, sizes: Sizes, seed: int, on_step: Callable[[], None] = lambda: None) -> Taught:
-    """Make a model and teach it."""
+    """Build and train a model."""
     choose_arithmetic("float32", "cpu").settle()
     torch.manual_seed(seed)
     sizes = replace(sizes, steps=task.steps or sizes.steps)
@@ -111,7 +111,7 @@ def learn(task: Assignment, sizes: Sizes, seed: int, on_step: Callable[[], None]
     look = task.look or (lambda model: held_out_loss(model, windows))
     every, losses, taught = max(1, sizes.steps // _LOOKS), [], Taught(model, task, seed)
     for step in range(sizes.steps):
-        torch.manual_seed(int(np.random.SeedSequence([seed, step]).generate_state(1)[0]))  # what dropout drops
+        torch.manual_seed(int(np.random.SeedSequence([seed, step]).generate_state(1)[0]))  # makes dropout reproducible
         optimizers.set_share(learning_rate_share(step + 1, config))
         optimizers.zero_grad()
         loss = task.objective(model, desk.batch(seed, step))
@@ -129,7 +129,7 @@ def learn(task: Assignment, sizes: Sizes, seed: int, on_step: Callable[[], None]
 
 
 def gradients_by_block(model: nn.Module) -> list[float]:
-    """How large the gradient in the matrices of each block is, root mean square; a model without blocks has none."""
+    """Return the root mean square of the gradient in the matrices of each block; empty if there are no blocks."""
     blocks = getattr(getattr(model, "stack", None), "blocks", ())
     found = []
     for block in blocks:
@@ -139,6 +139,6 @@ def gradients_by_block(model: nn.Module) -> list[float]:
 
 
 def curve(runs: Sequence[Taught]) -> Line:
-    """What was measured on the way, the mean over seeds."""
+    """Return the mean of the curves over seeds."""
     points = zip(*(run.curve for run in runs), strict=True)
     return [(float(each[0][0]), statistics.fmean(y for _, y in each)) for each in points]

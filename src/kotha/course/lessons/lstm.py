@@ -1,8 +1,8 @@
-"""Lesson: an LSTM of equal size beside the transformer, trained in the same time.
+"""Lesson: an LSTM compared with a transformer of equal size, trained in the same time.
 
-What attention bought is measured in three ways: the loss on held-out text, how many tokens are read in the time, and
-the reach. For the reach the task is made up: say again the symbol that stood so many places back. A transformer looks
-there; an LSTM must carry all symbols in between in one vector.
+Three measures: held-out loss, tokens processed in the time, and reach. Reach is measured on a synthetic task: repeat
+the symbol from a fixed number of positions back. A transformer attends to it; an LSTM has to carry all symbols in
+between in one vector.
 """
 
 import time
@@ -24,12 +24,12 @@ from kotha.model.gpt import GPT
 
 _SYMBOLS = 16
 _NEAR, _FAR = 4, 16
-_TRIED = 6  # steps by which the time of one is measured
+_TRIED = 6  # steps for timing
 _WIDEST = 1024
 
 
 class Recurrent(nn.Module):
-    """An LSTM (Hochreiter and Schmidhuber 1997): all that was read in one vector, (B, T) -> (B, T, V)."""
+    """An LSTM language model (Hochreiter and Schmidhuber 1997): (B, T) -> (B, T, V)."""
 
     def __init__(self, vocab_size: int, width: int, n_layers: int) -> None:
         super().__init__()
@@ -38,25 +38,25 @@ class Recurrent(nn.Module):
         self.head = nn.Linear(width, vocab_size, bias=False)
 
     def hidden(self, tokens: Tensor) -> Tensor:
-        """What the head reads: (B, T) -> (B, T, C)."""
+        """Return the input of the head: (B, T) -> (B, T, C)."""
         y: Tensor = self.stack(self.tokens(tokens))[0]
         return y
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Logits: (B, T) -> (B, T, V)."""
+        """Return the logits: (B, T) -> (B, T, V)."""
         logits: Tensor = self.head(self.hidden(tokens))
         return logits
 
 
 def recurrent(config: GPTConfig) -> nn.Module:
-    """The recurrent model of as many layers whose number of parameters comes nearest to a GPT's."""
-    # An LSTM layer has 8 width² where a block has 12, so it is the wider one.
+    """Build the LSTM with as many layers and about as many parameters as a GPT."""
+    # An LSTM layer has 8 width² parameters, a block 12, so the LSTM is wider.
     widths = range(1, min(_WIDEST, 2 * config.d_model) + 1)
     return as_large_as(lambda: GPT(config), lambda width: Recurrent(config.vocab_size, width, config.n_layers), widths)
 
 
 def echo(rows: int, length: int, back: int) -> Puzzle:
-    """Random symbols, of which each is to be said again so many places later."""
+    """Return the task of repeating each random symbol ``back`` positions later."""
 
     def draw(seed: tuple[int, ...], count: int) -> Tensor:
         return torch.from_numpy(np.random.default_rng(seed).integers(0, _SYMBOLS, (count, length)))
@@ -67,8 +67,8 @@ def echo(rows: int, length: int, back: int) -> Puzzle:
     return Puzzle(draw, answer, rows, held_out=128)
 
 
-def seconds_a_step(task: Assignment, sizes: Sizes) -> float:
-    """How long a step keeps a core busy, the median of a few; what else the machine does is not counted."""
+def seconds_per_step(task: Assignment, sizes: Sizes) -> float:
+    """Return the processor time of a step, the median of a few; other load on the machine does not count."""
     times = [time.process_time()]
     tried = replace(task, steps=_TRIED, look=lambda model: 0.0)
     learn(tried, sizes, 0, lambda: times.append(time.process_time()))
@@ -77,7 +77,7 @@ def seconds_a_step(task: Assignment, sizes: Sizes) -> float:
 
 
 def lstm(lesson: MeasuredLesson) -> LessonPlan:
-    """The LSTM has as many steps as fit into the transformer's time; text, and saying again what stood near and far."""
+    """Train the LSTM as long as the transformer; compare them on text and on repeating near and far symbols."""
     sizes, steps = lesson.sizes, {}
     tasks: dict[str, Assignment] = {}
     backs = {name: min(back, sizes.context_length // 2) for name, back in (("near", _NEAR), ("far", _FAR))}
@@ -86,23 +86,23 @@ def lstm(lesson: MeasuredLesson) -> LessonPlan:
         small = {} if name == "text" else {"vocab_size": _SYMBOLS, "d_model": sizes.d_model // 2}
         config = lesson.room.gpt(**small)
         pair = {
-            who: puzzles[name].task(make) if name in puzzles else Assignment(make, lesson.room)
-            for who, make in (("gpt", partial(GPT, config)), ("lstm", partial(recurrent, config)))
+            model: puzzles[name].task(make) if name in puzzles else Assignment(make, lesson.room)
+            for model, make in (("gpt", partial(GPT, config)), ("lstm", partial(recurrent, config)))
         }
-        seconds = {who: seconds_a_step(task, sizes) for who, task in pair.items()}
+        seconds = {model: seconds_per_step(task, sizes) for model, task in pair.items()}
         steps[name] = {"gpt": sizes.steps, "lstm": max(1, round(sizes.steps * seconds["gpt"] / seconds["lstm"]))}
-        tasks |= {f"{who}_{name}": replace(task, steps=steps[name][who]) for who, task in pair.items()}
+        tasks |= {f"{model}_{name}": replace(task, steps=steps[name][model]) for model, task in pair.items()}
 
     def figures(runs: Mapping[str, Taught]) -> dict[str, dict[str, float]]:
         n_read, models = sizes.batch_size * sizes.context_length, {key: run.model for key, run in runs.items()}
         return {
-            who: {
-                "parameters": parameters_of(models[f"{who}_text"]),
-                "read": float(steps["text"][who] * n_read),
-                "held_out": held_out_loss(models[f"{who}_text"], lesson.windows),
-                **{name: puzzle.share_right(models[f"{who}_{name}"]) for name, puzzle in puzzles.items()},
+            model: {
+                "parameters": parameters_of(models[f"{model}_text"]),
+                "read": float(steps["text"][model] * n_read),
+                "held_out": held_out_loss(models[f"{model}_text"], lesson.windows),
+                **{name: puzzle.share_right(models[f"{model}_{name}"]) for name, puzzle in puzzles.items()},
             }
-            for who in ("gpt", "lstm")
+            for model in ("gpt", "lstm")
         }
 
     return LessonPlan(

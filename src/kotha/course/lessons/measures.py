@@ -1,4 +1,4 @@
-"""What lessons measure: losses, guesses without the future or after a shuffled past, written words, parameters."""
+"""Measures of the lessons: losses, predictions without the future or after shuffling, generated words, parameters."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -16,16 +16,16 @@ from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses
 
-# Places of a window at which it is cut, and windows that are looked at, or read at once.
+# Cuts per window; windows used for measuring, or per batch.
 _CUTS, _WINDOWS = 6, 64
-# How a lesson's model writes: mostly what it finds likely.
+# Sampling settings of a lesson's model: conservative.
 _WRITING = SamplingSettings(temperature=0.5, top_k=10, repetition_penalty=None)
 _TEXTS, _WRITTEN = 3, 120
 
 
 @torch.no_grad()
 def held_out_losses(model: Any, windows: Tensor) -> Tensor:
-    """Nats of each held-out token, every place of a window read at once: (N, T + 1) -> (N, T)."""
+    """Return the loss of each held-out token in nats, from one pass per window: (N, T + 1) -> (N, T)."""
     with evaluating(model):
         found = [
             token_losses(model.hidden(some[:, :-1]), model.head.weight, some[:, 1:], model.head.bias)
@@ -35,12 +35,12 @@ def held_out_losses(model: Any, windows: Tensor) -> Tensor:
 
 
 def held_out_loss(model: Any, windows: Tensor) -> float:
-    """Nats per token, on average."""
+    """Return the mean loss in nats per token."""
     return held_out_losses(model, windows).mean().item()
 
 
 def cuts(length: int) -> list[int]:
-    """Some places to cut a window of a length at, its end among them.
+    """Return positions at which to cut a window, the last one at its end.
 
     >>> cuts(32)
     [5, 10, 16, 21, 26, 32]
@@ -49,7 +49,7 @@ def cuts(length: int) -> list[int]:
 
 
 def from_the_past(model: Any, some: Tensor, place: int) -> Tensor:
-    """Scores for the token at a place by a model that is given nothing but what comes before it: (N, V)."""
+    """Return the logits of the token at a position, given only the tokens before it: (N, V)."""
     scores: Tensor = model(some[:, :place])[:, -1]
     return scores
 
@@ -58,7 +58,7 @@ def from_the_past(model: Any, some: Tensor, place: int) -> Tensor:
 def loss_at(
     model: Any, windows: Tensor, places: Sequence[int], guess: Callable[[Any, Tensor, int], Tensor] = from_the_past
 ) -> float:
-    """Nats of the tokens at some places; ``guess`` has scores for the token at a place: (N, T + 1) -> (N, V)."""
+    """Return the mean loss of the tokens at some positions; ``guess`` returns the logits: (N, T + 1) -> (N, V)."""
     windows, losses = windows[:_WINDOWS], []
     with evaluating(model):
         for place in places:
@@ -67,53 +67,53 @@ def loss_at(
 
 
 def blind_loss(model: Any, windows: Tensor) -> float:
-    """Nats of a next token where the model is given nothing but what comes before it, as when it writes."""
+    """Return the next-token loss given only the past, as in generation."""
     return loss_at(model, windows, cuts(windows.shape[1] - 1))
 
 
 def sighted_loss(model: Any, windows: Tensor) -> float:
-    """The same tokens guessed as in training, the whole window before the model at once."""
+    """Return the loss of the same tokens as in training, where the model gets the full window."""
     places = [place - 1 for place in cuts(windows.shape[1] - 1)]
     return held_out_losses(model, windows[:_WINDOWS])[:, places].mean().item()
 
 
 @torch.no_grad()
 def moved_by_shuffling(model: Any, windows: Tensor, seed: int = 0) -> float:
-    """How far the last guess moves when all before the last token comes in another order; 0 is not at all, 1 is wholly.
+    """Return how much the last prediction changes when the earlier tokens are shuffled, from 0 to 1.
 
-    The distance of the two distributions: half the sum of the differences (total variation).
+    This is the total variation distance of the two distributions: half the sum of the absolute differences.
     """
     windows = windows[:_WINDOWS, :-1]
     order = np.random.default_rng(seed).permutation(windows.shape[1] - 1)
     shuffled = torch.cat((windows[:, order], windows[:, -1:]), dim=1)
     with evaluating(model):
-        told, anew = (model.head(model.hidden(some)[:, -1]).softmax(dim=-1) for some in (windows, shuffled))
-    moved: Tensor = (told - anew).abs().sum(dim=-1) / 2  # (N,)
+        original, changed = (model.head(model.hidden(some)[:, -1]).softmax(dim=-1) for some in (windows, shuffled))
+    moved: Tensor = (original - changed).abs().sum(dim=-1) / 2  # (N,)
     return moved.mean().item()
 
 
 @lru_cache(maxsize=256)
 def let_write(model: GPT, room: Classroom, seed: int) -> tuple[list[str], float]:
-    """A model's continuations of held-out texts, and the share of whole words that the texts it learned from have."""
+    """Return continuations of held-out texts, and the share of generated words that occur in the training data."""
     end, beginning = room.tokenizer.special["eos"], room.sizes.context_length // 2
     texts, new = [], []
     for place, text in enumerate(room.held_out_texts[:_TEXTS]):
         start = [end, *room.tokenizer.encode(text)][:beginning]
         settings = replace(_WRITING, seed=seed * _TEXTS + place)
         ids = continue_plainly(model, start, _WRITTEN, settings, ends={end})
-        given, whole = (room.tokenizer.decode(each) for each in (start, [*start, *ids]))
-        texts.append(whole)
-        new += whole[len(given) :].split()[1:-1]  # the first goes on with the prompt's last word, the last may be cut
+        prompt, text = (room.tokenizer.decode(each) for each in (start, [*start, *ids]))
+        texts.append(text)
+        new += text[len(prompt) :].split()[1:-1]  # the first continues the prompt's last word, the last may be cut
     return texts, sum(word in room.words for word in new) / max(1, len(new))
 
 
 def parameters_of(*modules: nn.Module) -> float:
-    """How many numbers some modules learn."""
+    """Return the number of parameters of some modules."""
     return float(sum(each.numel() for module in modules for each in module.parameters()))
 
 
 def as_large_as(like: Callable[[], nn.Module], make: Callable[[int], nn.Module], widths: range) -> nn.Module:
-    """The model of that width whose number of parameters comes nearest to another's."""
+    """Build the model whose width gives the number of parameters closest to that of ``like``."""
     with torch.device("meta"):
         wanted, counts = parameters_of(like()), {width: parameters_of(make(width)) for width in widths}
     return make(min(counts, key=lambda width: abs(counts[width] - wanted)))

@@ -1,6 +1,6 @@
-"""Lesson: how many parameters the attention of a layer has, by the formula and by counting what torch made.
+"""Lesson: how many parameters the attention of a layer has, by formula and by counting in torch.
 
-Nothing is trained. A layer is built as the model builds it, and its numbers are counted.
+Nothing is trained: the layer is built, and its parameters are counted.
 """
 
 from typing import Any
@@ -25,7 +25,7 @@ _CONDITIONS: dict[str, dict[str, Any]] = {
 
 
 def by_formula(config: BlockConfig) -> int:
-    """Four matrices: queries and output, each d_model x heads d_head, keys and values, narrower where heads share.
+    """Return the size of the four matrices: Q and output of d_model x heads d_head, K and V narrower if shared.
 
     >>> by_formula(BlockConfig(d_model=512, n_heads=8, attention_bias=False))
     1048576
@@ -36,19 +36,19 @@ def by_formula(config: BlockConfig) -> int:
 
 
 def by_counting(config: BlockConfig) -> tuple[float, float]:
-    """Build a layer, without memory for its numbers, and count those of its attention and of its feed-forward part."""
+    """Build a layer without allocating it, and count the parameters of its attention and feed-forward part."""
     with torch.device("meta"):
         block = Block(config)
     return parameters_of(block.attention), parameters_of(block.feedforward)
 
 
 def config_of(**changes: Any) -> BlockConfig:
-    """The course's layer, without biases in its attention, with something changed."""
+    """Return the config of the course's layer, without attention biases, with some changes."""
     return BlockConfig(d_model=_WIDTH, n_heads=_HEADS, attention_bias=False).replace(**changes)
 
 
 def parameters(lesson: MeasuredLesson) -> LessonPlan:
-    """Each kind of layer is counted, by the formula and by building it; a seed changes nothing about it."""
+    """Count the parameters of each kind of layer by formula and by building it; seeds do not matter."""
     figures = {}
     for key, changes in _CONDITIONS.items():
         config = config_of(**changes)

@@ -1,7 +1,7 @@
-"""What came of a lesson: conditions and their figures, seed by seed, a reading in words, a picture, texts.
+"""The result of a lesson: conditions with their figures for each seed, conclusions, a plot, texts.
 
-It is kept as JSON has it, each text in both languages, so that a page made later says what was measured. A figure is
-the mean over seeds; behind ± stands how far the farthest seed is from it.
+It is stored as JSON with each text in both languages, so that a page made later shows what was measured. A figure is
+the mean over seeds; the number after ± is the largest deviation of a seed.
 """
 
 import statistics
@@ -15,13 +15,13 @@ from kotha.i18n.numbers import Language
 from kotha.report.drawing import lines
 from kotha.report.table import Table
 
-# A line of a picture; and a condition, one way to build or teach a model, as JSON has it.
+# A line of a plot; and a condition (one way to build or train a model) as JSON.
 Line = Sequence[tuple[float, float]]
 Row = Mapping[str, Any]
 
 
 def row_of(key: str, title: Text, figures: Mapping[str, Sequence[float]]) -> Row:
-    """A condition: what each seed gave, the means, and how far the farthest seed is from them."""
+    """Build a condition: the figures of each seed, their means, and the largest deviations from them."""
     means = {name: statistics.fmean(values) for name, values in figures.items()}
     spreads = {name: max(abs(value - means[name]) for value in values) for name, values in figures.items()}
     return {"key": key, "title": both(title), "figures": figures, "means": means, "spreads": spreads}
@@ -29,17 +29,17 @@ def row_of(key: str, title: Text, figures: Mapping[str, Sequence[float]]) -> Row
 
 @dataclass(frozen=True)
 class LessonResult:
-    """All of it."""
+    """The result of a lesson."""
 
     plain: Mapping[str, Any]
 
     @property
     def rows(self) -> dict[str, Row]:
-        """The conditions by their keys."""
+        """The conditions by key."""
         return {row["key"]: row for row in self.plain["conditions"]}
 
     def table(self, language: Language = "en") -> Table:
-        """The figures, the best of each column marked."""
+        """Return the figures as a table, with the best one of each column marked."""
         figures, rows, marks = self.plain["figures"], self.plain["conditions"], {}
         for column, figure in enumerate(figures, 1):
             means = {n: row["means"][figure["key"]] for n, row in enumerate(rows) if figure["key"] in row["means"]}
@@ -50,13 +50,13 @@ class LessonResult:
         return Table("", ["", *(figure["title"][language] for figure in figures)], cells, marks=marks)
 
     def markdown(self, language: Language = "en") -> str:
-        """The figures as a table of a document."""
+        """Return the figures as a Markdown table."""
         table = self.table(language)
         rows = [table.header, ["---"] * len(table.header), *table.cells]
         return "\n".join(f"| {' | '.join(map(str, row))} |" for row in rows)
 
     def svg(self, language: Language = "en") -> str:
-        """The picture, as a file that stands by itself."""
+        """Return the plot as a standalone SVG."""
         drawn = self.plain["drawing"]
         series = {line["title"][language]: line["points"] for line in drawn["lines"]}
         title, x, y = (drawn[key][language] for key in ("title", "x", "y"))
@@ -64,7 +64,7 @@ class LessonResult:
 
 
 def shown(row: Row, figure: Mapping[str, Any]) -> str:
-    """A figure as a table has it.
+    """Format a figure for a table.
 
     >>> shown(row_of("a", "a", {"loss": [1.0, 1.2]}), {"key": "loss", "digits": 2, "percent": False})
     '1.10 ± 0.10'

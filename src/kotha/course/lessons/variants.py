@@ -1,6 +1,6 @@
-"""Models with one part left out or put otherwise: the family's own parts, swapped.
+"""Models with one part removed or replaced, built from the parts of ``kotha.model``.
 
-A GPT is built as ever, a part of it is exchanged, and its weights start anew by the family's own rule.
+A GPT is built as usual, one part is replaced, and all weights are initialized again.
 """
 
 import torch
@@ -17,10 +17,10 @@ from kotha.model.position import NoPositions
 
 
 class LooksAhead(GPT):
-    """A GPT without the causal mask: every position sees the whole text, also what it is to guess."""
+    """A GPT without the causal mask: every position sees the full text, including the token to predict."""
 
     def hidden(self, tokens: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        """What the head reads: (B, T) -> (B, T, C)."""
+        """Return the input of the head: (B, T) -> (B, T, C)."""
         positions = positions_of(tokens, self.config)
         x = self.positions(self.tokens(tokens), positions)  # (B, T, C)
         y: Tensor = self.stack(self.dropout(x), looking_around(real), self.positions.rotation(positions))
@@ -28,9 +28,9 @@ class LooksAhead(GPT):
 
 
 class Filler(LooksAhead):
-    """An encoder that fills holes: its table of tokens has one row more, the hole's; nobody answers with a hole.
+    """An encoder that predicts masked tokens; the mask has its own row in the embedding, but is never predicted.
 
-    It writes as well as it can: a hole behind the text is filled, and again.
+    For generation a mask is appended to the text and filled, token by token.
     """
 
     def __init__(self, config: GPTConfig) -> None:
@@ -40,7 +40,7 @@ class Filler(LooksAhead):
         initialize(self, config)
 
     def forward(self, tokens: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        """Scores for the token behind a text, at the last place: (B, T) -> (B, T, V)."""
+        """Append a mask and return the logits; the last position predicts the next token: (B, T) -> (B, T, V)."""
         holes = torch.full_like(tokens[:, :1], self.hole)
         tokens = torch.cat((tokens, holes), dim=1)[:, -self.config.context_length :]
         logits: Tensor = self.head(self.hidden(tokens))
@@ -48,19 +48,19 @@ class Filler(LooksAhead):
 
 
 class JoinedPositions(NoPositions):
-    """A row for each position, put behind the token's own numbers instead of onto them."""
+    """Position embeddings that are concatenated to the token vectors instead of added."""
 
     def __init__(self, context_length: int, width: int) -> None:
         super().__init__()
         self.table = nn.Embedding(context_length, width)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Tokens that are narrower by the width of the positions: (B, T, C - width) -> (B, T, C)."""
+        """Append the position embeddings: (B, T, C - width) -> (B, T, C)."""
         return torch.cat((x, self.table(positions).expand(*x.shape[:-1], -1)), dim=-1)
 
 
 def with_joined_positions(config: GPTConfig, width: int) -> GPT:
-    """A GPT, as wide as ever, in which so many numbers of a vector tell the place and the others the token."""
+    """Build a GPT in which ``width`` numbers of each vector hold the position and the others the token."""
     model = GPT(config)
     model.tokens = nn.Embedding(config.vocab_size, config.d_model - width)
     model.positions = JoinedPositions(config.context_length, width)
@@ -69,7 +69,7 @@ def with_joined_positions(config: GPTConfig, width: int) -> GPT:
 
 
 class OneWayBlock(Block):
-    """A block without residual connections: what a part makes replaces what came in."""
+    """A block without residual connections: the output of a part replaces its input."""
 
     def _around(self, x: Tensor, norm: Part, part: Part) -> Tensor:
         drop: Part = self.dropout
@@ -77,7 +77,7 @@ class OneWayBlock(Block):
 
 
 def without_residuals(config: GPTConfig) -> GPT:
-    """A GPT of such blocks."""
+    """Build a GPT without residual connections."""
     model = GPT(config)
     model.stack = Stack(config, [OneWayBlock(config) for _ in range(config.n_layers)])
     initialize(model, config)

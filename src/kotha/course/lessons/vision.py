@@ -1,8 +1,7 @@
-"""Lesson: a ViT beside a convolutional network (CNN) of equal size, on made-up digits.
+"""Lesson: a ViT compared with a convolutional network (CNN) of equal size, on synthetic digits.
 
-A convolution looks at neighbours and does the same everywhere: it is told beforehand that pictures are like that. A ViT
-is told nothing and must learn it, so it wants more pictures, and digits in places where none ever stood are strange to
-it.
+A convolution uses neighbouring pixels and does the same at every position: this property of images is built in. A ViT
+has to learn it, so it needs more images, and fails on digits at positions where it has seen none in training.
 """
 
 import json
@@ -22,20 +21,20 @@ from kotha.course.lessons.training_data import Sizes
 from kotha.model.config import ViTConfig
 from kotha.model.vit import ViT
 
-# Made-up digits: ten small bitmaps of seven rows by five columns, drawn somewhere on a square, with specks.
+# Synthetic digits: ten bitmaps of seven rows by five columns, placed on a square image with noise.
 SIDE, _PATCH = 16, 4
 _BITMAPS: list[list[str]] = json.loads(Path(__file__).with_name("digits.json").read_text(encoding="utf-8"))
 N_DIGITS = len(_BITMAPS)
 _HEIGHT, _WIDTH = 7, 5
-# Places of the left upper corner: where digits stand that are learned from, and where they never stood.
+# Positions of the upper left corner: in training, and outside the training range.
 _HOME, ELSEWHERE = range(3), range(6, SIDE - _HEIGHT + 1)
-_SPECKS = 0.15  # how strong the noise is beside the ink
+_SPECKS = 0.15  # standard deviation of the noise; ink is 0.6 to 1
 _NEW_DIGITS = 500
 _MOST_CHANNELS = 256
 
 
 def bitmap(digit: int) -> NDArray[np.float32]:
-    """A digit in ink: (7, 5).
+    """Return the bitmap of a digit: (7, 5).
 
     >>> "".join("#" if ink else "." for ink in bitmap(7)[0])
     '#####'
@@ -45,7 +44,7 @@ def bitmap(digit: int) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=8)
 def draw(seed: tuple[int, ...], count: int, corners: range = _HOME) -> Tensor:
-    """Digits, each in a place of its own; a row is which it is, then its pixels: (count, 1 + pixels)."""
+    """Draw digits at random positions; a row is the digit, then its pixels: (count, 1 + pixels)."""
     random = np.random.default_rng(seed)
     digits = random.integers(0, N_DIGITS, count)
     down, across = (random.choice(corners, count) for _ in range(2))
@@ -58,23 +57,23 @@ def draw(seed: tuple[int, ...], count: int, corners: range = _HOME) -> Tensor:
 
 
 def images_of(rows: Tensor) -> Tensor:
-    """The pixels of examples: (B, 1 + pixels) -> (B, 1, side, side)."""
+    """Return the images of examples: (B, 1 + pixels) -> (B, 1, side, side)."""
     return rows[:, 1:].view(-1, 1, SIDE, SIDE)
 
 
 def digits_of(rows: Tensor) -> Tensor:
-    """Which digits they are: (B, 1 + pixels) -> (B,)."""
+    """Return the digits of examples: (B, 1 + pixels) -> (B,)."""
     return rows[:, 0].long()
 
 
 def digits(count: int, batch_size: int) -> Puzzle:
-    """Say which digit it is, from so many pictures."""
+    """Return the task of recognising digits, with ``count`` training images."""
     answer = lambda model, rows: (model(images_of(rows)), digits_of(rows))
     return Puzzle(draw, answer, batch_size, _NEW_DIGITS, known=count)
 
 
 class Convolutions(nn.Module):
-    """Two convolutions, each followed by a smaller picture, the strongest answer of each kind, and a head."""
+    """A CNN: two convolutions, each with pooling, and a linear head."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
@@ -83,7 +82,7 @@ class Convolutions(nn.Module):
         self.head = nn.Linear(2 * channels, N_DIGITS)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Images in, scores for each digit out: (B, 1, side, side) -> (B, digits)."""
+        """Return the logits of images: (B, 1, side, side) -> (B, digits)."""
         x = nn.functional.max_pool2d(self.first(images).relu(), 2)  # (B, channels, side / 2, side / 2)
         x = self.second(x).relu().amax(dim=(-2, -1))  # (B, 2 channels)
         logits: Tensor = self.head(x)
@@ -91,7 +90,7 @@ class Convolutions(nn.Module):
 
 
 def vit(sizes: Sizes) -> ViT:
-    """A ViT of such sizes."""
+    """Build a ViT of these sizes."""
     return ViT(
         ViTConfig(
             image_size=SIDE,
@@ -106,12 +105,12 @@ def vit(sizes: Sizes) -> ViT:
 
 
 def convolutions(sizes: Sizes) -> nn.Module:
-    """The CNN whose number of parameters comes nearest to the ViT's."""
+    """Build the CNN with the number of parameters closest to the ViT's."""
     return as_large_as(partial(vit, sizes), Convolutions, range(1, _MOST_CHANNELS + 1))
 
 
 def vision(lesson: MeasuredLesson) -> LessonPlan:
-    """Both with few pictures and with many; digits that are recognised where others stood, and where none did."""
+    """Compare both with few and with many images; measure digits at positions seen and not seen in training."""
     makers: dict[str, Callable[[Sizes], nn.Module]] = {"vit": vit, "cnn": convolutions}
     puzzles = {key: digits(named["count"], lesson.sizes.batch_size) for key, named in lesson.named.items()}
     puzzle, elsewhere = puzzles["vit_many"], draw((HELD_OUT,), _NEW_DIGITS, ELSEWHERE)

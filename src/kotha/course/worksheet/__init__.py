@@ -1,1 +1,1 @@
-"""The worksheet: one attention head as arithmetic on paper, in text, JSON, a page and a live spreadsheet."""
+"""Worksheets: one attention head as arithmetic, in text, JSON, a page and a spreadsheet with live formulas."""

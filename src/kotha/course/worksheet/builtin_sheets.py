@@ -1,8 +1,8 @@
-"""The sheets that need no model: the workshop's head, a whole block, the notes' examples, positions.
+"""Built-in sheets that need no model: the workshop's head, a transformer block, examples of the notes, positions.
 
-``sheets.json`` holds what each gives and says, and its steps; everything else is worked out, without torch, so that a
-sheet is there at once. The block has its norms last, as in the paper of 2017 and in the book's chapter 5. Tests hold
-every matrix against torch.
+``sheets.json`` holds the given numbers, texts and steps of each; everything else is computed without torch, so a sheet
+appears at once. The block is post-norm, as in the paper of 2017 and in chapter 5 of the book. Tests compare every
+matrix with torch.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from kotha.course.data import data_file, said
+from kotha.course.data import bilingual, data_file
 from kotha.course.worksheet.operations import COMPUTE, FILE, Array, Matrices
 from kotha.course.worksheet.sheet import (
     Labels,
@@ -30,20 +30,20 @@ from kotha.report.drawing import Picture, grid
 Paper = Literal["attention", "block", "thinking", "robot", "bank", "positions"]
 PAPERS: tuple[Paper, ...] = get_args(Paper)
 WEIGHTS = ("W_Q", "W_K", "W_V")
-# Sizes that one can compute by hand, and that still have something to compute.
+# Limits of a sheet that can be computed by hand.
 _FEWEST, _MOST = 2, 12
-# Products that one adds up for a cell, columns of values, and tokens: more is no work for a pencil.
+# Limits of work by hand: terms per cell, columns of values, tokens.
 MOST_TERMS, MOST_COLUMNS, MOST_TOKENS = 12, 6, 12
 _PICTURE = (20, 512)
 
 
 def workshop_matrices() -> dict[str, Array]:
-    """What the workshop gives: X and the first head's W_Q, W_K and W_V."""
+    """Return the matrices given in the workshop: X and the first head's W_Q, W_K and W_V."""
     return {name: np.array(data_file(FILE)["workshop"][name]) for name in ("X", *WEIGHTS)}
 
 
 def workshop_sheet(given: Matrices | None = None, tokens: Sequence[Text] | None = None) -> Sheet:
-    """A causal head over some matrices, in plain numbers: the workshop's, questions 1 to 5, unless others are given.
+    """Return the sheet of a causal head for some matrices (default: the workshop's, questions 1 to 5).
 
     >>> workshop_sheet().steps["Q"].values.round(2).tolist()
     [[0.37, 0.57], [0.39, 0.34], [0.3, 0.55]]
@@ -54,7 +54,7 @@ def workshop_sheet(given: Matrices | None = None, tokens: Sequence[Text] | None 
 
 
 def student_sheet(size: str | None = None, seed: int | None = None) -> Sheet:
-    """The workshop's sheet; with a ``seed`` other numbers in it, with a ``size`` such as 4x6x3 another sheet.
+    """Return the workshop's sheet; ``seed`` draws other numbers, ``size`` such as 4x6x3 changes its shape.
 
     >>> student_sheet("4x6x3", 1).steps["W_Q"].values.shape
     (6, 3)
@@ -65,7 +65,7 @@ def student_sheet(size: str | None = None, seed: int | None = None) -> Sheet:
     random = np.random.default_rng(seed or 0)
 
     def draw(height: int, across: int) -> Array:
-        numbers: Array = random.integers(1, 10, (height, across)) / 10  # one decimal each, as on paper
+        numbers: Array = random.integers(1, 10, (height, across)) / 10  # one decimal each, easy on paper
         return numbers
 
     x = draw(n_tokens, width)
@@ -75,11 +75,11 @@ def student_sheet(size: str | None = None, seed: int | None = None) -> Sheet:
 
 
 def _sizes(text: str) -> list[int]:
-    """Tokens, width and head width."""
+    """Parse tokens, width and head width."""
     sizes = [int(part) if part.isdecimal() else 0 for part in text.lower().replace("×", "x").split("x")]
     if len(sizes) != 3 or not all(_FEWEST <= size <= _MOST for size in sizes):
         raise UsageError(
-            "{size} is not TOKENSxWIDTHxHEAD with {fewest} to {most} for each number; try 4x6x3",
+            "{size} is not TOKENSxWIDTHxHEAD with each number from {fewest} to {most}; try 4x6x3",
             size=Option("size", text),
             fewest=_FEWEST,
             most=_MOST,
@@ -88,42 +88,42 @@ def _sizes(text: str) -> list[int]:
 
 
 def paper_sheet(name: Paper, seed: int | None = None, language: Language = "en") -> Sheet:
-    """A sheet by its name; a ``seed`` draws other numbers for the block, ``language`` chooses the example's words.
+    """Return a built-in sheet; ``seed`` draws other numbers for the block, ``language`` chooses the example's words.
 
     >>> paper_sheet("thinking").steps["scores"].values.tolist()
     [[14.0, 12.0]]
     """
     if seed is not None and name != "block":
-        raise UsageError("the numbers of the sheet {name!r} are given and are not drawn; leave the seed out", name=name)
+        raise UsageError("the sheet {name!r} has fixed numbers; omit the seed", name=name)
     if name == "attention":
         return replace(workshop_sheet(), called=name)
-    told = data_file(FILE)[name]
-    words = told.get("words", {}).get(language, {})
+    entry = data_file(FILE)[name]
+    words = entry.get("words", {}).get(language, {})
 
     def text_of(text: Any) -> Text:
-        return text.format(**words) if isinstance(text, str) else said(text, words)
+        return text.format(**words) if isinstance(text, str) else bilingual(text, words)
 
-    def labels(entry: Any) -> Labels:
-        return tuple(map(text_of, told[entry] if isinstance(entry, str) else entry))
+    def labels(key: Any) -> Labels:
+        return tuple(map(text_of, entry[key] if isinstance(key, str) else key))
 
-    given = {each: np.array(rows, dtype=np.float64) for each, rows in told["given"].items()}
-    rows, columns = ({each: labels(entry) for each, entry in told.get(key, {}).items()} for key in ("rows", "columns"))
-    titles = {each: text_of(title) for each, title in told["titles"].items()}
+    given = {each: np.array(rows, dtype=np.float64) for each, rows in entry["given"].items()}
+    rows, columns = ({each: labels(key) for each, key in entry.get(axis, {}).items()} for axis in ("rows", "columns"))
+    titles = {each: text_of(title) for each, title in entry["titles"].items()}
     sheet = Sheet(
-        make_steps(told["steps"], given, rows, columns, titles),
+        make_steps(entry["steps"], given, rows, columns, titles),
         labels("tokens"),
-        labels("key_tokens" if "key_tokens" in told else "tokens"),
-        text_of(told["text"]),
-        remarks=tuple(map(text_of, told.get("remarks", ()))),
-        heading=text_of(told["title"]),
-        lead=text_of(told["lead"]),
+        labels("key_tokens" if "key_tokens" in entry else "tokens"),
+        text_of(entry["text"]),
+        remarks=tuple(map(text_of, entry.get("remarks", ()))),
+        heading=text_of(entry["title"]),
+        lead=text_of(entry["lead"]),
         called=name,
     )
     return sheet if seed is None else _drawn(sheet, seed)
 
 
 def _drawn(block: Sheet, seed: int) -> Sheet:
-    """The same sizes with other numbers, one decimal each."""
+    """Return a sheet of the same sizes with other numbers, one decimal each."""
     random = np.random.default_rng(seed)
     given = {
         name: random.integers(1 if name == "X" else -9, 10, matrix.shape) / 10
@@ -134,9 +134,9 @@ def _drawn(block: Sheet, seed: int) -> Sheet:
 
 
 def positions_picture() -> Picture:
-    """Sinusoidal positions as a picture, a row for each place: green above zero, brown below.
+    """Draw sinusoidal positions, a row for each position: green above zero, brown below.
 
-    All sines stand left of all cosines, as in the notes; a sheet has them in pairs, as the paper prints them.
+    All sines are to the left of all cosines, as in the notes; a sheet has them in pairs, as in the paper.
     """
     n_places, width = _PICTURE
     pairs = positions(n_places, width)
@@ -146,20 +146,21 @@ def positions_picture() -> Picture:
 
 
 def positions(n_places: int, width: int) -> Array:
-    """Sines and cosines in pairs: (n_places, width)."""
+    """Return sines and cosines in pairs: (n_places, width)."""
     speeds = COMPUTE["speeds"](np.arange(width // 2, dtype=np.float64)[None], np.array([[float(width)]]))
     return COMPUTE["waves"](np.arange(n_places, dtype=np.float64)[:, None] * speeds)
 
 
 def for_paper(sheet: Sheet) -> Sheet:
-    """The part of a model's sheet that a person can work out: what is too wide for a pencil is taken as given.
+    """Reduce a model's sheet to what can be computed by hand.
 
-    Products of long rows are the machine's, and what only they read falls away; of wide values the first columns do.
+    Products of long rows become given matrices, and steps that only they need are dropped; of wide values the first
+    columns remain.
     """
     n_tokens = max(len(sheet.tokens), len(sheet.key_tokens))
     if n_tokens > MOST_TOKENS:
         raise UsageError(
-            "a sheet of {n} tokens is too large for a pencil; up to {most}: shorten the text",
+            "a worksheet of {n} tokens is too large to do by hand (at most {most}); shorten the text",
             n=n_tokens,
             most=MOST_TOKENS,
         )
@@ -170,7 +171,7 @@ def for_paper(sheet: Sheet) -> Sheet:
         kept[name] = replace(step, operation=None) if _is_wide(sheet, step) else step
         needed.update(getattr(kept[name].operation, "operands", ()))
     steps = {name: kept[name] for name in sheet.steps if name in kept}
-    if steps["V"].operation is None:  # then only the output reads it, column by column
+    if steps["V"].operation is None:  # then only the output uses it, column by column
         for name in ("V", "output"):
             columns, values = steps[name].columns[:MOST_COLUMNS], steps[name].values[:, :MOST_COLUMNS]
             steps[name] = replace(steps[name], columns=columns, values=values)

@@ -1,7 +1,7 @@
-"""The sheet of a head of the user's own model for a text of their own, and the proof that torch computed the same.
+"""Worksheets of a real model: one head on one text, checked against torch.
 
-Vectors, masks and results come from ``inside.trace``; weights are the head's slices of the model's matrices. The sheet
-then works everything out by itself, and every quantity that torch also has must agree.
+Vectors, masks and results come from ``inside.trace``, weights are the head's slices of the model's matrices. The sheet
+computes everything itself, and every quantity that torch also computes must agree.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from kotha.model.norm import RMSNorm
 from kotha.model.position import RotaryPositions
 from kotha.model.vit import ViT
 
-# Steps of the sheet, and the places of a trace that show the same.
+# Steps of the sheet, and the hook points of a trace with the same values.
 SAME = {
     "Q": "queries",
     "K": "keys",
@@ -34,10 +34,10 @@ SAME = {
     "weights": "weights",
     "output": "head_outputs",
 }
-# How far a model's own arithmetic may be off, beside the largest number around: float32 keeps seven digits, and sums of
-# a few hundred products lose two or three of them.
+# Allowed error of the model's arithmetic, relative to the largest value: float32 has seven digits, and sums of a few
+# hundred products lose two or three of them.
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
-# Angles of rotary positions are float32 in every model, and grow with the place.
+# Angles of rotary positions are float32 in every model, and their error grows with the position.
 _TURN_PER_PLACE = 2e-7
 
 
@@ -51,9 +51,9 @@ def model_sheet(
     layer: int = 0,
     head: int = 0,
 ) -> Sheet:
-    """The sheet of one head for a text; ``stack`` is left out where there is only one, or means the decoder."""
+    """Return the sheet of one head for a text; ``stack`` defaults to the only stack or the decoder."""
     if isinstance(bundle.model, ViT):
-        raise UsageError("this model is a ViT, it reads images; a worksheet is laid out for models that read text")
+        raise UsageError("this model is a ViT, which takes images; a worksheet needs a model that takes text")
     model = bundle.widened().model
     given = read(model, bundle.tokenizer, text, target=target)
     place = find_site(list(attentions(model)), stack, layer, part)
@@ -64,7 +64,7 @@ def model_sheet(
 
 
 def find_site(known: list[str], stack: str | None, layer: int, part: str) -> str:
-    """The name of an attention from its parts, of the last stack unless one is named.
+    """Return the name of an attention; ``stack`` defaults to the last one.
 
     >>> find_site(["blocks.0.attention"], None, 0, "attention")
     'blocks.0.attention'
@@ -72,7 +72,7 @@ def find_site(known: list[str], stack: str | None, layer: int, part: str) -> str
     place = f"{stack or known[-1].partition('.')[0]}.{layer}.{part}"
     if place not in known:
         close = nearest(place, known)
-        raise UsageError("there is no attention {place!r} in this model{nearest}", place=place, nearest=close)
+        raise UsageError("this model has no attention {place!r}{nearest}", place=place, nearest=close)
     return place
 
 
@@ -85,14 +85,14 @@ def read_head(
     key_tokens: Sequence[Text] | None = None,
     shifted: bool = True,
 ) -> Sheet:
-    """The sheet of one head at one attention, for inputs of a batch of one; float32 or float64."""
+    """Return the sheet of one head for inputs with a batch of one, in float32 or float64."""
     attention = attentions(model)[place]
     query, key, sharing = _slices(attention, place, head)
     layer, _, part = place.rpartition(".")
     crosses = part == "cross"
     with torch.no_grad(), trace(model, layers=[layer]) as seen:
         model(*inputs)
-    # The attention is handed vectors that are normed before it, or as they come.
+    # The input of the attention: after the norm in pre-norm models, else the residual stream.
     stream = "residual_mid" if crosses else "residual_in"
     x = _numbers(seen[f"{layer}.{f'{part}_norm' if layers(model)[layer].norm_order == 'pre' else stream}"][0])
     hidden = torch.isneginf(seen[f"{place}.masked_scores"][0, query])
@@ -123,28 +123,28 @@ def read_head(
 
 
 def _slices(attention: Attention, place: str, head: int) -> tuple[int, int, list[int]]:
-    """Where a head's numbers stand among the queries and the keys (some heads may be pruned); who shares its keys."""
+    """Return a head's index among queries and among keys (heads may be pruned), and the heads that share its keys."""
     if head not in attention.heads:
         heads = list(attention.heads)
-        raise UsageError("there is no head {head} in {place}; it has {heads}", head=head, place=place, heads=heads)
+        raise UsageError("{place} has no head {head}; its heads are {heads}", head=head, place=place, heads=heads)
     query = attention.heads.index(head)
-    key_heads = [key for key, n_sharing in enumerate(attention.shares) for _ in range(n_sharing)]
+    key_heads = [key for key, n_sharing in enumerate(attention.queries_per_kv_head) for _ in range(n_sharing)]
     key = key_heads[query]
     return query, key, [each for each, of in zip(attention.heads, key_heads, strict=True) if of == key]
 
 
 def check(sheet: Sheet, computed: dict[str, Tensor]) -> None:
-    """Assert that the sheet's numbers are torch's."""
+    """Assert that the sheet's numbers equal torch's."""
     turned = _TURN_PER_PLACE * len(sheet.key_tokens) if "angles" in sheet.steps else 0.0
     for name, tensor in computed.items():
-        ours, theirs = sheet.masked if name == "masked" else sheet.steps[name].values, _numbers(tensor)
-        largest = float(np.abs(theirs[np.isfinite(theirs)]).max(initial=1.0))
+        computed_here, expected = sheet.masked if name == "masked" else sheet.steps[name].values, _numbers(tensor)
+        largest = float(np.abs(expected[np.isfinite(expected)]).max(initial=1.0))
         allowed = (_TOLERANCE[tensor.dtype] + turned) * largest
-        np.testing.assert_allclose(ours, theirs, rtol=0, atol=allowed, err_msg=f"{name} is not what torch computed")
+        np.testing.assert_allclose(computed_here, expected, rtol=0, atol=allowed, err_msg=f"{name} differs from torch")
 
 
 def _weights(attention: Attention, query: int, key: int) -> dict[str, Array]:
-    """A head's slices of the matrices, biases and gains, by their names on a sheet; torch keeps matrices turned."""
+    """Return a head's slices of matrices, biases and gains by their names on a sheet; torch stores them transposed."""
     found, width = {}, attention.d_head
     for letter, matrix, head, norm in (
         ("Q", attention.query, query, attention.query_norm),

@@ -1,11 +1,11 @@
-"""What a step of the sheet does to the matrices before it, in readings that belong together.
+"""The operations of a worksheet's steps.
 
-An operation computes a matrix (here, in double precision), writes the arithmetic of one cell as one would on paper, and
-has the same cell as a spreadsheet formula (templates, in ``sheets.json``). Operands are names of matrices; who holds
-the matrices, and in which cells of a spreadsheet they stand, is not known here.
+An operation computes a matrix in double precision, writes the arithmetic of one cell as on paper, and gives the same
+cell as a spreadsheet formula (templates in ``sheets.json``). Operands are names of matrices; the callers know the
+matrices and their cells in a spreadsheet.
 
-Most operations read one number of each operand, or one row of the first, so templates say it all. As NumPy does, an
-operand of one row or one column lends it to all.
+Most operations read one number of each operand, or one row of the first, so templates are enough. An operand with one
+row or one column is broadcast, as in NumPy.
 """
 
 import math
@@ -29,10 +29,10 @@ _MOST_LEADING_ZEROS = 4
 
 
 def decimals_for(value: float, precision: int) -> int:
-    """How many decimals a number needs: so many, and a small one more, for as many digits that count.
+    """Return the number of decimals to show: ``precision``, plus up to 4 for small numbers.
 
-    Divided or multiplied, a number that kept one digit would give a result with none that is right. What is smaller
-    still, beside the others, is nothing: it comes of rounding.
+    With a single significant digit, products and quotients of the shown number would have no right digit. Smaller
+    numbers still are rounding errors.
 
     >>> decimals_for(1.5, 4), decimals_for(0.0021, 4), decimals_for(1e-17, 4), decimals_for(0.0021, 0)
     (4, 6, 8, 0)
@@ -44,7 +44,7 @@ def decimals_for(value: float, precision: int) -> int:
 
 
 def written(value: float, precision: int) -> str:
-    """A number as it stands in arithmetic, by ``decimals_for``; a true minus, and −∞ for what is hidden.
+    """Write a number for arithmetic with ``decimals_for``, a real minus sign, and −∞ for masked scores.
 
     >>> written(0.5, 4), written(-0.33333, 4), written(0.00207654, 4), written(-math.inf, 4), written(1e-12, 4)
     ('0.5', '−0.3333', '0.002077', '−∞', '0.0')
@@ -53,26 +53,26 @@ def written(value: float, precision: int) -> str:
 
 
 def with_decimals(value: float, decimals: int) -> str:
-    """A number with at most so many decimals, and at least one.
+    """Write a number with at most ``decimals`` decimals, and at least one.
 
     >>> with_decimals(0.00207654, 4), with_decimals(-2.0, 4)
     ('0.0021', '−2.0')
     """
     if value == -math.inf:
         return MINUS_INFINITY
-    whole, _, fraction = f"{value:.{decimals}f}".partition(".")
-    text = f"{whole}.{fraction.rstrip('0') or '0'}" if decimals else whole
+    integer, _, fraction = f"{value:.{decimals}f}".partition(".")
+    text = f"{integer}.{fraction.rstrip('0') or '0'}" if decimals else integer
     return text.replace("-", "−") if float(text) else text.removeprefix("-")
 
 
 def _factor(value: float, precision: int) -> str:
-    """A number inside a sum or product: a negative one in brackets."""
+    """Write a number in a sum or product, with brackets if negative."""
     text = written(value, precision)
     return f"({text})" if text.startswith("−") else text
 
 
 def ends_of(terms: list[str], ends: int = 3) -> list[str]:
-    """Terms, or of many the first and the last few.
+    """Return the terms; if there are many, the first and last few.
 
     >>> " + ".join(ends_of([str(n) for n in range(9)], ends=2))
     '0 + 1 + … + 7 + 8'
@@ -82,7 +82,7 @@ def ends_of(terms: list[str], ends: int = 3) -> list[str]:
 
 @dataclass(frozen=True)
 class _OnPaper:
-    """One operand of a cell, written: ``{}`` as it is, ``{:×}`` as a factor, ``{:g}`` unrounded, or its whole row."""
+    """One operand in the arithmetic of a cell: ``{}`` plain, ``{:×}`` as a factor, ``{:g}`` unrounded, or its row."""
 
     name: str
     number: float
@@ -111,28 +111,28 @@ class _OnPaper:
         return len(self.numbers)
 
     def _each(self, way: str, between: str) -> str:
-        """The whole row, each number written in a way."""
+        """Write the row with one format."""
         return between.join(ends_of([way.format(replace(self, number=number)) for number in self.numbers]))
 
 
 def _same_cell(operands: list[Array], row: int, column: int) -> tuple[int, list[Place]]:
-    """The cell itself of every operand; one row, or one column, is there for all."""
+    """The same cell of every operand, with broadcasting."""
     return 0, [(n, min(row, len(each) - 1), min(column, each.shape[1] - 1)) for n, each in enumerate(operands)]
 
 
 def _pair(operands: list[Array], row: int, column: int) -> tuple[int, list[Place]]:
-    """A number, the angle of its pair, and its partner."""
+    """A number, the angle of its pair, and its partner in the other half."""
     half = operands[1].shape[1]
     return column // half, [(0, row, column), (1, row, column % half), (0, row, (column + half) % (2 * half))]
 
 
 def _beside(operands: list[Array], row: int, column: int) -> tuple[int, list[Place]]:
-    """The cell of the matrix that stands there, where some stand side by side."""
+    """The source cell of a cell in concatenated matrices."""
     for n, each in enumerate(operands):
         if column < each.shape[1]:
             return 0, [(n, row, column)]
         column -= each.shape[1]
-    raise AssertionError("a column beyond the last matrix")
+    raise AssertionError("column beyond the last matrix")
 
 
 def _wave(operands: list[Array], row: int, column: int) -> tuple[int, list[Place]]:
@@ -149,79 +149,79 @@ def _waves(angles: Array) -> Array:
     return np.stack((np.sin(angles), np.cos(angles)), axis=-1).reshape(len(angles), -1)
 
 
-# By the kinds that others, such as a page that computes along, know.
+# Keys are the kinds of operations, which pages and spreadsheets also use.
 COMPUTE: dict[str, Callable[..., Array]] = {
-    # (T, C) times (C, D) -> (T, D); by rows of the right, (D, C), where that is to be turned.
+    # (T, C) times (C, D) -> (T, D); by rows with the right one as (D, C).
     "product": np.matmul,
     "product_by_rows": lambda left, right: left @ right.T,
-    # From a token's vector to its query, key and value. The same row (a bias) added to every row.
+    # From vectors to queries, keys and values. A bias added to every row.
     "add_row": np.add,
-    # The size of each row, with the little (ε) that keeps it above zero: (T, D) and (1, 1) -> (T, 1).
+    # The size of each row, with ε to keep it above zero: (T, D) and (1, 1) -> (T, 1).
     "root_mean_square": lambda of, eps: np.sqrt(np.square(of).mean(axis=1, keepdims=True) + eps),
-    # Each row over its size, times a learned gain: (T, D), (T, 1), (1, D) -> (T, D).
+    # Each row divided by its size, times a learned gain: (T, D), (T, 1), (1, D) -> (T, D).
     "normed": lambda x, size, gain: x / size * gain,
-    # Rotary positions, each pair (i, i + D/2) turned by its angle: (T, D) and (T, D/2) -> (T, D).
+    # Rotary positions: each pair (i, i + D/2) rotated by its angle: (T, D) and (T, D/2) -> (T, D).
     "turned": _turn,
-    # From queries and keys to weights. Every number over the root of a width: (T, S) and (1, 1) -> (T, S).
+    # From queries and keys to weights. Every number divided by the root of a width: (T, S) and (1, 1) -> (T, S).
     "over_root": lambda left, width: left / np.sqrt(width),
-    # A spreadsheet has no infinity, so a hidden cell is a word there, which MAX and SUM pass over.
+    # A spreadsheet has no infinity, so masked cells hold text, which MAX and SUM ignore.
     "masked": lambda left, mask: np.where(mask == 1, left, -math.inf),
     # The largest number, and the sum, of each row: (T, S) -> (T, 1).
     "largest": lambda of: of.max(axis=1, keepdims=True),
     "row_sums": lambda of: of.sum(axis=1, keepdims=True),
     "powers": np.exp,
-    # Less the row's largest, so that nothing overflows: (T, S) and (T, 1) -> (T, S).
+    # Minus the row's largest number to avoid overflow: (T, S) and (T, 1) -> (T, S).
     "shifted_powers": lambda of, most: np.exp(of - most),
-    # Each number over its row's sum: every row then sums to one.
+    # Each number divided by its row's sum, so that every row sums to 1.
     "shares": np.divide,
-    # Around attention, and on to the vocabulary. Side by side: (T, D) and (T, D) and so on -> (T, all columns).
+    # Around attention, and on to the vocabulary. Concatenated: (T, D), (T, D), … -> (T, all columns).
     "joined": lambda *matrices: np.concatenate(matrices, axis=1),
     "added": np.add,
-    # The mean of each row, and each number less its row's: (T, C) -> (T, 1), (T, C) and (T, 1) -> (T, C).
+    # The mean of each row, and each number minus its row's mean: (T, C) -> (T, 1), (T, C) and (T, 1) -> (T, C).
     "means": lambda of: of.mean(axis=1, keepdims=True),
     "less": np.subtract,
     "kept_positive": lambda of: np.maximum(of, 0),
     # Counted from 1: (T, V) -> (T, 1).
     "column_of_largest": lambda of: of.argmax(axis=1, keepdims=True).astype(np.float64) + 1,
-    # Sinusoidal positions. How fast each pair turns, from its number and the width: (1, C/2) and (1, 1) -> (1, C/2).
+    # Sinusoidal positions. The speed of each pair, from its number and the width: (1, C/2) and (1, 1) -> (1, C/2).
     "speeds": lambda pairs, width: 10_000.0 ** (-2 * pairs / width),
-    # The sine and the cosine of each angle, one after the other: (T, C/2) -> (T, C).
+    # The sine and the cosine of each angle, interleaved: (T, C/2) -> (T, C).
     "waves": _waves,
 }
-# Which template a cell takes, and which cells fill it in, where that is not the cell itself of every operand.
+# The template of a cell and the cells that it uses, if not simply the same cell of every operand.
 _READS = {"turned": _pair, "joined": _beside, "waves": _wave}
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A kind of step, and the matrices that it reads."""
+    """A kind of operation with the names of its operands."""
 
     kind: str
     operands: tuple[str, ...]
 
     @property
     def is_product(self) -> bool:
-        """Whether rows meet columns, or rows."""
+        """Whether this is a matrix product."""
         return self.kind.startswith("product")
 
     def compute(self, given: Matrices) -> Array:
-        """The whole matrix."""
+        """Compute the matrix."""
         return COMPUTE[self.kind](*(given[name] for name in self.operands))
 
     def factors(self, given: Matrices, row: int, column: int) -> tuple[Array, Array]:
-        """The two lines that a cell of a product multiplies."""
+        """Return the two lines that a cell of a product multiplies."""
         left, right = (given[name] for name in self.operands)
         return left[row], (right.T if self.kind == "product" else right)[column]
 
     def cell(self, given: Matrices, row: int, column: int, form: str, write: Callable[[str, int, int], Any]) -> str:
-        """A cell by its template of a ``form``; ``write`` spells each number that fills it in, by where it stands."""
+        """Fill in the template of a cell in a ``form``; ``write`` formats each operand by name, row and column."""
         way, places = _READS.get(self.kind, _same_cell)([given[name] for name in self.operands], row, column)
         filling = [write(self.operands[n], down, across) for n, down, across in places]
         template: str = data_file(FILE)["operations"][self.kind][form][way]
         return template.format(*filling)
 
     def arithmetic(self, given: Matrices, row: int, column: int, precision: int) -> str:
-        """One cell as on paper."""
+        """Write the arithmetic of one cell as on paper."""
         if self.is_product:
             pairs = zip(*(line.tolist() for line in self.factors(given, row, column)), strict=True)
             return " + ".join(ends_of([f"{_factor(a, precision)}×{_factor(b, precision)}" for a, b in pairs]))

@@ -1,8 +1,8 @@
-"""The reader's own matrices as a sheet: a JSON file, or a CSV file of named blocks.
+"""The user's own matrices as a sheet, from a JSON file or a CSV file of named blocks.
 
-JSON: ``{"tokens": ["ক", "খ"], "X": [[…], …], "W_Q": …, "W_K": …, "W_V": …, "mask": "causal"}``; tokens and mask may be
-left out. CSV: a line with a matrix's name, its rows, an empty line, and so on; ``tokens`` is a block of one row. A file
-may come from anywhere, so everything in it is checked before anything is computed.
+JSON: ``{"tokens": ["ক", "খ"], "X": [[…], …], "W_Q": …, "W_K": …, "W_V": …, "mask": "causal"}``; tokens and mask are
+optional. CSV: a line with the name of a matrix, its rows, an empty line, and so on; ``tokens`` is a block of one row.
+Files can come from anywhere, so everything is validated before it is used.
 """
 
 import csv
@@ -26,32 +26,32 @@ _KNOWN = ("tokens", *_MATRICES, "mask")
 _MOST_BYTES = 1 << 18
 _MOST_TOKENS, _MOST_WIDTH = 24, 64
 _LARGEST = 1e6
-_LONGEST = 40  # letters of a token
+_LONGEST = 40  # characters of a token
 
 
 def sheet_of_file(path: Path) -> Sheet:
-    """The sheet of what a file gives."""
+    """Return the sheet of a file's matrices."""
     is_csv = path.suffix.lower() == ".csv"
     return sheet_of(_read_csv(path) if is_csv else read_table(path, DataError, _MOST_BYTES))
 
 
-def sheet_of(told: dict[str, Any]) -> Sheet:
-    """The sheet of tokens, X, W_Q, W_K and W_V.
+def sheet_of(data: dict[str, Any]) -> Sheet:
+    """Return the sheet of tokens, X, W_Q, W_K and W_V.
 
     >>> one = [[1.0, 0.0], [0.0, 1.0]]
     >>> sheet_of({"X": one, "W_Q": one, "W_K": one, "W_V": one}).steps["weights"].values.round(2).tolist()
     [[1.0, 0.0], [0.33, 0.67]]
     """
-    unknown = next((key for key in told if key not in _KNOWN), None)
+    unknown = next((key for key in data if key not in _KNOWN), None)
     if unknown is not None:
-        raise DataError("{name!r} is no matrix of a head; give {known}", name=unknown[:_LONGEST], known=_KNOWN)
-    given = {name: _matrix(name, told.get(name)) for name in _MATRICES}
+        raise DataError("unknown key {name!r}; use {known}", name=unknown[:_LONGEST], known=_KNOWN)
+    given = {name: _matrix(name, data.get(name)) for name in _MATRICES}
     n_tokens, width = given["X"].shape
     for name in WEIGHTS:
         if len(given[name]) != width:
             raise DataError(
-                "{name} has {rows} rows, X has {columns} columns; they must be as many, "
-                "and a whole row of X is written together, as in 1, 0, 0.5",
+                "{name} has {rows} rows but X has {columns} columns; the two must be equal, and each row of "
+                "X is one line, such as 1, 0, 0.5",
                 name=name,
                 rows=len(given[name]),
                 columns=width,
@@ -59,21 +59,23 @@ def sheet_of(told: dict[str, Any]) -> Sheet:
     query, key = (given[name].shape[1] for name in ("W_Q", "W_K"))
     if query != key:
         raise DataError(
-            "W_Q has {query} columns and W_K {key}; a query meets a key of its own width", query=query, key=key
+            "W_Q has {query} columns but W_K has {key}; queries and keys must have the same width", query=query, key=key
         )
-    tokens = _tokens(told.get("tokens"), n_tokens)
-    mask = told.get("mask", "causal")
+    tokens = _tokens(data.get("tokens"), n_tokens)
+    mask = data.get("mask", "causal")
     if mask not in ("causal", "none"):
-        raise DataError("{mask} is not known; use causal or none", mask=Option("mask", str(mask)[:_LONGEST]))
+        raise DataError("{mask} is not supported; use causal or none", mask=Option("mask", str(mask)[:_LONGEST]))
     if mask == "causal":
         given["mask"] = np.tri(n_tokens)
     return Sheet(head_steps(given, tokens), tokens, tokens, text=" ".join(map(str, tokens)), called="own")
 
 
 def _matrix(name: str, rows: Any) -> Array:
-    """A matrix of plain numbers, not too large; anything else is refused by name."""
+    """Validate the rows of a matrix and convert them to an array."""
     if not (isinstance(rows, list) and rows and all(isinstance(row, list) and row for row in rows)):
-        raise DataError("{name} is missing, or no matrix; give rows of numbers, such as [[1, 0.5], [0, 2]]", name=name)
+        raise DataError(
+            "{name} is missing or not a matrix; give rows of numbers, such as [[1, 0.5], [0, 2]]", name=name
+        )
     height, width = len(rows), len(rows[0])
     if height > (_MOST_TOKENS if name == "X" else _MOST_WIDTH) or width > _MOST_WIDTH:
         raise DataError(
@@ -87,7 +89,8 @@ def _matrix(name: str, rows: Any) -> Array:
     for number, row in enumerate(rows, 1):
         if len(row) != width or not all(is_number(value) and abs(value) <= _LARGEST for value in row):
             raise DataError(
-                "{name}: row {number} holds {held}; give each row {width} numbers, each up to {most:,.0f}",
+                "{name}: row {number} is {held}; each row must have {width} numbers, each at most "
+                "{most:,.0f} in absolute value",
                 name=name,
                 number=number,
                 held=str(row)[:_LONGEST],
@@ -97,22 +100,24 @@ def _matrix(name: str, rows: Any) -> Array:
     return np.array(rows, dtype=np.float64)
 
 
-def _tokens(told: Any, count: int) -> Labels:
-    """Names of the rows; pages and terminals make what cannot be printed harmless."""
-    if told is None:
+def _tokens(names: Any, count: int) -> Labels:
+    """Validate the row labels; pages and terminals escape unprintable characters."""
+    if names is None:
         return token_names(count)
-    texts = isinstance(told, list) and all(isinstance(each, str) and 0 < len(each) <= _LONGEST for each in told)
-    if not texts or len(told) != count:
+    texts = isinstance(names, list) and all(isinstance(each, str) and 0 < len(each) <= _LONGEST for each in names)
+    if not texts or len(names) != count:
         raise DataError(
-            "tokens must be {count} texts of 1 to {most} letters, one for each row of X", count=count, most=_LONGEST
+            "tokens must be {count} strings of 1 to {most} characters, one for each row of X",
+            count=count,
+            most=_LONGEST,
         )
-    return tuple(told)
+    return tuple(names)
 
 
 def _read_csv(path: Path) -> dict[str, Any]:
-    """The blocks of a CSV file by their names."""
+    """Read the blocks of a CSV file by name."""
     if path.stat().st_size > _MOST_BYTES:
-        raise DataError("{path} has {n:,} bytes, far more than a sheet for paper", path=path, n=path.stat().st_size)
+        raise DataError("{path} has {n:,} bytes, too many for a worksheet", path=path, n=path.stat().st_size)
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), strict=True))
     except (UnicodeDecodeError, csv.Error) as problem:
@@ -121,7 +126,7 @@ def _read_csv(path: Path) -> dict[str, Any]:
     name: str | None = None
     for number, line in enumerate(lines, 1):
         cells = [cell.strip() for cell in line]
-        while cells and not cells[-1]:  # spreadsheets fill short rows up
+        while cells and not cells[-1]:  # spreadsheets pad short rows
             cells.pop()
         if not cells:
             name = None
@@ -131,7 +136,7 @@ def _read_csv(path: Path) -> dict[str, Any]:
             name = cells[0]
             if len(cells) > 1 or name not in _KNOWN or name in found:
                 raise DataError(
-                    "line {number}: {name!r} begins no block; give each of {known} once",
+                    "line {number}: expected the name of a matrix, found {name!r}; give each of {known} once",
                     number=number,
                     name=name[:_LONGEST],
                     known=_KNOWN,
@@ -144,7 +149,7 @@ def _read_csv(path: Path) -> dict[str, Any]:
 
 
 def _number(cell: str) -> float | str:
-    """A number as people type it, in either digits, with either minus; what is none stays as it is."""
+    """Parse a number in Latin or Bangla digits with either minus sign; return other text unchanged."""
     try:
         return float(ascii_digits(cell).replace("−", "-"))
     except ValueError:

@@ -1,13 +1,13 @@
-"""A sheet as a reader sees it: tables of readable numbers with the arithmetic of some cells, and one offline page.
+"""Rendering of a sheet: tables of readable numbers with the arithmetic of some cells, and one offline page.
 
-Where a step is worked out, small numbers have more decimals, so that it comes out by hand; in a table all have as many
-as its largest needs. A small matrix is shown whole, with every cell worked out; of a large one the first and last
-columns and rows, with a remark, and the arithmetic of its last row: where nobody looks ahead, that is the one that sees
-all. Terminal and page show the same.
+In arithmetic, small numbers get more decimals so that results can be reproduced by hand; in a table all numbers have as
+many decimals as the largest needs. A small matrix is shown in full, with the arithmetic of every cell; of a large one
+the first and last rows and columns are shown with a remark, and the arithmetic of its last row, which under a causal
+mask sees all tokens. Terminal and page show the same.
 
-The page is also to be worked on, as in the studio's By hand, and with a score file. It holds numbers and, in both
-languages, titles and labels; what grades, hints and finds the mistake is the studio's own (``web/src/rooms/hand``). Of
-a model's head the part that a pencil can do is asked for, and more is shown.
+The page is also interactive, as in the studio's room “By hand”, with a score file. It holds numbers and, in both
+languages, titles and labels; grading, hints and diagnosis are the studio's code (``web/src/rooms/hand``). For a model's
+head, the user computes the part that is feasible by hand; the rest is shown.
 """
 
 import hashlib
@@ -31,68 +31,70 @@ from kotha.inside.view import View
 from kotha.report.single_file import sheet_page
 from kotha.storage.atomic import atomic_file
 
-# Up to this many cells each one is worked out; above, only the last row.
+# The arithmetic of every cell is shown up to this number of cells; above it, only the last row.
 _ALL_CELLS = 24
-# Weights have a row for each number of a vector and nothing to work out.
+# Weight matrices have many rows and no arithmetic, so they get fewer rows.
 _MOST_COLUMNS, _MOST_ROWS, _MOST_WEIGHT_ROWS = 10, 16, 8
 _GAP = "…"
-# What has no decimals to show.
+# Matrices without decimals.
 _WHOLE = ("mask", "places", "pairs", "width", "d_k", "eps", "guess")
 
 
 @dataclass(frozen=True)
 class Shown:
-    """A step as it is written."""
+    """A rendered step."""
 
     name: str
     title: Text
     given: bool
     header: list[Text]  # the column labels, after an empty corner
     rows: list[list[Text]]  # each with its label first
-    shares: list[list[float | None]]  # for weights, each shown cell's share of its row; empty for other steps
+    shares: list[list[float | None]]  # for attention weights and probabilities, the shown values; else empty
     sums: list[str]  # lines such as Q[1,1] = 1.0×0.1 + 0.5×0.3 = 0.25
     remark: Text
 
 
 @dataclass(frozen=True, repr=False)
 class SheetView(View[Sheet]):
-    """A sheet to look at; also as a spreadsheet of live formulas."""
+    """A view of a sheet that can also be saved as a spreadsheet."""
 
     steps: tuple[Shown, ...] = field(default=(), repr=False)
     language: Language = "en"
 
     def save_spreadsheet(self, path: str | Path) -> Path:
-        """Write the sheet as .xlsx, whole or not at all."""
-        made = spreadsheet(self.found, self.language)
+        """Write the sheet as .xlsx, atomically."""
+        content = spreadsheet(self.found, self.language)
         with atomic_file(Path(path), ".xlsx") as stream:
-            stream.buffer.write(made)
+            stream.buffer.write(content)
         return Path(path)
 
 
 def sheet_view(sheet: Sheet, *, language: Language = "en") -> SheetView:
-    """A sheet to look at."""
-    # A sheet with more numbers than the workshop's has less room for each; of small ones as many digits count.
+    """Make a view of a sheet."""
+    # Sheets with more numbers than the workshop's have less space for each.
     precision = 4 if sheet.place or sheet.heading else 6
     steps = tuple(_show(sheet, step, precision) for step in sheet.steps.values())
-    page, told = partial(_page, sheet, steps, language), partial(as_json, sheet, language)
+    page, data = partial(_page, sheet, steps, language), partial(as_json, sheet, language)
     remarks = tuple(translate(each, language) for each in sheet.remarks)
-    return SheetView(translate(sheet.title, language), sheet, page, told, remarks, steps, language)
+    return SheetView(translate(sheet.title, language), sheet, page, data, remarks, steps, language)
 
 
 def _show(sheet: Sheet, step: SheetStep, precision: int) -> Shown:
-    """One step of a sheet."""
+    """Render one step of a sheet."""
     height, width = step.values.shape
     most_rows = _MOST_WEIGHT_ROWS if step.name.startswith("W_") else _MOST_ROWS
     rows, columns = _some(height, most_rows), _some(width, _MOST_COLUMNS)
     values = [[None if r is None or c is None else float(step.values[r, c]) for c in columns] for r in rows]
-    # Counts and marks have no decimals to show, and ε would round to nothing.
+    # Counts and masks have no decimals, and ε would round to 0.
     spell = "{:g}".format
     if step.name not in _WHOLE:
         largest = max((abs(value) for row in values for value in row if value not in (None, -math.inf)), default=0.0)
         spell = partial(with_decimals, decimals=decimals_for(largest, precision))
     cells = _aligned([[_GAP if value is None else spell(value) for value in row] for row in values])
     labels = [_GAP if row is None else step.rows[row] for row in rows]
-    part = Message("Part of {height:,} × {width:,} numbers; the JSON has them all.", height=height, width=width)
+    part = Message(
+        "Part of a {height:,} × {width:,} matrix; the JSON output has all of it.", height=height, width=width
+    )
     return Shown(
         name=step.name,
         title=step.title,
@@ -106,7 +108,7 @@ def _show(sheet: Sheet, step: SheetStep, precision: int) -> Shown:
 
 
 def _worked_out(sheet: Sheet, step: SheetStep, precision: int, columns: Sequence[int | None]) -> Iterator[str]:
-    """The arithmetic of the cells that are written out: all of a small matrix, the last row of a large one."""
+    """Yield the arithmetic of the shown cells: all of a small matrix, the last row of a large one."""
     if step.operation is None:
         return
     height, width = step.values.shape
@@ -116,7 +118,7 @@ def _worked_out(sheet: Sheet, step: SheetStep, precision: int, columns: Sequence
 
 
 def _aligned(cells: list[list[str]]) -> list[list[str]]:
-    """Numbers with equally many decimals, so that their points stand below each other.
+    """Pad numbers to the same number of decimals, so that decimal points line up.
 
     >>> _aligned([["0.3", "−∞"], ["0.55", "…"]])
     [['0.30', '−∞'], ['0.55', '…']]
@@ -129,7 +131,7 @@ def _aligned(cells: list[list[str]]) -> list[list[str]]:
 
 
 def _some(count: int, most: int) -> list[int | None]:
-    """All indexes, or of many the first ones, a gap, and the last two.
+    """Return all indices; if there are many, the first ones, None for a gap, and the last two.
 
     >>> _some(9, 6)
     [0, 1, 2, None, 7, 8]
@@ -138,7 +140,7 @@ def _some(count: int, most: int) -> list[int | None]:
 
 
 def as_json(sheet: Sheet, language: Language = "en") -> dict[str, Any]:
-    """All numbers in full; what is hidden (−∞) is null."""
+    """Return all numbers with full precision; masked scores (−∞) are null."""
     lists = ("tokens", "key_tokens", "remarks")
     return {
         "text": translate(sheet.text, language),
@@ -154,12 +156,12 @@ def as_json(sheet: Sheet, language: Language = "en") -> dict[str, Any]:
 
 
 def _plain(values: Array) -> list[list[float | None]]:
-    """Numbers for JSON: −∞ is null."""
+    """Convert numbers for JSON; −∞ becomes null."""
     return [[None if value == -math.inf else value for value in row] for row in values.tolist()]
 
 
 def steps_of(sheet: Sheet) -> list[dict[str, Any]]:
-    """The matrices of a sheet and what makes each, ready for JSON; −∞ is null."""
+    """Return the matrices of a sheet and their operations for JSON; −∞ is null."""
     return [
         {
             "name": step.name,
@@ -175,19 +177,19 @@ def steps_of(sheet: Sheet) -> list[dict[str, Any]]:
 
 
 def _page(sheet: Sheet, shown: Sequence[Shown], language: Language) -> str:
-    """The HTML of a sheet, in both languages; ``language`` is the one that it opens in."""
-    asked, why_not = None, ""
-    try:  # all of a sheet that was made for it, of a model's head what a pencil can do
-        asked = _in_short(for_paper(sheet) if sheet.place else sheet)
+    """Render the bilingual HTML page of a sheet; ``language`` is the initial one."""
+    exercise, why_not = None, ""
+    try:  # a model's head is reduced to what can be computed by hand
+        exercise = _compact(for_paper(sheet) if sheet.place else sheet)
     except UsageError as error:
         why_not = str(error)
     data = {
         "title": both(sheet.title),
-        "lead": both(Message("{lead} {cells}", lead=_lead(sheet), cells=Message("Q[2,1] is row 2, column 1."))),
+        "lead": both(Message("{lead} {cells}", lead=_lead(sheet), cells=Message("Q[2,1] means row 2, column 1."))),
         "remarks": {each: [translate(remark, each) for remark in sheet.remarks] for each in LANGUAGES},
         "text": str(sheet.text),
         "target": sheet.target,
-        "asked": asked,
+        "asked": exercise,
         "why_not": why_not,
         "called": sheet.called,
         "solved": [
@@ -204,33 +206,31 @@ def _page(sheet: Sheet, shown: Sequence[Shown], language: Language) -> str:
             for step in shown
         ],
     }
-    data["kept_as"] = hashlib.sha256(repr(asked).encode()).hexdigest()[:16]
+    data["kept_as"] = hashlib.sha256(repr(exercise).encode()).hexdigest()[:16]
     title = translate(sheet.title, language)
     return sheet_page("sheet", title, data, made_by="kotha inside worksheet", language=language)
 
 
-def _in_short(sheet: Sheet) -> dict[str, Any]:
-    """A sheet's steps with as many digits as grading looks at; of the other language the labels that differ."""
+def _compact(sheet: Sheet) -> dict[str, Any]:
+    """Return the steps with 12 significant digits, enough for grading, and the Bangla labels that differ."""
     steps, others = steps_of(sheet), []
     for step, made in zip(steps, sheet.steps.values(), strict=True):
         step["values"] = [[None if each is None else float(f"{each:.12g}") for each in row] for row in step["values"]]
-        told = {"rows": _labels(made.rows), "columns": _labels(made.columns)}
-        others.append({name: labels["bn"] for name, labels in told.items() if "bn" in labels})
+        labels_of = {"rows": _labels(made.rows), "columns": _labels(made.columns)}
+        others.append({name: labels["bn"] for name, labels in labels_of.items() if "bn" in labels})
     return {"en": steps, "bn": others}
 
 
 def _lead(sheet: Sheet) -> Text:
     if sheet.place:
         return Message(
-            "What one attention head does, as arithmetic: each number is worked out from those above it, "
-            "and each was compared with what torch computes."
+            "One attention head as arithmetic: each number is computed from those above it, and each was "
+            "compared with torch."
         )
-    return sheet.lead or Message(
-        "What one attention head does, as arithmetic: each number is worked out from those above it."
-    )
+    return sheet.lead or Message("One attention head as arithmetic: each number is computed from those above it.")
 
 
 def _labels(labels: Sequence[Text]) -> dict[str, list[str]]:
-    """Labels by language; once where they are the same."""
+    """Return labels by language; English only if both are the same."""
     english, bangla = ([translate(each, language) for each in labels] for language in LANGUAGES)
     return {"en": english} if english == bangla else {"en": english, "bn": bangla}

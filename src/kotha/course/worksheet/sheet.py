@@ -1,9 +1,8 @@
-"""A sheet: matrices one after the other, each given, or worked out from those before it.
+"""A sheet: a sequence of matrices, each given or computed from earlier ones.
 
-A step is a line: ``X`` is given, ``Q = product X W_Q`` is worked out by one of the ``operations``, in double precision.
-``head_steps`` makes the lines of one attention head from what its model gives it: vectors, the head's slices of the
-weights, and what else happens to queries and keys (biases, norms, turning by place). ``model.py`` holds the result
-against what torch computed.
+A step is a line: ``X`` is given, ``Q = product X W_Q`` is computed by one of the ``operations``, in double precision.
+``head_steps`` makes the lines of one attention head from its vectors, its slices of the weights, and the model's other
+steps for queries and keys (biases, norms, rotary positions). ``model.py`` compares the result with torch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kotha.course.data import data_file, said
+from kotha.course.data import bilingual, data_file
 from kotha.course.worksheet.operations import FILE, Array, Matrices, Operation, written
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text
@@ -21,36 +20,36 @@ Labels = tuple[Text, ...]
 
 @dataclass(frozen=True)
 class SheetStep:
-    """A matrix of the sheet with its labels and how it came about."""
+    """A matrix of the sheet with its labels and operation."""
 
     name: str
     title: Text
     rows: Labels
     columns: Labels
     values: Array
-    operation: Operation | None = None  # none for what is given
+    operation: Operation | None = None  # None for given matrices
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """The steps in order, and where they come from."""
+    """The steps in order, and their source."""
 
     steps: dict[str, SheetStep]
     tokens: Labels
     key_tokens: Labels
     text: Text
-    place: str = ""  # which attention, such as blocks.0.attention; empty for the workshop's
+    place: str = ""  # name of the attention, such as blocks.0.attention; empty for built-in sheets
     layer: int = 0
     head: int = 0
     target: str | None = None
     remarks: tuple[Text, ...] = ()
-    heading: Text = ""  # of a sheet that is not one attention head
-    lead: Text = ""  # what such a sheet shows
-    called: str | None = None  # its name in a score file; without one there is none
+    heading: Text = ""  # title of a sheet that is not one attention head
+    lead: Text = ""  # description of such a sheet
+    called: str | None = None  # its name in a score file; None: no score file
 
     @property
     def title(self) -> Text:
-        """What it is of, in a line."""
+        """Title of the sheet."""
         if self.heading:
             return self.heading
         if self.place:
@@ -59,20 +58,20 @@ class Sheet:
 
     @property
     def matrices(self) -> dict[str, Array]:
-        """Every matrix by its name."""
+        """Every matrix by name."""
         return {name: step.values for name, step in self.steps.items()}
 
     def arithmetic(self, name: str, row: int, column: int, precision: int) -> str:
-        """One cell, worked out: its name, what is done, and the result."""
+        """Write the arithmetic of one cell: name, operation and result."""
         step = self.steps[name]
-        assert step.operation is not None, f"{name} is given, not worked out"
+        assert step.operation is not None, f"{name} is given, not computed"
         place = f"{row + 1}" if step.values.shape[1] == 1 else f"{row + 1},{column + 1}"
-        done = step.operation.arithmetic(self.matrices, row, column, precision)
-        return f"{name}[{place}] = {done} = {written(step.values[row, column], precision)}"
+        arithmetic = step.operation.arithmetic(self.matrices, row, column, precision)
+        return f"{name}[{place}] = {arithmetic} = {written(step.values[row, column], precision)}"
 
     @property
     def masked(self) -> Array:
-        """The scores that softmax reads: masked, or as they are where nothing is hidden."""
+        """The input of the softmax: masked scores, or plain scores if there is no mask."""
         return self.steps["masked" if "masked" in self.steps else "scores"].values
 
 
@@ -83,7 +82,7 @@ def make_steps(
     columns: Mapping[str, Labels],
     titles: Mapping[str, Text] | None = None,
 ) -> dict[str, SheetStep]:
-    """The steps of some lines; what has no labels of its own has those of its operands, or is counted.
+    """Build the steps of some lines; missing labels come from the operands, or are numbers.
 
     >>> make_steps(["X", "A = product X X"], {"X": np.array([[2.0]])}, {"X": ("a",)}, {})["A"].rows
     ('a',)
@@ -101,7 +100,7 @@ def make_steps(
             first, last = made[operands[0]], made[operands[-1]]
             across = {"product": last.columns, "product_by_rows": last.rows}.get(kind, first.columns)
             labels = [first.rows, across if len(across) == values.shape[1] else ()]
-        assert values is not None, f"{name} is neither given nor worked out"
+        assert values is not None, f"{name} is neither given nor computed"
         down, across = (
             own.get(name) or found or tuple(map(str, range(1, size + 1)))
             for own, found, size in zip((rows, columns), labels, values.shape, strict=True)
@@ -116,13 +115,13 @@ def make_steps(
 def _title(name: str, operation: Operation | None) -> Text:
     if operation is None:
         given = data_file(FILE)["given"]
-        return said(given.get(name) or given[name[:2]], {"name": name})
+        return bilingual(given.get(name) or given[name[:2]], {"name": name})
     names = {"name": name, **dict(zip("abc", operation.operands, strict=False))}
-    return said(data_file(FILE)["operations"][operation.kind]["title"], names)
+    return bilingual(data_file(FILE)["operations"][operation.kind]["title"], names)
 
 
 def recomputed(sheet: Sheet, given: Matrices) -> Sheet:
-    """The sheet with other numbers given, each matrix in its shape; what is worked out is worked out anew."""
+    """Return the sheet with other given numbers of the same shapes; all other matrices are recomputed."""
     made: dict[str, Array] = {}
     steps = {}
     for name, step in sheet.steps.items():
@@ -132,25 +131,26 @@ def recomputed(sheet: Sheet, given: Matrices) -> Sheet:
             values = np.asarray(given.get(name, step.values), dtype=np.float64)
             if values.shape != step.values.shape:
                 shapes = {"given": str(values.shape), "wanted": str(step.values.shape)}
-                raise UsageError("{name} has shape {given}, and the sheet's is {wanted}", name=name, **shapes)
+                raise UsageError("{name} has shape {given}, but the sheet needs {wanted}", name=name, **shapes)
         made[name] = values
         steps[name] = replace(step, values=values)
     return replace(sheet, steps=steps)
 
 
 def token_names(count: int) -> Labels:
-    """Labels for tokens that have no text."""
+    """Return labels for tokens without text."""
     return tuple(Message("token {n}", n=number) for number in range(1, count + 1))
 
 
 def head_steps(
     given: Matrices, tokens: Sequence[Text], key_tokens: Sequence[Text] | None = None, shifted: bool = True
 ) -> dict[str, SheetStep]:
-    """The steps of a head from its matrices; ``shifted`` takes each row's largest score off first, as machines do.
+    """Build the steps of a head from its matrices; ``shifted`` subtracts each row's largest score before exp.
 
-    ``X`` (T, C) asks, ``M`` (S, C) is looked at where it is not X itself; ``W_Q`` (C, D), ``b_Q`` and ``g_Q`` (1, D),
-    the bias and the norm's gains, make queries, and so on for K and V; ``mask`` (T, S) is 1 where a row may look;
-    ``speeds`` (1, D/2) turn pairs of numbers from place to place; ``eps`` (1, 1) is what norms add under their root.
+    ``X`` (T, C) gives the queries, ``M`` (S, C) the keys and values (default: X); ``W_Q`` (C, D), ``b_Q`` and ``g_Q``
+    (1, D), the bias and the gains of the norm, make queries, and so on for K and V; ``mask`` (T, S) is 1 where a query
+    may attend; ``speeds`` (1, D/2) rotate pairs of numbers by position; ``eps`` (1, 1) is added under the root of
+    norms.
     """
     asking, looked_at = tuple(tokens), tuple(tokens if key_tokens is None else key_tokens)
     width = float(given["W_Q"].shape[1])
@@ -184,13 +184,13 @@ def _head_lines(given: Matrices, shifted: bool) -> Iterator[str]:
 
 
 def _projection_lines(letter: str, source: str, given: Matrices) -> Iterator[str]:
-    """From vectors to queries, keys or values: a step for each thing that the model does; the last has the letter."""
+    """Yield the lines from vectors to Q, K or V, one for each step of the model; the last has the plain letter."""
     bias, gain, size = f"b_{letter}", f"g_{letter}", f"size_{letter}"
     done: list[tuple[list[str], str]] = [([], f"product {source} W_{letter}")]
     if bias in given:
         done.append(([bias], f"add_row {{}} {bias}"))
     if gain in given:
-        eps = ["eps"] if letter == "Q" else []  # once for all
+        eps = ["eps"] if letter == "Q" else []  # shared by all norms
         done.append(([*eps, gain, f"{size} = root_mean_square {{}} eps"], f"normed {{}} {size} {gain}"))
     if "speeds" in given and letter != "V":
         done.append(([], "turned {} angles"))

@@ -1,8 +1,7 @@
-"""The sheet as a spreadsheet whose cells are live formulas: change a number, and see it flow.
+"""The sheet as a spreadsheet with live formulas: change a number and see the effect.
 
-What is given stands as numbers, in blue; every other cell is a formula of cells above it, with the value that it has
-today beside it for programs that do not compute. A small sheet is one page from top to bottom. Of a wide model the
-given matrices have a page of their own.
+Given numbers are blue; every other cell is a formula of earlier cells, with its current value stored for programs that
+do not compute. A small sheet is one page from top to bottom; the given matrices of a wide model have a separate page.
 """
 
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from xlsxwriter import Workbook, utility  # type: ignore[import-untyped]
 
-from kotha.course.data import data_file, said
+from kotha.course.data import bilingual, data_file
 from kotha.course.worksheet.operations import FILE, MINUS_INFINITY, Operation
 from kotha.course.worksheet.sheet import Sheet, SheetStep
 from kotha.errors import UsageError
@@ -22,15 +21,15 @@ from kotha.i18n.numbers import Language
 
 STEPS, INPUTS, README = "steps", "inputs", "Read me"
 MOST_TOKENS, MOST_HEAD_WIDTH, MOST_WIDTH = 16, 128, 2048
-# Up to here a sum is spelled out; beyond, a function over ranges does it.
+# Sums of up to this many terms are written out; longer ones use a function over ranges.
 _SPELLED_OUT = 16
-# One row for the title of a page; its labels start in the second column, after the rows' own.
+# The first matrix starts below the title, and after the column of row labels.
 _TOP, _LEFT = 2, 1
 
 
 @dataclass(frozen=True)
 class Area:
-    """Where a matrix stands: its first number's page, row and column."""
+    """Location of a matrix: page, row and column of its first number, and its size."""
 
     page: str
     row: int
@@ -39,14 +38,14 @@ class Area:
     width: int
 
     def range(self, top: int, left: int, bottom: int, right: int) -> str:
-        """The address of a part of it, such as ``C7:F7``, from the page of steps."""
+        """Return the address of a part of it, such as ``C7:F7``, as seen from the page of steps."""
         prefix = f"{self.page}!" if self.page == INPUTS else ""
         inside = utility.xl_range(self.row + top, self.column + left, self.row + bottom, self.column + right)
         return f"{prefix}{inside}"
 
 
 class Areas:
-    """Where every matrix of a sheet stands, and the formulas of its cells."""
+    """Locations of all matrices of a sheet, and the formulas of their cells."""
 
     def __init__(self, sheet: Sheet) -> None:
         self.given = sheet.matrices
@@ -56,23 +55,23 @@ class Areas:
         for name, step in sheet.steps.items():
             page = INPUTS if self.is_wide and step.operation is None else STEPS
             height, width = step.values.shape
-            # A line for the title and one for the column labels above, one empty below.
+            # One line for the title and one for the column labels above, one empty line below.
             self.of[name] = Area(page, next_row[page] + 2, _LEFT, height, width)
             next_row[page] += height + 3
 
     def cell(self, name: str, row: int, column: int) -> str:
-        """The address of a cell, such as ``C7``."""
+        """Return the address of a cell, such as ``C7``."""
         return self.of[name].range(row, column, row, column)
 
     def line(self, name: str, row: int) -> str:
-        """The address of a whole row, such as ``C7:F7``."""
+        """Return the address of a full row, such as ``C7:F7``."""
         return self.of[name].range(row, 0, row, self.of[name].width - 1)
 
     def _operand(self, name: str, row: int, column: int) -> "_InCells":
         return _InCells(self.cell(name, row, column), self.line(name, row), self.of[name].width)
 
     def formula(self, operation: Operation, row: int, column: int) -> str:
-        """A cell of a step; a sum of products is spelled out while it is short."""
+        """Return the formula of a cell; short sums of products are written out."""
         if not operation.is_product:
             return operation.cell(self.given, row, column, "cells", self._operand)
         (left, right), n_inner = operation.operands, self.given[operation.operands[0]].shape[1]
@@ -87,7 +86,7 @@ class Areas:
 
 @dataclass(frozen=True)
 class _InCells:
-    """One operand of a cell, by its address: ``{}`` its cell, ``{.row}`` its whole row."""
+    """Addresses of one operand of a cell: ``{}`` its cell, ``{.row}`` its row."""
 
     cell: str
     row: str
@@ -98,12 +97,12 @@ class _InCells:
 
 
 def spreadsheet(sheet: Sheet, language: Language = "en") -> bytes:
-    """The sheet as the bytes of an .xlsx file."""
-    _refuse_large(sheet)
+    """Return the sheet as the bytes of an .xlsx file."""
+    _check_size(sheet)
     stream = BytesIO()
     book = Workbook(stream, {"in_memory": True})
-    areas, told = Areas(sheet), data_file(FILE)["spreadsheet"]
-    formats = {name: book.add_format(how) for name, how in told["formats"].items()}
+    areas, content = Areas(sheet), data_file(FILE)["spreadsheet"]
+    formats = {name: book.add_format(how) for name, how in content["formats"].items()}
     pages = {STEPS: book.add_worksheet(STEPS)}
     if areas.is_wide:
         pages[INPUTS] = book.add_worksheet(INPUTS)
@@ -120,15 +119,15 @@ def spreadsheet(sheet: Sheet, language: Language = "en") -> bytes:
     return stream.getvalue()
 
 
-def _refuse_large(sheet: Sheet) -> None:
+def _check_size(sheet: Sheet) -> None:
     n_tokens, given = max(len(sheet.tokens), len(sheet.key_tokens)), sheet.matrices
     width = given["X"].shape[1] if "X" in given else max(each.shape[1] for each in given.values())
     head_width = given["Q"].shape[1] if "Q" in given else 0
     sizes, most = (n_tokens, width, head_width), (MOST_TOKENS, MOST_WIDTH, MOST_HEAD_WIDTH)
     if any(size > limit for size, limit in zip(sizes, most, strict=True)):
         raise UsageError(
-            "a spreadsheet of {n} tokens, {width:,} numbers a token and {head:,} a head is too large to follow; "
-            "up to {most}: give a shorter text, or look at the page or the JSON",
+            "a spreadsheet of {n} tokens, {width:,} numbers per token and {head:,} per head is too large to "
+            "follow (at most {most}); shorten the text, or use the page or the JSON output",
             n=n_tokens,
             width=width,
             head=head_width,
@@ -137,7 +136,7 @@ def _refuse_large(sheet: Sheet) -> None:
 
 
 def _write(page: Any, sheet: Sheet, step: SheetStep, areas: Areas, formats: dict[str, Any], language: Language) -> None:
-    """One matrix: its title, its labels, its numbers or formulas."""
+    """Write one matrix: title, labels, and numbers or formulas."""
     area = areas.of[step.name]
     page.write_string(area.row - 2, 0, translate(step.title, language), formats["step"])
     for place, label in enumerate(step.columns):
@@ -165,7 +164,7 @@ def _write_readme(page: Any, sheet: Sheet, areas: Areas, formats: dict[str, Any]
         "text": sheet.text if sheet.target is None else f"{sheet.text} → {sheet.target}",
     }
     lines: list[Text] = [
-        said(text, values)
+        bilingual(text, values)
         for name, text in data_file(FILE)["spreadsheet"]["readme"].items()
         if name != ("by" if sheet.place else "by_model") and not (name == "output" and sheet.heading)
     ]

@@ -1,1 +1,1 @@
-"""A training curve read in plain words."""
+"""Diagnosis of a training curve in plain words."""

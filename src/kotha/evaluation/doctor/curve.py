@@ -1,8 +1,8 @@
-"""The curve of a training, read from the rows of a run's metrics, and the signs in it that the doctor knows.
+"""The training curve of a run, read from its metrics, and the signs of trouble that the doctor looks for in it.
 
-Any part may be missing or broken, because a run may be unfinished or older; such a row is passed over. Each sign,
-overfitting among them, looks at a curve and gives its evidence, or None; its function is called as its kind of finding.
-Where a sign begins is in one table, with the reason.
+A run may be unfinished or written by an older version, so rows with missing or broken values are skipped. Each sign
+(overfitting, for example) is a function that takes a curve and returns its evidence, or None; the name of the function
+is the kind of the finding. One table holds all thresholds, each with its reason.
 """
 
 import math
@@ -15,21 +15,22 @@ from kotha.artifacts.run_folder import figure, mapping
 from kotha.training.reporting.report import Record
 
 Row = dict[str, Any]
-Symptoms = dict[str, float | int | str]  # evidence, by the names that the advice fills in
+Symptoms = dict[str, float | int | str]  # evidence: the values for the templates in advice.json
 
 MEASURED = ("tokens", "seconds", "loss_nats", "learning_rate", "gradient_norm", "tokens_per_second", "memory_bytes")
-# The training loss at an evaluation is the median of so many logged steps since the last: one batch says little.
+# The training loss at an evaluation is the median over at most this many logged steps since the previous one, because
+# single batches are noisy.
 _NEAR = 20
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A look at unseen text, and what training was like just then."""
+    """One evaluation on validation text, with the training loss around it."""
 
     step: int
     loss: float
-    training: float | None  # median training loss of the last steps; None where none was logged
-    tokens: float | None  # tokens learned from until then
+    training: float | None  # median training loss of the steps before it; None if none was logged
+    tokens: float | None  # training tokens up to then
     bits_per_byte: float | None
     bits_per_character: float | None
 
@@ -38,29 +39,29 @@ class Evaluation:
 class Curve:
     """Training and validation loss over the steps, and the settings that explain them."""
 
-    steps: list[int]  # logged steps
-    losses: list[float]  # training loss at each, finite
-    lost: int | None  # the first step whose loss was not a number
+    steps: list[int]  # logged steps with a finite loss
+    losses: list[float]  # training loss at each
+    lost: int | None  # first step whose loss was NaN or infinite
     evaluations: list[Evaluation]
-    references: dict[str, float]  # losses to compare with, by name: "ln V", "unigram", "3-gram" …
-    learning_rate: float  # the highest that was used; 0 where none was logged
-    vocab_size: float  # 0 where it is not known
-    epochs: float | None  # how often the training text was read
-    regularized: bool  # dropout, label smoothing or averaging raise the training loss above the kept model's
-    floor: float | None  # bits per byte that nobody can beat, where the source of the text is known
+    references: dict[str, float]  # baseline losses by name: "ln V", "unigram", "3-gram" …
+    learning_rate: float  # peak; 0 if none was logged
+    vocab_size: float  # 0 if unknown
+    epochs: float | None  # epochs on the training text
+    regularized: bool  # dropout, label smoothing or averaging raises the training loss above the saved model's
+    floor: float | None  # lower bound in bits per byte, if the source of the text is known
 
     @property
     def best(self) -> Evaluation | None:
-        """The evaluation of least loss."""
+        """The evaluation with the lowest loss."""
         return min(self.evaluations, key=lambda each: each.loss, default=None)
 
     def smoothed(self) -> list[float]:
-        """The median of each training loss and its five neighbours on each side: one bad batch is no event."""
-        return [median(self.losses[max(0, place - 5) : place + 6]) for place in range(len(self.losses))]
+        """The training losses, each replaced by the median of it and its five neighbours on each side."""
+        return [median(self.losses[max(0, index - 5) : index + 6]) for index in range(len(self.losses))]
 
 
 def read_curve(config: dict[str, Any], metrics: Sequence[Row], references: dict[str, float] | None = None) -> Curve:
-    """The curve of a run; ``references`` are further losses to compare with."""
+    """Read the curve of a run; ``references`` are additional baseline losses."""
     learned, looked = _rows(metrics)
     finite = [row for row in learned if figure(row, "loss_nats") is not None]
     evaluations: list[Evaluation] = []
@@ -88,7 +89,7 @@ def read_curve(config: dict[str, Any], metrics: Sequence[Row], references: dict[
 
 
 def _rows(metrics: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """The rows of steps, and of looks at unseen text."""
+    """The rows of training steps, and those of evaluations."""
     record = Record({}, metrics, {})
     looked = [row for row in record.evaluations if figure(row, "validation", "loss_nats") is not None]
     return [row for row in record.steps if "loss_nats" in row], looked
@@ -98,13 +99,13 @@ def _last(rows: list[Row], key: str) -> float | None:
     return next((value for row in reversed(rows) if (value := figure(row, key)) is not None), None)
 
 
-# -- ready to be drawn -------------------------------------------------------------------------------------------------
+# -- data for plots ----------------------------------------------------------------------------------------------------
 
 
 def points_of(metrics: Sequence[Row], most: int) -> list[Row]:
-    """What was measured at the steps of a run, each figure None where a row has none; about ``most`` rows, or all.
+    """The metrics of a run's steps, at most about ``most`` rows; a missing value is None.
 
-    Of very many, of each stretch the lowest and the highest loss, so that no outlier is lost.
+    A longer run is thinned: each stretch keeps the rows with the lowest and the highest loss, so that outliers stay.
     """
     rows, _ = _rows(metrics)
     if len(rows) > most:
@@ -117,7 +118,7 @@ def points_of(metrics: Sequence[Row], most: int) -> list[Row]:
 
 
 def evaluations_of(metrics: Sequence[Row]) -> list[Row]:
-    """The looks at unseen text, with what the model wrote then."""
+    """The evaluations of a run, with the sample that the model wrote at each."""
     names = ("loss_nats", "bits_per_byte", "bits_per_character")
     return [
         {"step": int(row["step"]), **{name: figure(row, "validation", name) for name in names}}
@@ -128,36 +129,36 @@ def evaluations_of(metrics: Sequence[Row]) -> list[Row]:
 
 # -- signs -------------------------------------------------------------------------------------------------------------
 
-# Where each sign begins, and why there.
-RISE_NATS = 0.5  # training loss above its lowest, a median of eleven steps; single batches differ as much
-LEARNED_SHARE = 0.5  # of the way from ln V to the unigram; frequencies come first, in a few hundred steps
-BEATEN_SHARE = 0.01  # a reference is beaten by at least this share; less is the noise of one validation set
-READ_ONCE = 0.9  # passes; who has read less than the counts have is not yet to be compared with them
-FLAT_SHARE = 0.005  # validation so near its best, as a share of all gained, is flat; seeds differ as much
-FLAT_EVALUATIONS = 3  # so many evaluations without gain; one or two happen to every run
-FLAT_SINCE = 2 / 3  # flat from this part of the run on; later, the last decay may only just have ended
-RISEN_SHARE = 0.01  # validation this much above its best is a rise, not noise
-FALLEN_SHARE = 0.05  # training loss that falls this much, while validation does not, is learning by heart
-STILL = 2.0  # training loss that falls by less than so many times validation's noise has stopped as well
-LEAK_EPOCHS = 3.0  # text read three times is predicted better than new text; before, the two can be alike
-LEAK_SHARE = 0.03  # validation this much below training, though training text was seen before
-LEAK_SHARE_REGULARIZED = 0.5  # the same where dropout or averaging raises the training loss, by a third
-COPIED_SHARE = 0.01  # validation documents found word for word in training; the usual leak check leaves none
-UNKNOWN_SHARE = 0.02  # unknown tokens; a vocabulary that fits its text has almost none
-LETTERS_PER_TOKEN = 1.2  # with little more than a letter a token, words are of another script or language
-VOCABULARY_OF_WORDS = 1000  # from this size on a vocabulary holds words and not only letters
-UNLIKE_SHARE = 0.15  # validation above training before any text was read twice; else a few percent
+# The threshold of each sign, with its reason.
+RISE_NATS = 0.5  # training loss (median of eleven steps) above its lowest; single batches vary as much
+LEARNED_SHARE = 0.5  # of the way from ln V to unigram; a model learns token frequencies first, in a few hundred steps
+BEATEN_SHARE = 0.01  # a baseline is beaten by at least this share; less is noise of the validation set
+READ_ONCE = 0.9  # passes; below this the model has read less text than the counts of the baseline
+FLAT_SHARE = 0.005  # of the total gain: validation loss this close to its best is flat; seeds differ as much
+FLAT_EVALUATIONS = 3  # evaluations without gain; one or two happen in every run
+FLAT_SINCE = 2 / 3  # of the run: flat from here on; later, the final decay may only just have ended
+RISEN_SHARE = 0.01  # validation loss this much above its best is a rise, not noise
+FALLEN_SHARE = 0.05  # training loss falls by this much while validation loss does not: overfitting
+STILL = 2.0  # times the validation noise: a smaller fall of the training loss counts as flat
+LEAK_EPOCHS = 3.0  # text read three times is predicted better than new text; before that, the losses can be equal
+LEAK_SHARE = 0.03  # validation loss this much below the training loss, although training text was seen before
+LEAK_SHARE_REGULARIZED = 0.5  # the same if dropout or averaging raises the training loss, by about a third
+COPIED_SHARE = 0.01  # validation documents copied in training; the default leak check leaves none
+UNKNOWN_SHARE = 0.02  # unknown tokens; a vocabulary that fits the text has almost none
+CHARACTERS_PER_TOKEN = 1.2  # characters; fewer per token means that the vocabulary is of another script or language
+VOCABULARY_OF_WORDS = 1000  # from this size on, a vocabulary holds words and not only characters
+UNLIKE_SHARE = 0.15  # validation loss above training loss in the first pass; normally a few percent
 
 
 def not_a_number(curve: Curve) -> Symptoms | None:
-    """A loss that was not a number."""
+    """The loss became NaN or infinite."""
     return None if curve.lost is None else {"step": curve.lost, "rate": curve.learning_rate}
 
 
 def learning_rate_too_high(curve: Curve) -> Symptoms | None:
-    """Worse than at the start, or than it has already been: the steps jump over what they look for.
+    """The training loss rose well above its lowest value.
 
-    Where unseen text was predicted as well as ever at the next evaluation, some batches were harder, and that is all.
+    No finding if the next evaluation is as good as before: then some batches were only harder.
     """
     lowest = high = float("inf")
     rise: Symptoms | None = None
@@ -170,7 +171,7 @@ def learning_rate_too_high(curve: Curve) -> Symptoms | None:
 
 
 def untrained(curve: Curve) -> Symptoms | None:
-    """Nearer to knowing nothing than to knowing how often each token occurs."""
+    """The loss is closer to uniform guessing than to the unigram baseline."""
     loss, nothing = _reached(curve), curve.references.get("ln V")
     if loss is None or nothing is None:
         return None
@@ -181,7 +182,7 @@ def untrained(curve: Curve) -> Symptoms | None:
 
 
 def no_better_than_counting(curve: Curve) -> Symptoms | None:
-    """The easiest reference that the model does not beat; "ln …" is for one who knows nothing, and comes before."""
+    """The easiest counting baseline that the model does not beat; "ln …" (uniform guessing) is `untrained`."""
     loss = _reached(curve)
     counted = {nats: name for name, nats in curve.references.items() if not name.startswith("ln ")}
     missed = [nats for nats in counted if loss and loss > nats * (1 - BEATEN_SHARE)]
@@ -191,7 +192,7 @@ def no_better_than_counting(curve: Curve) -> Symptoms | None:
 
 
 def read_too_little(curve: Curve) -> Symptoms | None:
-    """Not beaten either, by one who has not yet read the text once."""
+    """A counting baseline is not beaten, and the training text was not read once in full."""
     missed = no_better_than_counting(curve)
     if missed is None or not curve.steps or curve.epochs is None or curve.epochs >= READ_ONCE:
         return None
@@ -199,7 +200,7 @@ def read_too_little(curve: Curve) -> Symptoms | None:
 
 
 def memorising(curve: Curve) -> Symptoms | None:
-    """Training goes on falling, validation does not."""
+    """The training loss keeps falling while the validation loss does not."""
     turn, best = _turning_point(curve), curve.best
     if turn is None or best is None or turn.training is None:
         return None
@@ -217,7 +218,7 @@ def memorising(curve: Curve) -> Symptoms | None:
 
 
 def plateau(curve: Curve) -> Symptoms | None:
-    """Neither falls any more."""
+    """Neither loss falls any more."""
     turn = _turning_point(curve)
     if turn is None:
         return None
@@ -226,12 +227,12 @@ def plateau(curve: Curve) -> Symptoms | None:
     moved = before is not None and last.training is not None and before - last.training > still
     if moved or turn.step > FLAT_SINCE * last.step or after < FLAT_EVALUATIONS:
         return None
-    told = {"step": turn.step, "last_step": last.step, "validation": turn.loss, "last": last.loss}
-    return {**told, "rate": curve.learning_rate}
+    evidence = {"step": turn.step, "last_step": last.step, "validation": turn.loss, "last": last.loss}
+    return {**evidence, "rate": curve.learning_rate}
 
 
 def leak(curve: Curve) -> Symptoms | None:
-    """New text predicted better than text that was read before."""
+    """Validation text is predicted better than training text that was read several times."""
     half = curve.evaluations[len(curve.evaluations) // 2 :]
     if len(half) < FLAT_EVALUATIONS or not curve.epochs or curve.epochs < LEAK_EPOCHS:
         return None
@@ -242,7 +243,7 @@ def leak(curve: Curve) -> Symptoms | None:
 
 
 def leak_below_floor(curve: Curve) -> Symptoms | None:
-    """Better than the source of the text allows."""
+    """The validation loss is below the entropy of the text's source."""
     best = curve.best
     if best is None or best.bits_per_byte is None or curve.floor is None or best.bits_per_byte >= curve.floor:
         return None
@@ -250,43 +251,43 @@ def leak_below_floor(curve: Curve) -> Symptoms | None:
 
 
 def mismatch_tokenizer(curve: Curve) -> Symptoms | None:
-    """A large vocabulary that spells the text letter by letter, or byte by byte."""
+    """A large vocabulary that splits the text into single characters or bytes."""
     best = curve.best
     if best is None or not best.bits_per_character or curve.vocab_size < VOCABULARY_OF_WORDS:
         return None
-    letters = best.loss / math.log(2) / best.bits_per_character
-    return {"letters": letters, "vocabulary": int(curve.vocab_size)} if letters < LETTERS_PER_TOKEN else None
+    characters = best.loss / math.log(2) / best.bits_per_character
+    return {"letters": characters, "vocabulary": int(curve.vocab_size)} if characters < CHARACTERS_PER_TOKEN else None
 
 
 def mismatch_validation(curve: Curve) -> Symptoms | None:
-    """Validation far above training while all training text was still new: it is text of another kind."""
-    whole = curve.epochs and curve.evaluations and curve.evaluations[-1].tokens
-    corpus = whole / curve.epochs if whole and curve.epochs else 0.0
+    """In the first pass the validation loss is far above the training loss: the texts are of different kinds."""
+    total = curve.epochs and curve.evaluations and curve.evaluations[-1].tokens
+    corpus = total / curve.epochs if total and curve.epochs else 0.0
     first = [each for each in curve.evaluations if each.tokens and each.training and each.tokens <= corpus][1:]
     if not first or not all(each.loss > (each.training or 0.0) * (1 + UNLIKE_SHARE) for each in first):
         return None
     return {"step": first[-1].step, "validation": first[-1].loss, "training": first[-1].training or 0.0}
 
 
-# -- what the signs share ---------------------------------------------------------------------------------------------
+# -- helpers of the signs ---------------------------------------------------------------------------------------------
 
 
 def _reached(curve: Curve) -> float | None:
-    """The loss that a model is judged by: the best on unseen text, or else that of its last steps."""
+    """The best validation loss, or the last training loss if there was no evaluation."""
     if curve.best is not None:
         return curve.best.loss
     return curve.smoothed()[-1] if curve.losses else None
 
 
 def _as_good_as_ever(curve: Curve, step: int) -> bool:
-    """Whether the evaluation that follows a step is no worse than the best before it; False where that is unknown."""
+    """Whether the evaluation after a step is no worse than the best before it; False if unknown."""
     before = min((each.loss for each in curve.evaluations if each.step < step), default=None)
     after = next((each.loss for each in curve.evaluations if each.step >= step), None)
     return before is not None and after is not None and after <= before * (1 + RISEN_SHARE)
 
 
 def _turning_point(curve: Curve) -> Evaluation | None:
-    """The first evaluation that was, but for noise, as good as the best."""
+    """The first evaluation as good as the best, within noise."""
     best = curve.best
     if best is None:
         return None
@@ -294,7 +295,7 @@ def _turning_point(curve: Curve) -> Evaluation | None:
 
 
 def _noise(curve: Curve) -> float:
-    """Nats by which validation may differ and mean nothing."""
-    assert curve.best is not None, "asked for the noise of no evaluation"
+    """Differences in validation loss up to this many nats are noise."""
+    assert curve.best is not None, "no evaluation to take the noise of"
     start = curve.references.get("ln V", curve.evaluations[0].loss)
     return FLAT_SHARE * max(curve.best.loss, start - curve.best.loss)

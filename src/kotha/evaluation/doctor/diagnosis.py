@@ -1,9 +1,9 @@
-"""What a training curve shows, in plain words, and what to try: a pure function of what a run has logged.
+"""Diagnosis of a run: what its training curve shows and what to try, as a pure function of its config and metrics.
 
-The signs are in ``curve.py``, and for each kind of finding what was seen and what to try in ``advice.json`` (its Bangla
-with all other Bangla, in ``i18n/bn``). A healthy run has no findings. The workshop asks the same
-of a student: question 7b (training 2.61, validation 4.08: what does that tell you?) and 12b (validation has stalled
-while training still falls: what could be done?).
+The signs are in ``curve.py``; ``advice.json`` holds the texts for each kind of finding (their Bangla is in
+``i18n/bn``). A healthy run has no findings. The workshop asks the same of a student: question 7b (training loss 2.61,
+validation loss 4.08: what does that tell you?) and 12b (the validation loss has stalled while the training loss still
+falls: what could be done?).
 """
 
 import json
@@ -26,11 +26,11 @@ from kotha.report.single_file import training_page
 from kotha.text.held_out import tokens_of
 from kotha.text.shards import Dataset
 
-# Training tokens that are searched for copies of validation documents.
+# Training tokens searched for copies of validation documents.
 _SEARCHED = 50_000_000
 _NOTICES = ("empty", "plateau", "mismatch-validation")
 
-# In each group the first sign that is there is told; the later ones would say the same less well.
+# Of each group only the first sign found is reported; later ones are weaker forms of it.
 _Group = tuple[Callable[[Curve], Symptoms | None], ...]
 _BROKEN: _Group = (signs.not_a_number, signs.learning_rate_too_high)
 _LEARNED: _Group = (signs.untrained, signs.read_too_little, signs.no_better_than_counting)
@@ -40,43 +40,43 @@ _LEAKS: _Group = (signs.leak_below_floor, signs.leak)
 
 @dataclass(frozen=True)
 class DataFacts:
-    """What only the data folder can tell."""
+    """Facts that only the data folder has."""
 
-    unknown_share: float  # unknown tokens among those of validation
-    copied_share: float  # share of validation documents that also stand in training, word for word
+    unknown_share: float  # share of unknown tokens in the validation text
+    copied_share: float  # share of validation documents that are also in training, word for word
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a run shows."""
+    """One finding of the doctor."""
 
     kind: str
     severity: Literal["alarm", "notice"]
     evidence: Symptoms
-    words: Message  # what was seen
+    words: Message  # what the curve shows
     advice: tuple[Message, ...]  # what to try
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON: words and advice by language."""
+        """Return the finding for JSON, with words and advice by language."""
         advice = {each: [translate(message, each) for message in self.advice] for each in LANGUAGES}
-        told = {"kind": self.kind, "severity": self.severity, "evidence": self.evidence}
-        return {**told, "words": _by_language(self.words), "advice": advice}
+        found = {"kind": self.kind, "severity": self.severity, "evidence": self.evidence}
+        return {**found, "words": _by_language(self.words), "advice": advice}
 
 
 @dataclass(frozen=True)
 class Examination:
-    """What the doctor says of a run, gravest first."""
+    """The diagnosis of a run, most severe finding first."""
 
     findings: list[Finding]
-    healthy: Message | None  # where there are no findings
-    looked_at_data: bool  # without the data, copies and unknown tokens were not looked for
+    healthy: Message | None  # None if there are findings
+    looked_at_data: bool  # if False, copies and unknown tokens were not checked
     curve: Curve
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON, but for the curve."""
+        """Return the diagnosis for JSON, without the curve."""
         healthy = None if self.healthy is None else _by_language(self.healthy)
-        told = [each.to_dict() for each in self.findings]
-        return {"findings": told, "healthy": healthy, "looked_at_data": self.looked_at_data}
+        findings = [each.to_dict() for each in self.findings]
+        return {"findings": findings, "healthy": healthy, "looked_at_data": self.looked_at_data}
 
 
 def examine(
@@ -85,7 +85,7 @@ def examine(
     dataset: Dataset | None = None,
     references: dict[str, float] | None = None,
 ) -> Examination:
-    """Read a run's curve, and its data where they are given; ``references`` are further losses to compare with."""
+    """Diagnose a run from its metrics, and from its data if given; ``references`` are additional baseline losses."""
     facts = None if dataset is None else look_at(dataset)
     curve = read_curve(config, metrics, references)
     findings = diagnose(curve, facts)
@@ -94,7 +94,7 @@ def examine(
 
 
 def diagnose(curve: Curve, data: DataFacts | None = None) -> list[Finding]:
-    """What a curve shows, gravest first; an empty list when nothing is wrong. ``data`` is what ``look_at`` saw."""
+    """Return the findings, most severe first; an empty list if nothing is wrong. ``data`` comes from `look_at`."""
     if not curve.losses and not curve.evaluations and curve.lost is None:
         return [_finding("empty", {})]
     broken = _first(curve, _BROKEN)
@@ -110,7 +110,7 @@ def diagnose(curve: Curve, data: DataFacts | None = None) -> list[Finding]:
 
 
 def look_at(data: Dataset) -> DataFacts:
-    """What a data folder tells beside its run: unknown tokens, and validation documents that stand in training."""
+    """Measure what only a data folder has: unknown tokens, and validation documents copied in training."""
     held_out = data["validation"]
     line, unknown = tokens_of(held_out), data.tokenizer.special.get("unk")
     n_unknown = 0 if unknown is None else int(np.count_nonzero(line == unknown))
@@ -132,33 +132,34 @@ def _first(curve: Curve, group: _Group) -> list[Finding]:
 
 
 def _finding(kind: str, evidence: Symptoms) -> Finding:
-    said = advice()[kind]
-    seen, *tries = (Message(each, **evidence) for each in (said["seen"], *said["try"]))
+    texts = advice()[kind]
+    seen, *tries = (Message(each, **evidence) for each in (texts["seen"], *texts["try"]))
     return Finding(kind, "notice" if kind in _NOTICES else "alarm", evidence, seen, tuple(tries))
 
 
 @cache
 def advice() -> dict[str, Any]:
-    """What is said of each kind of finding: what was ``seen``, and what to ``try``, as templates of the evidence."""
+    """The texts of each kind of finding: what is ``seen`` and what to ``try``, as templates for the evidence."""
     found: dict[str, Any] = json.loads(Path(__file__).with_name("advice.json").read_text(encoding="utf-8"))
     return found
 
 
 def reassure(loss: float | None, references: Mapping[str, float]) -> Message:
-    """What is said where nothing was found: only what was looked at; ``loss`` is the best on unseen text.
+    """The message for a run without findings; ``loss`` is its best validation loss.
 
     >>> print(reassure(3.0, {"ln V": 9.0, "5-gram": 2.5}))
-    Nothing alarming: the loss falls, on unseen text too. It is below what it was compared with: ln V.
+    No problem found: the loss falls, on held-out text too. It is below these baselines: ln V.
     """
     if loss is None:
         return Message(
-            "Nothing alarming in the training loss; but nothing was measured on unseen text, so its worth is not known."
+            "No problem found in the training loss. Nothing was evaluated on held-out text, so how well the "
+            "model generalizes is not known."
         )
     names = [name for name, nats in references.items() if loss < nats]
     if not names:
-        return Message("Nothing alarming: the loss falls, on unseen text too.")
+        return Message("No problem found: the loss falls, on held-out text too.")
     return Message(
-        "Nothing alarming: the loss falls, on unseen text too. It is below what it was compared with: {names}.",
+        "No problem found: the loss falls, on held-out text too. It is below these baselines: {names}.",
         names=names,
     )
 
@@ -169,14 +170,14 @@ def _by_language(message: Message) -> dict[str, str]:
 
 # -- one offline page ------------------------------------------------------------------------------------------------
 
-_POINTS = 1000  # as many as a wide screen can show apart
-_DIGITS = 5  # more than anybody reads off a curve
+_POINTS = 1000  # about what a wide screen can resolve
+_DIGITS = 5  # significant; a plot shows no more
 
 
 def doctor_page(
     name: str, config: dict[str, Any], metrics: Sequence[dict[str, Any]], found: Examination, language: str = "en"
 ) -> str:
-    """The whole page as HTML; ``name`` is the run's."""
+    """Return the page as HTML; ``name`` is the run's."""
     points, curve = points_of(metrics, _POINTS), found.curve
     data = {
         "name": name,
@@ -191,11 +192,11 @@ def doctor_page(
         "counted": any("gram" in each and each != "unigram" for each in curve.references),
         **found.to_dict(),
     }
-    return training_page("doctor", f"{name}: the doctor's word", data, made_by="kotha doctor", language=language)
+    return training_page("doctor", f"{name}: diagnosis", data, made_by="kotha doctor", language=language)
 
 
 def _short(value: float | None) -> float | int | None:
-    """A figure with as many digits as are read."""
+    """A value rounded to the significant digits that a plot shows."""
     if value is None or type(value) is int:
         return value
     return float(f"{value:.{_DIGITS}g}") if value != int(value) else int(value)

@@ -1,1 +1,1 @@
-"""People judge what models write: blind pairs, who wins by how much, and whether judges agree."""
+"""Human evaluation: blind pairs of generated texts, ranking of the models, and agreement of the judges."""

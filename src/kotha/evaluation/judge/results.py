@@ -1,12 +1,12 @@
-"""What a judging comes to: who won how often, how strong each is, and how far judges agree.
+"""Results of a judging session: wins of each model, Bradley–Terry strengths, and agreement of the judges.
 
-Strengths are Bradley–Terry's: the chance that a wins against b is e^a / (e^a + e^b)
-(https://www.jstor.org/stable/2334029), a tie is half a win for each. They are fitted by maximum likelihood (Newton's
-method), and lie around 0, the mean of all; their uncertainty is the inverse of the curvature there. One that has won
-everything would be infinitely strong, so every pair that met is given one more tie; ``prior`` says how many.
+In the Bradley–Terry model (https://www.jstor.org/stable/2334029) a wins against b with probability e^a / (e^a + e^b);
+a tie counts as half a win for each. Strengths are fitted by maximum likelihood (Newton's method) with mean 0; their
+covariance is the inverse of the curvature. A model that won every comparison would have infinite strength, so every
+pair of models that met gets ``prior`` extra ties (default: one).
 
-Agreement is Krippendorff's alpha for names: 1 for judges who always agree, 0 for no more than chance. Any number of
-judges will do, and not each must have seen everything (https://en.wikipedia.org/wiki/Krippendorff's_alpha).
+Agreement is Krippendorff's alpha for nominal data: 1 if judges always agree, 0 if they agree no more than by chance. It
+allows any number of judges and missing judgements (https://en.wikipedia.org/wiki/Krippendorff's_alpha).
 """
 
 from collections import Counter, defaultdict
@@ -26,38 +26,38 @@ from kotha.report.table import Table
 Choice = Literal["left", "right", "tie"]
 CHOICES: tuple[Choice, ...] = get_args(Choice)
 Numbers = NDArray[np.float64]
-_DEVIATIONS = 1.96  # 95 of 100
+_DEVIATIONS = 1.96  # of a 95 % interval
 _ROUNDS, _CLOSE = 100, 1e-10
 
 
 @dataclass(frozen=True)
 class BlindPair:
-    """Two continuations of one prompt; whose they are is never shown."""
+    """Two continuations of one prompt; judges are never shown which model wrote which."""
 
     id: str
     prompt: str
     left: str
     right: str
-    models: tuple[str, str]  # who wrote the left one, who the right one
+    models: tuple[str, str]  # of the left text, and of the right
 
     @classmethod
-    def read(cls, told: dict[str, Any]) -> "BlindPair":
-        """A pair of a file: texts that can be shown and hashed, by two models."""
-        pair = cls(**{**told, "models": tuple(told["models"])})
+    def read(cls, values: dict[str, Any]) -> "BlindPair":
+        """Read and check a pair from the values of a file."""
+        pair = cls(**{**values, "models": tuple(values["models"])})
         texts = (pair.id, pair.prompt, pair.left, pair.right, *pair.models)
         if not all(isinstance(text, str) for text in texts) or not len(pair.models) == len(set(pair.models)) == 2:
-            raise ValueError("a pair has a name, a prompt and two texts, by two models")
-        "".join(texts).encode()  # half a letter (a lone surrogate) is a ValueError too
+            raise ValueError("a pair needs an id, a prompt and two texts, by two models")
+        "".join(texts).encode()  # a lone surrogate raises a ValueError too
         return pair
 
 
 @dataclass(frozen=True)
 class Standing:
-    """One model among those that were judged."""
+    """The result of one model."""
 
     model: str
-    strength: float  # in nats of odds; 0 is the mean of all
-    low: float  # … and where it lies in 95 of 100 cases
+    strength: float  # log odds in nats; 0 is the mean of all models
+    low: float  # 95 % interval
     high: float
     wins: int
     ties: int
@@ -66,54 +66,54 @@ class Standing:
 
 @dataclass(frozen=True)
 class Meeting:
-    """Two models against each other."""
+    """The result of two models against each other."""
 
     one: str
     other: str
-    wins: int  # of the first
+    wins: int  # of the first model
     ties: int
     losses: int
-    chance: float  # that the first wins, by the strengths of both
+    chance: float  # probability that the first wins, by their strengths
     low: float
     high: float
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far judges agree on what more than one of them has judged."""
+    """Agreement of the judges on pairs judged more than once."""
 
-    things: int  # judged by two or more
-    share: float | None  # of pairs of judgements on one thing that are the same
-    alpha: float | None  # Krippendorff's; None where there is nothing to compare, or only one answer ever
+    things: int  # pairs judged by two or more judges
+    share: float | None  # of pairs of judgements on one pair that are equal
+    alpha: float | None  # Krippendorff's; None if there is nothing to compare, or only one answer was given
 
 
 @dataclass(frozen=True)
 class JudgingResult(Measurement):
-    """All of it; the strongest first."""
+    """The results of a judging session, strongest model first."""
 
     standings: tuple[Standing, ...]
     meetings: tuple[Meeting, ...]
     agreement: Agreement
-    judges: dict[str, int]  # how many pairs each judged
+    judges: dict[str, int]  # number of pairs that each judged
     pairs: int
-    same: int  # pairs where both wrote the same; nobody was asked
-    first_chosen: float | None  # share of decided judgements for the text shown first: near a half, unless order sways
+    same: int  # pairs of equal texts, which are not shown to judges
+    first_chosen: float | None  # share of decided judgements for the first text; near 0.5 unless order biases judges
 
 
 class Strengths(NamedTuple):
-    """Strengths in nats of odds, around 0, and how they vary together."""
+    """Strengths as log odds in nats with mean 0, and their covariance."""
 
     values: Numbers  # (n,)
     covariance: Numbers  # (n, n)
 
     def interval(self, weights: Numbers) -> tuple[float, float, float]:
-        """Where a sum of strengths, each times its weight, lies in 95 of 100 cases: low, middle, high."""
+        """The 95 % interval of a weighted sum of strengths: low, middle, high."""
         middle, half = weights @ self.values, _DEVIATIONS * np.sqrt(weights @ self.covariance @ weights)
         return float(middle - half), float(middle), float(middle + half)
 
 
 def fit_strengths(wins: Numbers, prior: float = 1.0) -> Strengths:
-    """Strengths from wins: row against column, a tie half to each, (n, n) -> (n,) and (n, n).
+    """Fit strengths to wins of row against column, ties half to each: (n, n) -> (n,) and (n, n).
 
     >>> found = fit_strengths(np.array([[0.0, 3.0], [1.0, 0.0]]), prior=0.0)
     >>> round(float(np.exp(found.values[0] - found.values[1])), 6)  # it won three times as often
@@ -121,11 +121,14 @@ def fit_strengths(wins: Numbers, prior: float = 1.0) -> Strengths:
     """
     n, met = len(wins), (wins + wins.T > 0).astype(float)
     if n < 2 or not np.linalg.matrix_power(met + np.eye(n), n).all():
-        raise DataError("these have not all met, not even by way of others, so they cannot be compared; judge more")
+        raise DataError(
+            "the models cannot be ranked: the judged pairs do not connect all of them, even "
+            "through other models; judge more pairs"
+        )
     counted = wins + prior / 2 * met
     games, won = counted + counted.T, counted.sum(axis=1)
     values = np.zeros(n)
-    centre = np.full_like(games, 1 / n)  # fixes the mean, which the games leave open
+    centre = np.full_like(games, 1 / n)  # fixes the mean, which the comparisons leave open
     for _ in range(_ROUNDS):
         chances = 1 / (1 + np.exp(values[None] - values[:, None]))  # row wins against column
         curved = games * chances * (1 - chances)
@@ -134,29 +137,31 @@ def fit_strengths(wins: Numbers, prior: float = 1.0) -> Strengths:
         values = values + np.clip(step, -1, 1)
         if np.abs(step).max() < _CLOSE:
             break
-    return Strengths(values - values.mean(), np.linalg.inv(curvature) - centre)  # around the mean, which is certain
+    return Strengths(
+        values - values.mean(), np.linalg.inv(curvature) - centre
+    )  # relative to the mean, which has no variance
 
 
 def judging_result(
-    models: Sequence[str], pairs: Sequence[BlindPair], said: Mapping[str, Mapping[str, Choice]], same: int
+    models: Sequence[str], pairs: Sequence[BlindPair], judgements: Mapping[str, Mapping[str, Choice]], same: int
 ) -> JudgingResult:
-    """What judges have said of pairs, by judge and pair; ``same`` pairs were no pairs."""
+    """Compute the results from judgements by judge and pair; ``same`` is the number of pairs with equal texts."""
     by_id = {pair.id: pair for pair in pairs}
     of_pair = defaultdict[str, list[str]](list)
     outcomes = np.zeros((len(models), len(models), 3), dtype=np.int64)  # row's wins, ties, losses against column
-    for choices in said.values():
+    for choices in judgements.values():
         for pair, choice in choices.items():
             of_pair[pair].append(choice)
             left, right = map(models.index, by_id[pair].models)
-            place = ("left", "tie", "right").index(choice)
-            outcomes[left, right, place] += 1
-            outcomes[right, left, 2 - place] += 1
+            outcome = ("left", "tie", "right").index(choice)
+            outcomes[left, right, outcome] += 1
+            outcomes[right, left, 2 - outcome] += 1
     strengths, unit = fit_strengths(outcomes[..., 0] + outcomes[..., 1] / 2), np.eye(len(models))
     order = np.argsort(-strengths.values, kind="stable").tolist()
     standings = []
-    for place in order:
-        low, strength, high = strengths.interval(unit[place])
-        standings.append(Standing(models[place], strength, low, high, *outcomes[place].sum(axis=0).tolist()))
+    for index in order:
+        low, strength, high = strengths.interval(unit[index])
+        standings.append(Standing(models[index], strength, low, high, *outcomes[index].sum(axis=0).tolist()))
     meetings = []
     for one, other in combinations(order, 2):
         if outcomes[one, other].any():
@@ -170,7 +175,7 @@ def judging_result(
         standings=tuple(standings),
         meetings=tuple(meetings),
         agreement=agreement(of_pair.values()),
-        judges={judge: len(choices) for judge, choices in said.items()},
+        judges={judge: len(choices) for judge, choices in judgements.items()},
         pairs=len(pairs),
         same=same,
         first_chosen=counts["left"] / decided if decided else None,
@@ -178,17 +183,17 @@ def judging_result(
 
 
 def agreement(judged: Iterable[Sequence[str]]) -> Agreement:
-    """How far judges agree, from what was said of each thing: Krippendorff's alpha for names.
+    """Agreement of judges, from the judgements of each pair: Krippendorff's alpha for nominal data.
 
     >>> found = agreement([["left", "left"], ["right", "right"], ["left", "right"]])
     >>> found.things, round(found.share or 0, 3), round(found.alpha or 0, 3)
     (3, 0.667, 0.444)
     """
-    shared = [Counter(said) for said in judged if len(said) > 1]
+    shared = [Counter(choices) for choices in judged if len(choices) > 1]
     total = sum(each.total() for each in shared)
     if not total:
         return Agreement(0, None, None)
-    # Each thing counts as many times as it was judged, however many pairs that makes.
+    # Each pair is weighted by its number of judgements.
     same = sum(n * (n - 1) / (each.total() - 1) for each in shared for n in each.values()) / total
     answers = sum(shared, Counter[str]())
     by_chance = sum(n * (n - 1) for n in answers.values()) / (total * (total - 1))
@@ -196,11 +201,14 @@ def agreement(judged: Iterable[Sequence[str]]) -> Agreement:
 
 
 def judging_tables(result: JudgingResult) -> list[Table]:
-    """Standings, and who won against whom, with what must be said below."""
-    told = "{judge} judged {n:,} of {pairs:,}"
-    judged = [Message(told, judge=judge, n=n, pairs=result.pairs) for judge, n in result.judges.items()]
+    """Tables of the standings and of the results of each two models, with remarks."""
+    template = "{judge} judged {n:,} of {pairs:,}"
+    judged = [Message(template, judge=judge, n=n, pairs=result.pairs) for judge, n in result.judges.items()]
     remarks = [
-        Message("strength: nats of odds around the mean (Bradley–Terry), 95 % interval; {judged}", judged=judged)
+        Message(
+            "strength: log odds in nats, relative to the mean (Bradley–Terry), with 95 % interval; {judged}",
+            judged=judged,
+        )
     ]
     things, share, alpha = vars(result.agreement).values()
     if share is not None:
@@ -215,8 +223,8 @@ def judging_tables(result: JudgingResult) -> list[Table]:
             agree = Message("{agree}, {alpha}", agree=agree, alpha=also)
         remarks.append(agree)
     if result.first_chosen is not None:
-        told = "the text shown first was chosen in {share:.0%} of the decided judgements"
-        remarks.append(Message(told, share=result.first_chosen))
+        template = "the text shown first was chosen in {share:.0%} of the decided judgements"
+        remarks.append(Message(template, share=result.first_chosen))
     rows: list[list[Text]] = []
     for each in result.standings:
         interval = Message("{low} to {high}", low=f"{each.low:+.2f}", high=f"{each.high:+.2f}")
@@ -228,7 +236,7 @@ def judging_tables(result: JudgingResult) -> list[Table]:
         met.append([two.one, two.other, *_counts(two), chance])
     outcomes = [Message("wins"), Message("ties"), Message("losses")]
     header = [Message("model"), Message("strength"), Message("interval"), *outcomes]
-    against = [Message("model"), Message("against"), *outcomes, Message("chance to win")]
+    against = [Message("model"), Message("against"), *outcomes, Message("win probability")]
     return [Table("", header, rows, remarks), Table("", against, met)]
 
 

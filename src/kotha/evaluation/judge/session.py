@@ -1,13 +1,13 @@
-"""A judging: blind pairs of continuations in a folder, and what each judge said of them (human evaluation).
+"""A judging session: a folder with blind pairs of continuations and the judgements of each judge (human evaluation).
 
 ::
 
-    JUDGING/pairs.json            prompts, what each model wrote, and in which order a pair is shown
-    JUDGING/judgements/NAME.json  what one judge said; the same file that the page returns
+    JUDGING/pairs.json            prompts, the text of each model, and the order within each pair
+    JUDGING/judgements/NAME.json  the judgements of one judge; the judging page saves the same file
 
-Every two models meet at every prompt. Which of them stands first is drawn once; in which order a judge sees the pairs
-is drawn from the judge's name. A judgement is on the disk before the next pair is shown, so whoever stops goes on
-later, and judges who work at the same time never write into one file. Two texts that are the same are not asked about.
+Every two models are compared on every prompt. The order within a pair is drawn once; the order of the pairs is drawn
+from the judge's name. Each judgement is on disk before the next pair is shown, so a judge can stop and resume, and
+judges who work at the same time write to different files. Pairs of equal texts are not shown.
 """
 
 import hashlib
@@ -37,19 +37,19 @@ from kotha.storage.status import is_file, matching
 from kotha.text.tokenizer.chat import Turn
 
 PAIRS, JUDGEMENTS = "pairs.json", "judgements"
-_FORMAT, SAID, _VERSION = "kotha-judging", "kotha-judgements", 1
+_FORMAT, JUDGEMENTS_FORMAT, _VERSION = "kotha-judging", "kotha-judgements", 1
 _MOST_BYTES = 1 << 28
 
 
 @dataclass
 class Judging:
-    """The pairs of a folder, and what has been said of them."""
+    """A judging session in a folder."""
 
     path: Path
     models: tuple[str, ...]
     pairs: tuple[BlindPair, ...]
-    same: int = 0  # pairs that were no pairs: both models wrote the same
-    about: dict[str, Any] = field(default_factory=dict)  # how the continuations were written
+    same: int = 0  # number of pairs with equal texts, which are not in ``pairs``
+    about: dict[str, Any] = field(default_factory=dict)  # settings with which the continuations were generated
 
     @classmethod
     def start(
@@ -60,55 +60,59 @@ class Judging:
         seed: int = 0,
         about: Mapping[str, Any] | None = None,
     ) -> "Judging":
-        """Make the folder, from what each model wrote after each prompt."""
+        """Create the folder from the continuations of each model, one per prompt."""
         models = tuple(written)
         if len(models) < 2 or not prompts:
-            raise UsageError("a judging needs two models or more, and a prompt at least")
+            raise UsageError("a judging session needs at least two models and one prompt")
         chance = np.random.default_rng(seed)
         pairs = []
         for number, prompt in enumerate(prompts):
             for one, other in itertools.combinations(models, 2):
                 left, right = (one, other) if chance.random() < 0.5 else (other, one)
                 texts = written[left][number], written[right][number]
-                # Its name says nothing of whose its texts are.
+                # The id does not reveal which model wrote which text.
                 name = f"{number}-{_digest(as_json(sorted((prompt, *texts))))[:12]}"
                 pairs.append(BlindPair(name, prompt, *texts, (left, right)))
         n_all = len(pairs)
         pairs = [pair for pair in pairs if pair.left != pair.right]
         if not pairs:
-            raise DataError("all the models wrote the same everywhere, so there is nothing to judge")
+            raise DataError("all models wrote the same text for every prompt, so there is nothing to judge")
         made = cls(path, models, tuple(pairs), n_all - len(pairs), dict(about or {}))
-        told = {"format": _FORMAT, "format_version": _VERSION, "models": models, "same": made.same, "about": made.about}
+        meta = {"format": _FORMAT, "format_version": _VERSION, "models": models, "same": made.same, "about": made.about}
         with atomic_directory(checked_path(path), lambda _: False) as partial:
-            atomic_write(partial / PAIRS, as_json({**told, "pairs": made._as_dicts}, indent=1) + "\n")
+            atomic_write(partial / PAIRS, as_json({**meta, "pairs": made._as_dicts}, indent=1) + "\n")
             (partial / JUDGEMENTS).mkdir()
         return made
 
     @classmethod
     def open(cls, path: Path) -> "Judging":
-        """A judging that was begun before."""
+        """Open an existing session."""
         file = path / PAIRS
         if not is_file(file):
             raise KothaError(
-                "{path} holds no judging: it has no {pairs}; begin one with models and prompts", path=path, pairs=PAIRS
+                "{path} is not a judging session: {pairs} is missing; start one with models and prompts",
+                path=path,
+                pairs=PAIRS,
             )
         values = read_table(file, most_bytes=_MOST_BYTES)
         try:
             if (values["format"], values["format_version"]) != (_FORMAT, _VERSION):
-                raise ValueError("it is of another kind, or of another version")
+                raise ValueError("unsupported format or version")
             pairs = tuple(map(BlindPair.read, values["pairs"]))
             models = tuple(map(str, values["models"]))
             if len(set(models)) < len(models):
-                raise ValueError("a model is named twice")
+                raise ValueError("duplicate model name")
             if not {name for pair in pairs for name in pair.models} <= set(models):
-                raise ValueError("a pair is by a model that is not among its models")
+                raise ValueError("a pair names an unknown model")
             return cls(path, models, pairs, int(values["same"]), dict(values["about"]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise KothaError("{file} is no judging that this Kotha reads: {error}", file=file, error=error) from error
+            raise KothaError(
+                "{file} is not a judging session that this version of Kotha can read: {error}", file=file, error=error
+            ) from error
 
     @cached_property
     def fingerprint(self) -> str:
-        """The same for the same pairs; a judge's file says which ones it is about."""
+        """A hash of the pairs; judgement files name the fingerprint that they belong to."""
         return _digest(as_json(self._as_dicts))[:16]
 
     @property
@@ -118,40 +122,40 @@ class Judging:
     # -- judging ----------------------------------------------------------------------------------------------------
 
     def said_by(self, judge: str) -> dict[str, Choice]:
-        """What a judge has said so far, by pair."""
+        """The judgements of a judge so far, by pair id."""
         file = self._file(judge)
         return self._read(file)[1] if is_file(file) else {}
 
     def left_for(self, judge: str) -> list[BlindPair]:
-        """The pairs that a judge has not judged, in that judge's order."""
-        said = self.said_by(judge)
+        """The pairs that a judge has not judged yet, in that judge's order."""
+        judged = self.said_by(judge)
         seed = int(_digest(f"{self.fingerprint} {judge}")[:16], 16)
         order = np.random.default_rng(seed).permutation(len(self.pairs))
-        return [self.pairs[place] for place in order if self.pairs[place].id not in said]
+        return [self.pairs[index] for index in order if self.pairs[index].id not in judged]
 
     def record(self, judge: str, pair: str, choice: Choice) -> None:
-        """Keep a judgement; a second one of the same pair takes the place of the first."""
+        """Save a judgement; it replaces an earlier one of the same pair."""
         self._write(judge, {**self.said_by(judge), pair: choice})
 
     def collect(self, file: Path) -> tuple[str, int]:
-        """Take in what a page returned: whose it is, and how many judgements; what was there of that judge stays."""
-        judge, said = self._read(file)
-        self._write(judge, {**self.said_by(judge), **said})
-        return judge, len(said)
+        """Merge a file saved by the judging page; return the judge's name and the number of judgements in it."""
+        judge, choices = self._read(file)
+        self._write(judge, {**self.said_by(judge), **choices})
+        return judge, len(choices)
 
     def judgements(self) -> dict[str, dict[str, Choice]]:
-        """What each judge said, by pair."""
+        """The judgements of each judge, by pair id."""
         return dict(map(self._read, matching(self.path / JUDGEMENTS, "*.json")))
 
     def result(self) -> JudgingResult:
-        """Who won so far, and how far judges agree."""
-        said = self.judgements()
-        if not any(said.values()):
-            raise DataError("nobody has judged anything in {path} yet", path=self.path)
-        return judging_result(self.models, self.pairs, said, self.same)
+        """Compute the results so far."""
+        judgements = self.judgements()
+        if not any(judgements.values()):
+            raise DataError("no judgements in {path} yet", path=self.path)
+        return judging_result(self.models, self.pairs, judgements, self.same)
 
     def page(self, path: Path) -> Path:
-        """Write the page for judges without Kotha."""
+        """Write the offline page for judges who do not have Kotha."""
         write_page(path, judging_page(self))
         return path
 
@@ -160,30 +164,33 @@ class Judging:
     def _file(self, judge: str) -> Path:
         plain = re.sub(r"[^A-Za-z0-9_-]", "_", judge)[:40]
         if not judge.strip():
-            raise UsageError("a judge needs a name")
-        if plain != judge:  # two names must not become one file
+            raise UsageError("the judge's name is empty; give a name")
+        if plain != judge:  # two names must not share a file
             plain += "-" + _digest(judge)[:8]
         return self.path / JUDGEMENTS / f"{plain}.json"
 
-    def _write(self, judge: str, said: Mapping[str, Choice]) -> None:
-        values = {"format": SAID, "pairs": self.fingerprint, "judge": judge, "judgements": dict(said)}
+    def _write(self, judge: str, choices: Mapping[str, Choice]) -> None:
+        values = {"format": JUDGEMENTS_FORMAT, "pairs": self.fingerprint, "judge": judge, "judgements": dict(choices)}
         atomic_write(self._file(judge), as_json(values, indent=1) + "\n")
 
     def _read(self, file: Path) -> tuple[str, dict[str, Choice]]:
         values = read_table(file, most_bytes=_MOST_BYTES)
-        judge, said, ours = values.get("judge"), values.get("judgements"), values.get("format") == SAID
-        if ours and values.get("pairs") != self.fingerprint:
+        judge, choices, known = values.get("judge"), values.get("judgements"), values.get("format") == JUDGEMENTS_FORMAT
+        if known and values.get("pairs") != self.fingerprint:
             raise KothaError(
-                "{file} is about other pairs than {path}; it belongs to another judging", file=file, path=self.path
+                "{file} is about other pairs than {path}; it belongs to another judging session",
+                file=file,
+                path=self.path,
             )
         ids = {pair.id for pair in self.pairs}
-        if not (ours and isinstance(judge, str) and isinstance(said, dict) and said.keys() <= ids) or not all(
-            choice in CHOICES for choice in said.values()
+        if not (known and isinstance(judge, str) and isinstance(choices, dict) and choices.keys() <= ids) or not all(
+            choice in CHOICES for choice in choices.values()
         ):
             raise KothaError(
-                "{file} holds no judgements; give a file that the page of this judging has returned", file=file
+                "{file} is not a file of judgements; give the file that was saved from this session's judging page",
+                file=file,
             )
-        return judge, said
+        return judge, choices
 
     def __repr__(self) -> str:
         counts = f"{len(self.models)} models, {len(self.pairs)} pairs, {len(self.judgements())} judges"
@@ -191,12 +198,12 @@ class Judging:
 
 
 def judging_page(judging: Judging) -> str:
-    """One offline page with all the pairs, for judges without Kotha: it returns what they said as a file.
+    """Return an offline HTML page with all pairs, which saves the judgements as a file.
 
-    The page knows texts and the names of pairs, and not who wrote what.
+    The page holds the texts and pair ids, but not which model wrote which text.
     """
     pairs = [{name: getattr(pair, name) for name in ("id", "prompt", "left", "right")} for pair in judging.pairs]
-    data = {"format": SAID, "pairs_fingerprint": judging.fingerprint, "pairs": pairs}
+    data = {"format": JUDGEMENTS_FORMAT, "pairs_fingerprint": judging.fingerprint, "pairs": pairs}
     return report_page("judge", words("reports")["title.judge"]["bn"], data, made_by="kotha judge")
 
 
@@ -204,11 +211,11 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-# -- what models write for it ------------------------------------------------------------------------------------------
+# -- continuations to judge --------------------------------------------------------------------------------------------
 
 
 def read_prompts(path: Path) -> list[str]:
-    """Prompts of a file: a line each; of .jsonl the field prompt, instruction or text.
+    """Read prompts from a file: one per line; from .jsonl, the field prompt, instruction, question or text.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -222,10 +229,12 @@ def read_prompts(path: Path) -> list[str]:
         prompts = [_of_row(line) for line in lines] if path.suffix == ".jsonl" else lines
     except (UnicodeDecodeError, ValueError, KeyError, TypeError, StopIteration) as error:
         raise DataError(
-            "{path} holds no prompts: {error}; give a line for each, or .jsonl with a prompt", path=path, error=error
+            "{path} has no readable prompts: {error}; write one per line, or use .jsonl with a prompt field",
+            path=path,
+            error=error,
         ) from error
     if not prompts:
-        raise DataError("{path} holds no prompts; give a line for each", path=path)
+        raise DataError("{path} has no prompts; write one per line", path=path)
     return list(dict.fromkeys(prompts))
 
 
@@ -244,9 +253,9 @@ def write_continuations(
     settings: SamplingSettings,
     on_progress: OnProgress | None = None,
 ) -> dict[str, list[str]]:
-    """What each model writes after each prompt, one model in memory at a time; all have the same seed at a prompt.
+    """Generate a continuation of each prompt with each model, one model in memory at a time, with one seed per prompt.
 
-    One that was taught to answer is asked in turns.
+    A chat model gets the prompt as a user turn.
     """
     written: dict[str, list[str]] = {}
     for name in names:

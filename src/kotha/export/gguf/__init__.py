@@ -1,1 +1,1 @@
-"""The llama.cpp door: GGUF files."""
+"""Export to GGUF files for llama.cpp."""

@@ -1,18 +1,19 @@
-"""GGUF: the file that llama.cpp, and what is built on it, opens.
+"""Export to GGUF, the file format of llama.cpp and of programs built on it.
 
-``layouts.toml`` says which of its architectures a model is: classic GPTs (LayerNorm, learned positions, GELU) are its
-``gpt2``, modern ones with QK-norm its ``qwen3``, without its ``llama``. ``vocabulary.py`` turns the tokenizer into its
-words. Here the file is written, with what the model is, its vocabulary and its weights in the chosen kind, and real
-llama.cpp (``llamacpp.py``) is asked whether it is still the same model.
+``layouts.toml`` maps models to llama.cpp's architectures: classic GPTs (LayerNorm, learned positions, GELU) are
+``gpt2``, modern ones with QK-norm ``qwen3``, without it ``llama``. ``vocabulary.py`` converts the tokenizer. This
+module writes the file with metadata, vocabulary and weights, and compares the model in the real llama.cpp
+(``llamacpp.py``).
 
-``f32`` and ``f16`` store numbers as they are or rounded; quantization (``q8_0``, ``q4_0``) stores blocks of 32 along a
-row with one scale. Norms, biases and positions are small and stay in float32. A row that does not divide into blocks
-stays in float16 and is named in the result; embeddings and head are kept at eight bits in ``q4_0``, as llama.cpp does.
+``f32`` and ``f16`` store numbers unchanged or rounded; quantization (``q8_0``, ``q4_0``) stores blocks of 32 numbers
+along a row with one scale. Norms, biases and positions are small and stay in float32. A matrix whose row length is not
+a multiple of 32 stays in float16 and is listed in the report; with ``q4_0``, embeddings and head are stored as
+``q8_0``, as in llama.cpp.
 
-Three kinds of difference are known and named in the report. llama.cpp keeps keys and values in float16, so even f32
-weights give logits that are a little off; what counts is whether the best token is the same. Its gpt2 computes GELU by
-tanh's approximation, whatever the model was trained with. And with a BPE it does not normalize: tokens are then
-compared on normalized lines, and the report counts the lines that would have read otherwise as they stand.
+The report mentions three known differences. llama.cpp stores keys and values in float16, so logits differ slightly even
+with f32 weights, and the best tokens are compared instead. Its gpt2 computes GELU by the tanh approximation, whatever
+the model was trained with. With a BPE tokenizer it does not normalize text: tokens are then compared on normalized
+lines, and the report counts the lines that differ without normalization.
 """
 
 import json
@@ -42,7 +43,7 @@ from kotha.storage.atomic import atomic_path
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# The kinds of weights, and what a file of each is called there.
+# The weight types, and their names in the GGUF metadata.
 KINDS = {"f32": "ALL_F32", "f16": "MOSTLY_F16", "q8_0": "MOSTLY_Q8_0", "q4_0": "MOSTLY_Q4_0"}
 _TABLES = ("token_embd.weight", "output.weight")
 _UNKNOWN = About()
@@ -50,31 +51,31 @@ _LAYOUTS = load_layouts(Path(__file__).with_name("layouts.toml"))
 
 
 def layout_of(config: ModelConfig) -> Layout:
-    """llama.cpp's architecture for a config; a config that has none is refused with what is in the way.
+    """llama.cpp's architecture for a config; the error lists the settings that rule it out.
 
     >>> from kotha.model.presets import preset
     >>> layout_of(preset("bangla-58m")).name, layout_of(preset("pocket")).name
     ('gpt2', 'qwen3')
     """
-    return fitting_layout(config, _LAYOUTS, "llama.cpp has no architecture for this model: {because}; export it to hf")
+    return fitting_layout(config, _LAYOUTS, "llama.cpp has no architecture for this model: {because}; export to hf")
 
 
 def _export(job: ExportJob) -> ParityReport:
-    """Write a GGUF file, and compare it in llama.cpp."""
-    model = cast("GPT", our_side(job.bundle).model)  # what has an architecture there is one
+    """Write a GGUF file and verify it with llama.cpp."""
+    model = cast("GPT", our_side(job.bundle).model)  # only GPTs have an architecture in llama.cpp
     vocabulary, wider = write_file(model, job.tokenizer, job.path, job.weights, job.about)
     report = check_file(model, job.tokenizer, job.path, job.weights, vocabulary, job.lines)
     report.architecture = layout_of(model.config).name
     if wider:
-        stay = "{n} matrices have rows that are no multiple of 32 and stay in float16: {names}"
-        report.remarks.append(Message(stay, n=len(wider), names=wider[:4]))
+        message = "{n} matrices stay in float16, because their row length is not a multiple of 32: {names}"
+        report.remarks.append(Message(message, n=len(wider), names=wider[:4]))
     return report
 
 
 def write_file(
     model: GPT, tokenizer: Tokenizer, path: Path, kind: str, about: About = _UNKNOWN
 ) -> tuple[Vocabulary, list[str]]:
-    """Write a model as one file, whole or not at all; the vocabulary as written, and the weights kept in float16."""
+    """Write a model to one file atomically; return the vocabulary and the names of matrices that stay in float16."""
     gguf = library(
         "gguf", Message("writing GGUF needs the gguf library: pip install 'kotha[gguf]', or pip install gguf")
     )
@@ -95,7 +96,7 @@ def write_file(
             add = writer.add_bool if isinstance(value, bool) else writer.add_uint32
             add(f"tokenizer.ggml.{name}", value)
         template = ChatTemplate.of(tokenizer)
-        if template is not None:  # left out, llama.cpp would write ChatML, with marks that this vocabulary lacks
+        if template is not None:  # else llama.cpp uses ChatML, whose tokens this vocabulary lacks
             writer.add_chat_template(template.jinja())
         wider = []
         for name, tensor in tensors_of(model).items():
@@ -111,21 +112,21 @@ def write_file(
 
 
 def tensors_of(model: GPT) -> dict[str, Tensor]:
-    """Every weight in float32 by its name in llama.cpp.
+    """All weights in float32 by their names in llama.cpp.
 
-    ``llama`` turns neighbouring numbers of a head, where Llama's own weights, and ours, turn the first half against the
-    second: its queries and keys are dealt out anew (``qwen3`` is not: it turns halves).
+    In ``llama``, rotary positions rotate adjacent numbers of a head, while Llama's own weights and Kotha's rotate the
+    first half with the second: queries and keys are permuted (``qwen3`` rotates halves and needs no permutation).
     """
     layout = layout_of(model.config)
     found = foreign_weights(model, layout)
     if layout.name == "llama":
-        turned = [name for name in found if name.endswith(("attn_q.weight", "attn_k.weight"))]
-        found |= {name: _neighbours(found[name], model.config.d_head) for name in turned}
+        rotated = [name for name in found if name.endswith(("attn_q.weight", "attn_k.weight"))]
+        found |= {name: _interleave(found[name], model.config.d_head) for name in rotated}
     return found
 
 
-def _neighbours(weight: Tensor, d_head: int) -> Tensor:
-    """Put the two numbers that are turned together side by side: (H D, C) -> (H D, C)."""
+def _interleave(weight: Tensor, d_head: int) -> Tensor:
+    """Make the two numbers of each rotated pair adjacent: (H D, C) -> (H D, C)."""
     halves = weight.view(-1, 2, d_head // 2, weight.shape[-1])
     return halves.transpose(1, 2).reshape(weight.shape)
 
@@ -139,14 +140,14 @@ def _stored_kind(name: str, tensor: Tensor, kind: str) -> str:
 
 
 class _Written(np.ndarray[Any, Any]):
-    """Numbers that Python writes to a file.
+    """An array that is written through Python's file object.
 
-    numpy hands them to a buffer of C's, and never learns whether what is left in it at the end comes to the disk: on a
-    full one the small weights would be missing, and nobody would say so.
+    numpy's own ``tofile`` uses a C buffer and does not report errors when it is flushed: on a full disk the last
+    weights would be missing without an error.
     """
 
     def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
-        """What the library calls; text, which the other arguments are for, is never asked for."""
+        """Write the bytes; ``sep`` and ``format`` (for text) are not used by the gguf library."""
         fid.write(np.ascontiguousarray(self).data)
 
 
@@ -167,36 +168,36 @@ GGUF = Exporter(
 )
 
 
-# Best tokens that must be the same; eight bits turn some near draws, and at four bits it is told and not judged.
+# Fraction of best tokens that must agree: int8 changes some close calls; for q4_0 the figure is only reported.
 _LEAST_EQUAL = {"f32": 0.99, "f16": 0.99, "q8_0": 0.9}
 
 
 class Reply(NamedTuple):
-    """What llama.cpp said."""
+    """The reply of llama.cpp."""
 
     ids: list[list[int]]
     text: list[str]
-    logits: Tensor  # (positions, V); empty where nothing was asked
+    logits: Tensor  # (positions, V); empty if none were requested
 
 
-def ask_llamacpp(model: Path, **asked: Any) -> Reply:
-    """Ask real llama.cpp about a file.
+def ask_llamacpp(model: Path, **request: Any) -> Reply:
+    """Run the real llama.cpp on a file.
 
-    ``lines`` are prompts to encode, ``decode`` lists of ids to turn into text; ``windows`` are lists of ids whose
-    logits come joined, (positions, V).
+    ``lines`` are prompts to encode, ``decode`` lists of ids to decode; ``windows`` are lists of ids whose logits are
+    returned concatenated, (positions, V).
     """
     with tempfile.TemporaryDirectory(prefix="kotha-llamacpp-") as name:
         folder = Path(name)
-        request = json.dumps({"model": str(model.resolve()), **asked})
-        (folder / llamacpp.REQUEST).write_text(request, encoding="utf-8")
+        content = json.dumps({"model": str(model.resolve()), **request})
+        (folder / llamacpp.REQUEST).write_text(content, encoding="utf-8")
         command = [sys.executable, "-P", str(llamacpp.__file__), str(folder)]
         done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
         if done.returncode:
-            said = [line for line in done.stderr.splitlines() if "rror" in line or "unsupported" in line]
+            errors = [line for line in done.stderr.splitlines() if "rror" in line or "unsupported" in line]
             raise KothaError(
-                "llama.cpp gave up on {path}: {why}",
+                "llama.cpp failed on {path}: {why}",
                 path=model,
-                why="; ".join(said[-3:]) or f"exit {done.returncode}",
+                why="; ".join(errors[-3:]) or f"exit {done.returncode}",
             )
         found = json.loads((folder / llamacpp.ANSWER).read_text(encoding="utf-8"))
         return Reply(**found, logits=torch.from_numpy(np.load(folder / llamacpp.LOGITS)))
@@ -206,27 +207,29 @@ def ask_llamacpp(model: Path, **asked: Any) -> Reply:
 def check_file(
     model: GPT, tokenizer: Tokenizer, path: Path, kind: str, vocabulary: Vocabulary, lines: Sequence[str]
 ) -> ParityReport:
-    """Compare a file in llama.cpp with the model that it was written from."""
+    """Compare a GGUF file in llama.cpp with the model it was written from."""
     judged: dict[str, Any] = {"tolerance": None, "least_best_equal": _LEAST_EQUAL.get(kind)}
     report = ParityReport.of("gguf", "xllamacpp", "llama.cpp ({name} {version})", **judged)
     if report.peer is None:
         return report
-    plain = lines if vocabulary.normalizes else [tokenizer.normalize(line) for line in lines]
+    normalized = lines if vocabulary.normalizes else [tokenizer.normalize(line) for line in lines]
     most = llamacpp.MOST_POSITIONS
     rows = logit_rows(model.config, tokenizer, lines, -(-most // model.config.context_length), most)
-    found = ask_llamacpp(path, lines=[*plain, *lines], windows=rows.tolist())
-    theirs, read = dict(zip(plain, found.ids, strict=False)), prompt_reader(tokenizer)
-    report.compare_lines(read, theirs.__getitem__, plain)
+    found = ask_llamacpp(path, lines=[*normalized, *lines], windows=rows.tolist())
+    theirs, read = dict(zip(normalized, found.ids, strict=False)), prompt_reader(tokenizer)
+    report.compare_lines(read, theirs.__getitem__, normalized)
     report.compare_logits([(model(rows).flatten(0, 1), found.logits)])
-    report.remarks.append(Message("llama.cpp keeps keys and values in float16"))
+    report.remarks.append(Message("llama.cpp stores keys and values in float16"))
     if model.config.activation == "gelu":
-        report.remarks.append(Message("its GELU is tanh's approximation, this model's the exact one"))
+        report.remarks.append(
+            Message("llama.cpp computes GELU by the tanh approximation, this model by the exact formula")
+        )
     if not vocabulary.normalizes:
         as_written = sum(read(line) != ids for line, ids in zip(lines, found.ids[len(lines) :], strict=True))
         report.remarks.append(
             Message(
-                "llama.cpp does not normalize: {n:,} of {total:,} lines read otherwise there as they stand, so give it "
-                "normalized text",
+                "llama.cpp does not normalize text: {n:,} of {total:,} lines give other tokens unless they "
+                "are normalized first",
                 n=as_written,
                 total=len(lines),
             )

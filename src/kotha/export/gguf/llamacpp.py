@@ -1,11 +1,11 @@
-"""The real llama.cpp as the other side: a small program that opens a GGUF file, reads text and gives logits.
+"""A small program that runs a GGUF file in the real llama.cpp: encodes text and computes logits.
 
-It runs as a process of its own (``python llamacpp.py FOLDER``): what goes wrong in there, down to a crash of the C++
-side, ends as an answer and not with the caller, and its many lines of log stay there. The library comes with the
-``xllamacpp`` wheel and is asked through llama.h's plain functions, with settings as they come by default, which this
-file never looks into. Its cache keeps keys and values in float16, whatever the weights are.
+It runs as a separate process (``python llamacpp.py FOLDER``), so that an error or a crash of the C++ code does not
+affect the caller, and its log output is not shown. The library is part of the ``xllamacpp`` wheel and is called through
+the C functions of llama.h with default settings, which are opaque here. Its cache stores keys and values in float16,
+whatever the type of the weights.
 
-Nothing of Kotha is imported here, so that it starts at once.
+Nothing of Kotha is imported, so that the process starts quickly.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 REQUEST, ANSWER, LOGITS = "request.json", "answer.json", "logits.npy"
-# Positions that llama.cpp's default settings have room for.
+# The context length of llama.cpp's default settings.
 MOST_POSITIONS = 512
 
 _Pointer, _Int = ctypes.c_void_p, ctypes.c_int32
@@ -27,7 +27,7 @@ _Ints = ctypes.POINTER(ctypes.c_int32)
 
 
 class _Settings(ctypes.Structure):
-    """Settings as llama.h hands them out: larger than any of its versions, passed back unread."""
+    """Opaque settings of llama.h, larger than in any of its versions."""
 
     _fields_ = (("content", ctypes.c_uint64 * 256),)
 
@@ -77,10 +77,10 @@ class LlamaCpp:
         call.llama_backend_init()
         self._model = call.llama_model_load_from_file(os.fsencode(path), call.llama_model_default_params())
         if not self._model:
-            raise RuntimeError("llama.cpp does not open the file")
+            raise RuntimeError("llama.cpp cannot open the file")
         self._context = call.llama_init_from_model(self._model, call.llama_context_default_params())
         if not self._context:
-            raise RuntimeError("llama.cpp makes no context for the model")
+            raise RuntimeError("llama.cpp cannot create a context for the model")
         threads = int(os.environ.get("OMP_NUM_THREADS") or os.cpu_count() or 1)
         call.llama_set_n_threads(self._context, threads, threads)
         self._vocabulary = call.llama_model_get_vocab(self._model)
@@ -88,7 +88,7 @@ class LlamaCpp:
         self._batch = call.llama_batch_init(MOST_POSITIONS, 0, 1)
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a prompt: behind the token that starts one; a special token that it spells is text."""
+        """Token ids of a prompt, after the start token; names of special tokens are encoded as text."""
         data = text.encode()
         room = (ctypes.c_int32 * (2 * len(data) + 8))()
         count = self._library.llama_tokenize(self._vocabulary, data, len(data), room, len(room), True, False)
@@ -104,30 +104,30 @@ class LlamaCpp:
         return found
 
     def logits(self, tokens: list[int]) -> "np.ndarray[Any, np.dtype[np.float32]]":
-        """Logits after each token, read from the first: -> (T, V)."""
+        """Logits after each token, with an empty cache: -> (T, V)."""
         self._library.llama_memory_clear(self._library.llama_get_memory(self._context), True)
         batch = self._batch
         batch.n_tokens = len(tokens)
-        for place, token in enumerate(tokens):
-            batch.token[place], batch.pos[place] = token, place
-            batch.n_seq_id[place], batch.logits[place] = 1, 1
-            batch.seq_id[place][0] = 0
+        for index, token in enumerate(tokens):
+            batch.token[index], batch.pos[index] = token, index
+            batch.n_seq_id[index], batch.logits[index] = 1, 1
+            batch.seq_id[index][0] = 0
         state = self._library.llama_decode(self._context, batch)
         if state:
-            raise RuntimeError(f"llama.cpp cannot read {len(tokens)} tokens (it answers {state})")
+            raise RuntimeError(f"llama.cpp cannot decode {len(tokens)} tokens (status {state})")
         found = np.ctypeslib.as_array(self._library.llama_get_logits(self._context), (len(tokens), self.vocab_size))
         return np.array(found)
 
 
 def answer(folder: Path) -> None:
-    """Read a folder's request, ask llama.cpp, leave the answer there."""
-    asked = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
-    model = LlamaCpp(asked["model"])
+    """Read the request in a folder, run llama.cpp, and write the answer there."""
+    request = json.loads((folder / REQUEST).read_text(encoding="utf-8"))
+    model = LlamaCpp(request["model"])
     none = np.zeros((0, model.vocab_size), np.float32)
-    np.save(folder / LOGITS, np.concatenate([none, *map(model.logits, asked.get("windows", []))]))
+    np.save(folder / LOGITS, np.concatenate([none, *map(model.logits, request.get("windows", []))]))
     found = {
-        "ids": [model.encode(line) for line in asked.get("lines", [])],
-        "text": [model.decode(ids).decode("utf-8", "replace") for ids in asked.get("decode", [])],
+        "ids": [model.encode(line) for line in request.get("lines", [])],
+        "text": [model.decode(ids).decode("utf-8", "replace") for ids in request.get("decode", [])],
     }
     (folder / ANSWER).write_text(json.dumps(found), encoding="utf-8")
 

@@ -1,15 +1,16 @@
-"""The vocabulary as llama.cpp reads it, so that a text gives the ids that it gives here.
+"""Convert a tokenizer to llama.cpp's vocabulary, so that a text gives the same token ids.
 
-llama.cpp knows tokenizers by name, and a wrong name raises no error: it cuts otherwise, and the model reads nonsense.
+llama.cpp selects tokenizers by name, and a wrong name raises no error: the text is tokenized differently, and the
+model's output is wrong.
 
-- **BPE** is its ``gpt2`` with the pre-tokenizer ``qwen35`` (or ``gpt-2``), which must be the one it was trained with.
-  It does not normalize: whoever calls llama.cpp must hand over text in our canonical form.
-- **Unigram** is its ``t5``, which finds the best cut by scores (its ``llama`` would merge greedily) and takes a map of
-  characters along: SentencePiece's own, or one made of our rules, so that text may come as it is (``charsmap.py``).
-  It has no bytes for letters without a piece; the map spells them by private characters. They are read as here, but
-  cannot be written: such a letter comes out as nothing.
+- **BPE** becomes ``gpt2`` with the pre-tokenizer ``qwen35`` (or ``gpt-2``), which must be the one used in training.
+  llama.cpp does not normalize then: its callers must pass text in Kotha's canonical form.
+- **Unigram** becomes ``t5``, which finds the best segmentation by scores (``llama`` would merge greedily) and has a
+  character map: SentencePiece's own, or one made from Kotha's rules, so that text need not be normalized
+  (``charsmap.py``). ``t5`` has no byte fallback; the map encodes characters outside the vocabulary as private-use
+  characters. They are read as in Kotha, but are omitted from llama.cpp's output.
 
-WordPiece and single letters are not taken.
+WordPiece and character tokenizers are not supported.
 """
 
 import base64
@@ -24,30 +25,30 @@ from kotha.text.tokenizer import spiece
 from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# What our splits and GPT-2's own pre-tokenizer are called there.
+# llama.cpp's names for Kotha's splits and GPT-2's pre-tokenizer.
 _PRE_TOKENIZERS = {"qwen35": "qwen35", "gpt2": "gpt-2"}
-_NEVER = -100_000.0  # a text that spells a special token never becomes it
-# The roles that GGUF has a key for.
+_NEVER = -100_000.0  # score of special tokens, so that text is never encoded as one
+# The roles that have a key in GGUF.
 _ROLES = {"bos": "bos", "eos": "eos", "end": "eot", "unk": "unknown", "pad": "padding", "mask": "mask"}
 
 
 @dataclass
 class Vocabulary:
-    """A tokenizer in llama.cpp's words; ``fields`` are those of a GGUF file that have a name of their own there."""
+    """A tokenizer for llama.cpp; ``fields`` are the GGUF fields that have their own method in the gguf writer."""
 
     fields: dict[str, Any]
-    others: dict[str, int] = field(default_factory=dict)  # those that have none: flags, and ids of special tokens
+    others: dict[str, int] = field(default_factory=dict)  # other fields: flags and ids of special tokens
     normalizes: bool = False
-    """Whether llama.cpp normalizes as the tokenizer does; if not, it must be given normalized text."""
-    remarks: list[Text] = field(default_factory=list)  # what is not as here
+    """Whether llama.cpp normalizes as the tokenizer does; if not, its input must be normalized text."""
+    remarks: list[Text] = field(default_factory=list)  # differences from Kotha's tokenizer
 
 
 def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
-    """The tokenizer for llama.cpp, filled up to the model's ``vocab_size``; one that it cannot run is refused."""
+    """Convert a tokenizer, padded to the model's ``vocab_size``; an unsupported tokenizer raises an error."""
     state: dict[str, Any] = json.loads(tokenizer.backend.to_str())
     if tokenizer.kind not in ("bpe", "unigram"):
         raise TokenizerError(
-            "llama.cpp cannot cut text as a {kind} tokenizer does; train the model with a bpe or unigram one, "
+            "llama.cpp does not support {kind} tokenizers; train the model with a bpe or unigram tokenizer, "
             "or export to hf",
             kind=tokenizer.kind,
         )
@@ -56,7 +57,7 @@ def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
     special = tokenizer.special if start is None else {**tokenizer.special, "bos": start}
     vocabulary.others |= {f"{_ROLES[role]}_token_id": token for role, token in special.items() if role in _ROLES}
     vocabulary.others |= {"add_bos_token": start is not None, "add_eos_token": False}
-    # Every row of the model's table has a name: gaps, and rows that the tokenizer has no piece for.
+    # Every row of the model's table needs a token, including gaps and rows beyond the tokenizer's vocabulary.
     for name, nothing in (("token_types", spiece.UNUSED), ("token_scores", _NEVER), ("token_list", "")):
         if name in vocabulary.fields:
             vocabulary.fields[name] += [nothing] * (vocab_size - len(vocabulary.fields[name]))
@@ -72,12 +73,15 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     name = tokenizer.split_name or ("gpt2" if by_bytes and by_bytes["use_regex"] else None)
     if by_bytes is None or name not in _PRE_TOKENIZERS:
         raise TokenizerError(
-            "llama.cpp does not know the split {name!r}; train the tokenizer with split='qwen35', or export to hf",
-            name=name or "of this BPE",
+            "llama.cpp does not support the pre-tokenizer {name!r}; train the tokenizer with split='qwen35', "
+            "or export to hf",
+            name=name or "custom",
         )
     foreign_rules = state["normalizer"] is not None and tokenizer.normalizer is None
     if by_bytes["add_prefix_space"] or model["ignore_merges"] or foreign_rules:
-        raise TokenizerError("this BPE has a prefix, merges or a normalization that llama.cpp cannot repeat; use hf")
+        raise TokenizerError(
+            "this BPE tokenizer has a prefix, merges or a normalization that llama.cpp does not support; export to hf"
+        )
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
     fields = {
         "tokenizer_model": "gpt2",
@@ -90,7 +94,7 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
 
 
 def _unigram(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
-    """With a map of our rules, which also spells bytes; or, of a SentencePiece model, with its own settings."""
+    """A unigram vocabulary with a map of Kotha's rules and bytes, or with a SentencePiece model's own settings."""
     kinds = _kinds(state, tokenizer, with_bytes=True)
     scores = [float(score) for _, score in state["model"]["vocab"]]
     fields: dict[str, Any] = {
@@ -98,7 +102,7 @@ def _unigram(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
         "tokenizer_pre": "default",
         "token_list": [piece.replace(" ", "\u2581") for piece in tokenizer.pieces],
         "token_types": kinds,
-        "token_scores": scores + [_NEVER] * (tokenizer.vocab_size - len(scores)),  # tokens that were added have none
+        "token_scores": scores + [_NEVER] * (tokenizer.vocab_size - len(scores)),  # added tokens have no score
     }
     if tokenizer.normalizer is None or not state["model"]["byte_fallback"]:
         return _sentencepiece(tokenizer, state, fields)
@@ -111,7 +115,9 @@ def _unigram(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
         {**fields, "precompiled_charsmap": make_charsmap(tokenizer.normalize, normal)},
         others={"add_space_prefix": False, "remove_extra_whitespaces": False},
         normalizes=True,
-        remarks=[Message("letters that have no piece are read there by their bytes, but written as nothing")],
+        remarks=[
+            Message("llama.cpp reads characters outside the vocabulary byte by byte, but omits them from its output")
+        ],
     )
 
 
@@ -121,7 +127,9 @@ def _sentencepiece(tokenizer: Tokenizer, state: dict[str, Any], fields: dict[str
     kinds = [step["type"] for step in steps]
     ours = tokenizer.normalizer is not None
     if not ours and not set(kinds) <= {"Replace", "Precompiled", "Prepend", "Strip"}:
-        raise TokenizerError("llama.cpp cannot normalize as this tokenizer does ({names}); export to hf", names=kinds)
+        raise TokenizerError(
+            "llama.cpp does not support this tokenizer's normalization ({names}); export to hf", names=kinds
+        )
     for step in steps:
         if "Precompiled" in step["type"]:
             fields.setdefault("precompiled_charsmap", base64.b64decode(step["precompiled_charsmap"]))
@@ -133,7 +141,7 @@ def _sentencepiece(tokenizer: Tokenizer, state: dict[str, Any], fields: dict[str
 
 
 def _kinds(state: dict[str, Any], tokenizer: Tokenizer, with_bytes: bool = False) -> list[int]:
-    """What each piece is: GGUF counts as SentencePiece does."""
+    """The type of each token, by the numbers of SentencePiece, which GGUF uses too."""
     special = {"": spiece.UNUSED}
     if with_bytes:
         special |= {f"<0x{byte:02X}>": spiece.BYTE for byte in range(256)}

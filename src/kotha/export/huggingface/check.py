@@ -1,7 +1,7 @@
-"""Proof of the Hugging Face door: ``transformers`` itself opens the folder and is asked what our model is asked.
+"""Compare a Hugging Face folder, loaded by ``transformers``, with the model.
 
-Both compute in float32 from the numbers in the folder, so a model that was rounded on its way out is compared as
-rounded. Everything stays on this machine, and no code of the folder is run.
+Both compute in float32 from the weights in the folder, so an export with rounded weights is compared with the rounded
+model. Nothing is downloaded, and no code in the folder is run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,16 +27,16 @@ from kotha.storage.status import is_file
 from kotha.text.tokenizer.importers import KNOWN_FILES
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Our names of what a model is asked, as transformers calls them; what a translator reads has the name of ids.
+# The names of inputs in transformers; a Seq2Seq's source is called input_ids there.
 _NAMES = {"ids": "input_ids", "segments": "token_type_ids", "real": "attention_mask", "images": "pixel_values"}
 _TRANSLATORS = {**_NAMES, "source": "input_ids", "ids": "decoder_input_ids"}
 _N_POSITIONS = 64
-_WORDS_ALONE = "BertForMaskedLM"
+_MASKED_LM = "BertForMaskedLM"
 
 
 @torch.no_grad()
 def check_hf(folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str] | None = None) -> ParityReport:
-    """Compare a folder, as transformers reads it, with a model of ours; says so where transformers is missing."""
+    """Compare a folder, loaded by transformers, with a model; the report says so if transformers is not installed."""
     report = ParityReport.of("hf", "transformers")
     if report.peer is None:
         return report
@@ -54,7 +54,7 @@ def check_hf(folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str] 
 
 @contextmanager
 def _quiet(transformers: Any) -> Iterator[None]:
-    """Without the other library's bars and remarks, which are not about the user's command."""
+    """Hide the progress bars and warnings of transformers."""
     log = transformers.utils.logging
     level, shown = log.get_verbosity(), log.is_progress_bar_enabled()
     log.set_verbosity_error()
@@ -70,18 +70,19 @@ def _quiet(transformers: Any) -> Iterator[None]:
 def _open(transformers: Any, folder: Path, layout: Layout) -> Any:
     with _their_errors(folder):
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
-        name = _WORDS_ALONE if _WORDS_ALONE in (config.architectures or ()) else layout.architecture
+        name = _MASKED_LM if _MASKED_LM in (config.architectures or ()) else layout.architecture
         theirs = getattr(transformers, name).from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
-    theirs.config.return_dict = True  # what a folder wishes for its answers is not the model's
+    theirs.config.return_dict = True  # a folder's config may set it to False
     return theirs
 
 
 def _compare_lines(
     transformers: Any, report: ParityReport, folder: Path, tokenizer: Tokenizer, lines: Sequence[str], prompts: bool
 ) -> None:
-    """Their tokenizer on plain text, where what spells a special token is text as here; or on texts as prompts.
+    """Compare token ids of lines, as plain text or as prompts; names of special tokens are encoded as text.
 
-    Of a SentencePiece model alone, SentencePiece itself is asked: transformers guesses what its own files do not say.
+    A SentencePiece model without other files is compared with SentencePiece itself, because transformers would guess
+    the missing settings.
     """
     model = next((folder / name for name in KNOWN_FILES if name.endswith(".model") and is_file(folder / name)), None)
     if model is not None and not is_file(folder / "tokenizer.json") and find_spec("sentencepiece"):
@@ -90,7 +91,7 @@ def _compare_lines(
         with _their_errors(folder):
             processor = sentencepiece.SentencePieceProcessor(str(model))
         itself = version("sentencepiece")
-        report.remarks.append(Message("tokens were compared with sentencepiece {version} itself", version=itself))
+        report.remarks.append(Message("tokens were compared with sentencepiece {version}", version=itself))
         report.compare_lines(tokenizer.encode, processor.encode, lines)
         return
     with _their_errors(folder):
@@ -107,28 +108,28 @@ def _compare_lines(
 def _their_errors(folder: Path, template: str = "transformers cannot open {path}: {why}") -> Iterator[None]:
     try:
         yield
-    except Exception as error:  # whatever another library finds in a folder
-        said = " ".join(line.strip() for line in str(error).strip().splitlines()[:2])[:300]
-        raise KothaError(template, path=folder, why=said or type(error).__name__) from error
+    except Exception as error:  # transformers may raise anything
+        message = " ".join(line.strip() for line in str(error).strip().splitlines()[:2])[:300]
+        raise KothaError(template, path=folder, why=message or type(error).__name__) from error
 
 
 def _logits(ours: Model, theirs: Any, tokenizer: Tokenizer | None, lines: Sequence[str]) -> list[tuple[Tensor, Tensor]]:
-    """Ours and theirs, on any ids and on real text; padding is where ours has it, and nowhere else."""
+    """Pairs of logits, Kotha's and theirs, for random ids and for real text, with the same padding."""
     rows, config = torch.empty(0), ours.config
     if isinstance(config, TextConfig):
         rows = torch.cat([logit_rows(config, known, lines, 1, _N_POSITIONS) for known in (None, tokenizer)])
-    asked = questions(ours, rows)
+    inputs = questions(ours, rows)
     if isinstance(ours, TextClassifier):
         pad = theirs.config.pad_token_id
-        if pad is None:  # theirs then reads one text at a time
-            asked = {name: each[:1] for name, each in asked.items()}
-        else:  # theirs finds a GPT's last token by what is no padding
+        if pad is None:  # transformers then supports only single texts
+            inputs = {name: each[:1] for name, each in inputs.items()}
+        else:  # transformers takes the last token of a GPT that is not padding
             text = torch.where(rows == pad, (pad + 1) % ours.config.vocab_size, rows)
-            asked["ids"] = text.masked_fill(~asked["real"], pad)
-    names = _TRANSLATORS if "source" in asked else _NAMES
-    found = theirs(**{names[name]: each.long() if name == "real" else each for name, each in asked.items()})
-    mine = ours(*asked.values())
+            inputs["ids"] = text.masked_fill(~inputs["real"], pad)
+    names = _TRANSLATORS if "source" in inputs else _NAMES
+    output = theirs(**{names[name]: each.long() if name == "real" else each for name, each in inputs.items()})
+    mine = ours(*inputs.values())
     if isinstance(mine, Tensor):
-        return [(mine, found.logits)]
-    pairs = [(mine.token_logits, found[0])]
-    return [*pairs, (mine.pair_logits, found[1])] if hasattr(found, "seq_relationship_logits") else pairs
+        return [(mine, output.logits)]
+    pairs = [(mine.token_logits, output[0])]
+    return [*pairs, (mine.pair_logits, output[1])] if hasattr(output, "seq_relationship_logits") else pairs

@@ -1,8 +1,8 @@
-"""``config.json`` of a Hugging Face folder, written from our config and read back.
+"""Write and read the ``config.json`` of a Hugging Face folder.
 
-Reading trusts nothing: a setting that our models do not have is refused by its foreign name. Beside the foreign
-settings a folder of ours carries our own config under ``kotha``, because a layout cannot say everything (which biases
-were never there, how a model was started); it is believed only where it says the same as the rest.
+The file is untrusted input: an unsupported setting raises an error with its name in the file. An exported folder also
+contains Kotha's own config under ``kotha``, because a layout cannot express everything (which biases the model never
+had, how it was initialized); it is used only if it agrees with the other settings.
 """
 
 import json
@@ -27,7 +27,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 CONFIG_FILE = "config.json"
 RECORD = "kotha"
 LAYOUTS = load_layouts(Path(__file__).with_name("layouts.toml"))
-# Our activations by the names of transformers; the first of a kind is the one that is written.
+# Kotha's activations by their names in transformers; the first name of each is written.
 _ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu-tanh",
@@ -35,22 +35,22 @@ _ACTIVATIONS = {
     "relu": "relu",
     "silu": "swiglu",
 }
-# Where transformers, left without a value, takes one that we do not have.
-_LEFT_OUT = {"scale_embedding": False}
+# Defaults of transformers for missing settings that differ from the fixed value.
+_DEFAULTS = {"scale_embedding": False}
 _ROPE = ("rope_type", "type", "rope_theta")
 _ONE_OF_SEVERAL = "single_label_classification"
 
 
 def choose_layout(config: ModelConfig) -> Layout:
-    """The layout that a config fits; refused with the settings in the way of the nearest."""
-    return fitting_layout(config, LAYOUTS, "no Hugging Face layout fits this model: {because}")
+    """The layout that a config fits; the error lists the obstacles of the nearest layout."""
+    return fitting_layout(config, LAYOUTS, "no Hugging Face architecture fits this model: {because}")
 
 
-# -- out --------------------------------------------------------------------------------------------------------------
+# -- export -----------------------------------------------------------------------------------------------------------
 
 
 def write_config(layout: Layout, config: ModelConfig, tokenizer: Tokenizer | None, dtype: str) -> dict[str, Any]:
-    """What ``config.json`` says of a model in a layout."""
+    """The content of ``config.json`` for a model in a layout."""
     written = {value: key for key, value in reversed(_ACTIVATIONS.items())}
     values: dict[str, Any] = {theirs: getattr(config, ours) for ours, (theirs, *_) in layout.settings.items()}
     values[layout.settings["activation"][0]] = written[config.activation]
@@ -81,26 +81,26 @@ def _numbered(count: int) -> list[str]:
 
 
 def special_ids(layout: Layout, tokenizer: Tokenizer | None) -> dict[str, int | None]:
-    """The tokens that begin, end and fill up a text; null where the tokenizer has none."""
+    """The ids of the tokens that start, end and pad a text; None if the tokenizer has none."""
     special = {} if tokenizer is None else special_tokens(layout, tokenizer)
     ids = {f"{role}_token_id": special.get(role) for role in ("bos", "eos", "pad")}
     if layout.name == "marian":
-        # Marian must name a token to start from; of a model without a tokenizer nobody knows which.
+        # Marian requires a start token, which is unknown without a tokenizer.
         ids |= {"decoder_start_token_id": special.get("bos", 0), "forced_eos_token_id": None}
     return ids
 
 
 def special_tokens(layout: Layout, tokenizer: Tokenizer) -> dict[str, int]:
-    """The tokens by role; what begins a text is what a GPT of ours reads it behind."""
+    """The special tokens by role; for a GPT, bos is Kotha's start-of-document token."""
     start = start_of_document(tokenizer) if layout.family == "gpt" else None
     return tokenizer.special if start is None else {**tokenizer.special, "bos": start}
 
 
-# -- in ---------------------------------------------------------------------------------------------------------------
+# -- import -----------------------------------------------------------------------------------------------------------
 
 
 def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
-    """The layout that a ``config.json`` names, and our config with all that the layout has."""
+    """The layout that a ``config.json`` names, and Kotha's config with all biases of the layout."""
     layout = _layout(values)
     _refuse_others(layout, values)
     ours = {name: values.get(theirs, usual[0] if usual else None) for name, (theirs, *usual) in layout.settings.items()}
@@ -109,8 +109,10 @@ def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
         ours["rotary_base"] = _rotary_base(layout, values)
     if layout.name == "vit":
         labels = _read_labels(layout, values)
-        told = labels != _numbered(len(labels)) and len({each.strip() for each in labels} - {""}) == len(labels) > 1
-        ours |= {"n_classes": len(labels), "labels": tuple(labels) if told else ()}
+        are_names = (
+            labels != _numbered(len(labels)) and len({each.strip() for each in labels} - {""}) == len(labels) > 1
+        )
+        ours |= {"n_classes": len(labels), "labels": tuple(labels) if are_names else ()}
     elif layout.family.endswith("-classifier"):
         ours["labels"] = tuple(_read_labels(layout, values))
     usual = {name: allowed[0] for name, allowed in layout.always.items() if name not in ours}
@@ -119,11 +121,11 @@ def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
     except ConfigError as error:
         raise KothaError(error.template, **_in_their_words(layout, error.values)) from error
     except OverflowError as error:
-        raise KothaError("a number in it is beyond any machine: {why}", why=reason(error)) from error
+        raise KothaError("a number in it is too large: {why}", why=reason(error)) from error
 
 
 def recorded(values: dict[str, Any], layout: Layout, config: ModelConfig) -> ModelConfig | None:
-    """Our own config out of a folder of ours, where it agrees with what the layout says; else None."""
+    """Kotha's own config from an exported folder if it agrees with the other settings, else None."""
     try:
         exact = config_from_dict(values[RECORD]["model"])
         fits = exact.family == layout.family and not layout.obstacles(exact)
@@ -134,7 +136,7 @@ def recorded(values: dict[str, Any], layout: Layout, config: ModelConfig) -> Mod
 
 def _refuse(layout: Layout, name: str, value: Any, wanted: str) -> NoReturn:
     raise KothaError(
-        "{name}={value} is not what our {title} has: {wanted}",
+        "{name}={value} is not supported for {title}; it must be {wanted}",
         name=name,
         value=json.dumps(value)[:200],
         title=layout.title,
@@ -145,14 +147,16 @@ def _refuse(layout: Layout, name: str, value: Any, wanted: str) -> NoReturn:
 def _layout(values: dict[str, Any]) -> Layout:
     kind, named = values.get("model_type"), values.get("architectures")
     if kind is None:
-        raise KothaError("it names no model_type, so it is no Hugging Face folder; one of Kotha needs no import")
+        raise KothaError(
+            "it has no model_type, so this is not a Hugging Face folder; Kotha's own model folders need no import"
+        )
     layouts = [layout for layout in LAYOUTS if layout.name == kind]
     if not layouts:
         shown, known = str(kind)[:100], sorted({layout.name for layout in LAYOUTS})
-        raise KothaError("model_type={value!r} cannot be read{nearest}", value=shown, nearest=nearest(shown, known))
+        raise KothaError("model_type={value!r} is not supported{nearest}", value=shown, nearest=nearest(shown, known))
     for name in ("auto_map", "quantization_config"):
         if values.get(name):
-            raise KothaError("{name}: code that a model brings, and weights made smaller, are not read here", name=name)
+            raise KothaError("{name}: custom model code and quantized weights are not supported", name=name)
     if not named:
         return layouts[0]
     by_name = {**dict.fromkeys(layouts[0].also, layouts[0]), **{each.architecture: each for each in layouts}}
@@ -164,14 +168,14 @@ def _layout(values: dict[str, Any]) -> Layout:
 
 
 def _refuse_others(layout: Layout, values: dict[str, Any]) -> None:
-    """Refuse what the layout has no choice of."""
+    """Raise an error for settings with another value than the layout's fixed one."""
     for name, fixed in layout.fixed.items():
-        value = values.get(name, _LEFT_OUT.get(name, fixed))
+        value = values.get(name, _DEFAULTS.get(name, fixed))
         if value != fixed:
             _refuse(layout, name, value, json.dumps(fixed))
-    left_out = {theirs: usual for theirs, *usual in layout.settings.values()}
+    defaults = {theirs: usual for theirs, *usual in layout.settings.values()}
     for name, other in layout.twins.items():
-        value, expected = (values.get(each, *left_out[other]) for each in (name, other))
+        value, expected = (values.get(each, *defaults[other]) for each in (name, other))
         if value not in (None, expected):
             _refuse(layout, name, value, f"{other}={expected}")
     kinds = values.get("layer_types")
@@ -187,7 +191,7 @@ def _activation(layout: Layout, value: Any) -> str:
 
 
 def _read_labels(layout: Layout, values: dict[str, Any]) -> list[str]:
-    """The names of the classes, in the order of their numbers."""
+    """The class names, in the order of their numbers."""
     names = values.get("id2label") or dict(enumerate(_numbered(2)))
     by_number = {str(number): str(name) for number, name in names.items()} if isinstance(names, dict) else {}
     numbers = [str(number) for number in range(len(by_number))]
@@ -199,7 +203,7 @@ def _read_labels(layout: Layout, values: dict[str, Any]) -> list[str]:
 
 
 def _rotary_base(layout: Layout, values: dict[str, Any]) -> Any:
-    """How fast positions turn; any other way to count them is refused."""
+    """The base of the rotary positions; other variants of rotary positions raise an error."""
     base = values.get("rope_theta", 10_000.0)
     for name in ("rope_parameters", "rope_scaling"):
         rope = values.get(name) or {}
@@ -213,7 +217,7 @@ def _rotary_base(layout: Layout, values: dict[str, Any]) -> Any:
 
 
 def _in_their_words(layout: Layout, values: dict[str, Any]) -> dict[str, Any]:
-    """The values of an error of our config, its settings called as theirs are."""
+    """The values of a config error, with settings by their names in the file."""
     theirs = {"rotary_base": "rope_theta", "n_classes": "id2label"}
     theirs |= {ours: name for ours, (name, *_) in layout.settings.items()}
     return {**values, **{key: theirs.get(values[key], values[key]) for key in ("name", "other") if key in values}}

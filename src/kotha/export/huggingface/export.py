@@ -1,18 +1,18 @@
-"""A model goes out to Hugging Face: a folder that ``transformers`` opens with no code of ours.
+"""Export to a Hugging Face folder, which ``transformers`` opens without Kotha's code.
 
 ::
 
-    config.json, generation_config.json     sizes and settings in the layout's words; ours beside them, under kotha
-    model.safetensors                       the weights by the layout's names; zeros for biases that we never had
-    tokenizer.json, tokenizer_config.json   the same tokenizer, and what its special tokens are called
-    preprocessor_config.json                for images: how pixels are scaled
+    config.json, generation_config.json     settings by the layout's names; Kotha's own config under "kotha"
+    model.safetensors                       weights by the layout's names; zeros for biases that the model lacks
+    tokenizer.json, tokenizer_config.json   the tokenizer and the names of its special tokens
+    preprocessor_config.json                for images: the scaling of pixels
     README.md                               the model card
 
-The folder appears whole or not at all. Whether it says the same as ours is asked by ``check.py``.
+The folder is written atomically. ``check.py`` compares it with the original.
 
-Our normalization is part of ``tokenizer.json``, and so are the marks that a text was trained between (for a GPT the one
-that starts a document), so the ids are the same there. One habit differs: ``transformers``
-reads a special token that a text spells out as the token itself, unless it is told ``split_special_tokens=True``.
+``tokenizer.json`` includes Kotha's normalization and the special tokens around texts in training (for a GPT the
+start-of-document token), so token ids are the same. One difference: ``transformers`` encodes the name of a special
+token in a text as the special token itself, unless ``split_special_tokens=True`` is passed.
 """
 
 import json
@@ -53,7 +53,7 @@ _ROLES = ("bos", "eos", "pad", "unk", "mask", "cls", "sep")
 
 
 def _export(job: ExportJob) -> ParityReport:
-    """Write the folder, and let transformers compare it."""
+    """Write the folder and verify it with transformers."""
     bundle = job.bundle
     layout = write_hf(bundle, job.path, job.weights, job.about, job.overwrite)
     dtype: torch.dtype = getattr(torch, job.weights)
@@ -77,7 +77,7 @@ def write_hf(
     about: About = _UNKNOWN,
     overwrite: bool = False,
 ) -> Layout:
-    """Write the folder, whole or not at all; answers with the layout that it has."""
+    """Write the folder atomically and return its layout."""
     config, tokenizer = bundle.config, bundle.tokenizer
     layout = choose_layout(config)
     weights = foreign_weights(bundle.model, layout, getattr(torch, dtype))
@@ -104,7 +104,7 @@ def _generation(layout: Layout, bundle: Bundle, config: TextConfig) -> dict[str,
     }
     if bundle.chat is not None and bundle.tokenizer is not None:
         ends = {values.get("eos_token_id"), bundle.tokenizer.special["end"]} - {None}
-        values["eos_token_id"] = sorted(ends)  # a turn ends there, and a text too
+        values["eos_token_id"] = sorted(ends)  # ends of turns and of texts
     if layout.name != "bert":
         values["max_length"] = config.context_length
     if layout.name == "marian":
@@ -115,13 +115,13 @@ def _generation(layout: Layout, bundle: Bundle, config: TextConfig) -> dict[str,
 def _tokenizer_settings(
     layout: Layout, tokenizer: Tokenizer, config: TextConfig, template: ChatTemplate | None
 ) -> dict[str, Any]:
-    """What ``tokenizer_config.json`` says; with a chat template where turns were taught."""
-    reads = ["input_ids", "token_type_ids", "attention_mask"]  # a BERT is told which sentence each token is of
+    """The content of ``tokenizer_config.json``, with the chat template of a model trained for conversation."""
+    inputs = ["input_ids", "token_type_ids", "attention_mask"]
     special = special_tokens(layout, tokenizer)
     return {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": config.context_length,
-        **({"model_input_names": reads} if isinstance(config, BERTConfig) else {}),
+        **({"model_input_names": inputs} if isinstance(config, BERTConfig) else {}),
         "clean_up_tokenization_spaces": False,
         **{f"{role}_token": tokenizer.pieces[special[role]] for role in _ROLES if role in special},
         **({} if template is None else {"chat_template": template.jinja()}),
@@ -129,7 +129,7 @@ def _tokenizer_settings(
 
 
 def _pixels(config: ViTConfig) -> dict[str, Any]:
-    """Bytes of 0 to 255 become numbers of -1 to 1, as in our training."""
+    """Scale bytes from 0..255 to -1..1, as in Kotha's training."""
     size = dict.fromkeys(("height", "width"), config.image_size)
     half = dict.fromkeys(("image_mean", "image_std"), [0.5] * config.n_channels)
     steps = {"do_resize": True, "size": size, "do_rescale": True, "rescale_factor": 1 / 255, "do_normalize": True}

@@ -1,12 +1,11 @@
-"""A model comes in: a Hugging Face folder becomes a model of ours, weight by weight, with its tokenizer.
+"""Import a Hugging Face folder: convert its weights and its tokenizer to a Kotha model.
 
-GPT-2, Qwen3, Llama, BERT, Marian and ViT, as their ``config.json`` says. The folder is checked before anything is
-built: every name, shape and type of its files against what the config asks for. A weight that two names share may come
-once or twice, but then with the same numbers. What a layout always has and a model of ours never had (biases that are
-all zero) goes again, so that a model that went out through our door comes back bit by bit.
+GPT-2, Qwen3, Llama, BERT, Marian and ViT are supported. The folder is checked before the model is built: the names,
+shapes and types of all weights must match the config. A tied weight may be stored once or twice, with equal values.
+Biases that an export added (all zero) are removed, so an exported model is imported again bit for bit.
 
-Nothing in the folder is believed: a shard's name may not lead out of it, the index and the shards must name the same
-weights, and names, shapes and types are known before a weight is given memory. A pickle is never opened.
+The folder is untrusted input: shard names must not lead out of it, the index and the shards must list the same weights,
+and names, shapes and types are checked before memory is allocated. Pickle files are never opened.
 """
 
 from collections.abc import Sequence
@@ -39,17 +38,17 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 _MARIAN_PAIR = "source.spm"
 _TOKENIZER_FILES = (*KNOWN_FILES, _MARIAN_PAIR)
 _TOKENIZER_CONFIG, _JINJA_FILE = "tokenizer_config.json", "chat_template.jinja"
-_BESIDE_THEM = ("merges.txt", _TOKENIZER_CONFIG, _JINJA_FILE)
+_OTHER_FILES = ("merges.txt", _TOKENIZER_CONFIG, _JINJA_FILE)
 _MOST_CARD_BYTES = 1 << 20
 _FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 _MAX_INDEX_BYTES = 1 << 24
-# Rows of an embedding that no token uses: up to here they are padding to a round number, beyond it a mismatch.
+# Embedding rows without a token: up to this number they are padding to a round number, beyond it a mismatch.
 _SPARE_ROWS, _SPARE_SHARE = 1024, 0.1
 
 
 @dataclass(frozen=True)
 class Imported:
-    """A model from elsewhere, and what must be known of it."""
+    """An imported model, with remarks for the user."""
 
     bundle: Bundle
     layout: Layout
@@ -59,12 +58,12 @@ class Imported:
 def import_model(
     folder: Path, out: Path, *, with_tokenizer: bool = True, lines: Sequence[str] | None = None, overwrite: bool = False
 ) -> tuple[Imported, ParityReport]:
-    """Bring a Hugging Face folder in as a model folder of ours, compared with what transformers makes of it."""
+    """Import a Hugging Face folder as a model folder, and compare the model with transformers."""
     if out.resolve() == folder.resolve():
-        raise UsageError("{path} is the folder that is read; choose another for what is written", path=out)
+        raise UsageError("{path} is the source folder; choose another folder for the output", path=out)
     check_place(out, overwrite)
     found = import_hf(folder, with_tokenizer)
-    # First, so that a folder that it cannot open leaves nothing behind.
+    # Before writing, so that a folder that transformers cannot open leaves no output.
     report = check_hf(folder, found.bundle, found.layout, lines)
     report.architecture = found.layout.architecture
     report.remarks += found.remarks
@@ -73,40 +72,42 @@ def import_model(
 
 
 def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
-    """Open a Hugging Face folder as a model of ours; nothing is written and nothing of it is executed."""
+    """Load a Hugging Face folder as a Kotha model, without writing anything or running code from it."""
     if not exists(folder / CONFIG_FILE):
-        raise KothaError("{path} is no Hugging Face folder: it has no {name}", path=folder, name=CONFIG_FILE)
+        raise KothaError("{path} is not a Hugging Face folder: it has no {name}", path=folder, name=CONFIG_FILE)
     values = read_table(inside(folder, CONFIG_FILE))
     try:
         layout, full = read_config(values)
     except KothaError as error:
         raise KothaError("{path}: {why}", path=folder / CONFIG_FILE, why=reason(error)) from error
-    beside = is_file(folder / _TOKENIZER_CONFIG)
-    says = read_table(inside(folder, _TOKENIZER_CONFIG)) if beside else {}
+    has_settings = is_file(folder / _TOKENIZER_CONFIG)
+    tokenizer_config = read_table(inside(folder, _TOKENIZER_CONFIG)) if has_settings else {}
     tokenizer = _tokenizer(folder) if with_tokenizer and isinstance(full, TextConfig) else None
     if tokenizer is not None and isinstance(full, TextConfig):
         _check_tokenizer(folder, values, tokenizer, full)
         if type(full) is GPTConfig and tokenizer.marks_before is None:
-            # A text is read behind what transformers puts there, which may be nothing.
-            adds = says.get("add_bos_token") is True and "bos" in tokenizer.special
+            # Texts start with the token that transformers adds, if any.
+            adds = tokenizer_config.get("add_bos_token") is True and "bos" in tokenizer.special
             tokenizer = framed(tokenizer, [tokenizer.special["bos"]] if adds else [])
     ours, absent = _read_weights(folder, layout, full)
     widest = reduce(torch.promote_types, (tensor.dtype for tensor in ours.values()))
-    ours = {name: tensor.to(widest) for name, tensor in ours.items()}  # which changes no number
+    ours = {name: tensor.to(widest) for name, tensor in ours.items()}  # lossless
     config = _without_fills(ours, full, recorded(values, layout, full))
     remarks: list[Text] = []
     if isinstance(full, TextConfig) and tokenizer is None:
-        remarks.append(Message("no tokenizer came along; the model reads token ids alone"))
+        remarks.append(Message("imported without a tokenizer; the model accepts token ids only"))
     if absent:
-        remarks.append(Message("the folder lacks {names}; zeros stand there and have no opinion", names=absent))
-    jinja, chat = says.get("chat_template"), None if tokenizer is None else ChatTemplate.of(tokenizer)
+        remarks.append(
+            Message("the folder has no {names}; zeros are used instead, which do not change the result", names=absent)
+        )
+    jinja, chat = tokenizer_config.get("chat_template"), None if tokenizer is None else ChatTemplate.of(tokenizer)
     if is_file(folder / _JINJA_FILE):
         jinja = inside(folder, _JINJA_FILE).read_text(encoding="utf-8", errors="replace")
     if chat is not None and chat.jinja() != jinja:
         chat = None
     if jinja is not None and chat is None:
         remarks.append(
-            Message("its chat template is a program that is not run here; a talk goes on with what is written")
+            Message("its chat template is a program that Kotha does not run; in a chat, the model continues the text")
         )
     model = assemble(shape_alone(config, len(ours)), ours)
     return Imported(Bundle(model, tokenizer, chat), layout, tuple(remarks))
@@ -116,59 +117,62 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
 
 
 class FoundWeight(NamedTuple):
-    """A weight of a file that was not read yet."""
+    """A weight in a file, not yet read."""
 
     file: Path
     name: str
     shape: tuple[int, ...]
-    dtype: str  # as the file calls it
+    dtype: str  # the file's name for the type
 
     def read(self) -> Tensor:
-        """The weight itself, in memory that is its own."""
+        """Read the weight into its own memory."""
         with reading_weights(self.file), safetensors.safe_open(self.file, framework="pt") as opened:
             weight: Tensor = opened.get_tensor(self.name)
             return weight
 
 
 def find_weights(folder: Path) -> list[FoundWeight]:
-    """All weights of a folder, by the names that its files have; none is read."""
+    """All weights in a folder, by their names in the files, without reading them."""
     if exists(folder / _FILE):
         return _weights_of(inside(folder, _FILE))
     if not exists(folder / _INDEX):
         raise KothaError(
-            "{path} holds no weights: neither {file} nor {index}; save other formats as safetensors",
+            "{path} has no weights: neither {file} nor {index} found; convert other formats to safetensors",
             path=folder,
             file=_FILE,
             index=_INDEX,
         )
-    placed = read_table(inside(folder, _INDEX), most_bytes=_MAX_INDEX_BYTES).get("weight_map")
-    if not isinstance(placed, dict) or not placed or not all(isinstance(shard, str) for shard in placed.values()):
+    shard_of = read_table(inside(folder, _INDEX), most_bytes=_MAX_INDEX_BYTES).get("weight_map")
+    if not isinstance(shard_of, dict) or not shard_of or not all(isinstance(each, str) for each in shard_of.values()):
         raise KothaError(
-            "{path} is broken: weight_map must say for each weight the file that holds it", path=folder / _INDEX
+            "{path} is damaged: weight_map must map each weight to the file that contains it", path=folder / _INDEX
         )
-    files = [inside(folder, shard) for shard in sorted(set(placed.values()))]
+    files = [inside(folder, shard) for shard in sorted(set(shard_of.values()))]
     found = [weight for file in files for weight in _weights_of(file)]
-    for name, shard in {(weight.name, weight.file.name) for weight in found} ^ set(placed.items()):
+    for name, shard in {(weight.name, weight.file.name) for weight in found} ^ set(shard_of.items()):
         raise KothaError(
-            "{path} and {shard} disagree about {name!r}", path=folder / _INDEX, shard=shard, name=name[:200]
+            "{path} and {shard} disagree on where {name!r} is stored",
+            path=folder / _INDEX,
+            shard=shard,
+            name=name[:200],
         )
     return found
 
 
 def inside(folder: Path, name: str) -> Path:
-    """A file of a folder by its plain name; a path or a link that leads out of the folder is refused."""
-    if not name or name in (".", "..") or any(mark in name for mark in "/\\\0") or len(name) > 255:
-        raise KothaError("{name!r} is not the name of a file in {path}", name=name[:200], path=folder)
+    """The path of a file in a folder; a path or a link that leads out of the folder raises an error."""
+    if not name or name in (".", "..") or any(character in name for character in "/\\\0") or len(name) > 255:
+        raise KothaError("{name!r} is not a valid file name in {path}", name=name[:200], path=folder)
     try:
         target = (folder / name).resolve(strict=True)
-    except (OSError, RuntimeError, ValueError) as error:  # the last, of half a character
-        raise KothaError("{path} lacks {name}, or it is a link that leads nowhere", path=folder, name=name) from error
+    except (OSError, RuntimeError, ValueError) as error:  # ValueError: a lone surrogate
+        raise KothaError("{path} has no {name}, or it is a broken link", path=folder, name=name) from error
     roots = [folder.resolve()]
-    if folder.resolve().parent.name == "snapshots":  # the hub's cache keeps the files themselves beside the folder
+    if folder.resolve().parent.name == "snapshots":  # the hub's cache stores the files in blobs/
         roots.append(folder.resolve().parent.parent / "blobs")
     if not any(target.is_relative_to(root) for root in roots):
         raise KothaError(
-            "{path} is a link out of the folder, to {target}; put the file itself there",
+            "{path} links to {target}, outside the folder; replace the link by the file itself",
             path=folder / name,
             target=target,
         )
@@ -178,7 +182,7 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def _weights_of(file: Path) -> list[FoundWeight]:
-    header, _ = read_header(file)  # bounds what the library is given to read, which checks the rest
+    header, _ = read_header(file)  # limits the header size; the library checks the rest
     with reading_weights(file), safetensors.safe_open(file, framework="numpy"):
         return [FoundWeight(file, name, tuple(each["shape"]), each["dtype"]) for name, each in header.items()]
 
@@ -187,9 +191,9 @@ def _weights_of(file: Path) -> list[FoundWeight]:
 
 
 def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[dict[str, Tensor], list[str]]:
-    """The weights by our names, of the types that they came in, and their names for those that may be absent and are.
+    """The weights by Kotha's names, in their stored types, and the names of optional weights that are missing.
 
-    Each has its place before any is read; what has none, and a place without a weight, is refused.
+    All names are matched before any weight is read; unknown and missing weights raise an error.
     """
     found = find_weights(folder)
     try:
@@ -214,7 +218,7 @@ def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[di
         for copy in copies:
             if not torch.equal(theirs[name], copy.read()):
                 raise KothaError(
-                    "{path}: {name} differs from {other}, and the config says that they are one",
+                    "{path}: {name} differs from {other}, but the config ties them",
                     path=copy.file,
                     name=copy.name,
                     other=first.name,
@@ -231,7 +235,7 @@ def _check(weight: FoundWeight, place: Place | None) -> None:
         )
     if weight.shape != place.shape or weight.dtype not in DTYPES.values():
         raise KothaError(
-            "{path}: {name} is {shape} of {dtype}; its config asks for {asked} of {names}",
+            "{path}: {name} is {shape} of type {dtype}; the config requires {asked} of one of {names}",
             path=weight.file,
             name=weight.name,
             shape=str(list(weight.shape)),
@@ -242,7 +246,7 @@ def _check(weight: FoundWeight, place: Place | None) -> None:
 
 
 def _without_fills(ours: dict[str, Tensor], full: ModelConfig, exact: ModelConfig | None) -> ModelConfig:
-    """Take the biases out that our model never had, where its own config is known and they are all zero still."""
+    """Remove the biases that an export added, if Kotha's own config is known and they are still zero."""
     if exact is None:
         return full
     places = first_names(shape_alone(exact, len(ours)))
@@ -258,21 +262,21 @@ def _without_fills(ours: dict[str, Tensor], full: ModelConfig, exact: ModelConfi
 
 
 def _tokenizer(folder: Path) -> Tokenizer | None:
-    """The folder's tokenizer; None where it has none."""
-    there = [name for name in (*_TOKENIZER_FILES, *_BESIDE_THEM) if exists(folder / name)]
-    for name in there:
+    """The folder's tokenizer, or None."""
+    present = [name for name in (*_TOKENIZER_FILES, *_OTHER_FILES) if exists(folder / name)]
+    for name in present:
         inside(folder, name)
-    if _MARIAN_PAIR in there and "tokenizer.json" not in there:
+    if _MARIAN_PAIR in present and "tokenizer.json" not in present:
         raise KothaError(
-            "{path} has Marian's pair of SentencePiece models, one for each language, and a model of ours "
-            "has one tokenizer; take the weights alone, without a tokenizer",
+            "{path} has two SentencePiece models (Marian), one for each language, but a Kotha model has one "
+            "tokenizer; import without the tokenizer",
             path=folder,
         )
-    return import_tokenizer(folder) if set(there) & set(_TOKENIZER_FILES) else None
+    return import_tokenizer(folder) if set(present) & set(_TOKENIZER_FILES) else None
 
 
 def _card(folder: Path) -> str | None:
-    """The card that came along: what the model has read and under which licence is not lost on the way."""
+    """The folder's model card, which is kept for its training data and license."""
     if not is_file(folder / CARD_FILE):
         return None
     with inside(folder, CARD_FILE).open("rb") as stream:
@@ -280,18 +284,17 @@ def _card(folder: Path) -> str | None:
 
 
 def _check_tokenizer(folder: Path, values: dict[str, Any], tokenizer: Tokenizer, config: TextConfig) -> None:
-    """Refuse a tokenizer that was not made for the model."""
+    """Raise an error for a tokenizer that was not made for the model."""
     n_tokens, n_rows = tokenizer.vocab_size, config.vocab_size
     ids = [values.get(f"{role}_token_id") for role in ("bos", "eos", "pad")]
     wrong: Text | None = None
     if not n_rows - max(_SPARE_ROWS, _SPARE_SHARE * n_rows) <= n_tokens <= n_rows:
-        wrong = Message("it has {n:,} tokens, the model {rows:,}", n=n_tokens, rows=n_rows)
+        wrong = Message("it has {n:,} tokens, but the model has {rows:,}", n=n_tokens, rows=n_rows)
     elif any(isinstance(token, int) and not 0 <= token < n_tokens for token in ids):
-        wrong = Message("{file} names tokens {ids}, and it has {n:,}", file=CONFIG_FILE, ids=str(ids), n=n_tokens)
+        wrong = Message("{file} names tokens {ids}, but it has {n:,}", file=CONFIG_FILE, ids=str(ids), n=n_tokens)
     if wrong is not None:
         raise KothaError(
-            "{path}: its tokenizer is not the model's: {wrong}; put the model's own there, or take the weights alone, "
-            "without a tokenizer",
+            "{path}: the tokenizer does not belong to the model: {wrong}; replace it, or import without the tokenizer",
             path=folder,
             wrong=wrong,
         )

@@ -1,1 +1,1 @@
-"""The ONNX door: graphs for onnxruntime."""
+"""Export to ONNX graphs for onnxruntime."""

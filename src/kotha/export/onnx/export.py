@@ -1,8 +1,9 @@
-"""ONNX: the model as a graph that onnxruntime runs, in a browser, a phone or a server, without Python or torch.
+"""Export to ONNX: graphs that onnxruntime runs in a browser, on a phone or on a server, without Python or torch.
 
-A folder with one graph (GPT, BERT, ViT) or two (Seq2Seq), the tokenizer beside it, and ``onnx.json``, which names every
-input and output. Batch and length are free; a GPT's past keys and values go in and come out (see ``graphs.py``).
-Weights are float32. onnxruntime runs the folder before it is handed over, and is asked what our model is asked.
+The result is a folder with one graph (GPT, BERT, ViT) or two (Seq2Seq), the tokenizer, and ``onnx.json``, which
+describes every input and output. Batch size and length are dynamic; a GPT's past keys and values are inputs and outputs
+(see ``graphs.py``). Weights are float32. The graphs are compared with the model in onnxruntime before the folder is
+moved into place.
 """
 
 import importlib.util
@@ -27,7 +28,7 @@ from kotha.export.onnx.graphs import Graph, Sizes, empty_past, graphs_of, past_n
 from kotha.export.parity import ParityReport, logit_rows, our_side, questions, rounding
 from kotha.export.weight_names import UnsupportedError
 from kotha.i18n.message import Message, Text
-from kotha.model.attention import set_reading
+from kotha.model.attention import set_implementation
 from kotha.model.config import ClassifierConfig, GPTConfig, ModelConfig, TextConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
@@ -46,23 +47,26 @@ _WRITTEN = (
 
 def _opens(config: ModelConfig) -> Text:
     if isinstance(config, ClassifierConfig):
-        because = Message("family={family!r}: ours take no classifiers; export this one to hf", family=config.family)
-        raise UnsupportedError("no ONNX graph: {because}", because=because)
+        because = Message(
+            "family={family!r}: classifiers cannot be exported to ONNX; export to hf", family=config.family
+        )
+        raise UnsupportedError("cannot export to ONNX: {because}", because=because)
     cached = Message("opens in onnxruntime, with a cache")
     return cached if isinstance(config, GPTConfig) else Message("opens in onnxruntime")
 
 
 def _export(job: ExportJob) -> ParityReport:
-    """Write a folder of graphs, whole or not at all, and compare it in onnxruntime before it is handed over."""
+    """Write a folder of graphs atomically, after comparing them in onnxruntime."""
     for name in ("onnx", "onnxscript"):
         if importlib.util.find_spec(name) is None:
             raise KothaError(
                 "writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript", name=name
             )
-    ours, spelled = our_side(job.bundle), our_side(job.bundle).model
-    set_reading(spelled, "explicit")  # line by line: plain operations, which every runtime knows, grouped heads too
+    ours, explicit = our_side(job.bundle), our_side(job.bundle).model
+    # Plain operations that every runtime supports, including grouped heads.
+    set_implementation(explicit, "explicit")
     with atomic_directory(job.path, lambda old: job.overwrite and _is_ours(old)) as folder:
-        graphs = graphs_of(spelled)
+        graphs = graphs_of(explicit)
         for graph in graphs:
             _write_graph(graph, folder / f"{graph.name}.onnx")
         if ours.tokenizer is not None:
@@ -87,37 +91,37 @@ def _write_graph(graph: Graph, path: Path) -> None:
             dynamo=True,
             verbose=False,
         )
-        assert program is not None, "the exporter gave no program"
+        assert program is not None, "torch.onnx.export returned no program"
         for node in program.model.graph:
-            node.metadata_props.clear()  # it writes down the lines of code, with this machine's paths
+            node.metadata_props.clear()  # source lines with paths of this machine
         program.save(path)
 
 
 def _free_sizes(graph: Graph) -> tuple[Any, ...]:
-    """Which sizes of each input are free, in the shape of the examples."""
-    free = iter(graph.inputs.values())
+    """The dynamic dimensions of each input, in the structure of the examples."""
+    dynamic = iter(graph.inputs.values())
 
     def of(example: Any) -> Any:
         if isinstance(example, list):
             return [of(each) for each in example]
-        return dict.fromkeys(next(free), torch.export.Dim.DYNAMIC)
+        return dict.fromkeys(next(dynamic), torch.export.Dim.DYNAMIC)
 
     return tuple(of(example) for example in graph.examples)
 
 
 def _describe(bundle: Bundle, graphs: Sequence[Graph]) -> dict[str, Any]:
-    """What onnx.json says."""
+    """The content of onnx.json."""
 
     def sides(named: dict[str, Sizes]) -> dict[str, dict[str, str]]:
-        return {name: {str(place): size for place, size in sizes.items()} for name, sizes in named.items()}
+        return {name: {str(dimension): size for dimension, size in sizes.items()} for name, sizes in named.items()}
 
     return {
         "format": FORMAT,
         "graphs": {
             f"{graph.name}.onnx": {"inputs": sides(graph.inputs), "outputs": sides(graph.outputs)} for graph in graphs
         },
-        "about": "each input and output with its free sizes, by place; start with a past of length 0, then feed each "
-        "present back as the past; ids are int64, real is boolean (False at padding), all else float32",
+        "about": "each input and output with its dynamic dimensions by index; start with a past of length 0, then pass "
+        "each present as the next past; ids are int64, real is boolean (False at padding), all others float32",
         "model": bundle.config.to_dict(),
         "tokenizer": None if bundle.tokenizer is None else bundle.tokenizer.fingerprint,
         **({} if bundle.chat is None else {"chat_template": bundle.chat.jinja()}),
@@ -130,7 +134,7 @@ def _is_ours(folder: Path) -> bool:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """The exporter's progress and remarks on itself are not for the user; its errors are."""
+    """Hide the exporter's progress output and warnings; errors are raised."""
     level = logging.root.manager.disable
     try:
         logging.disable(logging.WARNING)
@@ -142,7 +146,7 @@ def _quiet() -> Iterator[None]:
 
 
 class Session:
-    """A graph opened by onnxruntime: named arrays in, named tensors out."""
+    """A graph in onnxruntime, called with named arrays and returning named tensors."""
 
     def __init__(self, path: Path) -> None:
         onnxruntime = import_module("onnxruntime")
@@ -153,7 +157,7 @@ class Session:
         self._outputs = [output.name for output in self._session.get_outputs()]
 
     def __call__(self, **inputs: Any) -> dict[str, Tensor]:
-        """Run it once."""
+        """Run the graph."""
         arrays = {name: np.ascontiguousarray(value.numpy()) for name, value in inputs.items()}
         found = self._session.run(None, arrays)
         return {name: torch.from_numpy(value) for name, value in zip(self._outputs, found, strict=True)}
@@ -161,30 +165,30 @@ class Session:
 
 @torch.inference_mode()
 def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines: Sequence[str]) -> ParityReport:
-    """Compare a folder's graphs in onnxruntime with the model that they were made from."""
+    """Compare a folder's graphs in onnxruntime with the model they were made from."""
     report = ParityReport.of("onnx", "onnxruntime")
     if report.peer is None:
         return report
     config = model.config
     rows = logit_rows(config, tokenizer, lines) if isinstance(config, TextConfig) else torch.empty(0)
-    asked = questions(model, rows)
-    ours = model(*asked.values())
+    inputs = questions(model, rows)
+    ours = model(*inputs.values())
     theirs: Sequence[Tensor]
     match model:
         case GPT():
-            theirs = [_in_pieces(Session(folder / "model.onnx"), asked["ids"], model.stack.blocks)]
+            theirs = [_in_pieces(Session(folder / "model.onnx"), inputs["ids"], model.stack.blocks)]
         case Seq2Seq():
-            ids, decoder = asked.pop("ids"), Session(folder / "decoder.onnx")
-            given = {**Session(folder / "encoder.onnx")(**asked), "real": asked["real"]}
+            ids, decoder = inputs.pop("ids"), Session(folder / "decoder.onnx")
+            given = {**Session(folder / "encoder.onnx")(**inputs), "real": inputs["real"]}
             theirs = [_in_pieces(lambda **more: decoder(**given, **more), ids, model.decoder.blocks)]
         case _:
-            theirs = list(Session(folder / "model.onnx")(**asked).values())
+            theirs = list(Session(folder / "model.onnx")(**inputs).values())
     report.compare_logits(zip([ours] if isinstance(ours, Tensor) else ours, theirs, strict=True))
     return report
 
 
 def _in_pieces(steps: Callable[..., dict[str, Tensor]], ids: Tensor, blocks: nn.ModuleList) -> Tensor:
-    """The logits of a graph that reads a text in two pieces, the second behind the keys and values of the first."""
+    """The logits of a graph that reads a text in two pieces, the second with the cache of the first."""
     past = dict(zip(past_names(len(blocks)), empty_past(blocks, len(ids)), strict=True))
     found = []
     for piece in torch.split(ids, -(-ids.shape[1] // 2), dim=1):

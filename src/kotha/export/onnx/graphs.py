@@ -1,9 +1,9 @@
-"""The model as graphs: what goes in, what comes out, and which sizes are free.
+"""The model as ONNX graphs: inputs, outputs and dynamic dimensions.
 
-A GPT reads new tokens and the keys and values of those before, and gives logits and all keys and values: with an
-empty past it is the model as it stands, with its own answer fed back it writes one token a step. A Seq2Seq is two such
-graphs, encoder and decoder. BERT and ViT have nothing to remember. Every row of a batch has the same length; only the
-readers of whole texts (BERT, a Seq2Seq's source) take a mask for padding.
+A GPT takes new tokens and the keys and values of earlier ones, and returns logits and all keys and values: with an
+empty past it is the plain model; with its output passed back it generates one token per step. A Seq2Seq is two graphs,
+encoder and decoder. BERT and ViT have no cache. All rows of a batch have the same length; only encoders (BERT, a
+Seq2Seq's source) take a padding mask.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,53 +22,53 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 
 Sizes = dict[int, str]
-# Example sizes, all different, none of them one: an exporter takes what is equal for one thing, and one for a constant.
+# Example sizes, all different and none of them 1: the exporter merges equal sizes and treats 1 as a constant.
 _BATCH, _LENGTH, _PAST, _SOURCE = 2, 3, 5, 4
 
 
 @dataclass(frozen=True)
 class Graph:
-    """One graph: a module of plain tensors, examples of them, and the names of everything."""
+    """One graph: a module, example inputs, and the names of inputs and outputs."""
 
     name: str
     module: nn.Module
     examples: tuple[Any, ...]
-    inputs: dict[str, Sizes]  # each input's name, and its free sizes by name
+    inputs: dict[str, Sizes]  # names of inputs and of their dynamic dimensions
     outputs: dict[str, Sizes]
 
 
 class GrowingCache:
-    """Keys and values that came in as tensors, made longer by the new ones; kept for the way out."""
+    """A cache that concatenates past and new keys and values, and keeps the result as an output."""
 
     def __init__(self, past: Sequence[Tensor], n_read: int) -> None:
         self.past, self.n_read = past, n_read
         self.present: list[Tensor] = []
 
     def positions(self, n_new: int) -> Tensor:
-        """Where the new tokens stand: (T,)."""
+        """Positions of the new tokens: (T,)."""
         return torch.arange(n_new, device=self.past[0].device) + self.n_read
 
     def mask(self, n_new: int) -> Mask:
-        """Each new token looks at itself and all before it: (T, S)."""
-        places = torch.arange(self.n_read + n_new, device=self.past[0].device)
-        return places[None, :] <= self.positions(n_new)[:, None]
+        """Each new token attends to itself and all before it: (T, S)."""
+        keys = torch.arange(self.n_read + n_new, device=self.past[0].device)
+        return keys[None, :] <= self.positions(n_new)[:, None]
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> KeysValues:
-        """The past and the new, each (B, n_kv_heads, S, D)."""
+        """Past and new keys and values, each (B, n_kv_heads, S, D)."""
         grown = (torch.cat((self.past[2 * layer], keys), 2), torch.cat((self.past[2 * layer + 1], values), 2))
         self.present += grown
         return grown
 
 
 class _WithPast(nn.Module):
-    """A GPT, or a decoder with what it looks at, that is handed its past and hands on its present."""
+    """A GPT, or a decoder with its memory, whose cache is an input and an output."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
         self.model = model
 
     def forward(self, ids: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
-        """(B, T) and 2 tensors a layer (B, n_kv_heads, P, D) -> (B, T, V) and as many of P + T."""
+        """(B, T) and 2 tensors per layer (B, n_kv_heads, P, D) -> (B, T, V) and 2 per layer of length P + T."""
         cache = GrowingCache(past, past[0].shape[2])
         return self.model(ids, cache=cache), *cache.present
 
@@ -86,7 +86,7 @@ class _Encoder(nn.Module):
         self.model = model
 
     def forward(self, source: Tensor, real: Tensor) -> Tensor:
-        """The source, read once: (B, S), twice -> (B, S, C)."""
+        """Encode the source: (B, S), (B, S) -> (B, S, C)."""
         return self.model.encode(source, real)
 
 
@@ -106,9 +106,9 @@ def graphs_of(model: Model) -> list[Graph]:
         case Seq2Seq():
             sides = {"source": source, "real": source}, {"encoded": source}
             past, inputs, outputs = _cache(model.decoder.blocks)
-            asked = (ids, torch.zeros(_BATCH, _SOURCE, model.config.d_model), real, past)
+            examples = (ids, torch.zeros(_BATCH, _SOURCE, model.config.d_model), real, past)
             inputs = {"ids": text, "encoded": source, "real": source, **inputs}
-            decoder = Graph("decoder", _Decoder(model), asked, inputs, outputs)
+            decoder = Graph("decoder", _Decoder(model), examples, inputs, outputs)
             return [Graph("encoder", _Encoder(model), (read, real), *sides), decoder]
         case ViT():
             size = model.config.image_size
@@ -127,17 +127,17 @@ def past_names(n_layers: int, prefix: str = "past") -> list[str]:
 
 
 def empty_past(blocks: Iterable[nn.Module], batch: int = 1, length: int = 0) -> list[Tensor]:
-    """A cache that has read nothing (or ``length`` zeros): 2 tensors a layer, (B, n_kv_heads, P, D).
+    """An empty cache (or one of ``length`` zeros): 2 tensors per layer, (B, n_kv_heads, P, D).
 
-    A layer that lost heads to pruning has as many key heads as are left.
+    A pruned layer has only its remaining key heads.
     """
     attentions = [cast("Attention", block.attention) for block in blocks]
-    sizes = [(batch, len(each.shares), length, each.d_head) for each in attentions]
+    sizes = [(batch, len(each.queries_per_kv_head), length, each.d_head) for each in attentions]
     return [torch.zeros(size) for size in sizes for _ in ("key", "value")]
 
 
 def _cache(blocks: nn.ModuleList) -> tuple[list[Tensor], dict[str, Sizes], dict[str, Sizes]]:
-    """An example of a past, and what goes in and comes out beside the ids."""
+    """An example cache, and the names of the cache's inputs and outputs."""
     inputs = {name: {0: "batch", 2: "past"} for name in past_names(len(blocks))}
     present = {name: {0: "batch", 2: "past + length"} for name in past_names(len(blocks), "present")}
     return empty_past(blocks, _BATCH, _PAST), inputs, {"logits": {0: "batch", 1: "length"}, **present}

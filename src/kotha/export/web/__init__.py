@@ -1,1 +1,1 @@
-"""One page that writes: the model, its tokenizer and the program that runs them, in one file for any browser."""
+"""Export to one HTML file with the model, its tokenizer and the program that runs them in a browser."""

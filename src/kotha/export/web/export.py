@@ -1,10 +1,9 @@
-"""The door to the browser: one HTML file that writes, with no server and no network.
+"""Export to a web page: one HTML file that generates text in a browser, without a server or a network.
 
-Matrices go as int8 with a scale for each row, rounded as a model folder stores them, so a model that is stored so loses
-nothing more. The page reads them as numbers, not as rounded products: it computes what the library computes with the
-same weights in float32, up to the order of sums, by a kernel in WebAssembly (SIMD). The worker is made from the script
-itself (``blob:``), its kernel is WebAssembly that the script assembles, and nothing is ever fetched. A real browser
-opens it from disk, offline, and is asked what our model is asked.
+Matrices are stored as int8 with a scale for each row, as in an int8 model folder, so such a model loses no further
+precision. The page dequantizes them: it computes the same as Kotha with the same weights in float32, up to the order of
+sums, by a WebAssembly (SIMD) kernel. The worker is created from the script itself (``blob:``), the script assembles the
+WebAssembly, and nothing is fetched. The export is verified in a real browser, which opens the file from disk, offline.
 """
 
 import base64
@@ -38,20 +37,22 @@ from kotha.storage.atomic import write_page
 from kotha.storage.output_paths import PAGE_ENDINGS
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Where an array may begin: a browser reads float32 at multiples of 4 only.
+# Alignment of arrays: a browser reads float32 only at multiples of 4.
 _ALIGNED = 8
 
 
 def _opens(config: ModelConfig) -> Text:
-    """As what a config opens there; families that do not write a text on are refused."""
+    """How an exported config opens; raises an error for families that do not continue text."""
     if config.family != "gpt":
-        because = Message("family={family}: the page writes a text on, which a gpt does", family=config.family)
-        raise UnsupportedError("no page: {because}", because=because)
+        because = Message(
+            "family={family}: the page continues text, which only a gpt model can do", family=config.family
+        )
+        raise UnsupportedError("cannot export to a web page: {because}", because=because)
     return Message("opens in any browser, as one file")
 
 
 def _export(job: ExportJob) -> ParityReport:
-    """Write the page, and compare it in a browser."""
+    """Write the page and verify it in a browser."""
     model = rounded(cast("GPT", our_side(job.bundle).model))
     arrays, weights = pack(model)
     description = {
@@ -65,7 +66,7 @@ def _export(job: ExportJob) -> ParityReport:
     write_page(job.path, whole_page(description, squeezed(weights)))
     report = check_page(model, job.tokenizer, job.path, job.lines)
     size = Message("{n:,} bytes", n=job.path.stat().st_size)
-    report.remarks += [size, Message("compared with the same int8 weights as float32")]
+    report.remarks += [size, Message("compared with the same int8 weights, converted to float32")]
     return report
 
 
@@ -75,7 +76,7 @@ PAGE = Exporter(
     weights=("int8",),
     file_name="model.html",
     endings=PAGE_ENDINGS,
-    needs_tokenizer=Message("a page"),
+    needs_tokenizer=Message("a web page"),
 )
 
 
@@ -83,34 +84,34 @@ PAGE = Exporter(
 
 
 def pack(model: GPT) -> tuple[list[dict[str, Any]], bytes]:
-    """All arrays in one string of bytes, and where each begins; every weight once, a tied head is not written again."""
-    places: list[dict[str, Any]] = []
+    """All arrays as one byte string, and the offset of each; a tied head is not written again."""
+    arrays: list[dict[str, Any]] = []
     content = bytearray()
 
     def put(name: str, tensor: Tensor) -> None:
         content.extend(b"\0" * (-len(content) % _ALIGNED))
         kind = str(tensor.dtype).removeprefix("torch.")
-        places.append({"name": name, "type": kind, "shape": list(tensor.shape), "start": len(content)})
+        arrays.append({"name": name, "type": kind, "shape": list(tensor.shape), "start": len(content)})
         content.extend(tensor.contiguous().cpu().numpy().tobytes())
 
     for name, weight in unique_weights(model).items():
         if weight.dim() == 2:
-            whole, scale = round_rows(weight)
-            put(name, whole)
+            quantized, scale = round_rows(weight)
+            put(name, quantized)
             put(f"{name}.scale", scale)
         else:
             put(name, weight.float())
-    return places, bytes(content)
+    return arrays, bytes(content)
 
 
 def squeezed(content: bytes) -> str:
-    """Bytes as a page holds them; the same for the same weights."""
+    """Compress bytes to base64 text, deterministically."""
     return base64.b64encode(gzip.compress(content, compresslevel=9, mtime=0)).decode()
 
 
 @torch.no_grad()
 def rounded(model: GPT) -> GPT:
-    """Round a model's matrices as the page has them, in place: what the page is compared with."""
+    """Round a model's matrices to the page's int8 values, in place, for the comparison."""
     for weight in model.parameters():
         if weight.dim() == 2:
             weight.copy_(widen_rows(*round_rows(weight)))
@@ -121,7 +122,7 @@ def rounded(model: GPT) -> GPT:
 
 
 def whole_page(description: dict[str, Any], weights: str) -> str:
-    """The file's text."""
+    """The HTML of the page."""
     return SinglePage(
         built="model",
         title=description["name"],
@@ -134,8 +135,8 @@ def whole_page(description: dict[str, Any], weights: str) -> str:
 
 
 def describe_card(bundle: Bundle, about: About) -> dict[str, Any]:
-    """What the page tells of its model, ready for JSON; None where something is not known."""
-    assert bundle.tokenizer is not None, "a page has a tokenizer"
+    """The model card for the page, JSON-serializable; unknown values are None."""
+    assert bundle.tokenizer is not None, "a web page requires a tokenizer"
     bits, read = about.summary.get("bits_per_byte"), about.summary.get("tokens")
     data = mapping(about.config, "data").get("path")
     return {
@@ -157,7 +158,7 @@ _READ = "async (lines) => (await kotha.source.read(lines)).map((line) => line.id
 
 @contextmanager
 def opened_page(path: Path) -> Iterator[Any]:
-    """A page opened from disk in a browser that has no network, its model ready; for whoever compares or measures."""
+    """Open a page from disk in an offline browser and wait until its model is loaded."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
@@ -174,7 +175,7 @@ def opened_page(path: Path) -> Iterator[Any]:
 
 
 def check_page(model: GPT, tokenizer: Tokenizer, path: Path, lines: Sequence[str]) -> ParityReport:
-    """Compare a page with the model that it was made from, its weights rounded as the page has them."""
+    """Compare a page with the model it was made from, whose weights are rounded in the same way."""
     report = ParityReport.of("web", "playwright")
     if report.peer is None:
         return report
@@ -186,7 +187,7 @@ def check_page(model: GPT, tokenizer: Tokenizer, path: Path, lines: Sequence[str
             compare_page(report, model, tokenizer, page, lines)
     except Error as error:
         if "Executable doesn't exist" in str(error):
-            return ParityReport("web", remarks=[Message("not checked: no chromium on this machine")])
+            return ParityReport("web", remarks=[Message("not checked: chromium is not installed")])
         raise KothaError(
             "the browser could not run {path}: {why}", path=path, why=str(error).splitlines()[0]
         ) from error
@@ -195,11 +196,11 @@ def check_page(model: GPT, tokenizer: Tokenizer, path: Path, lines: Sequence[str
 
 @torch.no_grad()
 def compare_page(report: ParityReport, model: GPT, tokenizer: Tokenizer, page: Any, lines: Sequence[str]) -> None:
-    """Add what an opened page and our model have in common: token ids of lines, and logits."""
+    """Add the comparison of an opened page with the model to a report: token ids of lines, and logits."""
     ours = prompt_reader(tokenizer)
     theirs = dict(zip(lines, page.evaluate(_READ, list(lines)), strict=True))
     report.compare_lines(ours, theirs.__getitem__, lines)
     longest = max(map(ours, lines), key=len)[: min(_COMPARED, model.config.context_length)]
-    places = sorted({0, len(longest) // 2, len(longest) - 1})
-    other = torch.tensor([page.evaluate(_SCORES, longest[: place + 1]) for place in places])
-    report.compare_logits([(model(torch.tensor([longest]))[0, places], other)])
+    positions = sorted({0, len(longest) // 2, len(longest) - 1})
+    logits = torch.tensor([page.evaluate(_SCORES, longest[: position + 1]) for position in positions])
+    report.compare_logits([(model(torch.tensor([longest]))[0, positions], logits)])

@@ -1,7 +1,7 @@
-"""A tokenizer as the page reads it: tables, and the few words that say what is done with them.
+"""Convert a tokenizer for the web page: tables, and the names of the steps that use them.
 
-The page has twins of what we train ourselves: unigram, byte-level BPE and single characters or letters. Others are
-refused in words. Patterns are written so that JavaScript reads them as ``regex`` does here.
+The page implements the tokenizers that Kotha trains: unigram, byte-level BPE, and characters or grapheme clusters.
+Other tokenizers raise an error. Patterns are written so that JavaScript interprets them as ``regex`` does.
 """
 
 import json
@@ -23,7 +23,7 @@ _SPELLINGS = {
 
 
 def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
-    """All that the page's tokenizer needs, ready for JSON; what it has no twin of is refused."""
+    """The description of a tokenizer for the page, JSON-serializable; unsupported tokenizers raise an error."""
     state = json.loads(tokenizer.backend.to_str())
     model, kind = state["model"], _KINDS.get(state["model"]["type"])
     if kind is None or tokenizer.normalizer is None:
@@ -55,13 +55,13 @@ def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def _split(pre_tokenizer: dict[str, Any] | None, kind: str) -> str | None:
-    """The name of the split that comes first; it must be cut as one of ours."""
+    """The name of the pre-tokenizer, which must be one of Kotha's."""
     if pre_tokenizer is None:
         return None
     for name, pattern in {"characters": CHARACTERS, **SPLITS}.items():
         if pre_tokenizer == json.loads(splitter_of(pattern, byte_level=kind == "bpe").__getstate__()):
             return name
-    raise _refusal(Message("a split before it that is not Kotha's"))
+    raise _refusal(Message("a pre-tokenizer that is not Kotha's"))
 
 
 def _spelling(decoder: dict[str, Any] | None) -> str:
@@ -73,4 +73,8 @@ def _spelling(decoder: dict[str, Any] | None) -> str:
 
 
 def _refusal(what: Text) -> ConfigError:
-    return ConfigError("no page: its tokenizer has {what}; the page knows Kotha's unigram, bpe and char", what=what)
+    return ConfigError(
+        "cannot export to a web page: the tokenizer has {what}; the page supports Kotha's "
+        "unigram, bpe and char tokenizers",
+        what=what,
+    )

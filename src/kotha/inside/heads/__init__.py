@@ -1,1 +1,1 @@
-"""Heads: what each one does, how much it matters, and which ones do the same."""
+"""Attention heads: what each one does, how important it is, and which ones are redundant."""

@@ -1,25 +1,25 @@
-"""How much a head matters, asked in two ways (ablation, and a gradient by its gate), both in nats.
+"""Head importance by two methods (ablation, and the gradient of a gate), both in nats.
 
     with silence(model, ["blocks.0.attention.3"]):
         model(tokens)
 
-A head's output is multiplied by a gate on its way to the output matrix. A gate of zero silences it; a gate of one
-changes nothing, and the loss's slope there says how much the head matters. Hooks come and go with the ``with``: the
-weights are never touched. Heads are removed for good in ``kotha.model.pruning``.
+The output of a head is multiplied by a gate before the output matrix. A gate of 0 silences the head, a gate of 1
+changes nothing, and the slope of the loss there shows how much the head matters. Hooks are removed at the end of the
+``with`` block; weights never change. ``kotha.model.pruning`` removes heads for good.
 
-By **ablation**: the loss when the head is silent, less the loss as it is. It is what removing this head alone would
-cost, and takes a pass over the text for each head. Below zero, the model does better without it.
+**Ablation**: the loss with the head silenced minus the loss of the full model. This is the cost of removing this head
+alone, and takes a pass over the text for each head. A negative value means that the model is better without it.
 
-By **gradient**: how steeply the loss falls as the head is turned up, ``|sum of output * d loss / d output|``, for each
-example by itself and then on average (Michel et al. 2019, https://arxiv.org/abs/1905.10650). One pass forward and back
-serves all heads; it is the slope at the whole model, so it can miss what only shows when a head is gone.
+**Gradient**: how steeply the loss falls as the gate opens, ``|sum of output * d loss / d output|`` for each example,
+averaged (Michel et al. 2019, https://arxiv.org/abs/1905.10650). One forward and one backward pass serve all heads; as a
+slope at the full model, it can miss effects that appear only once a head is gone.
 
-Neither says what several heads cost together: two that do the same are each worth little while the other is there.
-The loss is whatever the caller measures: a function of the model and a batch that gives one for each example, (B,), or
-the mean of a batch that counts as one example.
+Neither measures the joint cost of several heads: each of two redundant heads is worth little while the other is there.
+The caller supplies the loss: a function of the model and a batch that returns the loss of each example, (B,), or the
+mean of a batch, which then counts as one example.
 
-``without_heads`` lets a model read one text whole and with any heads silent together: what it then says, how it goes
-on, and what it is surprised by.
+``without_heads`` compares one text with and without some heads: predictions, loss at each token and, if requested,
+generated text.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -42,13 +42,13 @@ from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 
-# What an attention's heads are multiplied by, from its name and its heads' outputs (B, H, T, D).
+# Gate values for an attention, from its name and its head outputs (B, H, T, D).
 Gate = Callable[[str, Tensor], Tensor]
-Loss = Callable[[Any, Any], Tensor]  # of a model and a batch
+Loss = Callable[[Any, Any], Tensor]  # from a model and a batch
 
 
 def every_head(model: nn.Module) -> list[str]:
-    """The names of all heads, first to last; of a pruned model, of those that are left.
+    """Return the names of all heads in order; for a pruned model, of the remaining ones.
 
     >>> from kotha.model.family import build
     >>> from kotha.model.presets import preset
@@ -59,13 +59,13 @@ def every_head(model: nn.Module) -> list[str]:
 
 
 def places_of(model: nn.Module, heads: Iterable[str]) -> dict[str, list[int]]:
-    """Where heads stand: for each attention's name, the places in its tensors' second dimension."""
+    """Return the indices of heads in the second dimension of their attention's tensors, by attention name."""
     known = every_head(model)
     found: dict[str, list[int]] = {}
     for head in heads:
         if head not in known:
             close = nearest(head, known)
-            raise UsageError("there is no head {name!r} in this model{nearest}", name=head, nearest=close)
+            raise UsageError("this model has no head {name!r}{nearest}", name=head, nearest=close)
         name, _, number = head.rpartition(".")
         found.setdefault(name, []).append(attentions(model)[name].heads.index(int(number)))
     return found
@@ -73,7 +73,7 @@ def places_of(model: nn.Module, heads: Iterable[str]) -> dict[str, list[int]]:
 
 @contextmanager
 def silence(model: nn.Module, heads: Iterable[str]) -> Iterator[None]:
-    """Inside the ``with``, these heads add nothing."""
+    """Silence these heads inside the ``with`` block."""
     silent = places_of(model, heads)
 
     def gate(name: str, outputs: Tensor) -> Tensor:
@@ -87,7 +87,7 @@ def silence(model: nn.Module, heads: Iterable[str]) -> Iterator[None]:
 
 @contextmanager
 def gated(model: nn.Module, names: Iterable[str], gate: Gate) -> Iterator[None]:
-    """Inside the ``with``, the heads of some attentions are multiplied by what ``gate`` gives."""
+    """Multiply the head outputs of the named attentions by ``gate(name, outputs)`` inside the ``with`` block."""
 
     def hook(name: str, _module: nn.Module, _inputs: Any, outputs: Tensor) -> Tensor:
         return outputs * gate(name, outputs)
@@ -100,9 +100,9 @@ def gated(model: nn.Module, names: Iterable[str], gate: Gate) -> Iterator[None]:
 
 
 def mean_loss(model: nn.Module, batches: Sequence[Any], loss: Loss) -> float:
-    """The loss of a model that is not learning, in nats; every example counts as much."""
+    """Return the mean loss over all examples in nats, with the model in evaluation mode."""
     if not batches:
-        raise UsageError("there is nothing to measure on; give a text")
+        raise UsageError("there is no text to measure on; give one")
     with evaluating(model), torch.no_grad():
         examples = torch.cat([loss(model, batch).double().reshape(-1) for batch in batches])
     return examples.mean().item()
@@ -111,18 +111,18 @@ def mean_loss(model: nn.Module, batches: Sequence[Any], loss: Loss) -> float:
 def by_ablation(
     model: nn.Module, batches: Sequence[Any], loss: Loss, on_progress: OnProgress | None = None
 ) -> dict[str, float]:
-    """What the loss rises by, in nats, when each head alone is silent."""
-    heads, found, whole = every_head(model), {}, mean_loss(model, batches, loss)
+    """Return the increase of the loss in nats when each head is silenced alone."""
+    heads, found, baseline = every_head(model), {}, mean_loss(model, batches, loss)
     for done, head in enumerate(heads):
         with silence(model, [head]):
-            found[head] = mean_loss(model, batches, loss) - whole
+            found[head] = mean_loss(model, batches, loss) - baseline
         if on_progress is not None:
             on_progress(Message("silencing"), done + 1, len(heads))
     return found
 
 
 def by_gradient(model: nn.Module, batches: Sequence[Any], loss: Loss) -> dict[str, float]:
-    """How steeply the loss falls with each head, in nats: by a gate on each row's heads, (B, H, 1, 1)."""
+    """Return the absolute slope of the loss by each head's gate in nats; gates are per example, (B, H, 1, 1)."""
     gates: dict[str, Tensor] = {}
 
     def gate(name: str, outputs: Tensor) -> Tensor:
@@ -134,25 +134,26 @@ def by_gradient(model: nn.Module, batches: Sequence[Any], loss: Loss) -> dict[st
         for batch in batches:
             losses = loss(model, batch)
             slopes = torch.autograd.grad(losses.sum(), [gates[name] for name in attentions(model)])
-            # Of a mean, a row's own slope is as many times larger as there are rows, and the rows count as one.
+            # If the loss is a batch mean, each row's slope is divided by B, and the batch counts as one example.
             total += torch.cat([slope.float().abs().sum(dim=(0, 2, 3)).cpu() for slope in slopes])
             n_examples += losses.numel()
     return dict(zip(every_head(model), (total / n_examples).tolist(), strict=True))
 
 
 def least_important(importance: dict[str, float], count: int) -> list[str]:
-    """The heads to remove first, least important first; every attention keeps its most important one.
+    """Return the ``count`` least important heads, least important first; every attention keeps its best one.
 
     >>> least_important({"blocks.0.attention.0": 0.1, "blocks.0.attention.1": 0.3, "blocks.1.attention.0": 0.0}, 1)
     ['blocks.0.attention.0']
     """
     kept: dict[str, str] = {}
     for head in sorted(importance, key=lambda head: importance[head]):
-        kept[head.rpartition(".")[0]] = head  # the last one stands
+        kept[head.rpartition(".")[0]] = head  # ends with the most important one
     free = sorted(importance.keys() - set(kept.values()), key=lambda head: (importance[head], head))
     if not 1 <= count <= len(free):
         raise UsageError(
-            "{n} heads cannot be removed; of {all} heads 1 to {free} can go, as every attention keeps one",
+            "{n} heads cannot be removed: 1 to {free} of the {all} heads can be, since every attention keeps "
+            "at least one",
             n=count,
             all=len(importance),
             free=len(free),
@@ -162,18 +163,18 @@ def least_important(importance: dict[str, float], count: int) -> list[str]:
 
 @dataclass(frozen=True)
 class Spoken:
-    """What a model says of an input."""
+    """A model's answers for an input."""
 
     answers: tuple[FinalAnswer, ...]
-    nats: tuple[float, ...]  # how surprised it is by each token after the first; of who foretells no tokens, none
-    loss_nats: float | None  # its surprise on average
-    written: str | None  # how it goes on, where that was asked for
+    nats: tuple[float, ...]  # loss at each token after the first; empty unless the model predicts the next token
+    loss_nats: float | None  # their mean
+    written: str | None  # generated continuation, if requested
 
 
 def without_heads(
     model: Model, given: ModelInput, heads: Sequence[str], go_on: Callable[[], str] | None = None
 ) -> tuple[Spoken, Spoken]:
-    """What a model says whole, and with some heads silent; ``go_on`` lets it write."""
+    """Compare a model with all heads and with some silenced; ``go_on`` generates a continuation."""
 
     def speak() -> Spoken:
         output = given.pass_through(model)
@@ -181,12 +182,12 @@ def without_heads(
         loss = sum(nats) / len(nats) if nats else None
         return Spoken(final_answers(model, given, output), nats, loss, None if go_on is None else go_on())
 
-    with silence(model, heads):  # refuses those that are not there
+    with silence(model, heads):  # raises for unknown heads
         without = speak()
     return speak(), without
 
 
 def _nats(given: ModelInput, logits: Tensor) -> tuple[float, ...]:
-    """The surprise at each token of the line that is foretold, but the first: (T, V) -> T - 1."""
+    """Return the loss at each token of the predicted line except the first: (T, V) -> T - 1."""
     ids = torch.tensor([piece.id for piece in given.last_line], device=logits.device)
     return tuple(cross_entropy(logits[:-1].float(), ids[1:], reduction="none").tolist())

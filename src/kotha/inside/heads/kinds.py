@@ -1,34 +1,37 @@
-"""Kinds of heads, induction heads among them: what each looks for, named only where the evidence is there.
+"""Kinds of heads, including induction heads: what each attends to, named only if the evidence is strong enough.
 
 ==================  ====================================================================  ==================
-kind                looks at                                                              seen on
+kind                attends to                                                            measured on
 ==================  ====================================================================  ==================
-``induction``       the token after an earlier one like this                              tokens that repeat
-``duplicate-token``  another token like this                                              tokens that repeat
+``induction``       the token after an earlier copy of the current one                    repeated tokens
+``duplicate-token``  other copies of the current token                                    repeated tokens
 ``previous-token``  the token before                                                      the text
 ``current-token``   itself                                                                the text
-``positional``      the place so many tokens away                                         the text
-``first-token``     the beginning: a place to rest, and to add nothing                    the text
-``rare-word``       tokens as rare as the rarest tenth                                    the text
-``punctuation``     stops, the danda, commas                                              the text
-``broad``           everything, nearly evenly                                             the text
+``positional``      the token at one fixed offset                                         the text
+``first-token``     the beginning: an attention sink, which adds nothing                  the text
+``rare-word``       rare tokens: the rarest tenth of the text                             the text
+``punctuation``     full stops, the danda, commas                                         the text
+``broad``           everything, nearly uniformly                                          the text
 ``unclear``         none of these
 ==================  ====================================================================  ==================
 
-Each kind is a pattern: places where such a head would look. A head's share is the weight that it puts there; chance is
-the share of a head that looks everywhere evenly; the score is how far it went from chance (0) to always (1). A kind is
-named from ``THRESHOLD`` on; what only leans stays unclear. ``broad`` is the mean entropy over an even look's.
-What repeats is judged first: such a head must rest somewhere when nothing repeats, often on the first token. For
-``rare-word`` the token that a head looks at most does not count: one favourite is no taste for the rare. The clearest
-case of a kind is always one of the text's own, also where the share was measured on random tokens.
+Each kind is a pattern: the positions where such a head would attend. The share of a head is the weight that it puts
+there; chance is the share of a head with uniform attention; the score is the share rescaled so that chance is 0 and
+always is 1. A kind is named from ``THRESHOLD`` on; below it the head is unclear. The score of ``broad`` is the mean
+entropy divided by that of uniform attention.
 
-Repeats are seen on probes: random tokens that come twice. In such a text nothing can be known but from its first half,
-so a head that finds the earlier place shows itself (Olsson et al. 2022, https://arxiv.org/abs/2209.11895). The halves
-of each probe stand at another distance: a head that merely looks so many tokens back cannot pass for one that
-recognises.
+Kinds on repeated tokens are checked first: where nothing repeats, such a head has to attend somewhere, often to the
+first token. For ``rare-word`` the token with the most attention is not counted: one favourite token is not a preference
+for rare ones. The clearest case of a kind always comes from the text itself, even if the share was measured on random
+tokens.
 
-Voita et al. 2019 (https://arxiv.org/abs/1905.09418) name positional, syntactic and rare-word heads; syntax needs a
-parser, which nobody has for every language, so it is not judged here.
+Repeats are measured on probes: sequences of random tokens, each repeated once. Only the first half can predict the
+second, so a head that finds the earlier position stands out (Olsson et al. 2022, https://arxiv.org/abs/2209.11895). The
+distance between the halves differs from probe to probe, so a head with a fixed offset cannot pass for one that matches
+tokens.
+
+Voita et al. 2019 (https://arxiv.org/abs/1905.09418) name positional, syntactic and rare-word heads; syntactic heads are
+not detected here, since that would need a parser for every language.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -44,58 +47,58 @@ from kotha.inside.hook_points import attentions
 from kotha.inside.trace import trace
 from kotha.model.evaluating import evaluating
 
-# Long enough to find something again, short enough to be quick.
+# Number of probes, and the limits of their half length.
 _PROBES, _SHORTEST, _LONGEST = 6, 6, 40
 THRESHOLD, BROAD_THRESHOLD = 0.5, 0.9
-# From here on an unclear head leans to a kind.
+# From this score on, an unclear head is reported with a tendency.
 LEANING = 0.25
-FEWEST_CHOICES = 4  # a token that can look at three places says little
-_FEWEST_TOKENS = 16  # fewer say nothing
-_FARTHEST = 16  # places away, for a positional head
+FEWEST_CHOICES = 4  # queries with fewer keys are not counted
+_FEWEST_TOKENS = 16  # with fewer, no evidence is reported
+_FARTHEST = 16  # largest offset of a positional head
 
 
 @dataclass(frozen=True)
 class Passage:
-    """Tokens that a model reads; of a Seq2Seq, source and target."""
+    """One input sequence; for a Seq2Seq, source and target."""
 
     tokens: Tensor  # (T,)
     source: Tensor | None = None  # (S,)
 
     @property
     def inputs(self) -> list[Tensor]:
-        """What the model is given: each (1, T)."""
+        """The model's inputs, each (1, T)."""
         return [each[None] for each in (self.source, self.tokens) if each is not None]
 
 
 @dataclass(frozen=True)
 class Sight:
-    """Where the heads of one attention looked in a passage."""
+    """The weights of one attention on a passage."""
 
     attention: str
-    weights: Tensor  # how much: (H, T, S)
-    allowed: Tensor  # who may look at whom: (T, S)
-    asking: Tensor  # the tokens that look: (T,)
-    asked: Tensor  # the tokens that are looked at: (S,)
-    crosses: bool  # whether these are two texts
+    weights: Tensor  # (H, T, S)
+    allowed: Tensor  # which keys each query may attend to: (T, S)
+    asking: Tensor  # query tokens: (T,)
+    asked: Tensor  # key tokens: (S,)
+    crosses: bool  # whether this is cross-attention
 
     @cached_property
     def n_allowed(self) -> Tensor:
-        """How many places each token has to choose from: (T,)."""
+        """Number of keys that each query may attend to: (T,)."""
         return self.allowed.sum(dim=-1)
 
     @cached_property
     def offsets(self) -> Tensor:
-        """How far each place is ahead: (T, S); -1 is the token before."""
+        """Offset of each key from its query: (T, S); -1 is the token before."""
         return torch.arange(len(self.asked))[None] - torch.arange(len(self.asking))[:, None]
 
 
 @torch.no_grad()
 def look(model: nn.Module, passage: Passage) -> list[Sight]:
-    """What every attention shows of one passage, on the CPU."""
+    """Run a passage and return the weights of every attention, on the CPU."""
     device = next(model.parameters()).device
     body: Any = model
     with evaluating(model), trace(model, places=["*.weights", "*.masked_scores"]) as seen:
-        body.hidden(*(tokens.to(device) for tokens in passage.inputs))  # no attention is in the head
+        body.hidden(*(tokens.to(device) for tokens in passage.inputs))  # the head has no attention
     found = []
     for name in attentions(model):
         weights, masked_scores = seen[f"{name}.weights"][0].cpu(), seen[f"{name}.masked_scores"][0, 0].cpu()
@@ -107,7 +110,7 @@ def look(model: nn.Module, passage: Passage) -> list[Sight]:
 
 
 def probes(vocabulary: Sequence[int], context_length: int, translates: bool = False) -> list[Passage]:
-    """Random tokens that come twice, at another distance in each passage; none where the context has no room for them.
+    """Return sequences of random tokens, each repeated once, of different lengths; none if the context is too short.
 
     >>> [len(set(each.tokens.tolist())) * 2 == len(each.tokens) for each in probes(range(100), 32)][:2]
     [True, True]
@@ -117,7 +120,7 @@ def probes(vocabulary: Sequence[int], context_length: int, translates: bool = Fa
         return []
     chance, known = torch.Generator().manual_seed(0), torch.tensor(vocabulary)
     found = []
-    # A few different lengths, the longer ones rather: they show more.
+    # Lengths close to the longest one: longer probes give more evidence.
     for length in range(max(_SHORTEST, longest - 2 * _PROBES + 2), longest + 1, 2):
         if len(known) >= length:
             once = known[torch.randperm(len(known), generator=chance)[:length]]
@@ -129,21 +132,21 @@ def probes(vocabulary: Sequence[int], context_length: int, translates: bool = Fa
 
 
 def rarest(counts: Sequence[int], share: float = 0.1, besides: Collection[int] = ()) -> set[int]:
-    """Tokens that are as rare as the rarest tenth of a text, by how often each token of the vocabulary occurs in it.
+    """Return the tokens that make up the rarest ``share`` of a text, from the count of each token of the vocabulary.
 
     >>> sorted(rarest([0, 90, 4, 4, 2]))
     [2, 3, 4]
     """
-    met = sorted((count, token) for token, count in enumerate(counts) if count and token not in besides)
-    reached = accumulate(count for count, _ in met)
-    room = share * sum(count for count, _ in met)
-    limit = next((count for (count, _), total in zip(met, reached, strict=True) if total >= room), 0)
-    return {token for count, token in met if count <= limit}
+    occurring = sorted((count, token) for token, count in enumerate(counts) if count and token not in besides)
+    reached = accumulate(count for count, _ in occurring)
+    wanted = share * sum(count for count, _ in occurring)
+    limit = next((count for (count, _), total in zip(occurring, reached, strict=True) if total >= wanted), 0)
+    return {token for count, token in occurring if count <= limit}
 
 
-# -- where a head of each kind looks ----------------------------------------------------------------------------------
+# -- where a head of each kind attends --------------------------------------------------------------------------------
 
-Pattern = Callable[[Sight], Tensor]  # True where such a head would look: (T, S)
+Pattern = Callable[[Sight], Tensor]  # True where such a head would attend: (T, S)
 
 
 def _duplicates(sight: Sight) -> Tensor:
@@ -158,7 +161,7 @@ ON_REPEATS: dict[str, Pattern] = {"induction": _after_duplicates, "duplicate-tok
 
 
 def _kind_at(offset: int, crosses: bool) -> tuple[str, int | None]:
-    """Which kind a head is that looks so many places away."""
+    """Return the kind of a head with a fixed offset, and the offset if it is part of the kind's name."""
     if not crosses and offset in (-1, 0):
         return "previous-token" if offset else "current-token", None
     return "positional", offset
@@ -169,28 +172,28 @@ def _kind_at(offset: int, crosses: bool) -> tuple[str, int | None]:
 
 @dataclass(frozen=True)
 class ClearestCase:
-    """The clearest case of a kind: a token, and the one it looks at."""
+    """The clearest case of a kind: a query token and the key token that it attends to."""
 
     asking: int
     asked: int
-    distance: int  # places from one to the other; -1 is the one before
+    distance: int  # offset of the key from the query; -1 is the token before
     weight: float
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """How much a head is of one kind."""
+    """Evidence that a head is of one kind."""
 
     kind: str
     score: float  # from chance (0) to always (1)
-    share: float  # of its weight, on average over the tokens that could look there
-    chance: float  # the same for an even look
+    share: float  # mean share of its weight, over the queries that could attend there
+    chance: float  # the same for uniform attention
     case: ClearestCase | None = None
-    offset: int | None = None  # of a positional head: how many places away
+    offset: int | None = None  # for a positional head
 
     @property
     def threshold(self) -> float:
-        """The score from which the kind is named."""
+        """The score from which on the kind is named."""
         return BROAD_THRESHOLD if self.kind == "broad" else THRESHOLD
 
     @property
@@ -201,28 +204,28 @@ class Evidence:
 
 @dataclass(frozen=True)
 class HeadKind:
-    """What a head does, as far as can be said."""
+    """The kind of a head, with the evidence for it."""
 
     head: str
     kind: str
-    evidence: Evidence | None  # of the kind that is named; of an unclear one, of the nearest
+    evidence: Evidence | None  # for the named kind; for an unclear head, for the nearest kind
     scores: dict[str, Evidence]
-    distance: float  # how far it looks, in tokens, on average
+    distance: float  # mean attention distance in tokens
 
 
 @dataclass
 class _Tally:
-    """A kind's sums over passages, for all heads of an attention."""
+    """Sums of one kind over passages, for all heads of an attention."""
 
     share: Tensor | float = 0.0  # (H,)
     chance: float = 0.0
     tokens: int = 0
     by_token: dict[int, Tensor] = field(default_factory=dict)
-    """The share of each token that is looked at, where one alone does not make the kind."""
+    """Weight on each key token (``rare-word`` only), to discount a single favourite."""
     cases: dict[int, ClearestCase] = field(default_factory=dict)
 
     def add(self, sight: Sight, kind: str, pattern: Tensor, on_probe: bool) -> None:
-        """Take a passage in. Repeats are counted on probes, and cited from the text, as all else is."""
+        """Add a passage: repeats are counted on probes, other kinds on the text; cases always come from the text."""
         target = pattern & sight.allowed
         n_allowed, n_target = sight.n_allowed, target.sum(dim=-1)  # each (T,)
         counted = (n_allowed >= FEWEST_CHOICES) & (n_target > 0) & (n_target < n_allowed)
@@ -245,7 +248,7 @@ class _Tally:
                 self.cases[head] = ClearestCase(int(sight.asking[here]), int(sight.asked[there]), there - here, weight)
 
     def evidence(self, kind: str, head: int, offset: int | None) -> Evidence | None:
-        """What was found of a head; None where too few tokens could have shown it."""
+        """Return the evidence for a head; None if there were too few tokens."""
         if self.tokens < _FEWEST_TOKENS or isinstance(self.share, float):
             return None
         share, chance = float(self.share[head]) / self.tokens, self.chance / self.tokens
@@ -255,16 +258,16 @@ class _Tally:
 
 
 class Witness:
-    """Watches the heads of a model over passages of a text and over probes, and says what they do."""
+    """Collects evidence about the heads of a model from passages of a text and from probes."""
 
     def __init__(self, model: nn.Module, rare: Collection[int] = (), punctuation: Collection[int] = ()) -> None:
         self._model = model
         self._among = {"rare-word": torch.tensor(sorted(rare)), "punctuation": torch.tensor(sorted(punctuation))}
-        self._tallies: dict[tuple[str, str, int | None], _Tally] = {}  # by attention, kind and places away
-        self._evenness: dict[str, Tensor] = {}  # by attention (H, 3): entropy and distance, summed over tokens; these
+        self._tallies: dict[tuple[str, str, int | None], _Tally] = {}  # by attention, kind and offset
+        self._evenness: dict[str, Tensor] = {}  # by attention (H, 3): sums of entropy and distance, number of tokens
 
     def read(self, sights: Iterable[Sight]) -> None:
-        """Take in what a passage of the text showed."""
+        """Add the weights of a passage of the text."""
         for sight in sights:
             self._add(sight, self._patterns(sight), on_probe=False)
             counted = sight.n_allowed >= FEWEST_CHOICES  # (T,)
@@ -274,13 +277,13 @@ class Witness:
             self._evenness[sight.attention] = self._evenness.get(sight.attention, 0) + torch.stack(sums, dim=-1)
 
     def probe(self, passages: Iterable[Passage]) -> None:
-        """Look at tokens that repeat."""
+        """Run probes and add their weights."""
         for passage in passages:
             for sight in look(self._model, passage):
                 self._add(sight, (), on_probe=True)
 
     def _patterns(self, sight: Sight) -> Iterator[tuple[str, int | None, Tensor]]:
-        """Each kind that a text shows, how many places away, and where such a head would look: (T, S), or (S,)."""
+        """Yield each kind measured on text, its offset, and where such a head would attend: (T, S) or (S,)."""
         yield "first-token", None, torch.arange(len(sight.asked)) == 0
         for kind, tokens in self._among.items():
             yield kind, None, torch.isin(sight.asked, tokens)
@@ -294,7 +297,7 @@ class Witness:
             tally.add(sight, kind, pattern, on_probe)
 
     def verdicts(self) -> list[HeadKind]:
-        """What each head does, first to last."""
+        """Return the kind of each head, in order."""
         found = []
         for name, attention in attentions(self._model).items():
             for place, number in enumerate(attention.heads):
@@ -307,7 +310,7 @@ class Witness:
         return found
 
     def _scores(self, name: str, place: int) -> dict[str, Evidence]:
-        """The evidence for each kind; of the places away, for the one that is looked at most."""
+        """Return the evidence for each kind; for positional heads, at the best offset."""
         scores: dict[str, Evidence] = {}
         for (attention, kind, offset), tally in self._tallies.items():
             evidence = tally.evidence(kind, place, offset) if attention == name else None
@@ -317,7 +320,7 @@ class Witness:
 
 
 def _verdict(scores: dict[str, Evidence]) -> tuple[str, Evidence | None]:
-    """The kind to name, and why; of an unclear head, what comes nearest."""
+    """Return the kind and its evidence; for an unclear head, the evidence for the nearest kind."""
     repeats = [scores[kind] for kind in ON_REPEATS if kind in scores]
     others = [each for kind, each in scores.items() if kind not in (*ON_REPEATS, "broad")]
     for group in (repeats, others, [scores["broad"]] if "broad" in scores else []):

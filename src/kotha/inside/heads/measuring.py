@@ -1,9 +1,9 @@
-"""What heads are measured on: a text as passages to look at and batches with a loss.
+"""The data that heads are measured on: a text as passages, and as batches with a loss.
 
-A GPT guesses each token from those before it, a BERT hidden words, a Seq2Seq each token of a translation. A text is
-read as every view reads it, a GPT's behind the mark that starts a document; of a file or of data the documents lie end
-to end, as in training. Passages are as long as the context allows, and all count alike. A GPT's have one length, so
-that a batch holds several; a BERT's and a Seq2Seq's are batches of their own.
+A GPT predicts each token from those before it, a BERT masked words, a Seq2Seq each token of a translation. A text is
+tokenized as in every view (for a GPT, behind the start-of-document token); the documents of a file or of training data
+are concatenated, as in training. Passages are as long as the context allows, and all have equal weight. Those of a GPT
+have one length, so a batch holds several; a BERT and a Seq2Seq have one passage per batch.
 """
 
 import unicodedata
@@ -33,43 +33,43 @@ from kotha.text.held_out import Line, from_texts, read_held_out
 from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Longer ones cost a square in time and show nothing more of a head.
+# Longer passages cost quadratic time and add no evidence.
 _LONGEST, _FEWEST = 256, 9
-# Tokens of a GPT's batch: more would be no faster, and their logits are the largest thing here.
+# Tokens in a batch of a GPT: more is no faster, and the logits need the most memory here.
 _TOGETHER = 1024
-_BYTES_PER_TOKEN = 64  # more than a piece has: enough of a long text is read, and not all of it
-_HIDDEN = 0.15  # the share of a BERT's words, as when it learned
-# Time grows with them; fewer leave heads of nearly the same worth in an order of chance.
+_BYTES_PER_TOKEN = 64  # more than any piece has, so that only the needed part of a long text is read
+_HIDDEN = 0.15  # share of tokens masked for a BERT, as in training
+# Time grows with the number; with fewer, the order of similarly important heads is random.
 TOKENS = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextSource:
-    """Where the text comes from that heads are measured on."""
+    """The source of the text that heads are measured on."""
 
     text: str | None = None
     path: str | None = None  # a file, folder or data folder
-    run: Path | None = None  # a run folder: its held-out documents are read where nothing else is named
-    field: str = "text"  # of records: which one holds the text
-    pair: tuple[str, str] | None = None  # for a model that translates: the fields of source and target
-    tokens: int = TOKENS  # at most; each head is measured on all of them
+    run: Path | None = None  # a run folder; its held-out documents are the default text
+    field: str = "text"  # field of a record that holds the text
+    pair: tuple[str, str] | None = None  # for a translation model: the fields of source and target
+    tokens: int = TOKENS  # maximum number of tokens; each head is measured on all of them
 
     def __post_init__(self) -> None:
         if self.path is not None and self.text is not None:
-            raise UsageError("a path and a text are two texts; give one of them")
+            raise UsageError("give either a path or a text, not both")
         if self.tokens < _FEWEST:
             given = Option("tokens", self.tokens)
-            raise UsageError("{tokens} shows nothing; use {fewest} or more", tokens=given, fewest=_FEWEST)
+            raise UsageError("{tokens} is too few; use {fewest} or more", tokens=given, fewest=_FEWEST)
 
 
 class GuessedBatch(NamedTuple):
-    """What a model is given, and what it should say at each place; IGNORED where nothing is asked."""
+    """Model inputs and the targets at each position; IGNORED where nothing is predicted."""
 
     inputs: tuple[Tensor, ...]
     targets: Tensor  # (B, T)
 
     def passages(self) -> Iterator[Passage]:
-        """Each row as a passage to look at; a BERT's hidden words are there again."""
+        """Yield each row as a passage, with the masked words of a BERT restored."""
         hidden = (self.targets == IGNORED).any()
         tokens = torch.where(self.targets == IGNORED, self.inputs[-1], self.targets) if hidden else self.inputs[-1]
         for row, line in enumerate(tokens.cpu()):
@@ -77,79 +77,79 @@ class GuessedBatch(NamedTuple):
 
 
 def batch_loss(model: Any, batch: GuessedBatch) -> Tensor:
-    """The mean loss of each example, in nats: (B,).
+    """Return the mean loss of each example in nats: (B,).
 
-    These are few logits; training's loss, which never holds them all, would load torch's compiler first.
+    The logits are few; the training loss, which never materializes them all, would first load torch's compiler.
     """
     answer, targets = model(*batch.inputs), batch.targets
-    logits = answer if isinstance(answer, Tensor) else answer.token_logits  # a BERT says more
+    logits = answer if isinstance(answer, Tensor) else answer.token_logits  # a BERT returns more than logits
     nats = cross_entropy(logits.flatten(0, 1).float(), targets.flatten(), ignore_index=IGNORED, reduction="none")
     return nats.view_as(targets).sum(dim=1) / (targets != IGNORED).sum(dim=1)
 
 
 @dataclass(frozen=True)
 class Examined:
-    """A model, and the text that it is examined on."""
+    """A model and the text that it is examined on."""
 
     bundle: Bundle
     tokenizer: Tokenizer
     text: Text  # where the text comes from
-    counts: Sequence[int]  # how often each token occurs in all of it, also in what is not measured on
+    counts: Sequence[int]  # count of each token in the full text, including the part not measured on
     batches: list[GuessedBatch]
 
     @property
     def context_length(self) -> int:
-        """Of the model, which reads text."""
-        assert isinstance(self.bundle.config, TextConfig), "what reads no text was refused"
+        """Context length of the model."""
+        assert isinstance(self.bundle.config, TextConfig), "gather() accepts only models that take text"
         return self.bundle.config.context_length
 
     @cached_property
     def passages(self) -> list[Passage]:
-        """What heads look at."""
+        """All passages of the text."""
         return [passage for batch in self.batches for passage in batch.passages()]
 
     @cached_property
     def loss_nats(self) -> float:
-        """The loss of the whole model."""
+        """Loss of the model with all heads, in nats."""
         return mean_loss(self.bundle.model, self.batches, batch_loss)
 
     @property
     def rare(self) -> set[int]:
-        """The rarest tokens of the whole text."""
+        """The rarest tokens of the full text."""
         return rarest(self.counts, besides=self.tokenizer.special.values())
 
     @property
     def punctuation(self) -> list[int]:
-        """Tokens of the text that are stops, dandas, commas and the like, and nothing else."""
+        """Tokens of the text that consist of punctuation only."""
         occurring = (token for token in self.ordinary if token < len(self.counts) and self.counts[token])
         texts = ((token, self.tokenizer.decode([token]).strip()) for token in occurring)
-        return [t for t, text in texts if text and all(unicodedata.category(letter)[0] == "P" for letter in text)]
+        return [t for t, text in texts if text and all(unicodedata.category(character)[0] == "P" for character in text)]
 
     @cached_property
     def ordinary(self) -> list[int]:
-        """Tokens that stand for text."""
+        """All tokens but the special ones."""
         return sorted(set(range(self.tokenizer.vocab_size)) - set(self.tokenizer.special.values()))
 
 
 def gather(bundle: Bundle, source: TextSource) -> Examined:
-    """Batches of a text, for a model that reads text."""
+    """Prepare the batches of a text for a model that takes text."""
     family, tokenizer, config = bundle.config.family, bundle.tokenizer, bundle.config
     if tokenizer is None or not isinstance(config, TextConfig):
-        raise UsageError("a {family} model reads no text, and heads are measured on text", family=family)
+        raise UsageError("a {family} model takes no text, and heads are measured on text", family=family)
     if family != "seq2seq" and source.pair is not None:
         raise UsageError(
-            "{pair} is for a model that translates, and this one is a {family}", pair=Option("pair"), family=family
+            "{pair} applies only to a translation model, and this one is a {family}", pair=Option("pair"), family=family
         )
     name: Text
     if family == "seq2seq":
         name, batches = source.path or "", list(_pairs(config.context_length, tokenizer, source))
         counts = torch.cat([batch.inputs[0][0] for batch in batches]).bincount()
     else:
-        name, whole = _read(source, family, tokenizer)
-        line, counts = torch.from_numpy(whole[: source.tokens]), torch.from_numpy(whole).bincount()
+        name, tokens = _read(source, family, tokenizer)
+        line, counts = torch.from_numpy(tokens[: source.tokens]), torch.from_numpy(tokens).bincount()
         if len(line) < _FEWEST:
             raise UsageError(
-                "{name} has {n} tokens; {fewest} are the least that shows something",
+                "{name} has {n} tokens; at least {fewest} are needed",
                 name=name,
                 n=len(line),
                 fewest=_FEWEST,
@@ -157,14 +157,14 @@ def gather(bundle: Bundle, source: TextSource) -> Examined:
         length = min(config.context_length, _LONGEST)
         batches = list((_masked if family == "bert" else _next_tokens)(length, tokenizer, line))
     device = next(bundle.model.parameters()).device
-    there = [GuessedBatch(tuple(each.to(device) for each in some.inputs), some.targets.to(device)) for some in batches]
-    return Examined(bundle, tokenizer, name, counts.tolist(), there)
+    moved = [GuessedBatch(tuple(each.to(device) for each in some.inputs), some.targets.to(device)) for some in batches]
+    return Examined(bundle, tokenizer, name, counts.tolist(), moved)
 
 
 def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[Text, Line]:
-    """The text's name and its tokens."""
+    """Return the name and the tokens of the text."""
     if source.text is not None:
-        # Nothing says that it ends where it does, so the mark at the end is not to be foretold.
+        # The text may continue, so the end token is not part of what is predicted.
         start = None if family == "bert" else start_of_document(tokenizer)
         line = from_texts([source.text], tokenizer, "the text").line[:-1]
         return Message("the text"), line if start is None else np.concatenate([[start], line])
@@ -175,15 +175,13 @@ def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[Text, 
     if data is None:
         name: Text = Message("the model") if source.run is None else bundled.title(source.run)
         given = Option("text", ...)
-        raise UsageError(
-            "{name} knows no data that is still there; give {text}, or the path of one", name=name, text=given
-        )
+        raise UsageError("the data of {name} was not found; give {text}, or a path", name=name, text=given)
     found = read_held_out(data, tokenizer, **more)
     return str(found.name), found.line
 
 
 def _windows(line: Tensor, length: int) -> Tensor:
-    """A line in stretches: (N,) -> (n, length); what is left over is not read, unless it is all."""
+    """Cut a line into windows: (N,) -> (n, length); a remainder is dropped, but a short line is one window."""
     length = min(length, len(line))
     return line[: len(line) // length * length].view(-1, length)
 
@@ -210,17 +208,17 @@ def _masked(length: int, tokenizer: Tokenizer, line: Tensor) -> Iterator[Guessed
 
 def _pairs(length: int, tokenizer: Tokenizer, source: TextSource) -> Iterator[GuessedBatch]:
     if source.path is None or source.pair is None:
-        raise UsageError("a model that translates is measured on pairs; give a path, and the fields as pair")
+        raise UsageError("a translation model is measured on pairs of texts; give a path, and the two fields as pair")
     start, end = (special(tokenizer, role) for role in ("bos", "eos"))
     most = source.tokens
     for _, ((source_text, target_text), _) in read_records([source.path], source.pair):
-        asked = torch.tensor([[*tokenizer.encode(source_text), end]])
+        encoded = torch.tensor([[*tokenizer.encode(source_text), end]])
         target = torch.tensor([[start, *tokenizer.encode(target_text), end]])
-        if not source_text.strip() or not target_text.strip() or max(asked.numel(), target.numel() - 1) > length:
+        if not source_text.strip() or not target_text.strip() or max(encoded.numel(), target.numel() - 1) > length:
             continue
         if most < 0:
             return
-        most -= asked.numel() + target.numel()
-        yield GuessedBatch((asked, target[:, :-1]), target[:, 1:])
+        most -= encoded.numel() + target.numel()
+        yield GuessedBatch((encoded, target[:, :-1]), target[:, 1:])
     if most == source.tokens:
-        raise UsageError("{path} has no pair that fits the model's context of {n}", path=source.path, n=length)
+        raise UsageError("{path} has no pair that fits the model's context length of {n}", path=source.path, n=length)

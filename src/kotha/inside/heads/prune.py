@@ -1,7 +1,7 @@
-"""Pruning heads: the least important ones leave the weights, and the smaller model is measured beside the whole one.
+"""Head pruning: remove the least important heads from the weights, and compare the smaller model with the full one.
 
-Left to choose, it takes the heads whose silence costs least (head ablation), each measured alone in the whole model,
-all at once: two heads that stand in for each other look cheap both.
+With a ``count``, the heads whose ablation costs least are removed, all at once, each measured alone in the full model:
+two redundant heads can both look unimportant.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from kotha.storage.status import exists
 
 @dataclass(frozen=True)
 class Figures:
-    """What a model needs, and what it gives for that."""
+    """Size and loss of a model."""
 
     heads: int
     loss_nats: float
@@ -31,7 +31,7 @@ class Figures:
 
 @dataclass(frozen=True)
 class Pruned:
-    """A smaller model folder, beside the one that it was made from."""
+    """A pruned model folder, compared with the original."""
 
     out: Path
     text: Text  # what both were measured on
@@ -54,21 +54,23 @@ def prune(
     overwrite: bool = False,
     on_progress: OnProgress | None = None,
 ) -> Pruned:
-    """Write a model folder without some heads, the named ones or the ``count`` least important; and measure both."""
+    """Write a model folder without the named heads or the ``count`` least important ones, and measure both models."""
     if (heads is None) == (count is None):
-        raise UsageError("say which heads go in one way: heads by name, or a count")
+        raise UsageError("give either heads (by name) or count")
     if heads is not None and not heads:
-        raise UsageError("heads names none; write them as blocks.0.attention.1 and blocks.1.attention.0")
+        raise UsageError("heads is empty; name heads such as blocks.0.attention.1 and blocks.1.attention.0")
     if exists(out) and out.resolve() in (run.resolve(), find_model(run).resolve()):
-        raise UsageError("{out} is the model itself, and it is measured beside the smaller one; name another", out=out)
+        raise UsageError(
+            "{out} is the model itself, which is compared with the smaller one; choose another folder", out=out
+        )
     check_place(out, overwrite)
     examined = gather(load(run).widened(), source)
     model = examined.bundle.model
     if heads is not None:
-        places_of(model, heads)  # every one is known
+        places_of(model, heads)  # raises for unknown heads
     else:
-        assert count is not None, "one of the two is there"
-        least_important(dict.fromkeys(every_head(model), 0.0), count)  # refused before the long wait
+        assert count is not None, "heads or count is given"
+        least_important(dict.fromkeys(every_head(model), 0.0), count)  # raises before the slow measurement
         heads = least_important(by_ablation(model, examined.batches, batch_loss, on_progress), count)
     smaller, stored = remove_heads(model, heads), stored_type(run)
     save(out, smaller, examined.tokenizer, overwrite=overwrite, stored=stored, chat=examined.bundle.chat)

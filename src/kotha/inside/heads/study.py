@@ -1,6 +1,6 @@
-"""A study of all heads: kind, importance and likeness, from one text; as JSON, and as one offline page.
+"""A study of all heads on one text: kind, importance and similarity, as data and as one offline page.
 
-Passages show where heads look; batches and a loss show what they are worth (``measuring.py``).
+Passages show where heads attend; batches with a loss show how important they are (``measuring.py``).
 """
 
 from collections.abc import Sequence
@@ -26,41 +26,41 @@ from kotha.inside.heads.overlap import HeadWeights, Likeness, Resemblance, Shari
 from kotha.inside.inputs import Spell, speller
 from kotha.inside.view import View, to_json, view_of
 
-# Where a head of each kind looks; those on repeats are measured on random tokens that come twice.
+# Where a head of each kind attends.
 KINDS = {
-    "induction": "the token after an earlier one like it (on random tokens that come twice)",
-    "duplicate-token": "another token like itself (on random tokens that come twice)",
+    "induction": "the token after an earlier copy of the same token (measured on repeated random tokens)",
+    "duplicate-token": "another copy of the same token (measured on repeated random tokens)",
     "previous-token": "the token before",
     "current-token": "itself",
-    "positional": "the place {offset:+d} tokens away",
+    "positional": "the token at offset {offset:+d}",
     "first-token": "the first token",
-    "rare-word": "tokens as rare as the rarest tenth",
+    "rare-word": "rare tokens (the rarest tenth of the text)",
     "punctuation": "punctuation marks",
 }
 
 
 @dataclass(frozen=True)
 class HeadReport:
-    """All that is known of one head."""
+    """All results for one head."""
 
     head: str
     kind: str
     score: float | None
-    threshold: float | None  # the score from which the kind is named
+    threshold: float | None  # score from which on the kind is named
     evidence: Message
-    example: str  # the clearest case, of the text's own
+    example: str  # the clearest case in the text
     scores: dict[str, float]
-    distance: float  # how far it looks, in tokens, on average
-    ablation_nats: float  # what the loss rises by without it
+    distance: float  # mean attention distance in tokens
+    ablation_nats: float  # increase of the loss without it
     gradient_nats: float  # how steeply the loss falls with it
-    symmetry: float  # of W_Q W_K^T: 1 symmetric, one half by chance
+    symmetry: float  # of W_Q W_K^T: 1 symmetric, 0.5 by chance
     most_similar: Likeness | None
-    found: dict[str, Any] | None  # the evidence in figures, which the page puts into words itself
+    found: dict[str, Any] | None  # the evidence as figures; the page makes its own sentence of them
 
 
 @dataclass(frozen=True)
 class Study:
-    """What was found, and on how much."""
+    """The results of a study, and how much text it used."""
 
     text: Text
     loss_nats: float
@@ -70,16 +70,16 @@ class Study:
     sharing: list[Sharing]
 
     def page(self) -> dict[str, Any]:
-        """The same, and from where on a kind is named."""
+        """Return the data of the page: the study and its thresholds."""
         text = self.text if isinstance(self.text, str) else None
         page: dict[str, Any] = to_json(self)
         return page | {"text": text, "threshold": THRESHOLD, "broad_threshold": BROAD_THRESHOLD}
 
 
 def study(examined: Examined, weights: Sequence[HeadWeights] = (), on_progress: OnProgress | None = None) -> Study:
-    """Look at every head of a model on passages of a text, and measure what it is worth.
+    """Study every head of a model on a text.
 
-    Who studies a model on several texts keeps its ``weights`` (``overlap.head_weights``): they tell the same each time.
+    To study a model on several texts, compute its ``weights`` (``overlap.head_weights``) once and pass them.
     """
     model, passages = examined.bundle.model, examined.passages
     report: OnProgress = on_progress or (lambda *_: None)
@@ -133,29 +133,29 @@ def heads_view(
     weights: Sequence[HeadWeights] = (),
     on_progress: OnProgress | None = None,
 ) -> View[Study]:
-    """What each head does on a text, what it is worth, and which one it resembles; ``name`` is the model's."""
+    """Show the kind, the importance and the most similar head of each head; ``name`` is the model's name."""
     found = study(gather(bundle, source), weights, on_progress)
     return view_of("heads", name, found, found.page)
 
 
 def evidence_text(kind: HeadKind) -> Message:
-    """The evidence for a head's kind as a sentence."""
+    """Describe the evidence for a head's kind in words."""
     found = kind.evidence
     if found is None:
-        return Message("too little text to say")
+        return Message("not enough text to tell")
     if found.kind == "broad":
-        return Message("{share:.0%} of the entropy of an even look", share=found.score)
+        return Message("{share:.0%} of the entropy of uniform attention", share=found.score)
     where = Message(KINDS[found.kind], **({} if found.offset is None else {"offset": found.offset}))
     what = Message(
         "{share:.0%} on {where}; {chance:.0%} by chance", share=found.share, where=where, chance=found.chance
     )
     if kind.kind != "unclear":
         return what
-    return Message("leans: {what}" if found.score >= LEANING else "nothing stands out; nearest: {what}", what=what)
+    return Message("tendency: {what}" if found.score >= LEANING else "no clear pattern; nearest: {what}", what=what)
 
 
 def case_text(found: Evidence | None, spell: Spell) -> str:
-    """The clearest case of the text: who looks at whom."""
+    """Describe the clearest case: query → key (offset, weight)."""
     if found is None or found.case is None:
         return ""
     case = found.case
@@ -163,7 +163,7 @@ def case_text(found: Evidence | None, spell: Spell) -> str:
 
 
 def _figures(kind: str, found: Evidence) -> dict[str, Any]:
-    """The evidence that ``evidence_text`` says in words."""
+    """Return the figures behind ``evidence_text``."""
     figures = {name: getattr(found, name) for name in ("kind", "share", "chance", "offset")}
     leans = kind == "unclear" and found.score >= LEANING
     return {**figures, "leans": leans, "on_repeats": found.kind in ON_REPEATS}

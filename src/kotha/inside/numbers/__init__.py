@@ -1,1 +1,1 @@
-"""Every number of one pass, and what made it: from the embedding to the answer, cell by cell."""
+"""Every number of one pass and how it was computed: from the embedding to the answer, cell by cell."""

@@ -1,12 +1,12 @@
-"""What made one number: the arithmetic of a cell, as lines that can be checked with a pencil.
+"""The arithmetic of one matrix cell, as lines that can be checked by hand.
 
-An operation has a name, the sites that it reads, and its lines of arithmetic for one cell, in double precision from
-the numbers that the model really had. They take their numbers through ``Cell``, which notes what was read: its
-sources. A cell that takes several steps (a norm, a turn by its place, a softmax) has a line for each. Whatever the
-model computed in one fused kernel must come out the same, up to rounding; tests hold every cell of every family to it.
+An operation has a name, the matrices that it reads, and the lines of arithmetic for one cell, in double precision from
+the model's actual numbers. It reads its numbers through ``Cell``, which records them as sources. A cell computed in
+several steps (a norm, a rotation, a softmax) has a line for each. The result must equal what the model computed, even
+in a fused kernel, up to rounding; tests check every cell of every architecture.
 
-The worksheet's operations (``worksheet/operations.py``) compute whole matrices of one head for paper; these explain
-single cells of a whole model and compute nothing that was not there.
+The operations of the worksheet (``worksheet/operations.py``) compute all matrices of one head for paper; these explain
+single cells of a full model and compute nothing new.
 """
 
 import math
@@ -29,14 +29,15 @@ BENDS: dict[str, Callable[[float], float]] = {
 
 @dataclass(frozen=True)
 class CellLine:
-    """One line of arithmetic. ``kind`` says how the terms make the value:
+    """One line of arithmetic. ``kind`` defines how the terms give the value:
 
-    ``sum`` products of each term's factors, added · ``mean`` the same over their count · ``root`` of that mean plus a
-    constant · ``over`` the first by the second · ``powers`` e^(a − b) of each, added · ``largest`` · ``hidden`` −∞, or
-    0 after the softmax · a bend by its name (``relu``, ``gelu``, ``gelu-tanh``, ``silu``).
+    ``sum`` products of each term's factors, added · ``mean`` the same divided by their number · ``root`` of that mean
+    plus a constant · ``over`` the first divided by the second · ``powers`` e^(a − b) of each, added · ``largest`` ·
+    ``hidden`` −∞, or 0 after the softmax · the name of an activation function (``relu``, ``gelu``, ``gelu-tanh``,
+    ``silu``).
     """
 
-    gives: str  # what the line makes: product, turned, mean, spread, share, …
+    gives: str  # name of the result: product, turned, mean, spread, share, …
     kind: str
     terms: tuple[tuple[float, ...], ...]
     value: float
@@ -45,7 +46,7 @@ class CellLine:
 
 @dataclass(frozen=True)
 class CellSource:
-    """Which part of a matrix a cell was made from: a cell, or where row or column is left out, a whole line."""
+    """The part of a matrix that a cell was computed from: a cell, or a row or column if the other index is None."""
 
     site: str
     row: int | None = None
@@ -55,7 +56,7 @@ class CellSource:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What made a cell."""
+    """How a cell was computed."""
 
     sources: tuple[CellSource, ...]
     lines: tuple[CellLine, ...]
@@ -63,23 +64,23 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Entry:
-    """A matrix that was there in a pass: (rows, columns), or one for each head."""
+    """A matrix of a pass: (rows, columns), or one for each head."""
 
     site: str
     values: Tensor  # (T, C), or (n, T, C)
-    rows: str  # the line of pieces that its rows are, or what else they count
+    rows: str  # name of the line of pieces for its rows, or of what else they are
     columns: str
-    operation: "CellOperation | None" = None  # None: given, as weights and pixels are
+    operation: "CellOperation | None" = None  # None for given matrices such as weights and pixels
     heads: tuple[int, ...] = ()
-    places: tuple[int, ...] = ()  # where each head's matrix stands; heads that share keys share a place
+    places: tuple[int, ...] = ()  # index of each head's matrix; heads that share keys share an index
 
     def matrix(self, head: int | None = None) -> Tensor:
-        """The matrix of a head, or the one that there is."""
+        """Return the matrix of a head, or the only matrix."""
         return self.values[self.places[self.heads.index(head or 0)]] if self.heads else self.values
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """Numbers of rows and columns."""
         return int(self.values.shape[-2]), int(self.values.shape[-1])
 
 
@@ -87,14 +88,14 @@ Entries = Mapping[str, Entry]
 
 
 class Cell:
-    """A cell that is made from others, of one head, row and column; what is read for it is noted."""
+    """A cell of one head, row and column; everything read for it is recorded in ``sources``."""
 
     def __init__(self, entries: Entries, head: int | None, row: int, column: int) -> None:
         self.entries, self.head, self.at = entries, head, (row, column)
         self.sources: list[CellSource] = []
 
     def read(self, site: str, row: int | None, column: int | None, head: int | None = None) -> Any:
-        """The numbers of a row or of a column, or one number."""
+        """Return the numbers of a row or of a column, or one number."""
         if head is None and self.entries[site].heads:
             head = self.head
         self.sources.append(CellSource(site, row, column, head))
@@ -102,17 +103,17 @@ class Cell:
         return self.entries[site].matrix(head)[where].double().tolist()
 
     def row(self, site: str, row: int | None = None) -> list[float]:
-        """The numbers of this row of a matrix, or of another."""
+        """Return this row, or another ``row``, of a matrix."""
         values: list[float] = self.read(site, self.at[0] if row is None else row, None)
         return values
 
     def column(self, site: str) -> list[float]:
-        """The numbers of this column of a matrix."""
+        """Return this column of a matrix."""
         values: list[float] = self.read(site, None, self.at[1])
         return values
 
     def same(self, *sites: str, row: int | None = None) -> list[tuple[float]]:
-        """The same cell of other matrices, or that of another row; each a term by itself."""
+        """Return the same cell of other matrices, or the one in another ``row``, each as a term."""
         return [(self.read(site, self.at[0] if row is None else row, self.at[1]),) for site in sites]
 
 
@@ -121,21 +122,21 @@ Lines = Iterator[CellLine]
 
 @dataclass(frozen=True)
 class CellOperation:
-    """What makes a matrix from others."""
+    """An operation that computes a matrix from others."""
 
     name: str
-    operands: tuple[str, ...]  # the sites that it reads
+    operands: tuple[str, ...]  # names of the matrices that it reads
     lines: Callable[[Cell], Lines]
 
     def recipe(self, entries: Entries, head: int | None, row: int, column: int) -> Recipe:
-        """What made the cell of a head, a row and a column."""
+        """Return how the cell of a head, a row and a column was computed."""
         cell = Cell(entries, head, row, column)
         lines = tuple(self.lines(cell))
         return Recipe(tuple(cell.sources), lines)
 
 
 def operation(name: str) -> Callable[[Callable[Concatenate[Cell, Options], Lines]], Callable[Options, CellOperation]]:
-    """Make lines of arithmetic an operation: called with the sites that it reads, and options by name."""
+    """Decorate a function of lines as an operation that is called with the sites it reads and with options."""
 
     def decorate(lines: Callable[Concatenate[Cell, Options], Lines]) -> Callable[Options, CellOperation]:
         def make(*sites: Options.args, **options: Options.kwargs) -> CellOperation:
@@ -147,7 +148,7 @@ def operation(name: str) -> Callable[[Callable[Concatenate[Cell, Options], Lines
 
 
 def summed(gives: str, terms: Sequence[tuple[float, ...]]) -> CellLine:
-    """Products, added up.
+    """Return a line with the sum of products.
 
     >>> summed("product", [(2.0, 3.0), (1.0, -1.0)]).value
     5.0
@@ -156,19 +157,19 @@ def summed(gives: str, terms: Sequence[tuple[float, ...]]) -> CellLine:
 
 
 def divided(gives: str, number: float, by: float) -> CellLine:
-    """One number over another."""
+    """Return a line with one number divided by another."""
     return CellLine(gives, "over", ((number, by),), number / by)
 
 
 @operation("product")
 def row_times_column(cell: Cell, left: str, right: str, *bias: str) -> Lines:
-    """A row of one matrix times a column of another, and a bias where there is one."""
+    """A row of one matrix times a column of another, plus an optional bias."""
     yield summed("product", [*zip(cell.row(left), cell.column(right), strict=True), *cell.same(*bias, row=0)])
 
 
 @operation("score")
 def row_times_row(cell: Cell, left: str, right: str) -> Lines:
-    """A query times a key, over the root of their width."""
+    """A query times a key, divided by the root of their width."""
     product = summed("product", list(zip(cell.row(left), cell.row(right, cell.at[1]), strict=True)))
     yield product
     yield divided("score", product.value, math.sqrt(len(product.terms)))
@@ -176,7 +177,7 @@ def row_times_row(cell: Cell, left: str, right: str) -> Lines:
 
 @operation("mix")
 def mixed_by_weights(cell: Cell, weights: str, values: str, *, silent: Sequence[int]) -> Lines:
-    """Values, each times the weight of its position; of a silent head nothing is left."""
+    """Values times the weights of their positions; 0 for a silenced head."""
     mixed = summed("mixed", list(zip(cell.row(weights), cell.column(values), strict=True)))
     yield mixed
     if cell.head in silent:
@@ -185,7 +186,7 @@ def mixed_by_weights(cell: Cell, weights: str, values: str, *, silent: Sequence[
 
 @operation("sum")
 def sum_of_cells(cell: Cell, *sites: str, factor: float = 1.0) -> Lines:
-    """The same cell of several matrices, added; the first may be multiplied before."""
+    """The same cell of several matrices, added; the first is multiplied by ``factor``."""
     first, *others = cell.same(*sites)
     yield summed("sum", [first if factor == 1 else (*first, factor), *others])
 
@@ -198,14 +199,14 @@ def same(cell: Cell, site: str) -> Lines:
 
 @operation("copy")
 def behind(cell: Cell, first: str, others: str) -> Lines:
-    """One row, and the rows of another matrix behind it."""
+    """One row, followed by the rows of another matrix."""
     row = cell.at[0]
     yield summed("copy", cell.same(others, row=row - 1) if row else cell.same(first))
 
 
 @operation("lookup")
 def looked_up(cell: Cell, table: str, *, ids: Sequence[int]) -> Lines:
-    """The row of a table that an id names."""
+    """The row of a table with a given id."""
     yield summed("copy", cell.same(table, row=ids[cell.at[0]]))
 
 
@@ -218,7 +219,7 @@ def joined(cell: Cell, site: str, *, heads: Sequence[int], width: int) -> Lines:
 
 @operation("norm")
 def normed(cell: Cell, site: str, gain: str, *bias: str, eps: float) -> Lines:
-    """A row brought to one size (RMSNorm), or also to a mean of zero (LayerNorm); then a gain, and a bias."""
+    """A row scaled to unit size (RMSNorm) and, with a bias, centred (LayerNorm); then the gain and the bias."""
     numbers, column = cell.row(site), cell.at[1]
     if bias:
         mean = math.fsum(numbers) / len(numbers)
@@ -235,7 +236,7 @@ def normed(cell: Cell, site: str, gain: str, *bias: str, eps: float) -> Lines:
 
 @operation("turn")
 def rotated(cell: Cell, site: str, cosines: str, sines: str) -> Lines:
-    """Rotary positions: a number and its partner, turned by the angle of the place; first halves lose, second gain."""
+    """Rotary positions: a number and its partner in the other half, rotated by the angle of the position."""
     (row, column), half = cell.at, cell.entries[cosines].shape[1]
     partner, sign = (column + half, -1.0) if column < half else (column - half, 1.0)
     number, other = (cell.read(site, row, each) for each in (column, partner))
@@ -245,14 +246,14 @@ def rotated(cell: Cell, site: str, cosines: str, sines: str) -> Lines:
 
 @operation("mask")
 def masked_score(cell: Cell, scores: str, *, hidden: Tensor) -> Lines:
-    """A score, or −∞ where nobody may look; ``hidden`` is (T, S)."""
+    """A score, or −∞ where ``hidden`` (T, S) is true."""
     score = cell.same(scores)
     yield CellLine("masked", "hidden", (), -math.inf) if hidden[cell.at] else summed("masked", score)
 
 
 @operation("softmax")
 def softmaxed(cell: Cell, site: str) -> Lines:
-    """e to each number of a row, as a share of their sum; the largest is taken off first, to keep e^ in bounds."""
+    """e to each number of a row, divided by their sum; the largest is subtracted first to avoid overflow."""
     numbers = cell.row(site)
     number = numbers[cell.at[1]]
     if number == -math.inf:
@@ -269,7 +270,7 @@ def softmaxed(cell: Cell, site: str) -> Lines:
 
 @operation("activation")
 def activated(cell: Cell, site: str, *times: str, bend: str) -> Lines:
-    """A number through an activation function; multiplied by another where a gate has one (SwiGLU)."""
+    """An activation function of a number, multiplied by another number in a gated unit (SwiGLU)."""
     (number,) = cell.same(site)
     bent = BENDS[bend](*number)
     yield CellLine("bent", bend, (number,), bent)

@@ -1,15 +1,14 @@
-"""The ledger: every matrix of one pass by its site, with the operation that made it and the matrices it read.
+"""The ledger: every matrix of one pass by its site, with the operation that made it and the matrices that it read.
 
-Sites are those of ``hook_points.py``, and between them the steps that a forward hook can see but a trace does not name:
-``L.attention.query`` (before its norm and its turn), ``L.attention.joined`` (all heads side by side),
-``L.feedforward.up``, ``gate`` and ``inner``, sums before a norm that comes last. Weights stand in it as matrices too,
-turned so that a row times a column makes a number: ``L.attention.query.weight`` is (C, D) for each head.
+Sites are those of ``hook_points.py`` plus intermediate steps that a trace does not name: ``L.attention.query`` (before
+its norm and rotation), ``L.attention.joined`` (all heads concatenated), ``L.feedforward.up``, ``gate`` and ``inner``,
+and the sums before a post-norm. Weights are included as matrices, transposed so that a row times a column gives a
+number: ``L.attention.query.weight`` is (C, D) for each head.
 
-Nothing is computed here that the model did not compute itself, but for shapes and the softmax at the end. Weights are
-not copied.
+Apart from reshaping and the final softmax, all numbers come from the model itself. Weights are not copied.
 
-``weave`` shows the residual stream of a ledger at one glance, tokens by layers: how long each vector is, how far its
-layer moved it, and, for bodies that give words, what it would say if the model ended there (the logit lens).
+``weave`` summarizes the residual stream of a ledger, tokens by layers: the length of each vector, its change in the
+layer, and, for models that predict tokens, the prediction at that layer (the logit lens).
 """
 
 import math
@@ -40,20 +39,20 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 
 NUMBERS, WORDS, CLASSES, TABLE = "numbers", "words", "classes", "table"
-# Steps inside an attention or a feed-forward, and what a projection ends in.
+# Modules inside an attention or a feed-forward part, and the site where each projection ends.
 _INNER = ("query", "key", "value", "query_norm", "key_norm", "up", "gate")
 _ENDS = {"query": "queries", "key": "keys", "value": "values"}
 
 
 def keep(model: Model, given: ModelInput, silenced: Sequence[str] = ()) -> "Ledger":
-    """Let a model read, and keep every matrix of it; ``silenced`` heads add nothing."""
+    """Run a model and keep every matrix of the pass; ``silenced`` heads add nothing."""
     with silence(model, silenced), trace(model, more=_steps(model)) as seen:
         output = given.pass_through(model)
     return Ledger(model, given, silenced, {site: seen.passes(site) for site in seen}, output)
 
 
 def _steps(model: Model) -> Iterator[Site]:
-    """What can be watched inside the parts, beyond the sites that a trace names."""
+    """Yield the sites inside the parts that a trace does not name."""
     for name, block in layers(model).items():
         for part, module in parts_of(block).items():
             named = ((step, getattr(module, step, None)) for step in _INNER)
@@ -68,7 +67,7 @@ def _steps(model: Model) -> Iterator[Site]:
 
 
 class Ledger:
-    """All matrices of a pass, from the first lookup to the last softmax."""
+    """All matrices of a pass, from the embedding lookup to the final softmax."""
 
     def __init__(
         self, model: Model, given: ModelInput, silenced: Sequence[str], seen: dict[str, list[Tensor]], output: Any
@@ -97,17 +96,17 @@ class Ledger:
         return self.entries[site]
 
     def uses(self, site: str) -> list[str]:
-        """What is made of a matrix, in the order of the arithmetic."""
+        """Return the sites computed from a matrix, in order of computation."""
         made = self.entries.values()
         return [each.site for each in made if each.operation is not None and site in each.operation.operands]
 
     @property
     def n_bytes(self) -> int:
-        """What it holds in memory, weights aside."""
+        """Size of the recorded activations in bytes, without weights."""
         return sum(each.nbytes for passes in self._seen.values() for each in passes)
 
     def _at(self, site: str, order: int = -1) -> Tensor:
-        """What a place showed, without the batch of one."""
+        """Return the value of a site without the batch dimension."""
         return self._seen[site][order][0]
 
     def _put(
@@ -119,7 +118,7 @@ class Ledger:
         columns: str = NUMBERS,
         **heads: Any,
     ) -> str:
-        """Enter a matrix, if it is not there: what was seen at its site, or other values."""
+        """Add a matrix unless it exists: the recorded value of its site, or the given values."""
         if site not in self.entries:
             values = self._at(site) if values is None else values
             self.entries[site] = Entry(site, values.detach().cpu(), rows, columns, operation, **heads)
@@ -128,7 +127,7 @@ class Ledger:
     def _weights(
         self, name: str, module: Any, view: Callable[[Tensor], Tensor] = lambda values: values, **heads: Any
     ) -> list[str]:
-        """A module's matrix as it is multiplied, (in, out), or a norm's gain, (1, out); and its bias, (1, out)."""
+        """Add a module's matrix as (in, out), or a norm's gain as (1, out), and its bias as (1, out)."""
         weight = module.merged() if isinstance(module, LowRankLinear) else module.weight
         found = {"weight": weight.mT if weight.ndim == 2 else weight[None]}
         if getattr(module, "bias", None) is not None:
@@ -146,7 +145,7 @@ class Ledger:
     # -- from pieces to vectors -----------------------------------------------------------------------------------
 
     def _embed(self, line: str, order: int) -> str:
-        assert not hasattr(self.model, "body"), "a classifier is refused by whoever has the input"
+        assert not hasattr(self.model, "body"), "inputs.read() rejects classifiers"
         model, ending = self._body, self._ending(line)
         ids = [int(piece.id or 0) for piece in self.given.lines[line]]
         table = self._put("tokens.weight", WORDS, values=model.tokens.weight)
@@ -162,14 +161,14 @@ class Ledger:
         return self._put(f"positions{ending}", line, added, self._at("positions", order))
 
     def _ending(self, line: str) -> str:
-        """What tells a site of this line from the same one of another."""
+        """Return the suffix that distinguishes sites of this line, if there are several lines."""
         return "" if len(self.given.lines) == 1 else f".{line}"
 
     def _range(self, count: int) -> Tensor:
         return torch.arange(count, device=next(self.model.parameters()).device)
 
     def _places(self, positions: NoPositions, count: int, line: str, site: str) -> list[str]:
-        """What each place adds, where places are added."""
+        """Add the position embeddings, if the model adds any to its input."""
         if isinstance(positions, LearnedPositions):
             learned = positions.table.weight
             table = self._put("places.weight", TABLE, values=learned)
@@ -183,8 +182,8 @@ class Ledger:
         pixels = self._put("pixels", "squares", columns="pixels")
         patches = self._product("patches", "squares", pixels, model.patches.projection, "patches.projection")
         first = self._put("class_token", NUMBERS, values=model.class_token[None])
-        whole = torch.cat((self[first].values, self[patches].values))
-        sequence = self._put("sequence", line, by.behind(first, patches), whole)
+        joined = torch.cat((self[first].values, self[patches].values))
+        sequence = self._put("sequence", line, by.behind(first, patches), joined)
         places = self._put("positions", line, values=model.positions(*model.patches.grid(self.given.inputs[0])))
         return self._put("embedded", line, by.sum_of_cells(sequence, places), self._at("blocks.0.residual_in"))
 
@@ -205,7 +204,7 @@ class Ledger:
             else:
                 summed = self._put(f"{site}_sum", line, total, self._at(f"{site}_norm.input"))
                 stream = self._norm(f"{site}_norm", summed, norm, line)
-        return self._put(f"{name}.residual_out", line, by.same(stream))  # where norms come first, it is there
+        return self._put(f"{name}.residual_out", line, by.same(stream))  # already recorded in pre-norm models
 
     def _feedforward(self, site: str, block: Block, x: str, line: str) -> str:
         part = block.feedforward
@@ -219,15 +218,15 @@ class Ledger:
     def _attention(self, site: str, attention: Attention, x: str, memory: str) -> str:
         queries, keys = self.given.lines_of(site)
         heads = attention.heads
-        shared = (place for place, n_heads in enumerate(attention.shares) for _ in range(n_heads))
+        shared = (place for place, n_heads in enumerate(attention.queries_per_kv_head) for _ in range(n_heads))
         own: dict[str, Any] = {"heads": heads, "places": tuple(range(len(heads)))}
-        lent: dict[str, Any] = {"heads": heads, "places": tuple(shared)}
+        kv_heads: dict[str, Any] = {"heads": heads, "places": tuple(shared)}
         turn = () if site.endswith("cross") else self._rotation(queries)
         q = self._projected(site, attention, "query", x, queries, own, turn)
-        k = self._projected(site, attention, "key", memory, keys, lent, turn)
-        v = self._projected(site, attention, "value", memory, keys, lent, ())
+        k = self._projected(site, attention, "key", memory, keys, kv_heads, turn)
+        v = self._projected(site, attention, "value", memory, keys, kv_heads, ())
         scores = self._put(f"{site}.scores", queries, by.row_times_row(q, k), columns=keys, **own)
-        hidden = self._at(f"{site}.masked_scores")[0].isneginf().cpu()  # from every head alike
+        hidden = self._at(f"{site}.masked_scores")[0].isneginf().cpu()  # the same for every head
         if bool(hidden.any()):
             hiding = by.masked_score(scores, hidden=hidden)
             scores = self._put(f"{site}.masked_scores", queries, hiding, columns=keys, **own)
@@ -249,7 +248,7 @@ class Ledger:
         heads: dict[str, Any],
         turn: tuple[str, ...],
     ) -> str:
-        """From vectors to queries, keys or values: product, norm, turn, as far as the model has them."""
+        """Add the steps from vectors to queries, keys or values: product, then norm and rotation if present."""
         name, ends = f"{site}.{step}", f"{site}.{_ENDS[step]}"
         norm = getattr(attention, f"{step}_norm", None)
 
@@ -259,7 +258,7 @@ class Ledger:
         product = by.row_times_column(x, *self._weights(name, getattr(attention, step), split, **heads))
         normed = f"{name}_norm"
         stages = [name, *([normed] if isinstance(norm, RMSNorm) else []), *([ends] if turn else [])]
-        stages[-1] = ends  # whatever comes last
+        stages[-1] = ends  # the last stage has the site's own name
         self._put(stages[0], line, product, split(self._at(name)), **heads)
         if isinstance(norm, RMSNorm):
             operation = by.normed(name, *self._weights(normed, norm), eps=norm.eps)
@@ -269,7 +268,7 @@ class Ledger:
         return ends
 
     def _rotation(self, line: str) -> tuple[str, ...]:
-        """Cosine and sine of the angles that places turn by, where they do."""
+        """Add cosines and sines of rotary positions, if the model has them."""
         positions: Any = getattr(self.model, "positions", None)
         turn = None
         if isinstance(positions, NoPositions):
@@ -301,27 +300,27 @@ class Ledger:
 
 @dataclass(frozen=True)
 class WeaveColumn:
-    """One line of vectors, before the first layer or after one."""
+    """The vectors of all positions, before the first layer or after one."""
 
     site: str
-    layer: str | None  # None before the first
+    layer: str | None  # None before the first layer
     line: str
     lengths: tuple[float, ...]
-    changes: tuple[float, ...] | None  # the length of the difference over that of what came in
-    cells: tuple[Opinion, ...] | None  # of a body that gives words
+    changes: tuple[float, ...] | None  # length of the change in this layer, relative to the input
+    cells: tuple[Opinion, ...] | None  # for models that predict tokens
 
 
 def weave(ledger: Ledger) -> list[WeaveColumn]:
-    """Every column, in the order in which they work; heads that the ledger has silenced are to be silent here too."""
+    """Return every column in order of computation; call it with the same heads silenced as in the ledger."""
     model, given = ledger.model, ledger.given
-    said = [] if isinstance(model, ViT) else [layer.positions for layer in lens(model, given).layers]
+    predictions = [] if isinstance(model, ViT) else [layer.positions for layer in lens(model, given).layers]
     columns = []
     for line, (name, stack) in zip(given.lines, stacks(model).items(), strict=True):
-        speaks = said if line == list(given.lines)[-1] else []
+        opinions_of_line = predictions if line == list(given.lines)[-1] else []
         numbers = range(len(stack.blocks))
         sites = {None: f"{name}.0.residual_in"} | {f"{name}.{n}": f"{name}.{n}.residual_out" for n in numbers}
         before: Tensor | None = None
-        for (layer, site), opinions in zip_longest(sites.items(), speaks):
+        for (layer, site), opinions in zip_longest(sites.items(), opinions_of_line):
             vectors = ledger[site].values.double()  # (T, C)
             changes = None if before is None else (vectors - before).norm(dim=-1) / before.norm(dim=-1)
             lengths, moved = (

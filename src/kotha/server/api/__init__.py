@@ -1,1 +1,1 @@
-"""What OpenAI's clients do not ask: letters and tokens, what could come next, how the server fares."""
+"""Kotha's own API under ``/api``: tokens, inspection, tasks, training runs."""

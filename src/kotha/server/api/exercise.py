@@ -1,8 +1,8 @@
-"""One attention head as arithmetic: written out (``/api/inside/worksheet``), as a sheet to work out by hand
-(``/api/exercise``), and the same as a spreadsheet of live formulas.
+"""One attention head as arithmetic: every matrix (``/api/inside/worksheet``), an exercise to work out by hand
+(``/api/exercise``), and the exercise as a spreadsheet with formulas.
 
-Without a model it is the workshop's, or one whose numbers are drawn by a seed; with one, a head of it over a short
-text. The page computes along by itself; what the server gives is the sheet, and which operation makes each step.
+Without a model, the sheet is the workshop's or has random numbers; with a model, it shows one of its heads over a short
+text. The server returns the sheet and the operation of each step; the studio does the arithmetic itself.
 """
 
 from typing import Annotated, Literal
@@ -45,7 +45,7 @@ _Rows = Annotated[
 
 
 class OfHead(BaseModel):
-    """Which head of a model."""
+    """A head of a model."""
 
     layer: int = Field(0, ge=0, le=100_000)
     head: int = Field(0, ge=0, le=100_000)
@@ -55,14 +55,14 @@ class OfHead(BaseModel):
 
 
 class WorksheetRequest(AboutModel, OfHead):
-    """Which head, over which text; a Seq2Seq also has a target, two stacks and cross-attention."""
+    """A head and a text; a Seq2Seq also has a target, two stacks and cross-attention."""
 
     text: Example
 
 
 @route(router, "/inside/worksheet", JsonObject)
 def worksheet(served: Served, body: WorksheetRequest) -> JsonObject:
-    """One attention head in full, as ``kotha inside worksheet --json`` has it: every matrix by its name."""
+    """Return every matrix of one attention head by name, as ``kotha inside worksheet --json`` does."""
     sheet = _of_model(served, body, served.limits.positions)
     count = sum(step.values.size for step in sheet.steps.values())
     check_size(served, count, Message("use a shorter text"))
@@ -70,7 +70,7 @@ def worksheet(served: Served, body: WorksheetRequest) -> JsonObject:
 
 
 class ExerciseRequest(WireRequest, OfHead):
-    """Which sheet: the workshop's, one that is drawn, or a head of a model over a text."""
+    """A sheet: the workshop's, one with random numbers, or a head of a model over a text."""
 
     size: str | None = Field(None, max_length=12, examples=["4x6x3"])
     paper: Paper | None = None
@@ -82,28 +82,28 @@ class ExerciseRequest(WireRequest, OfHead):
     @model_validator(mode="after")
     def _go_together(self) -> "ExerciseRequest":
         if (self.model is None) != (self.text is None):
-            raise FieldError("model and text go together: a head needs something to read")
+            raise FieldError("model and text must be given together: a head needs a text to read")
         if [self.model, self.paper, self.size].count(None) < 2:
-            raise FieldError("model, paper and size name three kinds of sheet; give one of them")
+            raise FieldError("model, paper and size select different kinds of sheet; give one of them")
         return self
 
 
 class SpreadsheetRequest(ExerciseRequest):
-    """… and numbers of one's own in it."""
+    """A sheet, with numbers that replace those of its matrices."""
 
     given: dict[str, _Rows] | None = Field(None, max_length=24)
 
     @model_validator(mode="after")
     def _own_or_model(self) -> "SpreadsheetRequest":
         if self.given is not None and self.model is not None:
-            raise FieldError("given numbers are for a sheet without a model; a head's are its own")
+            raise FieldError("`given` is only valid for a sheet without a model; a model's head has its own numbers")
         if any(len({len(row) for row in rows}) != 1 for rows in (self.given or {}).values()):
-            raise FieldError("the rows of a matrix are as long as each other")
+            raise FieldError("all rows of a matrix must have the same length")
         return self
 
 
 class ExerciseStep(WireAnswer):
-    """A matrix of the sheet, and what makes it; null is −∞, where nobody may look."""
+    """A matrix of the sheet and how it is computed; null is −∞ (masked)."""
 
     name: str
     title: str
@@ -115,7 +115,7 @@ class ExerciseStep(WireAnswer):
 
 
 class ExerciseSheet(WireAnswer):
-    """A sheet to work out, step by step."""
+    """A sheet to work out step by step."""
 
     text: Text
     place: str
@@ -129,14 +129,14 @@ class ExerciseSheet(WireAnswer):
 
 @route(router, "/exercise", ExerciseSheet, reads=True)
 def exercise(served: Served | None, body: ExerciseRequest) -> JsonObject:
-    """A sheet of self-attention to work out by hand: what is given, and what each step makes of it."""
+    """Return an attention sheet to work out by hand: the given numbers and each step."""
     sheet = _by_hand(body) if served is None else for_paper(_of_model(served, body, MOST_TOKENS))
     return {**vars(sheet), "steps": steps_of(sheet)}
 
 
 @route(router, "/exercise/spreadsheet", media=XLSX, reads=True)
 def exercise_spreadsheet(served: Served | None, body: SpreadsheetRequest) -> Response:
-    """The same sheet as an .xlsx file: what is given as numbers, every other cell as a formula of them."""
+    """Return the sheet as an .xlsx file: given numbers as values, all other cells as formulas."""
     if served is not None:
         sheet = _of_model(served, body, MOST_TOKENS)
     else:

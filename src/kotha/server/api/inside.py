@@ -1,7 +1,6 @@
-"""A model over a text or an image: who looks at whom (``/api/inside/attention``, ``alignment``), what each layer would
-say (``lens``), what passes every station (``flow``); what a model is (``/api/models/{name}``), and what its parts hold
-by themselves: each head and what it is worth (``heads``), some switched off (``silence``), words as points
-(``embeddings``).
+"""Inspect a model: attention weights (``/api/inside/attention``, ``alignment``), predictions of each layer (``lens``),
+the residual stream (``flow``), each head and its importance (``heads``), the effect of silencing heads (``silence``),
+a map of word embeddings (``embeddings``), and a description of the model (``/api/models/{name}``).
 """
 
 from dataclasses import dataclass, replace
@@ -49,14 +48,14 @@ LayerName = Annotated[str, Field(max_length=80)] | Annotated[int, Field(ge=0, le
 
 
 class AttentionSite(WireAnswer):
-    """An attention and its heads; where some were pruned, the others keep their numbers."""
+    """An attention and its heads; after pruning, the other heads keep their numbers."""
 
     name: str
     heads: list[int]
 
 
 class AboutServed(WireAnswer):
-    """A model's family and sizes."""
+    """The family and sizes of a model."""
 
     name: str
     family: str
@@ -71,7 +70,7 @@ class AboutServed(WireAnswer):
 
 @route(router, "/models/{name}", AboutServed, method="GET", reads=True)
 def about(served: Served, name: NamedModel) -> JsonObject:
-    """What a model is: its family, its sizes, and the names of its attentions and heads."""
+    """Return a model's family, sizes, and the names of its attentions and heads."""
     model, config = served.model.model, served.model.config
     labels = config.class_names if isinstance(config, ViTConfig) else getattr(config, "labels", ())
     sizes = {each: getattr(config, each, None) for each in ("family", "vocab_size", "context_length", "image_size")}
@@ -86,7 +85,7 @@ def about(served: Served, name: NamedModel) -> JsonObject:
 
 
 class AttentionRequest(WatchRequest):
-    """What to read, and which layers to tell of."""
+    """An input, and the layers to report."""
 
     layers: list[LayerName] = Field([], max_length=1100)
 
@@ -105,7 +104,7 @@ class AttentionWeights(WireAnswer):
 
 
 class AttentionTold(Looked):
-    """Who looks at whom, in every head."""
+    """Attention weights of every head."""
 
     written_from: int | None
     maps: list[AttentionWeights]
@@ -114,10 +113,10 @@ class AttentionTold(Looked):
 
 @route(router, "/inside/attention", AttentionTold)
 def attention(served: Served, on_progress: OnProgress, body: AttentionRequest) -> JsonObject:
-    """Who looks at whom over a text or an image: the weights of every head, to six places."""
-    wanted = body.to_input(served)
+    """Return the attention weights of every head over a text or an image, to six decimal places."""
+    options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
-        view = attention_view(bundle, read_asked(bundle, wanted), choose_layers(bundle.model, body.layers))
+        view = attention_view(bundle, read_asked(bundle, options), choose_layers(bundle.model, body.layers))
     advice = Message("use a shorter text, or name fewer layers, such as 0 and 1")
     check_size(served, sum(each.weights.numel() for each in view.found.maps), advice)
     maps = [
@@ -128,7 +127,7 @@ def attention(served: Served, on_progress: OnProgress, body: AttentionRequest) -
 
 
 class AlignmentRequest(AboutModel):
-    """A text, and its translation where it is known."""
+    """A text, and optionally its translation."""
 
     text: str = Field(min_length=1)
     target: str | None = None
@@ -137,7 +136,7 @@ class AlignmentRequest(AboutModel):
 
 
 class AlignmentTable(WireAnswer):
-    """For each piece that was written, how strongly it looked at each of the source; each row sums to one."""
+    """Weights from each written piece to each source piece; each row sums to one."""
 
     source: tuple[Piece, ...]
     written: tuple[Piece, ...]
@@ -149,7 +148,7 @@ class AlignmentTable(WireAnswer):
 
 @route(router, "/inside/alignment", AlignmentTable)
 def alignment(served: Served, on_progress: OnProgress, body: AlignmentRequest) -> JsonObject:
-    """Which pieces of a text its translation was written from: a Seq2Seq's cross-attention, mean of a layer's heads."""
+    """Return the alignment of a text and its translation: a Seq2Seq's cross-attention, mean over a layer's heads."""
     check_lengths(served, body, served.limits.positions)
     with watching(served, on_progress) as bundle:
         view = alignment_view(bundle, body.text, body.target, body.layer, translator(bundle, body.beams))
@@ -158,22 +157,22 @@ def alignment(served: Served, on_progress: OnProgress, body: AlignmentRequest) -
 
 @dataclass(frozen=True)
 class LogitLens(Lens):
-    """Every layer's opinion at every position of the line that speaks."""
+    """The prediction of every layer at every position of the sequence that predicts."""
 
     remarks: tuple[Text, ...]
 
 
 @route(router, "/inside/lens", LogitLens)
 def lens(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
-    """What each layer would say next, as if the model ended there: the logit lens, at every position."""
-    wanted = body.to_input(served)
+    """Return what each layer would predict if the model ended there, at every position: the logit lens."""
+    options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
-        view = lens_view(bundle, read_asked(bundle, wanted))
+        view = lens_view(bundle, read_asked(bundle, options))
     return {**vars(view.found), "remarks": view.remarks}
 
 
 class FlowStations(Looked):
-    """The stations in the order of the arithmetic, and the answer at the end."""
+    """The stations in computation order, and the final answers."""
 
     stations: tuple[Station, ...]
     answers: tuple[FinalAnswer, ...]
@@ -181,31 +180,31 @@ class FlowStations(Looked):
 
 @route(router, "/inside/flow", FlowStations)
 def flow(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
-    """A text's or an image's way through the model: shapes and figures at every station of the residual stream."""
-    wanted = body.to_input(served)
+    """Return shapes and statistics of every value on the way of a text or an image through the model."""
+    options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
-        given = read_asked(bundle, wanted, QUESTION)
+        given = read_asked(bundle, options, QUESTION)
         view = flow_view(bundle, given)
     return {**vars(view.found), **read_as(bundle, given)}
 
 
 class HeadsRequest(AboutModel):
-    """The text to study heads on; left out, what the run held out, if its data are still there."""
+    """The text to study heads on (default: the run's held-out text, if its data is found)."""
 
     text: str | None = None
     tokens: int = Field(512, ge=9, le=4096)
 
 
-@route(router, "/inside/heads", Study, shares=True)  # between two heads nothing is hooked in
+@route(router, "/inside/heads", Study, shares=True)  # no hooks are installed between two heads
 def heads(served: Served, on_progress: OnProgress, body: HeadsRequest) -> Study:
-    """What each head does, how much it matters, and which one it resembles; a pass over the text for each head."""
+    """Return what each head does, its importance, and the most similar head; needs a pass over the text per head."""
     path = served.model.path
     if isinstance(served.model.model, TextClassifier):
-        raise RefusedError("{name} names classes; look into the model that it was made from", name=served.name)
+        raise RefusedError("{name} is a classifier; inspect the model that it was fine-tuned from", name=served.name)
     if body.text is not None:
         check_texts(served, [body.text], "text")
     elif path is None or find_data(run_config(path), path) is None:
-        raise RefusedError("{name} knows no data that is still there; give a text", param="text", name=served.name)
+        raise RefusedError("the training data of {name} was not found; give a text", param="text", name=served.name)
     source = TextSource(text=body.text, run=path, tokens=body.tokens)
     with refusing(DataError, param="text"):  # an empty text
         view = heads_view(served.apart, source, name=served.name, weights=served.head_weights, on_progress=on_progress)
@@ -213,14 +212,14 @@ def heads(served: Served, on_progress: OnProgress, body: HeadsRequest) -> Study:
 
 
 class SilenceRequest(LookRequest):
-    """Which heads, and what shall be read; a GPT may also go on with it."""
+    """An input and the heads to silence; a GPT can also generate a continuation."""
 
     heads: Heads = Field(min_length=1, max_length=4096)
     generate: int | None = Field(None, ge=1, le=128)
 
 
 class Silenced(Looked):
-    """The whole model, and the same without some heads."""
+    """Results of the complete model and of the model without some heads."""
 
     heads: list[str]
     whole: Spoken
@@ -231,15 +230,15 @@ class Silenced(Looked):
 def silence(served: Served, on_progress: OnProgress, body: SilenceRequest) -> JsonObject:
     """Switch heads off and see: what the model then says next, how well it foretells the text, how it goes on."""
     with watching(served, on_progress) as bundle:
-        wanted = body.to_input(served, body.generate)
-        given = read_asked(bundle, replace(wanted, generate=None))
-        go_on = None if body.generate is None else lambda: continuation(bundle, wanted)
+        options = body.to_input(served, body.generate)
+        given = read_asked(bundle, replace(options, generate=None))
+        go_on = None if body.generate is None else lambda: continuation(bundle, options)
         whole, without = without_heads(bundle.model, given, body.heads, go_on)
     return {**read_as(bundle, given), "heads": body.heads, "whole": whole, "without": without}
 
 
 class EmbeddingsRequest(AboutModel):
-    """How many words shall be on the map, and which one is looked for."""
+    """The size of the map, and a word to find."""
 
     word: str | None = Field(None, max_length=80)
     count: int = Field(300, ge=3, le=2000)
@@ -247,7 +246,7 @@ class EmbeddingsRequest(AboutModel):
 
 
 class EmbeddingWord(WireAnswer):
-    """The word that was looked for, and its neighbours."""
+    """The requested word and its neighbours."""
 
     text: str
     pieces: list[str]
@@ -255,7 +254,7 @@ class EmbeddingWord(WireAnswer):
 
 
 class EmbeddingsMap(WireAnswer):
-    """Words in the plane in which their vectors spread most, and what share of the spread that is."""
+    """Words in the plane of the first two principal components, and the share of variance along each."""
 
     width: int
     vocabulary: int
@@ -266,7 +265,7 @@ class EmbeddingsMap(WireAnswer):
 
 @route(router, "/inside/embeddings", EmbeddingsMap)
 def embeddings(served: Served, body: EmbeddingsRequest) -> JsonObject:
-    """A map of the most frequent words (PCA), and the neighbours of one of them by cosine, less what all share."""
+    """Return a map of the most frequent words (PCA), and the nearest neighbours of one word by centred cosine."""
     table, word, chosen = served.embeddings, None, []
     if body.word is not None:
         found = table.find(body.word)

@@ -1,4 +1,4 @@
-"""``/api/judgings``: two models go on with the same prompts, people say which is better without knowing whose it is."""
+"""``/api/judgings``: blind comparison of models. They continue the same prompts, and people choose the better text."""
 
 import secrets
 from pathlib import Path
@@ -22,14 +22,14 @@ from kotha.server.state import State
 router = APIRouter(prefix="/api", tags=["Uses"])
 _FOLDER = "judgings"
 _MOST_JUDGINGS = 200
-# Before so many judgements nobody is told who leads: whoever knows would chase it.
+# Results are hidden until this many judgements, so that they do not influence the judges.
 _TELL_AFTER = 10
-JudgingId = Annotated[Id, PathParameter(description="As the start of the judging gave it.")]
+JudgingId = Annotated[Id, PathParameter(description="Id that POST /api/judgings returned.")]
 JudgeName = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class JudgingRequest(WireRequest):
-    """Which models shall go on with what."""
+    """Models and the prompts to continue."""
 
     models: list[ModelName] = Field(min_length=2, max_length=4)
     prompts: list[Annotated[str, Field(min_length=1, max_length=2000)]] = Field(min_length=1, max_length=50)
@@ -39,7 +39,7 @@ class JudgingRequest(WireRequest):
 
 
 class Judgement(WireRequest):
-    """What somebody said of a pair."""
+    """A judge's choice for a pair."""
 
     judge: JudgeName
     pair: str = Field(max_length=100)
@@ -47,7 +47,7 @@ class Judgement(WireRequest):
 
 
 class ShownPair(WireAnswer):
-    """Two continuations of one prompt; whose they are is not said."""
+    """Two continuations of one prompt, without their models' names."""
 
     id: str
     prompt: str
@@ -56,7 +56,7 @@ class ShownPair(WireAnswer):
 
 
 class JudgingTold(WireAnswer):
-    """How far a judge is, the next pair, and who leads, once there are enough judgements."""
+    """A judge's progress, the next pair, and the results once there are enough judgements."""
 
     id: str
     judged: int
@@ -69,47 +69,49 @@ class JudgingTold(WireAnswer):
 
 @route(router, "/judgings", JudgingTold, shares=True)
 def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -> JsonObject:
-    """Let models write, and make blind pairs of it."""
+    """Start a judging: the models write, and their texts become blind pairs."""
     if len(set(body.models)) < len(body.models):
-        raise RefusedError("a model is named twice; name two different ones", param="models")
+        raise RefusedError("a model is named twice; name each model once", param="models")
     folder = _folder(state)
     if sum(1 for _ in folder.iterdir()) >= _MOST_JUDGINGS:
         raise RefusedError(
-            "{n} judgings are kept, which is the most; remove one that nobody needs", 409, n=_MOST_JUDGINGS
+            "{n} judgings are stored, which is the maximum; delete one from the server's folder judgings",
+            409,
+            n=_MOST_JUDGINGS,
         )
-    places = {name: state.registry.place(name) for name in body.models}
+    paths = {name: state.registry.place(name) for name in body.models}
     settings = SamplingSettings(seed=body.seed, temperature=body.temperature)
     prompts = list(dict.fromkeys(body.prompts))
 
     def opened(name: str) -> Any:
-        model = load(places[name], device=state.registry.device)
+        model = load(paths[name], device=state.registry.device)
         return model.engine(min(len(body.prompts), state.settings.limits.rows))
 
     written = write_continuations(body.models, opened, prompts, body.tokens, settings, on_progress)
     id = secrets.token_hex(6)
-    with refusing(DataError, param="models"):  # both wrote the same everywhere
+    with refusing(DataError, param="models"):  # the models wrote the same texts
         made = Judging.start(folder / id, prompts, written, body.seed, body.model_dump(exclude={"prompts"}))
-    return _told(made, id, "")
+    return _status(made, id, "")
 
 
 @route(router, "/judgings/{id}", JudgingTold, method="GET", reads=True)
 def judging(
     state: State,
     id: JudgingId,
-    judge: Annotated[str, Query(max_length=100, description="Whose next pair is wanted.")] = "",
+    judge: Annotated[str, Query(max_length=100, description="Name of the judge.")] = "",
 ) -> JsonObject:
-    """The next pair for a judge; and who leads, once that may be told."""
-    return _told(_opened(state, id), id, judge)
+    """Return the next pair for a judge, and the results once there are enough judgements."""
+    return _status(_opened(state, id), id, judge)
 
 
 @route(router, "/judgings/{id}", JudgingTold, reads=True)
-def judged(state: State, id: JudgingId, said: Judgement) -> JsonObject:
-    """Say which of a pair is better; the next comes back. A second word on a pair takes the first one's place."""
+def judged(state: State, id: JudgingId, judgement: Judgement) -> JsonObject:
+    """Record a choice and return the next pair; a second choice for a pair replaces the first."""
     found = _opened(state, id)
-    if said.pair not in {pair.id for pair in found.pairs}:
-        raise RefusedError("there is no pair {pair!r} in this judging", 404, "pair", pair=said.pair)
-    found.record(said.judge, said.pair, said.choice)
-    return _told(found, id, said.judge)
+    if judgement.pair not in {pair.id for pair in found.pairs}:
+        raise RefusedError("this judging has no pair {pair!r}", 404, "pair", pair=judgement.pair)
+    found.record(judgement.judge, judgement.pair, judgement.choice)
+    return _status(found, id, judgement.judge)
 
 
 def _folder(state: State) -> Path:
@@ -119,13 +121,13 @@ def _folder(state: State) -> Path:
 
 
 def _opened(state: State, id: str) -> Judging:
-    place = _folder(state) / id
-    if not place.is_dir():
-        raise RefusedError("there is no judging {id!r}", 404, "id", id=id)
-    return Judging.open(place)
+    path = _folder(state) / id
+    if not path.is_dir():
+        raise RefusedError("judging {id!r} not found", 404, "id", id=id)
+    return Judging.open(path)
 
 
-def _told(found: Judging, id: str, judge: str) -> JsonObject:
+def _status(found: Judging, id: str, judge: str) -> JsonObject:
     left = list(found.pairs) if not judge.strip() else found.left_for(judge)
     judgements = sum(len(each) for each in found.judgements().values())
     is_enough = judgements >= _TELL_AFTER or (judgements and not left)

@@ -1,7 +1,7 @@
-"""``/api/inside/pass``, ``values`` and ``recipe``: every number of one pass, and what made it.
+"""``/api/inside/pass``, ``values`` and ``recipe``: every number of one forward pass, and how it was computed.
 
-Each question says what is read, not which pass is meant: a pass is kept for those that follow, and where it is gone
-(another took its place, or another worker answers) it is made again. So a link to one cell always opens.
+Each request contains the input instead of the id of a pass. The last passes are cached; if one is gone, it is computed
+again, so a link to a cell always works.
 """
 
 import math
@@ -21,14 +21,14 @@ from kotha.server.json_requests import JsonObject
 from kotha.server.model_registry import Served
 
 router = APIRouter(prefix="/api", tags=["Inside"])
-# Passes kept of one model, and what they may take: of a small model a few, of a large one the last.
+# Limits of the cached passes of one model; the last one is always cached.
 _KEPT, _KEPT_BYTES = 4, 256 << 20
-# Terms of one line that are told; of a longer one the largest, and what the others come to.
+# A line reports at most this many terms, the largest ones, and the sum of the others.
 _TERMS = 512
 
 
 class PassSite(WireAnswer):
-    """A matrix of the pass, or one for each head."""
+    """A matrix of the pass, or one per head."""
 
     site: str
     shape: tuple[int, int]
@@ -41,7 +41,7 @@ class PassSite(WireAnswer):
 
 
 class PassTold(Looked):
-    """A whole pass: what was read, every matrix by name, the weave of lines and layers, and the answers."""
+    """A pass: the input, every matrix by name, the residual stream after each layer, and the answers."""
 
     masked: list[int]
     sites: list[PassSite]
@@ -51,7 +51,7 @@ class PassTold(Looked):
 
 @route(router, "/inside/pass", PassTold)
 def read_pass(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
-    """A text or an image through the whole model: every matrix that is made on the way, and a weave of it."""
+    """Run a pass over a text or an image; return all its matrices and the residual stream after each layer."""
     ledger = _ledger(served, on_progress, body)
     with watching(served, on_progress, body.silenced) as bundle:
         woven = weave(ledger)
@@ -63,19 +63,19 @@ def read_pass(served: Served, on_progress: OnProgress, body: WatchRequest) -> Js
 
     answers = final_answers(bundle.model, ledger.given, ledger.output)
     sites = list(map(site, ledger.entries.values()))
-    told = {"masked": ledger.given.masked, "sites": sites, "columns": woven, "answers": answers}
-    return {**read_as(bundle, ledger.given), **told}
+    more = {"masked": ledger.given.masked, "sites": sites, "columns": woven, "answers": answers}
+    return {**read_as(bundle, ledger.given), **more}
 
 
 class CellRequest(WatchRequest):
-    """What was read, and one of its matrices."""
+    """An input, and a matrix of its pass."""
 
     site: str = Field(max_length=120, examples=["blocks.0.attention.scores"])
     head: int | None = Field(None, ge=0, le=100_000)
 
 
 class ValuesRequest(CellRequest):
-    """What was read, and a window of one of its matrices."""
+    """An input, and a window of a matrix of its pass."""
 
     row: int = Field(0, ge=0)
     rows: int | None = Field(None, ge=1)
@@ -88,31 +88,31 @@ _TILE = "float32, little-endian, row by row."
 
 @route(router, "/inside/values", media="application/octet-stream", description=_TILE)
 def values(served: Served, on_progress: OnProgress, body: ValuesRequest) -> Response:
-    """A window of a matrix as float32, little-endian, row by row; what a mask hides is −∞. Headers tell its shape."""
+    """Return a window of a matrix as little-endian float32 in row order; its shape is in X-Rows and X-Columns."""
     entry, head = _entry(_ledger(served, on_progress, body), body)
     tile = entry.matrix(head)[body.row :, body.column :][: body.rows, : body.columns].float()
-    check_size(served, tile.numel(), Message("ask for fewer rows or columns"))
+    check_size(served, tile.numel(), Message("request fewer rows or columns"))
     headers = {"X-Rows": str(tile.shape[0]), "X-Columns": str(tile.shape[1])}
     content = np.ascontiguousarray(tile.numpy(), dtype="<f4").tobytes()
     return Response(content, media_type="application/octet-stream", headers=headers)
 
 
 class RecipeRequest(CellRequest):
-    """What was read, and one cell of one of its matrices; rows and columns from 0."""
+    """An input, and a cell of a matrix of its pass; rows and columns from 0."""
 
     row: int = Field(ge=0)
     column: int = Field(ge=0)
 
 
 class RecipeTerms(WireAnswer):
-    """What the terms that are not told come to."""
+    """The number and the sum of the omitted terms."""
 
     count: int
     value: float
 
 
 class RecipeLine(WireAnswer):
-    """One line of arithmetic; the value of the last is the cell's."""
+    """One line of arithmetic; the last line's value is the cell's."""
 
     gives: str
     kind: str
@@ -124,7 +124,7 @@ class RecipeLine(WireAnswer):
 
 
 class RecipeTold(WireAnswer):
-    """What made one cell, where it came from, and what is made of it."""
+    """How one cell was computed, from which cells, and what uses it."""
 
     site: str
     head: int | None
@@ -139,7 +139,7 @@ class RecipeTold(WireAnswer):
 
 @route(router, "/inside/recipe", RecipeTold)
 def recipe(served: Served, on_progress: OnProgress, body: RecipeRequest) -> JsonObject:
-    """What made one number: the row and the column it came from, each term, and every step up to the value."""
+    """Return how one number was computed: its source cells, each term, and every step up to the value."""
     ledger = _ledger(served, on_progress, body)
     entry, head = _entry(ledger, body)
     n_rows, n_columns = entry.shape
@@ -165,13 +165,13 @@ def recipe(served: Served, on_progress: OnProgress, body: RecipeRequest) -> Json
 
 
 def _ledger(served: Served, on_progress: OnProgress, body: WatchRequest) -> Ledger:
-    """The pass of what was asked, kept or made."""
+    """Return the pass of a request, from the cache or computed now."""
     key, kept = body.model_dump_json(include=set(WatchRequest.model_fields)), served.passes
     if key not in kept:
-        wanted = body.to_input(served)
+        options = body.to_input(served)
         with watching(served, on_progress) as bundle:
-            given = read_asked(bundle, wanted)
-            longest = max(map(len, given.lines.values()))  # of a translation that the model wrote it is known now
+            given = read_asked(bundle, options)
+            longest = max(map(len, given.lines.values()))  # now known for a generated translation too
             check_most(longest, served.limits.positions, Message("positions"))
             kept[key] = keep(bundle.model, given, body.silenced)
     kept.move_to_end(key)
@@ -181,11 +181,11 @@ def _ledger(served: Served, on_progress: OnProgress, body: WatchRequest) -> Ledg
 
 
 def _entry(ledger: Ledger, body: CellRequest) -> tuple[Entry, int | None]:
-    """A matrix, and whose it is, where each head has one."""
+    """Return a matrix, and its head if each head has one."""
     site, head = body.site, body.head
     if site not in ledger.entries:
         raise RefusedError(
-            "there is no place {site!r} in this pass; /api/inside/pass lists them", param="site", site=site
+            "unknown site {site!r}; /api/inside/pass lists the sites of this pass", param="site", site=site
         )
     entry = ledger[site]
     if not entry.heads:
@@ -197,19 +197,19 @@ def _entry(ledger: Ledger, body: CellRequest) -> tuple[Entry, int | None]:
 
 
 def _line(line: CellLine) -> JsonObject:
-    """A line with its largest terms, in their order."""
-    places, more = list(range(len(line.terms))), None
-    if len(places) > _TERMS:
+    """Return a line with its largest terms, in their order."""
+    indices, more = list(range(len(line.terms))), None
+    if len(indices) > _TERMS:
         worth = [_worth(line, term) for term in line.terms]
-        largest = set(sorted(places, key=lambda place: -abs(worth[place]))[:_TERMS])
-        rest = math.fsum(worth[place] for place in places if place not in largest)
-        places, more = sorted(largest), {"count": len(places) - _TERMS, "value": rest}
-    terms = [line.terms[place] for place in places]
-    return {**vars(line), "terms": terms, "places": places, "more": more, "value": _finite(line.value)}
+        largest = set(sorted(indices, key=lambda index: -abs(worth[index]))[:_TERMS])
+        rest = math.fsum(worth[index] for index in indices if index not in largest)
+        indices, more = sorted(largest), {"count": len(indices) - _TERMS, "value": rest}
+    terms = [line.terms[index] for index in indices]
+    return {**vars(line), "terms": terms, "places": indices, "more": more, "value": _finite(line.value)}
 
 
 def _worth(line: CellLine, term: tuple[float, ...]) -> float:
-    """What a term adds before the line's value is made of the sum."""
+    """Return the contribution of a term to the line's sum."""
     return math.exp(term[0] - term[1]) if line.kind == "powers" else math.prod(term)
 
 

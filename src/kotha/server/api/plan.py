@@ -1,5 +1,5 @@
-"""What a training would need, before it starts (``/api/plan``); what it has to fit into (``/api/machine``), where a
-design may begin (``/api/presets``), and how far what takes its time is (``/api/progress``).
+"""Plan a training run (``/api/plan``), describe this machine (``/api/machine``), list the presets (``/api/presets``),
+and report the progress of slow requests (``/api/progress``).
 """
 
 import json
@@ -25,13 +25,13 @@ from kotha.training.plan.design import TextSize, budget_for
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 
-# What is asked about a plan as a whole; all else are sizes and settings.
-_WHOLE = {"preset", "recipe", "minutes", "memory_gb", "gpu"}
+# Fields that are options of the plan; all others are changes to sizes and settings.
+_OPTIONS = {"preset", "recipe", "minutes", "memory_gb", "gpu"}
 _BYTES_PER_CHARACTER, _DOCUMENT_BYTES = 2.65, 2500
 
 
 class PlanRequest(ModelSizes):
-    """A preset with sizes of one's own; or the minutes there are, for a text that was brought."""
+    """A preset with changes; or a time budget for an uploaded text."""
 
     preset: str | None = Field(None, examples=["pocket"])
     recipe: Literal["course", "classic", "modern"] = "modern"
@@ -49,7 +49,7 @@ class PlanRequest(ModelSizes):
 
 
 class ExportDoor(WireAnswer):
-    """Where a model could go, or why not."""
+    """An export format, and whether the model can be exported to it."""
 
     name: str
     open: bool
@@ -57,7 +57,7 @@ class ExportDoor(WireAnswer):
 
 
 class PlanAnswer(WireAnswer):
-    """Parameters, work, memory and time."""
+    """Parameters, operations, memory and time."""
 
     preset: str | None
     config: JsonObject
@@ -87,26 +87,28 @@ class PlanAnswer(WireAnswer):
 
 @route(router, "/plan", PlanAnswer)
 def plan(state: State, body: PlanRequest) -> JsonObject:
-    """What a model is made of and what its training takes, part by part; or which model fits the minutes there are."""
+    """Return a model's parameters and the cost of training it, by part; or a model that fits a time budget."""
     data = None if body.data is None else str(state.job_store("data").uploads.place(body.data))
     size = None
-    if body.text_bytes is not None:  # a document is as long as a story, and a letter as many bytes as in Bangla
+    if body.text_bytes is not None:  # assume documents as long as a story, and Bangla characters
         n_bytes, documents = body.text_bytes, body.text_bytes // _DOCUMENT_BYTES + 1
         size = TextSize("", n_bytes, int(n_bytes / _BYTES_PER_CHARACTER), documents, None, None)
     with refusing(ConfigError, CorpusError, DataError), by_name({str(data): str(body.data)}):
-        options = PlanOptions(**body.model_dump(include=_WHOLE), data=data, no_time=body.minutes is None)
-        changes = body.model_dump(exclude={*_WHOLE, "data", "text_bytes"}, exclude_none=True)
-        # The server's own threads stay, whatever would be fastest for a training.
+        options = PlanOptions(**body.model_dump(include=_OPTIONS), data=data, no_time=body.minutes is None)
+        changes = body.model_dump(exclude={*_OPTIONS, "data", "text_bytes"}, exclude_none=True)
+        # Keep the server's own number of threads.
         found = plan_training(options, changes, text=size, before_timing=lambda: None).found
     design = found.pop("design", None)
     if design is not None:
-        shown = {name: value for name, value in design.items() if name not in ("data", "commands")}  # they name folders
+        shown = {
+            name: value for name, value in design.items() if name not in ("data", "commands")
+        }  # these contain paths
         design = json.loads(as_json(shown))  # its reasons are messages
     return {**found, "design": design}
 
 
 class MachineTold(WireAnswer):
-    """This machine as a training sees it."""
+    """The hardware of this machine, as training uses it."""
 
     device: str
     precision: str
@@ -117,13 +119,13 @@ class MachineTold(WireAnswer):
 
 @route(router, "/machine", MachineTold, method="GET")
 def machine(_state: State) -> JsonObject:
-    """What this machine has; its speed is timed once, which takes a moment."""
+    """Return the hardware of this machine; the first call runs a short benchmark."""
     found = budget_for(minutes=1)
     return {**vars(found), "cores": os.cpu_count() or 1, "operations_per_second": found.usual}
 
 
 class PresetTold(WireAnswer):
-    """A complete config by its name."""
+    """A preset with its complete config."""
 
     name: str
     family: str
@@ -134,16 +136,18 @@ class PresetTold(WireAnswer):
 
 @router.get("/presets")
 async def all_presets() -> list[PresetTold]:
-    """Every preset, from the smallest use to the published ones."""
+    """Return all presets."""
     return [PresetTold(**{**vars(each), "config": each.config.to_dict()}) for each in presets()]
 
 
 @router.get("/progress")
 async def progress(
     request: Request,
-    model: Annotated[ModelName | None, Query(description="What is asked of a model; left out, of none.")] = None,
+    model: Annotated[
+        ModelName | None, Query(description="Model of the requests (default: requests without a model).")
+    ] = None,
 ) -> HowFar:
-    """How far it is: heads being tried one by one, models writing for a judgement."""
+    """Return the progress of the running slow request, such as a study of heads or the texts of a judging."""
     state = state_of(request)
     served = None if model is None else state.registry.opened.get(model)
     turns = state.turns if model is None else None if served is None else served.turns

@@ -1,5 +1,5 @@
-"""What models are put to: classes (``/api/classify``), gaps (``/api/fill``), translations (``/api/translate``), and
-questions to documents, answered with citations (``/api/ask``, ``/api/indexes``).
+"""Tasks: classify (``/api/classify``), fill gaps (``/api/fill``), translate (``/api/translate``), and answer questions
+from documents with citations (``/api/ask``, ``/api/indexes``).
 """
 
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ class ClassesRequest(AboutModel):
 
 
 class ClassifyAnswer(WireAnswer):
-    """An answer for each text or image."""
+    """A result for each text or image."""
 
     results: list[Classified]
     truncated: int
@@ -50,22 +50,22 @@ class ClassifyAnswer(WireAnswer):
 
 @route(router, "/classify", ClassifyAnswer)
 def classify(served: Served, body: ClassesRequest) -> JsonObject:
-    """Of which class texts or images are, with probabilities; of texts on request why."""
+    """Classify texts or images; for texts, optionally with the influence of each token."""
     bundle = served.model.bundle
     if isinstance(bundle.model, ViT):
         check_count(served, body.images, "images")
         pictures = [picture(served, each, "images") for each in body.images]
         return {"results": [classify_pixels(bundle, each) for each in pictures], "truncated": 0}
     check_texts(served, body.texts, "texts")
-    room = served.limits.positions
+    left = served.limits.positions
     for text in body.texts if body.why else ():  # a pass through the model for each token
-        room -= count_tokens(served, text, room, "texts")
+        left -= count_tokens(served, text, left, "texts")
     classifier = Classifier(bundle)
     return {"results": classifier.classify(body.texts, body.why), "truncated": classifier.truncated}
 
 
 class FillRequest(AboutModel):
-    """A text with ``[MASK]`` wherever a word is missing."""
+    """A text with ``[MASK]`` for each missing word."""
 
     text: Annotated[str, Field(examples=[f"নদীর ধারে {GAP} থাকে।"])]
     words: int = Field(5, ge=1, le=100)
@@ -73,55 +73,55 @@ class FillRequest(AboutModel):
 
 @route(router, "/fill", Filled)
 def fill(served: Served, body: FillRequest) -> Filled:
-    """The likeliest words for each ``[MASK]`` of a text; a BERT does this."""
+    """Return the most likely words for each ``[MASK]`` of a text; needs a BERT."""
     check_texts(served, [body.text], "text")
     if body.text.count(GAP) * body.words * len(body.text) > served.limits.numbers:
-        raise RefusedError("the text with every word in every gap is too much for one answer; ask for fewer words")
+        raise RefusedError("the answer would be too long; request fewer words, or shorten the text")
     return served.model.fill(body.text, words=body.words)
 
 
 class TranslateRequest(AboutModel):
-    """Texts to be translated."""
+    """Texts to translate."""
 
     texts: list[str] = Field(min_length=1)
     beams: int = Field(4, ge=1, le=16)
 
 
 class TranslateAnswer(WireAnswer):
-    """A translation for each."""
+    """A translation for each text."""
 
     texts: list[str]
 
 
 @route(router, "/translate", TranslateAnswer)
 def translate(served: Served, on_progress: OnProgress, body: TranslateRequest) -> dict[str, list[str]]:
-    """Texts in the other language, by beam search; a Seq2Seq does this."""
+    """Translate texts by beam search; needs a Seq2Seq."""
     check_count(served, body.texts, "texts")
     tokenizer_of(served)
     config: Any = served.model.config
-    for text in body.texts:  # the library would read the beginning alone
+    for text in body.texts:  # the library would truncate it
         count_tokens(served, text, config.context_length - 1, "texts")
-    with refusing(DataError, param="model"):  # a tokenizer without the marks
+    with refusing(DataError, param="model"):  # a tokenizer without the special tokens
         return {"texts": served.model.translate(body.texts, beams=body.beams, on_progress=on_progress)}
 
 
 @dataclass(frozen=True)
 class IndexSize(Measures):
-    """An index of this server."""
+    """An index and its size."""
 
     name: str
     title: str
 
 
 class IndexList(WireAnswer):
-    """Those that can be asked."""
+    """The indexes of the server."""
 
     indexes: list[IndexSize]
 
 
 @route(router, "/indexes", IndexList, method="GET")
 def indexes(state: State) -> JsonObject:
-    """The indexes that can be asked, and how much each holds."""
+    """Return the indexes of this server and their sizes."""
     found = []
     for name, (title, _) in state.indexes.all().items():
         with state.indexes.opened(name) as opened:
@@ -130,7 +130,7 @@ def indexes(state: State) -> JsonObject:
 
 
 class AskRequest(WireRequest):
-    """A question to an index; with a model, passages are also found by meaning, and it may answer."""
+    """A question to an index; with a model, passages are also found by meaning, and the model may write the answer."""
 
     index: str = Field(max_length=300, examples=["stories"])
     question: str = Field(min_length=1, max_length=2000)
@@ -141,7 +141,7 @@ class AskRequest(WireRequest):
 
 
 class FoundPassage(WireAnswer):
-    """A passage: the file's name and the place in it, how much of the question it repeats, and the cosine."""
+    """A passage: its file and position, the share of the question that it repeats, and the cosine similarity."""
 
     text: str
     source: str
@@ -152,7 +152,7 @@ class FoundPassage(WireAnswer):
 
 
 class AskAnswer(WireAnswer):
-    """What is said to a question, and what it stands on; ``cited`` are the numbers of passages, from 1."""
+    """An answer and its passages; ``cited`` has the numbers of the passages used, from 1."""
 
     question: str
     answer: Text
@@ -164,17 +164,17 @@ class AskAnswer(WireAnswer):
 
 @route(router, "/ask", AskAnswer, reads=True)
 def ask(served: Served | None, request: Request, body: AskRequest) -> JsonObject:
-    """Find the passages that fit a question, and answer from them with citations, or say that nothing is found."""
+    """Find the passages that match a question, and answer from them with citations, or report that none match."""
     state = state_of(request)
     model = None if served is None else served.model
-    places = {str(place): name for name, place in state.registry.named.items()}  # an index knows its model by that
-    with by_name(places), state.indexes.opened(body.index, model) as opened:
-        said = opened.ask(body.question, body.limit, body.by, tokens=body.tokens)
+    paths = {str(path): name for name, path in state.registry.named.items()}  # an index refers to its model by path
+    with by_name(paths), state.indexes.opened(body.index, model) as opened:
+        answer = opened.ask(body.question, body.limit, body.by, tokens=body.tokens)
 
-    def called(source: str) -> str:
-        # Where files are is nobody's business but the server's: their names are told, and no folders.
+    def display_name(source: str) -> str:
+        # Clients get names of files, never their folders.
         file = PurePath(source)
         return (state.jobs.uploads.name(file.stem) if state.jobs is not None else "") or file.name
 
-    passages = [{**vars(hit), **vars(hit.passage), "source": called(hit.passage.source)} for hit in said.hits]
-    return {**vars(said), "passages": passages}
+    passages = [{**vars(hit), **vars(hit.passage), "source": display_name(hit.passage.source)} for hit in answer.hits]
+    return {**vars(answer), "passages": passages}

@@ -1,4 +1,4 @@
-"""What our own routes share: questions to a model, answers as JSON, and what a model is given to read."""
+"""What the routes under ``/api`` share: the ``route`` decorator, request and answer models, and checks of inputs."""
 
 import base64
 import binascii
@@ -30,21 +30,21 @@ from kotha.server.state import State, state_of
 from kotha.storage.images import decode_png
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# No token is longer, so that what cannot fit is refused before it is cut.
-_LETTERS_OF_A_TOKEN = 64
-# Text in Bangla that the schema's readers may try at once.
+# No token has more characters, so a text that is too long can be rejected without tokenizing it.
+_CHARACTERS_OF_A_TOKEN = 64
+# Bangla example text for the OpenAPI document.
 EXAMPLE = "নদীর ধারে একটি গ্রাম"
 Example = Annotated[str, Field(examples=[EXAMPLE])]
 
 
 class AboutModel(WireRequest):
-    """What every question names."""
+    """A request that names a model."""
 
     model: ModelName
 
 
 class WireAnswer(BaseModel):
-    """An answer: of what it is made from, a dict or a dataclass, its own fields."""
+    """Base class of answers; takes its fields from a dict or a dataclass."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -63,12 +63,12 @@ def route(
     media: str = "",
     **described: Any,
 ) -> Callable[[Work], Work]:
-    """Make a function a route that takes its turn in a thread; what it returns is told as JSON of a type.
+    """Decorate a function as a route that runs in a thread, one at a time; its result is validated and sent as JSON.
 
-    It is called with what it works on, and with what the request says. By its first annotation that is the server's
-    ``State``, or an opened model: ``Served``, or None where the request may name none. What only ``reads``, files or
-    a tokenizer, does not wait for what computes. It may also ask for the ``request`` itself, and for ``on_progress``.
-    Without an ``answer`` it returns a response, of a ``media`` type.
+    The annotation of the first parameter selects what it gets: the server's ``State``, or the loaded model of the
+    request (``Served``; ``Served | None`` if the request may omit the model). The other parameters come from the
+    request; ``request`` and ``on_progress`` may be among them. ``reads`` marks quick work on files or a tokenizer,
+    which does not wait for computations. Without ``answer`` the function returns a response with the type ``media``.
     """
     kind: TypeAdapter[Any] = TypeAdapter(answer)
 
@@ -79,32 +79,32 @@ def route(
         try:
             return Response(json.dumps(plain, ensure_ascii=False, allow_nan=False), media_type="application/json")
         except ValueError as error:
-            raise KothaError("NaN or infinite numbers came of it; the model's weights are broken") from error
+            raise KothaError("the result contains NaN or infinite numbers; the model's weights are broken") from error
 
     def add(work: Work) -> Work:
-        on, *said = signature(work).parameters.values()
-        ours = {each.name for each in said} & {"request", "on_progress"}
+        target, *others = signature(work).parameters.values()
+        special = {each.name for each in others} & {"request", "on_progress"}
 
         async def routed(request: Request, **given: Any) -> Response:
             state, body = state_of(request), given.get("body")
             name = getattr(body, "model", None) if body is not None else given.get("name")
-            first: State | Served | None = state if on.annotation is State else None
+            first: State | Served | None = state if target.annotation is State else None
 
-            def answered(on_progress: OnProgress) -> Response:  # in the thread: large JSON would hold up the loop
+            def respond(on_progress: OnProgress) -> Response:  # in the thread: large JSON would block the event loop
                 known = {"request": request, "on_progress": on_progress}
                 names = {str(first.model.path): first.name} if isinstance(first, Served) and first.model.path else {}
                 with by_name(names):
-                    return as_response(work(first, **given, **{each: known[each] for each in ours}))
+                    return as_response(work(first, **given, **{each: known[each] for each in special}))
 
             async with AsyncExitStack() as stack:
                 if first is None and name is not None:
                     first = await stack.enter_async_context(state.registry.use(name))
                 turns = state.reading if reads else first.turns if isinstance(first, Served) else state.turns
-                return await turns.run(request, state.settings.limits.seconds, answered, shares=shares)
+                return await turns.run(request, state.settings.limits.seconds, respond, shares=shares)
 
-        asked = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
-        asked += [each.replace(kind=Parameter.KEYWORD_ONLY) for each in said if each.name not in ours]
-        routed.__signature__ = Signature(asked)  # type: ignore[attr-defined]
+        parameters = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
+        parameters += [each.replace(kind=Parameter.KEYWORD_ONLY) for each in others if each.name not in special]
+        routed.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         how: dict[str, Any] = {"response_model": answer, "name": work.__name__, "description": getdoc(work)}
         if answer is None:
             how |= {"response_class": Response, "responses": {200: {"content": {media: {}}, **described}}}
@@ -115,28 +115,28 @@ def route(
 
 
 def tokenizer_of(served: Served) -> Tokenizer:
-    """The tokenizer of a model that reads text."""
+    """Return the tokenizer of a model that reads text."""
     if served.model.tokenizer is None:
-        raise RefusedError("{name} has no tokenizer, and reads no text", param="model", name=served.name)
+        raise RefusedError("{name} has no tokenizer and cannot read text", param="model", name=served.name)
     return served.model.tokenizer
 
 
 def writer_of(served: Served) -> Batcher:
-    """The batch of a model that writes."""
+    """Return the batch of a model that generates text."""
     if served.batcher is None:
-        mute = "{name} is a {family} and writes no text"
+        mute = "{name} is a {family} and cannot write text"
         raise RefusedError(mute, param="model", name=served.name, family=served.model.config.family)
     return served.batcher
 
 
 def check_texts(served: Served, texts: Sequence[Sized], param: str) -> None:
-    """Refuse texts, as text or as token ids, that are none, too many, or together longer than any that is read."""
+    """Raise RefusedError if there are no texts, too many, or too many characters (or token ids) in all."""
     check_count(served, texts, param)
     check_most(sum(map(len, texts)), served.limits.prompt_characters, Message("characters"), param)
 
 
 def check_count(served: Served, given: Sequence[Sized], param: str) -> None:
-    """Refuse nothing, or more than is taken at a time."""
+    """Raise RefusedError if the list is empty or longer than the limit."""
     count, most = len(given), served.limits.prompts
     if not 0 < count <= most:
         many = "{field}: {count:,} given; give 1 to {most:,} at a time"
@@ -144,46 +144,44 @@ def check_count(served: Served, given: Sequence[Sized], param: str) -> None:
 
 
 def count_tokens(served: Served, text: str, most: int, param: str = "text") -> int:
-    """How many tokens a text has; more than so many are refused."""
+    """Return the number of tokens of a text; raises RefusedError above ``most``."""
     count = most + 1
-    if len(text) <= _LETTERS_OF_A_TOKEN * most:
+    if len(text) <= _CHARACTERS_OF_A_TOKEN * most:
         count = len(tokenizer_of(served).encode(text))
     if count > most:
-        raise RefusedError(
-            "the text has more than {n:,} tokens, which is the most here; shorten it", param=param, n=most
-        )
+        raise RefusedError("the text has more than {n:,} tokens; shorten it", param=param, n=most)
     return count
 
 
 def check_lengths(served: Served, body: Any, most: int) -> None:
-    """Refuse a text or a target of more than so many tokens."""
+    """Raise RefusedError if the text or the target has more than ``most`` tokens."""
     for name in ("text", "target"):
         if getattr(body, name) is not None:
             count_tokens(served, getattr(body, name), most, name)
 
 
 def picture(served: Served, png: str, param: str = "image") -> NDArray[np.float32]:
-    """A PNG in base64 as a ViT's input; whatever is wrong with it is said."""
+    """Decode a PNG in base64 as input of a ViT."""
     limits = served.limits
     if not isinstance(served.model.model, ViT):
-        blind = "{name} is a {family} and reads no images"
+        blind = "{name} is a {family} and cannot read images"
         raise RefusedError(blind, param=param, name=served.name, family=served.model.config.family)
     if len(png) > limits.image_bytes * 4 // 3 + 4:
         raise RefusedError("the image is larger than {n:,} bytes; make it smaller", param=param, n=limits.image_bytes)
     try:
         data = base64.b64decode(png, validate=True)
     except (binascii.Error, ValueError) as error:
-        raise RefusedError("the image is not in base64: {why}", param=param, why=error) from error
+        raise RefusedError("the image is not valid base64: {why}", param=param, why=error) from error
     config = served.model.model.config
     return decode_png(data, config.image_size, config.n_channels, limits.image_pixels)
 
 
 def check_size(served: Served, count: int, advice: Message) -> None:
-    """Refuse an answer of too many numbers, with a word on how to ask for fewer."""
+    """Raise RefusedError if an answer would have too many numbers; ``advice`` says how to request fewer."""
     most = served.limits.numbers
     if count > most:
         raise RefusedError(
-            "{n:,} numbers are more than one answer holds ({most:,}); {advice}", n=count, most=most, advice=advice
+            "the answer would have {n:,} numbers, more than {most:,}; {advice}", n=count, most=most, advice=advice
         )
 
 
@@ -192,7 +190,7 @@ Heads = list[HeadName]
 
 
 class LookRequest(AboutModel):
-    """What a model shall read while it is watched; a text for most, an image for a ViT."""
+    """The input of an inspected pass: a text for most models, an image for a ViT."""
 
     text: Example | None = None
     second: str | None = None
@@ -200,31 +198,31 @@ class LookRequest(AboutModel):
     image: str | None = None
 
     def to_input(self, served: Served, generate: int | None = None) -> Asked:
-        """As the library is asked, once it is known to be short enough to be shown."""
+        """Return the library's form of the input, checked against the limits."""
         most, pixels = served.limits.positions, None
         if self.image is not None:
             pixels = picture(served, self.image)
             config = served.model.config
             assert isinstance(config, ViTConfig), "the picture was read for one"
             check_most(1 + (config.image_size // config.patch_size) ** 2, most, Message("patches"), "image")
-        elif not isinstance(served.model.model, ViT):  # which says itself that it reads no text
-            room = most - (generate or 0)
+        elif not isinstance(served.model.model, ViT):  # it rejects text itself
+            left = most - (generate or 0)
             for name in ("text", "second"):
                 given = getattr(self, name)
-                room -= 0 if given is None else count_tokens(served, given, room, name)
+                left -= 0 if given is None else count_tokens(served, given, left, name)
             if self.target is not None:
                 count_tokens(served, self.target, most, "target")
         return Asked(self.text, self.second, self.target, pixels, generate)
 
 
 class WatchRequest(LookRequest):
-    """… with heads that may be silent meanwhile."""
+    """The input of an inspected pass, and heads to silence in it."""
 
     silenced: Heads = Field([], max_length=4096)
 
 
 class Looked(WireAnswer):
-    """What was read: lines of pieces by name (``tokens``; ``source`` and ``target``; ``patches``)."""
+    """The input as it was read: sequences of pieces by name (``tokens``; ``source`` and ``target``; ``patches``)."""
 
     family: str
     lines: dict[str, tuple[Piece, ...]]
@@ -233,19 +231,19 @@ class Looked(WireAnswer):
 
 
 def read_as(bundle: Bundle, given: ModelInput) -> JsonObject:
-    """What every answer says of what was read."""
+    """Return the fields of ``Looked``."""
     return {"family": bundle.config.family, "lines": given.lines, "grid": given.grid, "remarks": given.remarks}
 
 
 @contextmanager
 def watching(served: Served, on_progress: OnProgress, silenced: Heads = []) -> Iterator[Bundle]:  # noqa: B006
-    """The model to look into, some heads silent; each pass looks up whether anyone still waits for what comes of it."""
+    """Yield the model for inspection with some heads silenced; each layer reports progress, so it can be cancelled."""
 
-    def look_up(*_: object) -> None:
+    def report(*_: object) -> None:
         on_progress("", 0, 1)
 
     bundle = served.apart
-    hooks = [block.register_forward_pre_hook(look_up) for block in layers(bundle.model).values()]
+    hooks = [block.register_forward_pre_hook(report) for block in layers(bundle.model).values()]
     try:
         with silence(bundle.model, silenced):
             yield bundle

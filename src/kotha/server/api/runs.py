@@ -1,7 +1,7 @@
-"""Trainings by name, finished or under way: those that the server was started with, and those of its jobs.
+"""Training runs, finished or in progress: those of the server's models, and those of its jobs.
 
-What each reached, its whole curve and its held-out score (``/api/runs``), what the curve shows (``/api/doctor``), and
-several in one fair table (``/api/compare``).
+Results, loss curve and held-out score (``/api/runs``), a diagnosis of the curve (``/api/doctor``), and a comparison of
+several runs (``/api/compare``).
 """
 
 import json
@@ -30,17 +30,17 @@ from kotha.server.state import State, state_of
 from kotha.text.shards import Dataset
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
-NamedRun = Annotated[str, PathParameter(description="A model of this server, or the id of a training job.")]
+NamedRun = Annotated[str, PathParameter(description="Name of a model of this server, or id of a training job.")]
 RunName = Annotated[str, Field(max_length=300)]
-# A curve of more rows than this is thinned out: no screen has so many columns.
+# Longer curves are thinned out to this number of rows.
 _MOST_ROWS = 4000
-# Held-out examples that are shown.
+# Number of held-out examples in a score.
 _SOME = 6
-_AFTER = "Only what was measured after this step: for whoever has seen the rest."
+_AFTER = "Return only measurements after this step."
 
 
 class RunRow(WireAnswer):
-    """A training in a line."""
+    """Summary of a training run."""
 
     name: str
     title: str
@@ -54,7 +54,7 @@ class RunRow(WireAnswer):
 
 
 class CurvePoint(WireAnswer):
-    """What was measured at a step of the training."""
+    """Measurements at a training step."""
 
     step: int
     loss_nats: float | None
@@ -67,7 +67,7 @@ class CurvePoint(WireAnswer):
 
 
 class CurveEvaluation(WireAnswer):
-    """A look at text that was held out, and what the model wrote then."""
+    """An evaluation on held-out text, and a sample of generated text."""
 
     step: int
     loss_nats: float
@@ -77,7 +77,7 @@ class CurveEvaluation(WireAnswer):
 
 
 class RunTold(RunRow):
-    """A training: what it is, what was expected of it, and how it went."""
+    """A training run: settings, predictions and measurements."""
 
     said: str
     error: ToldMessage | None
@@ -94,33 +94,33 @@ class RunTold(RunRow):
 
 @router.get("/runs")
 def runs(request: Request) -> list[RunRow]:
-    """Every training at hand: of the models that are served, and of jobs; the newest first."""
-    store, places = state_of(request).jobs, state_of(request).registry.places
+    """Return all training runs: those of jobs, newest first, then those of the served models."""
+    store, paths = state_of(request).jobs, state_of(request).registry.places
     jobs = [] if store is None else [(job, store.result(job.id)) for job in store.all() if job.kind in TRAININGS]
-    served = [(name, place) for name, place in places.items() if (place / METRICS).is_file()]
-    known = [_known(job.id, RunFolder(place), job) for job, place in jobs]
-    known += [_known(name, RunFolder(place), None) for name, place in served]
+    served = [(name, path) for name, path in paths.items() if (path / METRICS).is_file()]
+    known = [_known(job.id, RunFolder(path), job) for job, path in jobs]
+    known += [_known(name, RunFolder(path), None) for name, path in served]
     return [RunRow.model_validate(each) for each in known]
 
 
 def _known(name: str, folder: RunFolder, job: Job | None) -> JsonObject:
-    """What is known of a training in a line: by its job, where it has one, and by its run."""
+    """Return the summary of a training run from its job, if it has one, and its run folder."""
     config, best = folder.about() if folder.exists else {}, folder.best() or {}
     steps = figure(config, "training", "steps")
-    told = {"tags": [], "state": "done", "began": None, "said": "", "error": None} if job is None else dict(job)
+    status = {"tags": [], "state": "done", "began": None, "said": "", "error": None} if job is None else dict(job)
     found = {"name": name, "family": mapping(config, "model").get("family"), "steps": steps and int(steps)}
     scores = {key: figure(best, key) for key in ("bits_per_byte", "loss_nats")}
-    return {**told, **found, **scores, "title": (job.name if job is not None else "") or name}
+    return {**status, **found, **scores, "title": (job.name if job is not None else "") or name}
 
 
 @route(router, "/runs/{name}", RunTold, method="GET", reads=True)
 def run(state: State, name: NamedRun, after: Annotated[int, Query(ge=-1, description=_AFTER)] = -1) -> JsonObject:
-    """One training with its curve; also before it has begun to learn."""
-    place = _place_of(state, name)
+    """Return a training run with its curve, even before the first training step."""
+    path = _folder_of(state, name)
     job = None if state.jobs is None or name in state.registry.places else state.jobs.status(name)
-    folder = RunFolder(place)
-    if job is None and not (place / METRICS).is_file():
-        raise RefusedError("{name} is a model without a training to look back at", 404, "name", name=name)
+    folder = RunFolder(path)
+    if job is None and not (path / METRICS).is_file():
+        raise RefusedError("{name} has no record of its training run", 404, "name", name=name)
     config, metrics = (folder.about(), folder.metrics()) if folder.exists else ({}, [])
     curve = read_curve(config, metrics)
     new = [row for row in metrics if (figure(row, "step") or -1.0) > after]
@@ -143,7 +143,7 @@ def run(state: State, name: NamedRun, after: Annotated[int, Query(ge=-1, descrip
 
 
 class ClassReached(WireAnswer):
-    """One class by itself."""
+    """Results of one class."""
 
     label: str
     precision: float
@@ -153,7 +153,7 @@ class ClassReached(WireAnswer):
 
 
 class RunScore(WireAnswer):
-    """What a training from examples reached on those that were held out, beside what simpler ways reach."""
+    """Results on held-out examples, with baselines."""
 
     measure: Literal["accuracy", "bleu", "none"]
     value: float | None
@@ -168,16 +168,16 @@ class RunScore(WireAnswer):
 
 @route(router, "/runs/{name}/score", RunScore, method="GET", reads=True)
 def score(state: State, name: NamedRun) -> JsonObject:
-    """What a training from examples reached on those that it never saw."""
-    folder = RunFolder(_place_of(state, name))
+    """Return the score of a model trained on a table of examples, measured on its held-out examples."""
+    folder = RunFolder(_folder_of(state, name))
     summary = folder.summary() if folder.exists else None
     held_out = folder.path / EXAMPLES / f"{PARTS[-1]}.jsonl"
     if not held_out.is_file():
         raise RefusedError(
-            "{name} did not learn from a table of examples, so none were held out", 404, "name", name=name
+            "{name} was not trained on a table of examples, so it has no held-out examples", 404, "name", name=name
         )
     if summary is None or summary.get("stopped"):
-        raise RefusedError("{name} has not come to its end yet; its score is measured then", 409, "name", name=name)
+        raise RefusedError("{name} has not finished; its score is measured at the end", 409, "name", name=name)
     rows = [json.loads(line) for line in held_out.read_text(encoding="utf-8").split("\n") if line]
     measure = "accuracy" if "confusion" in summary else "bleu" if "bleu" in summary else "none"
     baselines = {name: figure(each, measure) for name, each in mapping(summary, "baselines").items()}
@@ -195,13 +195,13 @@ def score(state: State, name: NamedRun) -> JsonObject:
 
 
 class DoctorRequest(WireRequest):
-    """Whose curve to read."""
+    """The run to diagnose."""
 
     run: Annotated[RunName, Field(examples=["box"])]
 
 
 class FindingTold(WireAnswer):
-    """Something that a run shows, with its evidence; words and advice by language, en and bn."""
+    """A finding with its evidence; words and advice by language (en, bn)."""
 
     kind: str
     severity: str
@@ -211,7 +211,7 @@ class FindingTold(WireAnswer):
 
 
 class DoctorAnswer(WireAnswer):
-    """What was found, gravest first; where nothing is wrong, a word that says so."""
+    """Findings, most severe first; ``healthy`` if there are none."""
 
     findings: list[FindingTold]
     healthy: dict[str, str] | None
@@ -220,18 +220,18 @@ class DoctorAnswer(WireAnswer):
 
 @route(router, "/doctor", DoctorAnswer)
 def doctor(state: State, body: DoctorRequest) -> JsonObject:
-    """Read the loss curve of a run and say in plain words, English and Bangla, what it shows and what to try."""
-    place = _place_of(state, body.run)
-    folder = RunFolder(place)
-    if not (folder.exists and (place / METRICS).exists()):
-        raise RefusedError("{run} is no run with a curve; a training leaves one", param="run", run=body.run)
+    """Diagnose the loss curve of a run, in English and Bangla: what it shows and what to try."""
+    path = _folder_of(state, body.run)
+    folder = RunFolder(path)
+    if not (folder.exists and (path / METRICS).exists()):
+        raise RefusedError("{run} has no loss curve; only training runs have one", param="run", run=body.run)
     config = folder.about()
-    data = find_data(config, place)
+    data = find_data(config, path)
     return examine(config, folder.metrics(), None if data is None else Dataset(data, verify=False)).to_dict()
 
 
 class CompareRequest(WireRequest):
-    """Which runs; with a text that was brought, all are measured on it."""
+    """Runs to compare; with an uploaded text, all are measured on it."""
 
     runs: list[RunName] = Field(min_length=1, max_length=8, examples=[["box"]])
     text: Id | None = None
@@ -239,29 +239,29 @@ class CompareRequest(WireRequest):
 
 @route(router, "/compare", Comparison)
 def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> Comparison:
-    """Compare runs across tokenizers: by bits per byte and per character, and by perplexity only where it is fair."""
+    """Compare runs across tokenizers by bits per byte and per character, and by perplexity where it is comparable."""
     if len(set(body.runs)) < len(body.runs):
-        raise RefusedError("a run is named twice", param="runs")
+        raise RefusedError("a run is named twice; name each run once", param="runs")
     text = None if body.text is None else state.job_store("text").uploads.place(body.text)
-    places = {name: _place_of(state, name) for name in body.runs}
-    for name, place in places.items():
-        if text is None and not run_config(place):
+    paths = {name: _folder_of(state, name) for name in body.runs}
+    for name, path in paths.items():
+        if text is None and not run_config(path):
             raise RefusedError(
-                "{name} is no run with figures of its own; bring a text to measure on", param="runs", name=name
+                "{name} has no measurements of its own; upload a text to measure on", param="runs", name=name
             )
-    names = {str(place): name for name, place in places.items()} | {str(text): str(body.text)}
+    names = {str(path): name for name, path in paths.items()} | {str(text): str(body.text)}
     with refusing(CorpusError, DataError, param="text"), by_name(names):
         found = compare_runs(
-            places.values(), names=body.runs, text=text, device=state.registry.device, on_progress=on_progress
+            paths.values(), names=body.runs, text=text, device=state.registry.device, on_progress=on_progress
         )
     return replace(found, text=body.text)
 
 
-def _place_of(state: State, name: str) -> Path:
-    """The folder of a run; a training's also before it has a model."""
+def _folder_of(state: State, name: str) -> Path:
+    """Return the folder of a run, even before it has a model."""
     if name in state.registry.places or state.jobs is None:
         return state.registry.place(name)
     try:
         return state.jobs.result(name)
     except NoSuchJobError as error:
-        raise RefusedError("there is no model and no job {name!r}", 404, "run", name=name) from error
+        raise RefusedError("no model or job named {name!r}", 404, "run", name=name) from error

@@ -1,8 +1,8 @@
-"""A text as letters and tokens (``/api/card``), and token by token with all that could have stood at each place
-(``/api/read``, ``write``, ``logits``).
+"""A text as grapheme clusters and tokens (``/api/card``), and token probabilities of a given text (``/api/read``), of
+generated text (``/api/write``) and of the next token (``/api/logits``).
 
-A prompt is a text, or token ids: who goes on from the middle of what was written sends the ids that stand there, so
-that nothing is cut anew. Of ids beyond the context the end is read, as the engine does.
+A prompt is a text or token ids. Ids continue a text at any token without tokenizing it again. If there are more ids
+than the context has room for, only the end is read, as in the engine.
 """
 
 import asyncio
@@ -50,20 +50,20 @@ from kotha.text.tokenizer.view import CutToken, ViewedToken, view_cuts, view_tok
 
 router = APIRouter(prefix="/api", tags=["Text"])
 _SEEDS = 1 << 31
-# Pieces that are spelled with a distribution: more than anybody looks at.
+# Most likely tokens that come with their display form.
 _SPELLED = 256
-# Positions whose scores are held at a time: with a large vocabulary each is half a megabyte.
+# Positions whose scores are in memory at a time; with a large vocabulary each takes half a megabyte.
 _SCORED = 64
 
 
 class CardRequest(AboutModel):
-    """A text to be cut."""
+    """A text to tokenize."""
 
     text: Annotated[Example, Field(max_length=20_000)]
 
 
 class TokenizerCard(WireAnswer):
-    """A text in pieces, and how well the tokenizer fits it."""
+    """The tokens of a text, and how well the tokenizer fits it."""
 
     kind: str
     vocab_size: int
@@ -79,7 +79,7 @@ class TokenizerCard(WireAnswer):
 
 @route(router, "/card", TokenizerCard)
 def card(served: Served, body: CardRequest) -> JsonObject:
-    """Where a tokenizer cuts a text, letter by letter, and its report card."""
+    """Tokenize a text; return its grapheme clusters, its tokens, and measures of the tokenizer."""
     tokenizer = tokenizer_of(served)
     measured = measure(served.name, tokenizer, [body.text])
     pieces = view_cuts(tokenizer, body.text)
@@ -87,7 +87,7 @@ def card(served: Served, body: CardRequest) -> JsonObject:
 
 
 class WriteRequest(Drawn):
-    """A text to go on with."""
+    """A prompt to continue."""
 
     prompt: str | Ids = ""
     max_tokens: int = Field(40, ge=1, le=MOST_TOKENS)
@@ -104,14 +104,14 @@ class SpelledPiece(ViewedToken):
 
 @dataclass(frozen=True)
 class OtherPiece(ViewedToken):
-    """A token that could have stood at a place."""
+    """An alternative token."""
 
     probability: float
 
 
 @dataclass(frozen=True)
 class WrittenPiece(SpelledPiece):
-    """A token that was written."""
+    """A generated token."""
 
     probability: float
     rank: int
@@ -128,7 +128,7 @@ class WritingEnd(WireAnswer):
 
 
 class WritingNews(WireAnswer):
-    """One event of the stream: first what was read, then what is written, then why it ended."""
+    """An event of the stream: first the prompt, then generated tokens, then the end."""
 
     prompt: list[SpelledPiece] | None = None
     ends: list[int] = Field([])
@@ -144,7 +144,7 @@ class WritingNews(WireAnswer):
     responses={200: {"model": WritingNews, "content": {"text/event-stream": {}}}},
 )
 async def write(request: Request, body: WriteRequest) -> StreamingResponse:
-    """Go on with a text, as server-sent events: each token, its probability, and what else could have stood there."""
+    """Continue a text as server-sent events: each token with its probability and the alternatives."""
     state = state_of(request)
     async with AsyncExitStack() as stack:
         served = await stack.enter_async_context(state.registry.use(body.model))
@@ -158,13 +158,13 @@ async def write(request: Request, body: WriteRequest) -> StreamingResponse:
 
 
 async def _news(tokenizer: Tokenizer, ids: Sequence[int], seed: int, ticket: Ticket) -> AsyncIterator[JsonObject]:
-    """What was read, what is written, and why it ended."""
+    """Yield the events of the stream."""
     adds = tokenizer.characters().push
 
-    def event(**told: Any) -> JsonObject:
-        return WritingNews.model_validate(told).model_dump(exclude_none=True)
+    def event(**fields: Any) -> JsonObject:
+        return WritingNews.model_validate(fields).model_dump(exclude_none=True)
 
-    def seen(token: int, log_probability: float) -> JsonObject:
+    def describe(token: int, log_probability: float) -> JsonObject:
         return {**vars(view_token(tokenizer, token)), "probability": math.exp(log_probability)}
 
     prompt = [{**vars(view_token(tokenizer, token)), "adds": adds(token)} for token in ids]
@@ -173,9 +173,9 @@ async def _news(tokenizer: Tokenizer, ids: Sequence[int], seed: int, ticket: Tic
         tokens = [
             {
                 **vars(each),
-                **seen(each.id, each.log_probability),
+                **describe(each.id, each.log_probability),
                 "adds": adds(each.id),
-                "others": [seen(other.id, other.log_probability) for other in each.alternatives],
+                "others": [describe(other.id, other.log_probability) for other in each.alternatives],
             }
             for each in letters.written
         ]
@@ -183,28 +183,28 @@ async def _news(tokenizer: Tokenizer, ids: Sequence[int], seed: int, ticket: Tic
 
 
 class ReadRequest(AboutModel):
-    """A text that a model did not write."""
+    """A text to score."""
 
     prompt: str | Ids = ""
 
 
 @dataclass(frozen=True)
 class ReadPiece(SpelledPiece):
-    """A token of a text that was read; nothing is known of the first, which follows nothing."""
+    """A token of a given text; the first has no probability, since no token precedes it."""
 
     probability: float | None
     rank: int | None
 
 
 class ReadTold(WireAnswer):
-    """A text as a model reads it: how likely it found each token, given those before."""
+    """The tokens of a text with their probabilities, given the tokens before."""
 
     tokens: list[ReadPiece]
 
 
 @route(router, "/read", ReadTold)
 def read(served: Served, body: ReadRequest) -> JsonObject:
-    """How likely a model finds each token of a text, given those before it."""
+    """Return the probability of each token of a text, given the tokens before it."""
     ids, tokenizer = _ids(served, body.prompt), tokenizer_of(served)
     found: list[tuple[float | None, int | None]] = [(None, None)]
     for scores in _scores(served, ids, slice(-1)):
@@ -221,7 +221,7 @@ def read(served: Served, body: ReadRequest) -> JsonObject:
 
 
 class LogitsHead(WireAnswer):
-    """What stands before the numbers."""
+    """The JSON header before the scores."""
 
     vocabulary: int
     prompt: list[int]
@@ -232,31 +232,31 @@ class LogitsHead(WireAnswer):
 
 @route(router, "/logits", media="application/octet-stream", model=LogitsHead)
 def logits(served: Served, body: ReadRequest) -> Response:
-    """The scores of every token that could come next: a head in JSON, then float32, all of it little-endian.
+    """Return the scores of all tokens as next token: a JSON header, then float32, little-endian.
 
-    The head's length comes first, in four bytes; the head is filled up with spaces so that the numbers are aligned.
+    The header's length comes first, in four bytes; the header is padded with spaces so that the scores are aligned.
     """
     ids, tokenizer = _ids(served, body.prompt), tokenizer_of(served)
     (found,) = _scores(served, ids, slice(-1, None))
     scores, ends = found[0].numpy(), _ends(tokenizer)
-    check_size(served, len(scores), Message("no vocabulary should be as large"))
+    check_size(served, len(scores), Message("use a model with a smaller vocabulary"))
     best = [view_token(tokenizer, int(token)) for token in np.argsort(-scores, kind="stable")[:_SPELLED]]
     head = {"vocabulary": len(scores), "prompt": ids, "seen": sorted(set(ids) - set(ends)), "ends": ends, "best": best}
-    told = LogitsHead.model_validate(head).model_dump_json().encode()
-    told += b" " * (-len(told) % 4)
-    return Response(struct.pack("<I", len(told)) + told + scores.astype("<f4").tobytes())
+    header = LogitsHead.model_validate(head).model_dump_json().encode()
+    header += b" " * (-len(header) % 4)
+    return Response(struct.pack("<I", len(header)) + header + scores.astype("<f4").tobytes())
 
 
 def _ids(served: Served, prompt: str | Sequence[int]) -> list[int]:
-    """The tokens that a prompt is read as, by a model that writes."""
+    """Return the token ids of a prompt, for a model that generates text."""
     tokenizer, context = tokenizer_of(served), writer_of(served).engine.model.config.context_length
     if isinstance(prompt, str):
-        count_tokens(served, prompt, context - 1, "prompt")  # one place is for the mark that begins a document
+        count_tokens(served, prompt, context - 1, "prompt")  # one position is for the token that begins a document
         ids, _ = encode_prompt(tokenizer, prompt, len(prompt))
     else:
         ids = list(prompt[-context:])
     if not ids:
-        empty = "the prompt is empty, and this vocabulary has no mark to begin with; write one"
+        empty = "the prompt is empty, and this tokenizer has no token that begins a text; give a prompt"
         raise RefusedError(empty, param="prompt")
     if max(ids) >= tokenizer.vocab_size:
         outside = "token id {wrong} is outside the vocabulary of {vocab_size:,}"
@@ -265,13 +265,13 @@ def _ids(served: Served, prompt: str | Sequence[int]) -> list[int]:
 
 
 def _ends(tokenizer: Tokenizer) -> list[int]:
-    """The tokens that end a text, as the engine has it."""
+    """Return the tokens that end a text, the same as in the engine."""
     return sorted({tokenizer.special[role] for role in ("eos", "end") if role in tokenizer.special})
 
 
 @torch.no_grad()
 def _scores(served: Served, ids: Sequence[int], rows: slice) -> Iterator[Tensor]:
-    """The logits of what comes after each of these rows, some at a time, of the very weights that write: (t, V)."""
+    """Yield the next-token logits of these rows in chunks of (t, V), from the weights that generate text."""
     model = writer_of(served).engine.model
     hidden = model.hidden(torch.tensor([ids], device=model.tokens.weight.device))[0, rows]  # (T, C)
     for start in range(0, len(hidden), _SCORED):

@@ -1,4 +1,4 @@
-"""``/api/table`` and ``/api/examples``: what a table that was brought holds, and tables of our own to begin with."""
+"""``/api/table`` and ``/api/examples``: inspect an uploaded table, and generate example tables."""
 
 import json
 import re
@@ -28,10 +28,10 @@ from kotha.text.stories.corpus import stories
 router = APIRouter(prefix="/api", tags=["Jobs"])
 Use = Literal["classify", "translate"]
 ExampleOf = Literal["classify", "translate", "ask"]
-ExampleUse = Annotated[ExampleOf, PathParameter(description="What the examples are to be learned or asked for.")]
-ExampleRows = Annotated[int, Query(ge=20, le=5_000, description="How many rows, or documents to be asked.")]
+ExampleUse = Annotated[ExampleOf, PathParameter(description="Task of the examples.")]
+ExampleRows = Annotated[int, Query(ge=20, le=5_000, description="Number of rows, or of documents for ask.")]
 ExampleSeed = Annotated[int, Query(ge=0, description="The same seed gives the same table.")]
-# What is shown of a table: its first rows, its largest classes, the first of what is wrong.
+# Numbers of rows, classes and problems that are reported.
 _ROWS, _CLASSES, _PROBLEMS = 5, 50, 5
 _LONGEST_SHOWN = 400
 _SENTENCE_END = re.compile("(?<=[।?!]) ")
@@ -40,7 +40,7 @@ _KINDS = {"story": "গল্প", "news": "খবর", "entry": "পরিচ�
 
 
 class TableRequest(WireRequest):
-    """Which table, and what for."""
+    """An uploaded table and its use."""
 
     file: Id
     use: Use
@@ -48,7 +48,7 @@ class TableRequest(WireRequest):
 
 
 class TableProblem(WireAnswer):
-    """Something wrong with a row."""
+    """A problem with a row."""
 
     line: int | None
     field: str | None
@@ -56,7 +56,7 @@ class TableProblem(WireAnswer):
 
 
 class TableTold(WireAnswer):
-    """What a table holds, as a training would read it."""
+    """The content of a table, as training would read it."""
 
     fields: list[str]
     chosen: tuple[str, str]
@@ -68,7 +68,7 @@ class TableTold(WireAnswer):
 
 
 class ExampleTable(WireAnswer):
-    """A table of our own, as a file would hold it."""
+    """An example table as the content of a file."""
 
     text: str
     ending: Ending
@@ -76,26 +76,26 @@ class ExampleTable(WireAnswer):
 
 @route(router, "/table", TableTold, reads=True)
 def table(state: State, body: TableRequest) -> JsonObject:
-    """The first rows of a table, its classes, and what is wrong with it, by line and column."""
+    """Return the first rows of a table, its classes, and its problems by line and column."""
     store = state.job_store()
-    place = uploaded_table(store, body.file, "file")
-    name = store.uploads.name(body.file) or place.name
-    with refusing(KothaError, param="file"), by_name({str(place): name}):
-        return _told(place, body.use, body.fields or (None, None))
+    path = uploaded_table(store, body.file, "file")
+    name = store.uploads.name(body.file) or path.name
+    with refusing(KothaError, param="file"), by_name({str(path): name}):
+        return _summary(path, body.use, body.fields or (None, None))
 
 
-def _told(place: Path, use: Use, named: Named) -> JsonObject:
+def _summary(path: Path, use: Use, named: Named) -> JsonObject:
     problems: list[CorpusProblem] = []
     try:
-        rows, chosen = _read(place, use, named, problems.append)
+        rows, chosen = _read(path, use, named, problems.append)
     except KothaError as error:
         if not problems:
             raise
-        # Nothing is left since this is wrong with every row.
+        # Every row was skipped for this problem.
         raise KothaError("{problem}", problem=problems[0]) from error
-    fields = field_names(place)
+    fields = field_names(path)
     return {
-        "fields": fields if set(chosen) <= set(fields) else list(chosen),  # columns without a header go by number
+        "fields": fields if set(chosen) <= set(fields) else list(chosen),  # without a header, columns have numbers
         "chosen": chosen,
         "count": len(rows),
         "rows": [(first[:_LONGEST_SHOWN], second[:_LONGEST_SHOWN]) for first, second in rows[:_ROWS]],
@@ -107,18 +107,18 @@ def _told(place: Path, use: Use, named: Named) -> JsonObject:
     }
 
 
-def _read(place: Path, use: Use, named: Named, on_problem: OnProblem) -> tuple[list[tuple[str, str]], tuple[str, str]]:
-    """The rows of a table that can be read, and the columns that they are from."""
+def _read(path: Path, use: Use, named: Named, on_problem: OnProblem) -> tuple[list[tuple[str, str]], tuple[str, str]]:
+    """Return the readable rows of a table, and the names of their two columns."""
     if use == "classify":
-        texts = read_labelled(place, *named, errors="skip", on_problem=on_problem)
+        texts = read_labelled(path, *named, errors="skip", on_problem=on_problem)
         return list(zip(texts.texts, texts.labels, strict=True)), (texts.text_field, texts.label_field)
-    pairs = read_text_pairs(place, *named, errors="skip", on_problem=on_problem)
+    pairs = read_text_pairs(path, *named, errors="skip", on_problem=on_problem)
     return list(zip(pairs.sources, pairs.targets, strict=True)), (pairs.source_field, pairs.target_field)
 
 
 @router.get("/examples/{use}")
 def examples(use: ExampleUse, rows: ExampleRows = 400, seed: ExampleSeed = 0) -> ExampleTable:
-    """Small examples of the built-in grammar: beginnings with their kind, sentences in two scripts, stories to ask."""
+    """Generate examples from the built-in grammar: labelled texts, sentences in two scripts, or stories to search."""
     documents = list(islice(stories(seed), rows))
     if use == "ask":
         return ExampleTable(text="\n\n".join(each.text for each in documents), ending="txt")
@@ -126,8 +126,10 @@ def examples(use: ExampleUse, rows: ExampleRows = 400, seed: ExampleSeed = 0) ->
     sentences = [_SENTENCE_END.split(each.text.split("\n")[1]) for each in documents]
     if use == "classify":
         kinds = [_KINDS[each.kind] for each in documents]
-        told = [{"text": " ".join(some[:2]), "label": kind} for some, kind in zip(sentences, kinds, strict=True)]
-        return ExampleTable(text="".join(json.dumps(row, ensure_ascii=False) + "\n" for row in told), ending="jsonl")
+        labelled = [{"text": " ".join(some[:2]), "label": kind} for some, kind in zip(sentences, kinds, strict=True)]
+        return ExampleTable(
+            text="".join(json.dumps(row, ensure_ascii=False) + "\n" for row in labelled), ending="jsonl"
+        )
     short = (each for each in chain(*sentences) if _SHORTEST <= len(each) <= _LONGEST and "“" not in each)
     pairs = (f"{romanized(each)}\t{each}\n" for each in islice(dict.fromkeys(short), rows))
     return ExampleTable(text="latin\tbangla\n" + "".join(pairs), ending="tsv")

@@ -1,1 +1,1 @@
-"""Work that takes its time: a process of its own for each job, found again by whichever server looks next."""
+"""Jobs: long work such as training, each in its own process, which continues when the server stops."""

@@ -1,9 +1,9 @@
-"""The process of one job, ``python -m kotha.server.jobs.job_process FOLDER SERVER``: it runs its commands, one after
-the other, and writes down how the last of them ended.
+"""The process of one job, ``python -m kotha.server.jobs.job_process FOLDER SERVER``: it runs the job's commands in
+sequence, and records how the last one ended.
 
-It belongs to no server: it is begun in a session of its own, goes on when the server stops, and leaves all that is to
-be known of it in the table and in its folder. Whoever wants it to stop tells this process, and it tells the command
-that runs. Nothing is done before the table says which process does it; a job of a server that died before is none.
+It runs in its own session, so it continues when the server stops; all its state is in the table and in its folder. A
+signal to stop goes to this process, which passes it on to the running command. It starts no command before the table
+has its process id; if the server dies before writing it, the process exits.
 """
 
 import json
@@ -22,45 +22,45 @@ from kotha.storage.processes import end_with_parent
 
 LOG = "log.txt"
 ERROR = "error.json"  # why the last command failed, as a message
-ERROR_VARIABLE = "KOTHA_ERROR_FILE"  # by which a command knows where to leave it
+ERROR_VARIABLE = "KOTHA_ERROR_FILE"  # tells a command where to write it
 STOPPING = (signal.SIGTERM, signal.SIGINT)  # the signals that tell a job to stop
-_PAUSES = (0.0, 1.0, 5.0, 25.0)  # in seconds, before it is tried again to say how it ended
+_PAUSES = (0.0, 1.0, 5.0, 25.0)  # seconds before each attempt to record the end
 
 
 def main(folder: Path, server: int) -> None:
-    """Run a folder's job, which the process ``server`` has begun."""
-    told = _Told()
+    """Run the job of a folder; ``server`` is the process id of the server that started it."""
+    signals = _StopSignals()
     commands = _commands(folder, server)
     if commands is None:
         return
     code, why = 0, None
     try:
         for words in commands:
-            if told.number:  # stopped before there was anything to stop
-                code = -told.number
+            if signals.number:  # stopped before a command was running
+                code = -signals.number
             if code:
                 break
-            code = _run(words, folder, told)
-    except (OSError, subprocess.SubprocessError) as error:  # no place on the disk, no memory for a process
+            code = _run(words, folder, signals)
+    except (OSError, subprocess.SubprocessError) as error:  # no disk space, or no memory for a process
         code, why = 1, getattr(error, "strerror", None) or str(error)
     _write_exit(folder, code, why)
 
 
 def _commands(folder: Path, server: int) -> list[list[str]] | None:
-    """What is to be done, once the table says that we do it; None where its server died before."""
+    """Wait until the table has this process, and return the job's commands; None if its server died before."""
     while True:
-        alone = os.getppid() != server  # before the table is read: what a server writes it writes while it lives
+        is_orphan = os.getppid() != server  # checked before the table is read: the server may write and then die
         with transaction(folder.parent) as table:
             row = table.execute("SELECT pid, commands FROM jobs WHERE id = ?", (folder.name,)).fetchone()
         if row is not None and row["pid"] == os.getpid():
             commands: list[list[str]] = json.loads(row["commands"])
             return commands
-        if alone:
+        if is_orphan:
             return None
         time.sleep(0.005)
 
 
-def _run(words: list[str], folder: Path, told: "_Told") -> int:
+def _run(words: list[str], folder: Path, signals: "_StopSignals") -> int:
     with (folder / LOG).open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "-m", "kotha", *words],
@@ -68,51 +68,51 @@ def _run(words: list[str], folder: Path, told: "_Told") -> int:
             stdout=log,
             stderr=log,
             env={**os.environ, ERROR_VARIABLE: str(folder / ERROR)},
-            # The system stops a command whose job is killed: nobody would know of it any more.
+            # If this process is killed, the system stops the command too: nothing else would.
             preexec_fn=partial(end_with_parent, signal.SIGTERM),
         )
-        told.hand_on_to(process)
+        signals.forward_to(process)
         code = process.wait()
-        with suppress(OSError):  # its last words are there before it is said to have ended
+        with suppress(OSError):  # the log must be on disk before the end is recorded
             os.fsync(log.fileno())
     return code
 
 
-class _Told:
-    """Hears that the job shall stop from the first moment on, and tells the command as soon as there is one.
+class _StopSignals:
+    """Receives the signals to stop from the start, and passes them on to the command once there is one.
 
-    Whoever begins us keeps the signals waiting until they are listened to here: before, they would end us unheard.
+    The server starts this process with these signals blocked, so none is lost before the handlers are installed.
     """
 
     def __init__(self) -> None:
-        self.number = 0  # of the signal that came; 0: none
+        self.number = 0  # of the received signal; 0: none
         self._process: subprocess.Popen[bytes] | None = None
         for number in STOPPING:
-            signal.signal(number, self._hear)
-        _keep_waiting(False)  # also for the command, which inherits what waits
+            signal.signal(number, self._handle)
+        _block_signals(False)  # also for the command, which inherits the mask
 
-    def _hear(self, number: int, _: object) -> None:
+    def _handle(self, number: int, _: object) -> None:
         self.number = number
         if self._process is not None:
             self._process.terminate()
 
-    def hand_on_to(self, process: "subprocess.Popen[bytes]") -> None:
-        """Tell a command what came, and what comes; once, since a second time would not let it finish."""
-        _keep_waiting(True)
+    def forward_to(self, process: "subprocess.Popen[bytes]") -> None:
+        """Pass a signal on to a command, whether it came before or comes later; once, since a second one would kill."""
+        _block_signals(True)
         if self.number:
             process.terminate()
         self._process = process
-        _keep_waiting(False)
+        _block_signals(False)
 
 
-def _keep_waiting(kept: bool) -> None:
-    """Have the signals that tell a job to stop wait, or come."""
-    if sys.platform != "win32":  # where no job is begun
-        signal.pthread_sigmask(signal.SIG_BLOCK if kept else signal.SIG_UNBLOCK, STOPPING)
+def _block_signals(blocked: bool) -> None:
+    """Block or unblock the signals to stop."""
+    if sys.platform != "win32":  # where jobs are not supported
+        signal.pthread_sigmask(signal.SIG_BLOCK if blocked else signal.SIG_UNBLOCK, STOPPING)
 
 
 def _write_exit(folder: Path, code: int, why: str | None) -> None:
-    """Say how it ended; where the disk refuses it, a few times."""
+    """Record how the job ended; retry a few times on an I/O error."""
     values = (code, time.time(), why, folder.name, os.getpid())
     for pause in _PAUSES:
         time.sleep(pause)

@@ -1,4 +1,4 @@
-"""What can be asked for as a job, and the commands that do it; files and folders are named by ids alone."""
+"""The kinds of jobs and their commands; requests name files and models by id, never by path."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,32 +14,32 @@ from kotha.server.jobs.store import JOB_PLACE, OUT_PLACE, JobStore
 from kotha.server.json_requests import FieldError, Id, ModelName, SeenName, Tags, WireRequest
 from kotha.training.plan.rules import choose_vocabulary
 
-# A command line holds so many.
+# Bounded by the length of a command line.
 MOST_TEXTS = 1000
-# Bytes, ASCII and special tokens take 364 of a unigram's; with fewer than these there is little room for pieces.
+# Bytes, ASCII and special tokens take 364 entries of a unigram vocabulary; a smaller one has little room for pieces.
 LEAST_VOCABULARY = 512
-# Presets that learn from texts.
+# Presets that train on plain text.
 _FAMILIES = {name: config.family for name, config in PRESETS.items() if config.family in ("gpt", "bert")}
-# A story of the grammar, on the average.
+# Mean size of a generated story.
 _STORY_BYTES = 2500
-PlaceOfModel = Callable[[str], Path]
-# What begins as a flag does is no name of a column, and no command takes a NUL, by which places are marked.
+FindModel = Callable[[str], Path]
+# A leading dash would be read as a flag, and NUL marks the placeholders of commands.
 ColumnName = Annotated[str, Field(pattern=r"^[^-\x00][^\x00]*$", max_length=200)]
 TwoColumnNames = tuple[ColumnName, ColumnName]
 
 
 def uploaded_table(store: JobStore, id: str, param: str) -> Path:
-    """Where a file is that was brought, once it is known to have columns."""
+    """Return the path of an uploaded table; raises RefusedError for txt, which has no columns."""
     table = store.uploads.place(id)
     if table.suffix == ".txt":
         raise RefusedError(
-            "{id} was brought as txt, which has no fields; bring the table as jsonl, csv or tsv", param=param, id=id
+            "{id} was uploaded as txt, which has no columns; upload the table as jsonl, csv or tsv", param=param, id=id
         )
     return table
 
 
 def _flags(**given: object) -> list[str]:
-    """Options of a command; None is none.
+    """Return the options of a command; None omits an option.
 
     >>> _flags(vocab_size=512, reverse=True, seed=None, pair=("a", "b"))
     ['--vocab-size', '512', '--reverse', '--pair', 'a', 'b']
@@ -57,7 +57,7 @@ class _Job(WireRequest):
     tags: Tags | None = None
 
     def flags(self, *names: str, **more: object) -> list[str]:
-        """Options of the last command: some of its fields, and others."""
+        """Return the options of the last command, from some of the fields and from ``more``."""
         return _flags(**{name: getattr(self, name) for name in names}, **more, out=OUT_PLACE)
 
 
@@ -65,12 +65,12 @@ class _FromTexts(_Job):
     texts: list[Id] = Field(min_length=1, max_length=MOST_TEXTS)
 
     def read(self, store: JobStore) -> list[str]:
-        """Where the texts are."""
+        """Return the paths of the texts."""
         return [str(store.uploads.place(id)) for id in self.texts]
 
 
 class ModelSizes(WireRequest):
-    """Sizes up to those of the largest models that were published: each layer is laid out, which takes its time."""
+    """Sizes of a model; bounded by the largest published models, since planning builds each layer."""
 
     n_layers: int | None = Field(None, ge=1, le=128)
     d_model: int | None = Field(None, ge=1, le=1 << 14)
@@ -80,14 +80,14 @@ class ModelSizes(WireRequest):
 
 
 class DesignedSettings(ModelSizes):
-    """Sizes of a model and settings of its training, those that differ from a preset's and from the recipe's."""
+    """Changes to a preset's sizes and to the training settings."""
 
     learning_rate: float | None = Field(None, gt=0, le=10)
     warmup_steps: int | None = Field(None, ge=0, le=1_000_000_000)
     decay_steps: int | None = Field(None, ge=1, le=1_000_000_000)
 
 
-class _ForSoLong(_Job):
+class _TrainingJob(_Job):
     start: ModelName | None = None
     minutes: float | None = Field(None, gt=0, le=24 * 60)
     steps: int | None = Field(None, ge=1, le=1_000_000_000)
@@ -96,12 +96,12 @@ class _ForSoLong(_Job):
     @model_validator(mode="after")
     def _has_one_length(self) -> Self:
         if (self.minutes is None) == (self.steps is None):
-            raise FieldError("say how long: minutes or steps, one of them")
+            raise FieldError("give the length of the training as either minutes or steps")
         return self
 
 
-class LearnJob(_ForSoLong, _FromTexts):
-    """The whole way in one job: texts, or stories of the built-in grammar, to a trained model."""
+class LearnJob(_TrainingJob, _FromTexts):
+    """Train a model from text in one job: tokenizer, data and training; without texts, on generated stories."""
 
     kind: Literal["learn"]
     texts: list[Id] = Field([], max_length=MOST_TEXTS)
@@ -114,18 +114,18 @@ class LearnJob(_ForSoLong, _FromTexts):
     def _fits_together(self) -> Self:
         if self.start is not None and (self.preset, self.vocab_size, self.sizes) != (None, None, None):
             raise FieldError(
-                "a model that goes on keeps its sizes and its tokenizer; leave out preset, sizes, vocab_size"
+                "a model given as `start` keeps its sizes and tokenizer; omit preset, sizes and vocab_size"
             )
         if self.preset is None and self.sizes is not None:
-            raise FieldError("sizes are changes to a preset; name one")
+            raise FieldError("sizes are changes to a preset; name the preset")
         if self.preset not in (None, *_FAMILIES):
             close = nearest(self.preset or "", _FAMILIES)
-            unknown = "there is no preset {preset!r} that learns from texts{nearest}"
+            unknown = "no preset {preset!r} that trains on plain text{nearest}"
             raise FieldError(unknown, preset=self.preset, nearest=close)
         return self
 
-    def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
-        """Stories, a tokenizer, data, the training."""
+    def commands(self, store: JobStore, find_model: FindModel) -> list[list[str]]:
+        """Return the commands: stories, tokenizer, data, training."""
         texts, n_bytes, found = self.read(store), self.stories * _STORY_BYTES, []
         if texts:
             n_bytes = sum(Path(text).stat().st_size for text in texts)
@@ -134,10 +134,10 @@ class LearnJob(_ForSoLong, _FromTexts):
             found.append(["corpus", "stories", *_flags(documents=self.stories, seed=self.seed, out=texts[0])])
         tokenizer, data, sizes = f"{JOB_PLACE}/tokenizer", f"{JOB_PLACE}/data", []
         if self.start is not None:
-            tokenizer = str(place(self.start))
+            tokenizer = str(find_model(self.start))
             sizes = ["--from", tokenizer]
         else:
-            # A BERT hides words, for which its tokenizer needs marks that others do without.
+            # A BERT needs a tokenizer with a mask token.
             kind = "wordpiece" if _FAMILIES.get(self.preset or "") == "bert" else None
             size = self.vocab_size or choose_vocabulary(n_bytes)
             found.append(["tokenizer", "train", *texts, *_flags(kind=kind, vocab_size=size, out=tokenizer)])
@@ -154,48 +154,48 @@ class _FromTable(_Job):
     fields: TwoColumnNames | None = None
 
     def read(self, store: JobStore) -> str:
-        """Where the table is."""
+        """Return the path of the table."""
         return str(uploaded_table(store, self.table, "table"))
 
 
 class AdaptJob(_FromTable):
-    """Teach a model that was trained to name classes, or to answer, from a table that was brought."""
+    """Fine-tune a model on an uploaded table: to classify, or to follow instructions."""
 
     kind: Literal["adapt"]
     use: Literal["classify", "instruct"]
     model: str
     epochs: float = Field(4.0, gt=0, le=100)
 
-    def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
-        """The command."""
+    def commands(self, store: JobStore, find_model: FindModel) -> list[list[str]]:
+        """Return the command."""
         columns = ("text", "label") if self.use == "classify" else ("instruction", "answer")
         named = dict(zip(columns, self.fields or (None, None), strict=True))
         how = self.flags("epochs", **named, errors=self.broken)
-        return [["adapt", self.use, self.read(store), "--from", str(place(self.model)), *how]]
+        return [["finetune", self.use, self.read(store), "--from", str(find_model(self.model)), *how]]
 
 
-class PairsJob(_FromTable, _ForSoLong):
-    """Make a translator from a table of texts and their translations."""
+class PairsJob(_FromTable, _TrainingJob):
+    """Train a translator on an uploaded table of texts and translations."""
 
     kind: Literal["pairs"]
     reverse: bool = False
 
-    def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
-        """The command."""
-        model = ["--preset", USUAL_PRESET] if self.start is None else ["--from", str(place(self.start))]
+    def commands(self, store: JobStore, find_model: FindModel) -> list[list[str]]:
+        """Return the command."""
+        model = ["--preset", USUAL_PRESET] if self.start is None else ["--from", str(find_model(self.start))]
         how = self.flags("minutes", "steps", pair=self.fields, reverse=self.reverse, errors=self.broken, seed=self.seed)
         return [["train", self.read(store), *model, *how]]
 
 
 class IndexJob(_FromTexts):
-    """Make an index of documents that were brought, to ask questions of."""
+    """Build a search index of uploaded documents."""
 
     kind: Literal["index"]
     model: ModelName | None = None
 
-    def commands(self, store: JobStore, place: PlaceOfModel) -> list[list[str]]:
-        """The command."""
-        model = None if self.model is None else place(self.model)
+    def commands(self, store: JobStore, find_model: FindModel) -> list[list[str]]:
+        """Return the command."""
+        model = None if self.model is None else find_model(self.model)
         return [["index", *self.read(store), *self.flags(model=model, errors="skip")]]
 
 

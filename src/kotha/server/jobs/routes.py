@@ -1,4 +1,4 @@
-"""``/api/files`` and ``/api/jobs``: bring a text, begin work on it, look at it, stop it, go on with it."""
+"""``/api/files`` and ``/api/jobs``: upload files; start, inspect, stop, resume and remove jobs."""
 
 import asyncio
 from typing import Annotated
@@ -15,12 +15,12 @@ from kotha.server.json_requests import Id, Name, SeenName, Tags, WireRequest
 from kotha.server.state import state_of
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
-NamedFile = Annotated[Id, PathParameter(description="A file, by the id that it was given.")]
-NamedJob = Annotated[Id, PathParameter(description="A job, by the id that it was given.")]
+NamedFile = Annotated[Id, PathParameter(description="File id.")]
+NamedJob = Annotated[Id, PathParameter(description="Job id.")]
 
 
 class BroughtText(WireRequest):
-    """A text to work with; ``ending`` says how it is read."""
+    """A file to upload."""
 
     text: str = Field(min_length=1)
     ending: Ending = "txt"
@@ -28,20 +28,20 @@ class BroughtText(WireRequest):
 
 
 class Named(BaseModel):
-    """What a text or a job is called here."""
+    """The id of a file or job."""
 
     id: Id
 
 
 class SpareFiles(BaseModel):
-    """Texts that went since no job needed them."""
+    """Files that were removed because no job needs them."""
 
     count: int
     n_bytes: int
 
 
 class LabelRequest(WireRequest):
-    """What a job shall be called and found by; what is left out stays as it is."""
+    """A new name or new tags of a job; omitted fields stay unchanged."""
 
     name: Name | None = None
     tags: Tags | None = Field(None, examples=[["stories"]])
@@ -56,59 +56,59 @@ Store = Annotated[JobStore, Depends(_store)]
 
 @router.post("/files")
 def bring(store: Store, body: BroughtText) -> Named:
-    """Bring a text; where there is no room for it, the oldest that no job needs go."""
+    """Upload a file; if the store is full, the oldest files that no job needs are removed."""
     return Named(id=store.bring(body.text, body.ending, body.name or ""))
 
 
 @router.get("/files")
 def files(store: Store) -> list[Upload]:
-    """Every text that is kept, the newest first."""
+    """Return all uploaded files, newest first."""
     return store.files()
 
 
 @router.delete("/files")
 def remove_spare_files(store: Store) -> SpareFiles:
-    """Remove every text that no job needs."""
-    gone = store.remove_spare_files()
-    return SpareFiles(count=len(gone), n_bytes=sum(each.n_bytes for each in gone))
+    """Remove all files that no job needs."""
+    removed = store.remove_spare_files()
+    return SpareFiles(count=len(removed), n_bytes=sum(each.n_bytes for each in removed))
 
 
 @router.delete("/files/{id}")
 def remove_file(store: Store, id: NamedFile) -> Named:
-    """Remove a text; one that a running job works on stays."""
+    """Remove a file; a file that a running job reads is not removed (409)."""
     store.remove_file(id)
     return Named(id=id)
 
 
 @router.get("/jobs")
 def jobs(store: Store) -> list[Job]:
-    """Every job, the newest first."""
+    """Return all jobs, newest first."""
     return store.all()
 
 
 @router.post("/jobs")
 def begin(request: Request, store: Store, body: JobRequest) -> Named:
-    """Begin a job."""
+    """Start a job."""
     commands = body.commands(store, state_of(request).registry.place)
     return Named(id=store.begin(body.kind, body.name, *commands, tags=body.tags or ()))
 
 
 @router.get("/jobs/{id}")
 def job(store: Store, id: NamedJob) -> Job:
-    """One job."""
+    """Return a job."""
     return store.status(id)
 
 
 @router.patch("/jobs/{id}")
 def label(store: Store, id: NamedJob, body: LabelRequest) -> Job:
-    """Call a job something else, or give it other tags; whether it runs or not."""
+    """Change the name or the tags of a job, also while it runs."""
     store.label(id, body.name, body.tags)
     return store.status(id)
 
 
 @router.delete("/jobs/{id}")
 async def remove(request: Request, store: Store, id: NamedJob) -> Named:
-    """Remove a job that does not run, with what came of it and texts brought for it alone; its model is closed."""
+    """Remove a job that is not running, with its output, its model and the files that only it uses."""
     state_of(request).registry.let_go(id)
     await asyncio.to_thread(store.remove, id)
     return Named(id=id)
@@ -116,13 +116,13 @@ async def remove(request: Request, store: Store, id: NamedJob) -> Named:
 
 @router.post("/jobs/{id}/stop")
 def stop(store: Store, id: NamedJob) -> Job:
-    """Tell a job to stop; a training saves first."""
+    """Stop a job; a training run saves a checkpoint first."""
     store.stop(id)
     return store.status(id)
 
 
 @router.post("/jobs/{id}/go-on")
 def go_on(store: Store, id: NamedJob) -> Job:
-    """Go on with a training that was stopped."""
+    """Resume a training job that was stopped or killed."""
     store.go_on(id)
     return store.status(id)

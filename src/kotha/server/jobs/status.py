@@ -1,6 +1,6 @@
-"""A job as it stands, or how it ended: in words, where its command had no chance to say it.
+"""The status of a job, with a message if its command could not report its own end.
 
-What the disk does not give is left out, and the job is told all the same.
+Parts that cannot be read because of an I/O error are omitted.
 """
 
 import json
@@ -22,15 +22,15 @@ from kotha.storage.status import matching
 
 JobState = Literal["running", "done", "failed", "stopped", "killed"]
 OUT = "out"
-TRAININGS = ("train", "learn", "adapt", "pairs")  # kinds of which a run comes; they can go on where they stopped
-_SIGKILL = 9  # which Windows has no name for
+TRAININGS = ("train", "learn", "adapt", "pairs")  # kinds that produce a run, and can be resumed
+_SIGKILL = 9  # the signal module has no SIGKILL on Windows
 _STOPPED_CODES = (130, 143, -signal.SIGTERM, -signal.SIGINT)
-_SHOWN_BYTES = 4000  # of a log
+_SHOWN_BYTES = 4000  # end of the log that is reported
 T = TypeVar("T")
 
 
 class Job(BaseModel):
-    """A job as it stands."""
+    """The status of a job."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -46,7 +46,7 @@ class Job(BaseModel):
 
 
 def state_of(row: sqlite3.Row) -> JobState:
-    """How a job stands, as far as the table says it."""
+    """Return the state of a job from its row."""
     code: int | None = row["code"]
     if code is None:
         return "killed" if process_of(row) is None else "running"
@@ -58,14 +58,14 @@ def state_of(row: sqlite3.Row) -> JobState:
 
 
 def job_of(jobs: Path, row: sqlite3.Row) -> Job:
-    """One job of a folder of jobs."""
+    """Return the status of a job from its row and its folder."""
     state, folder = state_of(row), jobs / row["id"]
-    saved = row["kind"] in TRAININGS and _given(lambda: has_saved(folder), False)
-    unsaid = _unsaid(state, row["code"], row["why"], saved)
-    failure = ToldMessage.of(unsaid) if unsaid else None
-    if unsaid is None and state == "failed":
-        failure = _given(lambda: _error(jobs, row), None)
-    parts = (_without_places(_given(lambda: _end_of_log(folder), ""), jobs, words_of(row)), unsaid)
+    saved = row["kind"] in TRAININGS and _read_or(lambda: has_saved(folder), False)
+    reason = _reason(state, row["code"], row["why"], saved)
+    failure = ToldMessage.of(reason) if reason else None
+    if reason is None and state == "failed":
+        failure = _read_or(lambda: _error(jobs, row), None)
+    parts = (_without_paths(_read_or(lambda: _end_of_log(folder), ""), jobs, words_of(row)), reason)
     return Job(
         **{name: row[name] for name in ("id", "kind", "began", "ended")},
         name=row["label"] or row["name"],
@@ -77,50 +77,52 @@ def job_of(jobs: Path, row: sqlite3.Row) -> Job:
 
 
 def has_saved(folder: Path) -> bool:
-    """Whether a training left something to go on from."""
+    """Whether a job has a checkpoint to resume from."""
     return bool(matching(folder / OUT / CHECKPOINTS))
 
 
-def _unsaid(state: JobState, code: int | None, why: str | None, saved: bool) -> Message | None:
-    """What to add to the last words of a command; ``saved`` says whether it left something to go on from."""
-    if why:  # of whoever looked after the command
-        return Message("what it had to say could not be written: {why}; make room, and begin it again", why=why)
+def _reason(state: JobState, code: int | None, why: str | None, saved: bool) -> Message | None:
+    """Return why a job ended, if its command could not say so; ``saved``: it has a checkpoint."""
+    if why:  # from the job's own process
+        return Message("its command could not be run: {why}; free disk space or memory, and start it again", why=why)
     if state == "killed":
-        advice = Message("go on with it from what it saved last") if saved else Message("begin it again")
-        how = "it was killed: by hand, by a system that had no memory left, or with its machine; {advice}"
-        return Message(how, advice=advice)
+        advice = Message("resume it from its last checkpoint") if saved else Message("start it again")
+        return Message(
+            "it was killed: by a user, by the system for lack of memory, or because the machine went down; {advice}",
+            advice=advice,
+        )
     if code is not None and state == "failed" and code < 0:
         is_known = -code in set(signal.Signals)
         name = signal.Signals(-code).name if is_known else Message("signal {number}", number=-code)
-        return Message("its command was ended by {signal}", signal=name)
+        return Message("its command was terminated by {signal}", signal=name)
     return None
 
 
 def _end_of_log(folder: Path) -> str:
-    """The last lines of what a job's commands said."""
+    """Return the end of the output of a job's commands."""
     with (folder / LOG).open("rb") as file:
         file.seek(max(0, (folder / LOG).stat().st_size - _SHOWN_BYTES))
         return file.read().decode("utf-8", "replace")
 
 
 def _error(jobs: Path, row: sqlite3.Row) -> ToldMessage:
-    """Why a command failed, as it left it."""
+    """Return the error that a command wrote."""
     text = (jobs / row["id"] / ERROR).read_text(encoding="utf-8")
-    return ToldMessage.model_validate_json(_without_places(text, jobs, words_of(row)))
+    return ToldMessage.model_validate_json(_without_paths(text, jobs, words_of(row)))
 
 
-def _without_places(said: str, jobs: Path, words: list[str]) -> str:
-    """What a command said, with ids and names instead of where things are on this machine."""
+def _without_paths(output: str, jobs: Path, words: list[str]) -> str:
+    """Return the output of a command with ids and names instead of paths of this machine."""
     for folder in {f"{jobs}/", f"{jobs.resolve()}/"}:
-        said = said.replace(folder, "")
-    elsewhere = [word for word in words if word.startswith("/") and not word.startswith(f"{jobs}/")]
-    for place in sorted(elsewhere, key=len, reverse=True):  # a model that the server was started with
-        said = said.replace(place, Path(place).name)
-    return said
+        output = output.replace(folder, "")
+    external = [word for word in words if word.startswith("/") and not word.startswith(f"{jobs}/")]
+    for path in sorted(external, key=len, reverse=True):  # such as a model of the server
+        output = output.replace(path, Path(path).name)
+    return output
 
 
-def _given(part: Callable[[], T], otherwise: T) -> T:
+def _read_or(read: Callable[[], T], default: T) -> T:
     try:
-        return part()
-    except (OSError, KothaError, ValueError):  # of which the last is what a full disk broke off
-        return otherwise
+        return read()
+    except (OSError, KothaError, ValueError):  # ValueError: JSON cut off by a full disk
+        return default

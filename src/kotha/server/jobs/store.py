@@ -1,15 +1,15 @@
-"""All jobs of a server, in one folder: begun, looked at, stopped, gone on with, removed.
+"""The jobs of a server in one folder: start, inspect, stop, resume and remove them.
 
 ::
 
-    JOBS/jobs.sqlite             every job: what was asked for, which process does it, how it ended (``table.py``)
-    JOBS/uploads/ID.txt          what somebody brought (``uploads.py``)
-    JOBS/ID/log.txt              what a job's command says
-    JOBS/ID/error.json           why it failed, as a message
-    JOBS/ID/out/                 what comes of it: a tokenizer, a data folder, a run, an index
+    JOBS/jobs.sqlite             every job: commands, process, and how it ended (``table.py``)
+    JOBS/uploads/ID.txt          uploaded files (``uploads.py``)
+    JOBS/ID/log.txt              output of the job's commands
+    JOBS/ID/error.json           the error, if it failed
+    JOBS/ID/out/                 output: a run or an index
 
-Everything is on disk, so that a server that was killed and started again knows as much as before, and several servers
-know the same. One at a time begins a job, in a transaction of the table: so no two of them begin the last that may run.
+All state is on disk, so a restarted server has the same jobs, and several servers can share the folder. Jobs are
+started in a transaction of the table, so all servers together keep the limit of running jobs.
 """
 
 import json
@@ -50,12 +50,12 @@ from kotha.storage.atomic import clear_leftovers, filled_folder, remove_director
 from kotha.storage.status import exists, is_directory
 
 UPLOADS = "uploads"
-# Words of a command that a job fills in; what people say has no NUL.
+# Placeholders in commands; user input cannot contain NUL.
 OUT_PLACE, JOB_PLACE = "\0out", "\0job"
-# By which versions before kept a job in its folder: it is listed no more, and what came of it may still be wanted.
-_NOTE = "job.json"
-# Of most commands the first word says what is done.
-_SECOND_SAYS = ("corpus",)
+# File of jobs of earlier versions: they are not listed, but their folders are kept.
+_OLD_JOB = "job.json"
+# Commands whose stage is named by their second word; all others by the first.
+_GROUPS = ("corpus",)
 
 
 class JobStore:
@@ -65,33 +65,32 @@ class JobStore:
         self.folder, self._most, self._limits = folder.absolute(), most_running, limits or Limits()
         self.uploads = Uploads(self.folder / UPLOADS, self._limits)
         create_table(self.folder)
-        with self._alone() as table:
+        with self._locked() as table:
             self._clear(table)
 
     @contextmanager
-    def _alone(self) -> Iterator[sqlite3.Connection]:
-        """Let no other server change anything meanwhile; what goes wrong is told without saying where it is."""
+    def _locked(self) -> Iterator[sqlite3.Connection]:
+        """Hold a write transaction, so no other server changes anything; errors do not mention the folder's path."""
         with by_name({f"{self.folder}/": ""}), transaction(self.folder, write=True) as table:
             yield table
 
     def _clear(self, table: sqlite3.Connection) -> None:
-        """Take away what a server left that was killed: what never became a job, what was a job no more."""
+        """Remove what a killed server left: folders that never became a job, rows without a folder."""
         clear_leftovers(self.folder, "*")
         self.uploads.clear()
         known = {row["id"] for row in table.execute("SELECT id FROM jobs")}
         for id in known:
-            with suppress(OSError):  # one that cannot be looked at stays as it is, and is no reason not to begin
+            with suppress(OSError):  # keep a job whose folder cannot be read, and start anyway
                 if not exists(self.folder / id):
                     table.execute("DELETE FROM jobs WHERE id = ?", (id,))
-        for place in self.folder.iterdir():
-            if ID.fullmatch(place.name) and place.name not in known and not exists(place / _NOTE):
-                shutil.rmtree(place, ignore_errors=True)
+        for path in self.folder.iterdir():
+            if ID.fullmatch(path.name) and path.name not in known and not exists(path / _OLD_JOB):
+                shutil.rmtree(path, ignore_errors=True)
 
     def begin(self, kind: str, name: str, *commands: Sequence[str], tags: Sequence[str] = ()) -> str:
-        """Start commands as a job, one after the other.
+        """Start a job that runs commands in sequence; return its id.
 
-        ``OUT_PLACE`` in a word stands for where the result shall be, ``JOB_PLACE`` for the job's own folder, for what
-        is made on the way.
+        In arguments, ``OUT_PLACE`` stands for the job's output and ``JOB_PLACE`` for its folder.
         """
         _check_system()
         id = secrets.token_hex(6)
@@ -102,27 +101,27 @@ class JobStore:
         ]
         with self._started(folder, new=True) as table:
             self._check_room(table, new=1)
-            with filled_folder(folder):  # a folder whose name is lost takes everything in it along
+            with filled_folder(folder):  # syncs the new name to disk
                 pass
             files, now = self._named_files(filled), time.time()
             insert(table, id=id, kind=kind, name=name, tags=tags, commands=filled, files=files, began=now)
         return id
 
     def _named_files(self, commands: Sequence[Sequence[str]]) -> list[str]:
-        """The files that commands read, by their ids; each of them is there."""
-        places = {Path(word) for words in commands for word in words if word.startswith(f"{self.folder / UPLOADS}/")}
-        return sorted(self.uploads.place(place.stem).stem for place in places)
+        """Return the ids of the uploads that commands read; raises an error if one does not exist."""
+        paths = {Path(word) for words in commands for word in words if word.startswith(f"{self.folder / UPLOADS}/")}
+        return sorted(self.uploads.place(path.stem).stem for path in paths)
 
     @contextmanager
     def _started(self, folder: Path, new: bool = False) -> Iterator[sqlite3.Connection]:
-        """After what is written inside, begin a job's process, in a session of its own: what ends the server does not
-        reach it. It does nothing before the table says that it is the one; what cannot be written must not run.
+        """Start a job's process when the block ends, in its own session, so it survives the server.
 
-        That it shall stop waits until it listens.
+        The process waits until the table has its pid; if that cannot be written, it is killed. The signals to stop are
+        blocked until it has its handlers.
         """
         pid = None
         try:
-            with self._alone() as table:
+            with self._locked() as table:
                 yield table
                 if sys.platform == "win32":
                     raise NotImplementedError("see _check_system")
@@ -137,12 +136,12 @@ class JobStore:
             if pid is not None and sys.platform != "win32":
                 os.killpg(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-            if new:  # what never began is no job: a full disk, a file that went meanwhile
+            if new:  # not started: full disk, or a file removed meanwhile
                 shutil.rmtree(folder, ignore_errors=True)
             raise
 
     def go_on(self, id: str) -> None:
-        """Go on with a training that was stopped, or was killed."""
+        """Resume a training job that was stopped or killed."""
         _check_system()
         folder, status = self._folder(id), self.status(id)
         if status.state == "running":
@@ -150,19 +149,19 @@ class JobStore:
         with self._started(folder) as table:
             self._check_room(table)
             row = row_of(table, id)
-            if state_of(row) == "running":  # another server was first
+            if state_of(row) == "running":  # started by another server
                 raise JobConflictError("the job {id} is running", id=id)
             if status.state == "done":
                 raise JobConflictError("the job {id} is done", id=id)
             if not has_saved(folder):
-                raise JobConflictError("the job {id} had saved nothing yet; begin it anew", id=id)
+                raise JobConflictError("the job {id} has no checkpoint to resume from; start a new one", id=id)
             (folder / ERROR).unlink(missing_ok=True)
-            command = json.loads(row["commands"])[-1][:2]  # train DATA, adapt USE: the rest is in the run's folder
+            command = json.loads(row["commands"])[-1][:2]  # `train DATA`, `finetune USE`: settings are in the run folder
             update(table, id, commands=[[*command, "--out", str(folder / OUT), "--resume"]])
 
     def label(self, id: str, name: str | None = None, tags: Sequence[str] | None = None) -> None:
-        """Give a job another name, or other tags; what is None stays, and an empty name is the one it began with."""
-        with self._alone() as table:
+        """Change name or tags of a job; None keeps them, and an empty name restores the original one."""
+        with self._locked() as table:
             row_of(table, id)
             if name is not None:
                 update(table, id, label=name)
@@ -173,25 +172,29 @@ class JobStore:
         jobs = table.execute("SELECT * FROM jobs").fetchall()
         running = sum(process_of(row) is not None for row in jobs)
         if running >= self._most:
-            raise JobConflictError("{running} jobs run already; wait for one, or stop it", running=running)
+            raise JobConflictError(
+                "{running} jobs are already running; wait for one to end, or stop one", running=running
+            )
         if len(jobs) + new > self._limits.jobs:
-            raise JobConflictError("{n:,} jobs are kept, which is the most; remove one that nobody needs", n=len(jobs))
+            raise JobConflictError(
+                "{n:,} jobs are stored, which is the maximum; remove one that is no longer needed", n=len(jobs)
+            )
 
     def stop(self, id: str) -> None:
-        """Tell a job to stop; a training saves first."""
+        """Signal a job to stop; a training run saves a checkpoint first."""
         process = process_of(self._job(id))
         if process is not None:
             with suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM)
 
     def remove(self, id: str) -> None:
-        """Remove a job that does not run, with all that came of it, and the files that were brought for it alone."""
+        """Remove a job that is not running, with its output and the uploads that only it needs."""
         folder = self._folder(id)
-        with self._alone() as table:
+        with self._locked() as table:
             row = row_of(table, id)
             if process_of(row) is not None:
                 raise JobConflictError("the job {id} is running; stop it first", id=id)
-            self._check_unused(table, folder, Message("what came of the job {id}", id=id))
+            self._check_unused(table, folder, Message("the output of job {id}", id=id))
             table.execute("DELETE FROM jobs WHERE id=?", (id,))
             try:
                 remove_directory(folder)
@@ -201,84 +204,84 @@ class JobStore:
                 self.uploads.remove(file)
 
     def bring(self, text: str, ending: Ending, name: str = "") -> str:
-        """Keep a text; its id. Where there is no room for it, spare ones go, the oldest first."""
-        with self._alone() as table:
+        """Store a file and return its id; if the store is full, spare files are removed, oldest first."""
+        with self._locked() as table:
             return self.uploads.bring(text, ending, name, needed_files(table))
 
     def files(self) -> list[Upload]:
-        """Every file, the newest first."""
+        """Return all files, newest first."""
         with transaction(self.folder) as table:
             return self.uploads.all(needed_files(table))
 
     def remove_spare_files(self) -> list[Upload]:
-        """Remove every file that no job needs; those that went."""
-        with self._alone() as table:
+        """Remove all files that no job needs, and return them."""
+        with self._locked() as table:
             spares = [each for each in self.uploads.all(needed_files(table)) if each.spare]
             for each in spares:
                 self.uploads.remove(each.id)
         return spares
 
     def remove_file(self, id: str) -> None:
-        """Remove a file that was brought and that no job works on."""
-        with self._alone() as table:
+        """Remove a file that no running job reads."""
+        with self._locked() as table:
             self._check_unused(table, self.uploads.place(id), Message("the file {id}", id=id))
             self.uploads.remove(id)
 
-    def _check_unused(self, table: sqlite3.Connection, place: Path, what: Message) -> None:
-        """Refuse to take away what a job reads that is running."""
+    def _check_unused(self, table: sqlite3.Connection, path: Path, what: Message) -> None:
+        """Raise JobConflictError if a running job reads a path."""
         for row in table.execute("SELECT * FROM jobs"):
-            if process_of(row) is not None and any(word.startswith(str(place)) for word in words_of(row)):
+            if process_of(row) is not None and any(word.startswith(str(path)) for word in words_of(row)):
                 raise JobConflictError(
-                    "{what} is used by the job {id}; wait until it has ended, or stop it", what=what, id=row["id"]
+                    "{what} is in use by the job {id}; wait until the job ends, or stop it", what=what, id=row["id"]
                 )
 
     def all(self) -> list[Job]:
-        """Every job, the newest first."""
+        """Return all jobs, newest first."""
         with transaction(self.folder) as table:
             rows = table.execute("SELECT * FROM jobs ORDER BY began DESC").fetchall()
         return [job_of(self.folder, self._fresh(row)) for row in rows]
 
     def status(self, id: str) -> Job:
-        """One job as it stands."""
+        """Return the status of a job."""
         return job_of(self.folder, self._fresh(self._job(id)))
 
     def stages(self, id: str) -> dict[str, bool]:
-        """The commands before the last, by name, and whether what each makes is there: whole, or not at all."""
+        """Return the stages before the last command by name, and whether the output of each is complete."""
         return {
-            command[command[0] in _SECOND_SAYS]: exists(Path(command[command.index("--out") + 1]))
+            command[command[0] in _GROUPS]: exists(Path(command[command.index("--out") + 1]))
             for command in json.loads(self._job(id)["commands"])[:-1]
             if "--out" in command[:-1]
         }
 
     def _fresh(self, row: sqlite3.Row) -> sqlite3.Row:
-        """A row, read again where its job seems killed: it may have written how it ended, and ended, since."""
+        """Read the row again if its process is gone: the job may have recorded its end since."""
         with suppress(NoSuchJobError):
             return self._job(row["id"]) if row["code"] is None and process_of(row) is None else row
         return row
 
     def result(self, id: str) -> Path:
-        """Where what came of a job is."""
+        """Return the path of a job's output."""
         return self._folder(id) / OUT
 
     def trained(self) -> dict[str, Path]:
-        """The runs that have a model already, by their jobs' ids."""
+        """Return the runs that have a model, by job id."""
         runs = {each.id: self.folder / each.id / OUT for each in self.all() if each.kind in TRAININGS}
         return {id: run for id, run in runs.items() if is_directory(run / RUN_MODEL)}
 
     def indexed(self) -> dict[str, tuple[str, str]]:
-        """The indexes that were made, by their jobs' ids, each with what people call it."""
+        """Return the finished indexes by job id, each with its title and path."""
         done = [each for each in self.all() if each.kind == "index" and each.state == "done"]
         return {each.id: (each.name or each.id, str(self.folder / each.id / OUT)) for each in done}
 
     def trained_as(self, id: str) -> Path | None:
-        """The run of one job; None where there is no such job, and in words where there is one without a model."""
+        """Return the run of a job, or None if there is no such job; raises JobConflictError if it has no model."""
         try:
             status = self.status(id)
         except NoSuchJobError:
             return None
         run = self.folder / id / OUT
         if not is_directory(run / RUN_MODEL):
-            none = "the {kind} job {id} has no model; a training has one as soon as it has saved it"
+            none = "the {kind} job {id} has no model; a training job has one once it has saved it"
             raise JobConflictError(none, kind=status.kind, id=id)
         return run
 
@@ -291,9 +294,9 @@ class JobStore:
 
 
 def _check_system() -> None:
-    """Refuse where a process cannot be told to stop, only be ended: a training would lose what it had not saved."""
+    """Raise JobConflictError on Windows, where processes can only be killed and training would lose progress."""
     if sys.platform == "win32":
         raise JobConflictError(
-            "a server keeps no jobs on Windows, where it could not tell them to stop and save; train by command "
-            "(kotha train), or run the server under WSL"
+            "the server cannot run jobs on Windows, where a process cannot be asked to save and stop; train "
+            "with `kotha train`, or run the server under WSL"
         )

@@ -1,8 +1,7 @@
-"""The table of a server's jobs (SQLite, ``JOBS/jobs.sqlite``): what was asked for, which process does it, how it ended.
+"""The table of a server's jobs (SQLite, ``JOBS/jobs.sqlite``): commands, process, and how each job ended.
 
-A transaction that writes is also the lock by which several servers agree on one folder. The journal stays as long as it
-was (``PERSIST``) and a row has spare bytes from the start, so that how a job ended can be written on a full disk too:
-nothing new is needed for it.
+A write transaction is also the lock between several servers that share a folder. The journal file keeps its size
+(``PERSIST``) and each row reserves spare bytes, so the end of a job can be recorded on a full disk too.
 """
 
 import errno
@@ -19,43 +18,43 @@ from typing import Any
 from kotha.errors import KothaError
 
 DATABASE = "jobs.sqlite"
-SPARE_BYTES = 512  # for what is written at a job's end
+SPARE_BYTES = 512  # reserved for the columns written at the end of a job
 _BUSY_SECONDS = 60.0
 _TABLE = """
 CREATE TABLE IF NOT EXISTS jobs (
     id TEXT PRIMARY KEY,
     kind TEXT NOT NULL,
-    name TEXT NOT NULL,               -- as it was begun
-    label TEXT NOT NULL DEFAULT '',   -- what people call it since
+    name TEXT NOT NULL,               -- given at the start
+    label TEXT NOT NULL DEFAULT '',   -- new name, if renamed
     tags TEXT NOT NULL DEFAULT '[]',
-    commands TEXT NOT NULL,           -- lists of words, one after the other
-    files TEXT NOT NULL DEFAULT '[]', -- that were brought for it, by their ids; also once no command names them
+    commands TEXT NOT NULL,           -- lists of arguments, run in sequence
+    files TEXT NOT NULL DEFAULT '[]', -- ids of its uploads, kept after its commands change
     began REAL NOT NULL,
-    pid INTEGER,                      -- of the process that does it
-    process TEXT,                     -- when that one began: a number is given to others later
-    code INTEGER,                     -- how its command ended; a negative one is the signal that ended it
+    pid INTEGER,                      -- of the job's process
+    process TEXT,                     -- start time of that process, since pids are reused
+    code INTEGER,                     -- exit code of its command; negative: the signal
     ended REAL,
-    why TEXT,                         -- what went wrong around the command
+    why TEXT,                         -- error of the job's own process
     spare BLOB
 )
 """
 
 
 class NoSuchJobError(KothaError):
-    """An id that no job, and no file, has."""
+    """No job or file has this id."""
 
     status = 404
 
 
 class JobConflictError(KothaError):
-    """What is asked for does not go with how jobs stand."""
+    """The request conflicts with the state of the jobs."""
 
     status = 409
 
 
 @contextmanager
 def transaction(folder: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-    """The table of a folder: all that is done inside is done, or nothing; while one writes, no other does."""
+    """Open the table of a folder in a transaction; with ``write``, no other process can write meanwhile."""
     try:
         with closing(sqlite3.connect(folder / DATABASE, timeout=_BUSY_SECONDS, isolation_level=None)) as table:
             table.row_factory = sqlite3.Row
@@ -75,19 +74,19 @@ def transaction(folder: Path, *, write: bool = False) -> Iterator[sqlite3.Connec
 
 
 def create_table(folder: Path) -> None:
-    """Make the table, where there is none yet."""
+    """Create the table if it does not exist."""
     with transaction(folder, write=True) as table:
         table.execute(_TABLE)
 
 
 def insert(table: sqlite3.Connection, **row: Any) -> None:
-    """Write a new job; lists are kept as JSON."""
+    """Insert a job; lists are stored as JSON."""
     values = list(map(_column, row.values()))
     table.execute(f"INSERT INTO jobs ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", values)
 
 
 def update(table: sqlite3.Connection, id: str, **columns: Any) -> None:
-    """Write some columns of a job anew."""
+    """Update columns of a job."""
     names = ", ".join(f"{name} = ?" for name in columns)
     table.execute(f"UPDATE jobs SET {names} WHERE id = ?", [*map(_column, columns.values()), id])
 
@@ -97,37 +96,39 @@ def _column(value: Any) -> Any:
 
 
 def row_of(table: sqlite3.Connection, id: str) -> sqlite3.Row:
-    """The row of a job."""
+    """Return the row of a job."""
     row: sqlite3.Row | None = table.execute("SELECT * FROM jobs WHERE id = ?", (id,)).fetchone()
     if row is None:
-        raise NoSuchJobError("there is no job {id!r}", id=id)
+        raise NoSuchJobError("job {id!r} not found", id=id)
     return row
 
 
 def process_of(row: sqlite3.Row) -> int | None:
-    """The process of a job, while it lives; a number may have been given to another since."""
-    if row["code"] is not None or row["pid"] is None or sys.platform == "win32":  # the last of another system's folder
+    """Return the pid of a job while its process is alive; a reused pid does not count."""
+    if (
+        row["code"] is not None or row["pid"] is None or sys.platform == "win32"
+    ):  # on Windows: a folder of another system
         return None
     pid: int = row["pid"]
-    with suppress(ChildProcessError):  # ours, if this server began it: it must not stay as a zombie
+    with suppress(ChildProcessError):  # reaps our own child, so it does not stay a zombie
         os.waitpid(pid, os.WNOHANG)
     return pid if began(pid) == row["process"] is not None else None
 
 
 def words_of(row: sqlite3.Row) -> list[str]:
-    """Every word of a job's commands."""
+    """Return all arguments of a job's commands."""
     return [word for command in json.loads(row["commands"]) for word in command]
 
 
 def needed_files(table: sqlite3.Connection) -> set[str]:
-    """The files that jobs need for as long as they are kept: a training that goes on reads its table again, and an
-    index says by their names where a passage stands.
+    """Return the ids of files that jobs need: a resumed training run reads its table again, and an index cites files
+    by name.
     """
     return {file for row in table.execute("SELECT files FROM jobs") for file in json.loads(row["files"])}
 
 
 def began(pid: int) -> str | None:
-    """When a process began, in the machine's ticks, or as ``ps`` says it; None where there is none."""
+    """Return the start time of a process, in clock ticks or as ``ps`` prints it; None if there is none."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
     except OSError:
@@ -136,8 +137,8 @@ def began(pid: int) -> str | None:
 
 
 def _began_by_ps(pid: int) -> str | None:
-    """The same where there is no ``/proc``: macOS, BSD."""
+    """Return the start time on systems without ``/proc``: macOS, BSD."""
     command = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
-    told = subprocess.run(command, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": os.defpath}, check=False)
-    state, _, when = told.stdout.strip().partition(" ")
+    done = subprocess.run(command, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": os.defpath}, check=False)
+    state, _, when = done.stdout.strip().partition(" ")
     return " ".join(when.split()) or None if not state.startswith("Z") else None

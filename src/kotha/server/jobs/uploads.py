@@ -1,6 +1,6 @@
-"""The files that people bring, each under a name of ours (``ID.txt``), so many and so large together.
+"""Uploaded files, each stored as ``ID.txt`` (or its file type), with limits on their number and total size.
 
-What people call a file stands beside it (``ID.name``).
+The display name of a file is in ``ID.name``.
 """
 
 import re
@@ -22,45 +22,45 @@ from kotha.storage.status import is_file, matching
 
 Ending = Literal["txt", "jsonl", "csv", "tsv"]
 ID = re.compile(r"[0-9a-f]{12}")
-IDS_IN = re.compile(rf"(?<![0-9a-f]){ID.pattern}(?![0-9a-f])")  # a text
+IDS_IN = re.compile(rf"(?<![0-9a-f]){ID.pattern}(?![0-9a-f])")  # ids in a text
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A text that is kept."""
+    """A stored file."""
 
     id: Id
     ending: Ending
     n_bytes: int
     brought: float
     name: str
-    spare: bool  # no job needs it, and it has lain for a while: whoever brings a file begins something with it soon
+    spare: bool  # no job needs it, and it is old enough that no client is about to start a job with it
 
 
 class Uploads:
-    """A folder of files."""
+    """A folder of uploaded files."""
 
     def __init__(self, folder: Path, limits: Limits) -> None:
         self._folder, self._limits = folder, limits
-        with filled_folder(folder):  # a folder whose name is lost takes everything in it along
+        with filled_folder(folder):  # syncs the new name to disk
             pass
 
     def clear(self) -> None:
-        """Take away what a server left that was killed while it kept a file."""
+        """Remove what a server left that was killed while it stored a file."""
         clear_leftovers(self._folder, "*")
-        for place in matching(self._folder, "*.name"):
-            if not self.has(place.stem):
-                place.unlink(missing_ok=True)
+        for path in matching(self._folder, "*.name"):
+            if not self.has(path.stem):
+                path.unlink(missing_ok=True)
 
     def bring(self, text: str, ending: Ending, name: str, needed: Collection[str]) -> str:
-        """Keep a text; its id. No other server changes anything meanwhile: the store sees to that."""
+        """Store a file and return its id; the caller holds the write transaction of the store."""
         self._make_room(len(text.encode()), needed)
         id = secrets.token_hex(6)
         try:
             if name:
                 atomic_write(self._folder / f"{id}.name", name)
             atomic_write(self._folder / f"{id}.{ending}", text)
-        except KothaError:  # a full disk: neither a name without its file nor a file that was refused may stay
+        except KothaError:  # full disk: remove both the file and its name
             with suppress(OSError):
                 (self._folder / f"{id}.{ending}").unlink(missing_ok=True)
                 (self._folder / f"{id}.name").unlink(missing_ok=True)
@@ -68,68 +68,69 @@ class Uploads:
         return id
 
     def name(self, id: str) -> str:
-        """What people call a file; empty where nobody said it."""
+        """Return the display name of a file, or an empty string."""
         try:
             return (self._folder / f"{id}.name").read_text(encoding="utf-8") if ID.fullmatch(id) else ""
         except (OSError, UnicodeDecodeError):
             return ""
 
     def _make_room(self, n_bytes: int, needed: Collection[str]) -> None:
-        """Let spare files go, the oldest first, so that one more can be kept; none where that would not be enough."""
+        """Remove spare files, oldest first, to make room for one more; remove none if that is not enough."""
         files, limits = self.all(needed), self._limits
         kept = [each.n_bytes for each in files]
-        count, total, gone = len(kept), sum(kept), []
+        count, total, removed = len(kept), sum(kept), []
         for each in reversed(files):
             if each.spare and (count >= limits.files or total + n_bytes > limits.files_bytes):
                 count, total = count - 1, total - each.n_bytes
-                gone.append(each.id)
+                removed.append(each.id)
         if count >= limits.files:
             raise JobConflictError(
-                "{n:,} files are kept, which is the most; remove a job that nobody needs, and its files go with it",
+                "{n:,} files are stored, which is the maximum; remove a job that is no longer needed (its "
+                "files are removed with it)",
                 n=len(files),
             )
         if total + n_bytes > limits.files_bytes:
             raise RefusedError(
-                "the files that are kept take {kept:,} bytes, and this one {n_bytes:,} more; {most:,} "
-                "together are allowed: remove a job that nobody needs, and its files go with it, or "
-                "bring less",
+                "the stored files take {kept:,} bytes and this one {n_bytes:,} more; at most {most:,} are "
+                "allowed: remove a job that is no longer needed (its files are removed with it), or upload a "
+                "smaller file",
                 413,
                 kept=sum(kept),
                 n_bytes=n_bytes,
                 most=limits.files_bytes,
             )
-        for id in gone:
+        for id in removed:
             self.remove(id)
 
     def place(self, id: str) -> Path:
-        """The file with an id."""
+        """Return the path of a file."""
         found = self._find(id)
         if found is None:
-            raise NoSuchJobError("there is no file {id!r}; bring it first", id=id)
+            raise NoSuchJobError("file {id!r} not found; upload it first", id=id)
         return found
 
     def has(self, id: str) -> bool:
-        """Whether an id is a file's."""
+        """Whether there is a file with this id."""
         return self._find(id) is not None
 
     def _find(self, id: str) -> Path | None:
-        places = [self._folder / f"{id}.{ending}" for ending in get_args(Ending)] if ID.fullmatch(id) else []
-        return next(filter(is_file, places), None)
+        paths = [self._folder / f"{id}.{ending}" for ending in get_args(Ending)] if ID.fullmatch(id) else []
+        return next(filter(is_file, paths), None)
 
     def all(self, needed: Collection[str] = ()) -> list[Upload]:
-        """Every file, the newest first; those that jobs need are not spare."""
+        """Return all files, newest first; those that jobs need are not spare."""
         found, since = [], time.time() - self._limits.file_rest_seconds
         for ending in get_args(Ending):
-            for place in matching(self._folder, f"*.{ending}"):
-                if ID.fullmatch(place.stem):
-                    with suppress(FileNotFoundError):  # somebody removed it while we looked
-                        about, id = place.stat(), place.stem
+            for path in matching(self._folder, f"*.{ending}"):
+                if ID.fullmatch(path.stem):
+                    with suppress(FileNotFoundError):  # removed meanwhile
+                        about, id = path.stat(), path.stem
                         spare = id not in needed and about.st_mtime <= since
                         found.append(Upload(id, ending, about.st_size, about.st_mtime, self.name(id), spare))
         return sorted(found, key=lambda each: -each.brought)
 
     def remove(self, id: str) -> None:
-        """Remove a file for good."""
+        """Delete a file and its name."""
         try:
             self.place(id).unlink(missing_ok=True)
             (self._folder / f"{id}.name").unlink(missing_ok=True)

@@ -1,8 +1,7 @@
 """An OpenAI-compatible API: ``/v1/models``, ``/v1/completions``, ``/v1/chat/completions``, ``/v1/embeddings``.
 
-A request's texts are checked against the limits, put into the batch, and read back as they come. Streaming is by
-server-sent events, a part for each step in which letters became certain. A model that was taught to take turns is asked
-by its own template.
+The texts of a request are checked against the limits and join the batch. Streaming uses server-sent events, one for
+each step that completes characters. A model that was fine-tuned for conversation uses its own chat template.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ from kotha.server.serial_executor import too_long, while_wanted
 from kotha.server.state import client_of, state_of
 
 router = APIRouter(prefix="/v1", tags=["OpenAI's"])
-# Numbers that a seed is drawn from where none was given.
+# Random seeds are below this number.
 _SEEDS = 1 << 31
 
 
@@ -41,31 +40,31 @@ def _described(name: str) -> JsonObject:
 
 @router.get("/models")
 def models(request: Request) -> JsonObject:
-    """The models of this server."""
+    """Return the models of this server."""
     return {"object": "list", "data": list(map(_described, state_of(request).registry.named))}
 
 
 @router.get("/models/{name}")
 def model(request: Request, name: NamedModel) -> JsonObject:
-    """One of them."""
+    """Return a model of this server."""
     state_of(request).registry.place(name)
     return _described(name)
 
 
 @router.post("/completions")
 async def complete(request: Request, body: CompletionRequest) -> Any:
-    """Go on with a text."""
+    """Continue a text."""
     return await _written(request, body)
 
 
 @router.post("/chat/completions")
 async def converse(request: Request, body: ChatRequest) -> Any:
-    """Go on with a conversation."""
+    """Continue a conversation."""
     return await _written(request, body)
 
 
 async def _written(request: Request, body: CompletionRequest | ChatRequest) -> Any:
-    """Texts that go on with prompts, whole or as a stream."""
+    """Generate texts for prompts, and return the answer or a stream."""
     state = state_of(request)
     seconds = state.settings.limits.seconds
     async with AsyncExitStack() as stack:
@@ -82,7 +81,7 @@ async def _written(request: Request, body: CompletionRequest | ChatRequest) -> A
 
 @router.post("/embeddings")
 async def embeddings(request: Request, body: EmbeddingRequest) -> Any:
-    """Make texts into vectors."""
+    """Return the embeddings of texts."""
     state = state_of(request)
     async with state.registry.use(body.model) as served:
         return JSONResponse(
@@ -91,29 +90,31 @@ async def embeddings(request: Request, body: EmbeddingRequest) -> Any:
 
 
 def _embed(body: EmbeddingRequest, served: Served) -> JsonObject:
-    """The vectors that were asked for; called in a thread when its turn has come, since it computes."""
+    """Compute the embeddings of a request; runs in a thread."""
     tokenizer, given = tokenizer_of(served), as_list(body.input)
     check_texts(served, given, "input")
     texts = [each if isinstance(each, str) else tokenizer.decode(each) for each in given]
     vectors = served.model.embed(texts)
     if not vectors.any(axis=1).all():
-        raise RefusedError("a text has no letters to be read, and so no direction; leave it out", param="input")
+        raise RefusedError(
+            "a text has no characters that the model can read, so it has no embedding; remove it", param="input"
+        )
     count = sum(len(ids) for ids in tokenizer.encode_batch(texts))
     rows: list[Any] = vectors.astype(np.float32).tolist()
     if body.encoding_format == "base64":
         rows = [base64.b64encode(vector.tobytes()).decode() for vector in vectors.astype(np.float32)]
-    data = [{"object": "embedding", "index": place, "embedding": row} for place, row in enumerate(rows)]
+    data = [{"object": "embedding", "index": index, "embedding": row} for index, row in enumerate(rows)]
     usage = {"prompt_tokens": count, "total_tokens": count}
     return {"object": "list", "data": data, "model": served.name, "usage": usage}
 
 
 class Texts:
-    """The texts of one request on their way, n for each prompt, in the form of its answer."""
+    """The texts of one request in progress, n for each prompt, and the answer in OpenAI's form."""
 
     def __init__(
         self, body: CompletionRequest | ChatRequest, served: Served, prompts: Sequence[Prompt], client: str
     ) -> None:
-        """Put the texts into the batch, or none of them."""
+        """Submit all texts to the batch, or none of them."""
         self._body, self._served = body, served
         self._id, self._created = f"{body.kinds[2]}-{secrets.token_hex(12)}", int(time.time())
         self._news: News = asyncio.Queue()
@@ -125,57 +126,57 @@ class Texts:
         try:
             for prompt in prompts:
                 _check_context(prompt, served)
-                for place in range(body.n):
-                    request = WritingRequest(prompt=prompt, settings=body.settings(seed + place), **how)
+                for index in range(body.n):
+                    request = WritingRequest(prompt=prompt, settings=body.settings(seed + index), **how)
                     self._tickets.append(writer_of(served).submit(request, client, self._news))
         except Exception:
             self.cancel()
             raise
 
     def cancel(self) -> None:
-        """Let go of all that is not done."""
+        """Cancel all texts that are not finished."""
         for ticket in self._tickets:
             ticket.cancel()
 
     async def answer(self) -> JsonObject:
-        """The answer in one piece."""
+        """Return the complete answer."""
         body, results = self._body, dict[int, Result]()
-        async for place, chunk in letters(self._tickets, self._news):
+        async for index, chunk in letters(self._tickets, self._news):
             if chunk.result is not None:
-                results[place] = chunk.result
-        choices = [{"index": place, **body.whole(result)} for place, result in sorted(results.items())]
+                results[index] = chunk.result
+        choices = [{"index": index, **body.whole(result)} for index, result in sorted(results.items())]
         remark = body.remark(self._served)
         return {**self._head(body.kinds[0]), "choices": choices, "usage": self._usage(results), **remark}
 
     async def stream(self) -> AsyncIterator[JsonObject]:
-        """The answer as it is written."""
+        """Yield the parts of the answer as they are generated."""
         body, results = self._body, dict[int, Result]()
         with_usage = (body.stream_options or {}).get("include_usage", False)
         head, more = self._head(body.kinds[1]), {"usage": None} if with_usage else {}
         first = body.first()
-        for place in range(0 if first is None else len(self._tickets)):
-            yield {**head, "choices": [{"index": place, **(first or {})}], **body.remark(self._served), **more}
-        async for place, chunk in letters(self._tickets, self._news):
+        for index in range(0 if first is None else len(self._tickets)):
+            yield {**head, "choices": [{"index": index, **(first or {})}], **body.remark(self._served), **more}
+        async for index, chunk in letters(self._tickets, self._news):
             if chunk.result is not None:
-                results[place] = chunk.result
+                results[index] = chunk.result
             for part in body.parts(chunk):
-                yield {**head, "choices": [{"index": place, **part}], **more}
+                yield {**head, "choices": [{"index": index, **part}], **more}
         if with_usage:
             yield {**head, "choices": [], "usage": self._usage(results)}
 
     def _head(self, kind: str) -> JsonObject:
-        """What every answer and every part of a stream begins with."""
+        """Return the fields that every answer and every part of a stream starts with."""
         return {"id": self._id, "object": kind, "created": self._created, "model": self._served.name}
 
     def _usage(self, results: Mapping[int, Result]) -> dict[str, int]:
-        """Tokens read and written; a prompt that several texts follow was read once."""
-        read = sum(result.prompt_tokens for place, result in results.items() if place % self._body.n == 0)
+        """Return the numbers of tokens; a prompt of several texts counts once."""
+        read = sum(result.prompt_tokens for index, result in results.items() if index % self._body.n == 0)
         written = sum(result.tokens for result in results.values())
         return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
 def _check_context(prompt: Prompt, served: Served) -> None:
-    """Refuse a prompt that does not fit into the model's context."""
+    """Raise RefusedError if a prompt does not fit into the model's context."""
     context = served.model.config.context_length  # type: ignore[attr-defined]
     count = len(tokenizer_of(served).encode(prompt)) + 1 if isinstance(prompt, str) else len(prompt)
     if count > context:
@@ -191,16 +192,16 @@ def _check_context(prompt: Prompt, served: Served) -> None:
 def event_stream(
     parts: AsyncIterator[JsonObject], cancel: Callable[[], None], seconds: float, stack: AsyncExitStack
 ) -> StreamingResponse:
-    """Parts as server-sent events, for so long; the stream holds on to its model until it ends, however it ends."""
+    """Return parts as server-sent events, with a time limit; ``stack`` keeps the model in use until the stream ends."""
 
     async def events() -> AsyncIterator[str]:
         try:
             async with stack, asyncio.timeout(seconds):
                 async for part in parts:
                     yield _event(part)
-        except Exception as error:  # in the middle: it is the last of them
-            is_late = isinstance(error, TimeoutError)
-            yield _event(answer(too_long(seconds) if is_late else error)[1])
+        except Exception as error:  # the error is the last event
+            is_timeout = isinstance(error, TimeoutError)
+            yield _event(answer(too_long(seconds) if is_timeout else error)[1])
         else:
             yield "data: [DONE]\n\n"
         finally:

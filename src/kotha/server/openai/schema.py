@@ -1,10 +1,9 @@
-"""The requests of OpenAI's clients, as far as small models can meet them; what cannot be met is refused, not ignored.
+"""The requests of OpenAI's API. Unsupported fields are rejected, not ignored.
 
-Beside OpenAI's own names stand ``top_k``, ``min_p`` and ``repetition_penalty``. What is left out has the value that
-``kotha generate`` has, which was chosen by measurement, not OpenAI's.
+``top_k``, ``min_p`` and ``repetition_penalty`` are extensions. Defaults are those of ``kotha generate``, not OpenAI's.
 
-A request also has the form of its answer. A model that was not taught to take turns goes on with what was said, as one
-text; every answer to a chat then says so, in ``kotha.remark``, because a reader would take noise for an opinion.
+A request class also builds its answers. A model that was not fine-tuned for conversation continues the messages as one
+text; its chat answers then carry a remark in ``kotha.remark``, since its text must not be taken for a reply.
 """
 
 from collections.abc import Sequence
@@ -32,10 +31,10 @@ from kotha.text.tokenizer.chat import Turn
 
 _TOKENS = 150
 _ENDS = {"end": "stop", "stop string": "stop", "length": "length", "cancelled": "length"}
-# Fields of OpenAI's that are not offered, each with what asks for nothing; and those that change nothing here.
-_NOT_OFFERED: dict[str, Any] = {
+# Fields that are not supported, each with its value that has no effect; and fields that are ignored.
+_NOT_SUPPORTED: dict[str, Any] = {
     **dict.fromkeys(("presence_penalty", "frequency_penalty", "logit_bias", "suffix", "echo", "tools")),
-    **dict.fromkeys(("logprobs", "top_logprobs")),  # of a chat; completions have them
+    **dict.fromkeys(("logprobs", "top_logprobs")),  # in chats; completions support logprobs
     **{"best_of": 1, "response_format": {"type": "text"}, "modalities": ["text"]},
 }
 _IGNORED = ("user", "metadata", "store", "tool_choice", "parallel_tool_calls", "reasoning_effort")
@@ -49,7 +48,7 @@ Stops = Annotated[
 
 
 class Sampled(Drawn):
-    """What completions and chats share: how texts are drawn, and how many."""
+    """The fields that completions and chats share."""
 
     max_tokens: int | None = Field(None, ge=0, le=MOST_TOKENS)
     seed: int | None = Field(None, ge=-_SEEDS, lt=_SEEDS)
@@ -60,67 +59,71 @@ class Sampled(Drawn):
 
     @model_validator(mode="before")
     @classmethod
-    def _only_what_is_offered(cls, given: Any) -> Any:
+    def _reject_unsupported(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        other = _NOT_OFFERED.keys() - cls.model_fields.keys()
+        other = _NOT_SUPPORTED.keys() - cls.model_fields.keys()
         for name, value in given.items():
-            if name in other and value and value != _NOT_OFFERED[name]:
-                raise FieldError("{name} is not offered here; leave it out", name, name=name)
+            if name in other and value and value != _NOT_SUPPORTED[name]:
+                raise FieldError("{name} is not supported; remove it", name, name=name)
         return {name: value for name, value in given.items() if name not in (*other, *_IGNORED)}
 
     @model_validator(mode="after")
-    def _for_streams(self) -> "Sampled":
+    def _check_stream_options(self) -> "Sampled":
         if self.stream_options is not None and not self.stream:
-            raise FieldError("stream_options are for streams; ask for stream too")
+            raise FieldError("stream_options is only valid with stream")
         return self
 
     @property
     def alternatives(self) -> int | None:
-        """The number of other tokens that are reported at each place; None for no probabilities."""
+        """The number of alternative tokens to report at each position; None for no probabilities."""
         return None
 
     @property
     def most_tokens(self) -> int:
-        """How many tokens an answer may have."""
+        """The maximum number of generated tokens."""
         return _TOKENS if self.max_tokens is None else self.max_tokens
 
     def remark(self, _: Served) -> JsonObject:
-        """What every answer of a model says of itself."""
+        """Return extra fields that every answer of a model carries."""
         return {}
 
     def first(self) -> JsonObject | None:
-        """What a stream begins with."""
+        """Return the first part of a stream, if any."""
         return None
 
 
 class CompletionRequest(Sampled):
-    """A text to go on with, or several."""
+    """One prompt to continue, or several."""
 
-    kinds: ClassVar = ("text_completion", "text_completion", "cmpl")  # of an answer, of a part, before an id
+    kinds: ClassVar = (
+        "text_completion",
+        "text_completion",
+        "cmpl",
+    )  # object types of an answer and of a part; prefix of ids
     prompt: TextsOrIds = ""
     logprobs: int | None = Field(None, ge=0, le=MOST_ALTERNATIVES)
 
     @property
     def alternatives(self) -> int | None:
-        """As many as are asked for."""
+        """The value of ``logprobs``."""
         return self.logprobs
 
     def prompts(self, _: Served) -> list[Prompt]:
-        """One or several, texts or token ids."""
+        """Return the prompts, texts or token ids."""
         return as_list(self.prompt)
 
     def whole(self, result: Result) -> JsonObject:
-        """One text."""
+        """Return the choice of a finished text."""
         return self.parts(StreamChunk(result.text, result, result.written))[0]
 
     def parts(self, chunk: StreamChunk) -> list[JsonObject]:
-        """Letters and, with the last of them, why the text ended."""
+        """Return the text of a chunk and, with the last one, why it ended."""
         reason = None if chunk.result is None else _ENDS[chunk.result.stopped]
-        return [{"text": chunk.text, "logprobs": self._chances(chunk.written), "finish_reason": reason}]
+        return [{"text": chunk.text, "logprobs": self._logprobs(chunk.written), "finish_reason": reason}]
 
-    def _chances(self, written: Sequence[Written]) -> JsonObject | None:
-        """How likely each token was, and what else could have stood there."""
+    def _logprobs(self, written: Sequence[Written]) -> JsonObject | None:
+        """Return the log probabilities of tokens and their alternatives."""
         if self.logprobs is None:
             return None
         return {
@@ -131,7 +134,7 @@ class CompletionRequest(Sampled):
 
 
 class TextPart(BaseModel):
-    """A part of a message; only text is understood."""
+    """A part of a message; only text is supported."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -140,23 +143,23 @@ class TextPart(BaseModel):
 
 
 class SentMessage(BaseModel):
-    """What one side said."""
+    """A message of the conversation."""
 
-    model_config = ConfigDict(extra="ignore")  # clients send back all of an answer, with fields that are empty here
+    model_config = ConfigDict(extra="ignore")  # clients send answers back with extra fields
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[TextPart] | None = None
 
     @property
     def text(self) -> str:
-        """Its parts as one text."""
+        """The content as one text."""
         if isinstance(self.content, list):
             return "\n".join(part.text for part in self.content)
         return self.content or ""
 
 
 class ChatRequest(Sampled):
-    """A conversation that the model is to go on with."""
+    """A conversation to continue."""
 
     kinds: ClassVar = ("chat.completion", "chat.completion.chunk", "chatcmpl")
     messages: Annotated[list[SentMessage], Field(min_length=1, max_length=4096, fail_fast=True)]
@@ -164,31 +167,31 @@ class ChatRequest(Sampled):
 
     @property
     def most_tokens(self) -> int:
-        """The newer of the two names, where it is given."""
+        """The value of ``max_completion_tokens``, or of its older name."""
         return super().most_tokens if self.max_completion_tokens is None else self.max_completion_tokens
 
     def prompts(self, served: Served) -> list[Prompt]:
-        """The model's template, or all that was said as one text; old turns go where it is too long."""
+        """Apply the chat template, or join the messages to one text; the oldest turns are dropped if it is too long."""
         turns = [Turn("system" if each.role == "developer" else each.role, each.text) for each in self.messages]
         plain = not served.takes_turns
         return [tuple(conversation_prompt(writer_of(served).engine, turns, self.most_tokens, plain=plain))]
 
     def remark(self, served: Served) -> JsonObject:
-        """That nobody answers, where the model was not taught to."""
+        """Return a remark if the model was not fine-tuned for conversation."""
         return {} if served.takes_turns else {"kotha": {"remark": str(UNTAUGHT)}}
 
     def whole(self, result: Result) -> JsonObject:
-        """One answer."""
+        """Return the choice of a finished answer."""
         message = {"role": "assistant", "content": result.text, "refusal": None}
         reason = _ENDS[result.stopped]
         return {"message": message, "logprobs": None, "finish_reason": reason}
 
     def first(self) -> JsonObject:
-        """Who speaks."""
+        """Return the part with the assistant's role."""
         return _delta({"role": "assistant", "content": "", "refusal": None})
 
     def parts(self, chunk: StreamChunk) -> list[JsonObject]:
-        """Letters, and why the answer ended."""
+        """Return the text of a chunk and, with the last one, why it ended."""
         found = [_delta({"content": chunk.text})] if chunk.text else []
         return found if chunk.result is None else [*found, _delta({}, reason=_ENDS[chunk.result.stopped])]
 
@@ -198,7 +201,7 @@ def _delta(delta: JsonObject, reason: str | None = None) -> JsonObject:
 
 
 class EmbeddingRequest(WireRequest):
-    """Texts to be made into vectors."""
+    """Texts to embed."""
 
     model: ModelName
     input: TextsOrIds

@@ -1,8 +1,8 @@
-"""A model that comes with the package, so that everything works before anything is trained.
+"""The bundled model, so that commands work before anything is trained.
 
-This room is a model folder (see ``bundle.py``) with its card, ``README.md``. Where a model can be named, the word
-``box`` means it, and no name at all does too; a folder of one's own that is called so is ``./box``. Nothing of it is
-read before it is asked for.
+This package is a model folder (see ``model_folder.py``) with its model card, ``README.md``. Wherever a model can be
+named, ``box`` means the bundled model, and it is the default; a folder of that name is ``./box``. Its files are read
+only when they are needed.
 """
 
 import os
@@ -13,19 +13,19 @@ FOLDER = Path(__file__).parent
 CARD_FILE = "README.md"
 
 
-def place(named: str | os.PathLike[str] | None) -> Path:
-    """Where the model is that a word or a path names.
+def place(name: str | os.PathLike[str] | None) -> Path:
+    """Return the folder of a model from a path or the name ``box``.
 
     >>> place("run"), place("./box")
     (PosixPath('run'), PosixPath('box'))
     >>> place("box") == place(None) == FOLDER
     True
     """
-    return FOLDER if named is None or named == NAME else Path(named)
+    return FOLDER if name is None or name == NAME else Path(name)
 
 
 def title(folder: str | os.PathLike[str]) -> str:
-    """What a model's folder is called: its path, or the word.
+    """Return the display name of a model folder: its path, or ``box``.
 
     >>> title("run"), title(FOLDER)
     ('run', 'box')

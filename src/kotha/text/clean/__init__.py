@@ -1,4 +1,4 @@
-"""What a corpus should be rid of before it is learned from: copies, leaks between splits, other languages.
+"""Corpus cleaning before training: duplicates, leakage between splits, other languages.
 
-Give these functions text that is already normalised: two spellings of one letter are two words to them.
+These functions expect normalized text: two encodings of the same letter count as different words.
 """

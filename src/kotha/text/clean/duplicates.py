@@ -1,12 +1,12 @@
-"""Copies within a corpus: exact ones by a hash of the text, near ones by MinHash and locality-sensitive hashing.
+"""Duplicates within a corpus: exact ones by a hash of the text, near ones by MinHash and locality-sensitive hashing.
 
-MinHash (Broder 1997): put the shingles of a text in a random order and keep the first; two texts keep the same one
-with probability J, the Jaccard similarity of their shingle sets. A signature holds many such firsts, and the share of
-equal places estimates J (standard error 0.04 at 0.7). LSH cuts signatures into bands and compares only texts with a
-band in common.
+MinHash (Broder 1997): put the shingles of a text in a random order and keep the first; two texts keep the same one with
+probability J, the Jaccard similarity of their shingle sets. A signature holds many such minima, and the share of equal
+positions estimates J (standard error 0.04 at 0.7). LSH splits signatures into bands and compares only texts with a
+common band.
 
-To sign a text is most of the work, and is done by a worker pool. What was kept is remembered here, by `rensa`: about
-4 KB a text.
+Computing signatures is most of the work and runs in a worker pool. `rensa` keeps the index of kept texts in this
+process: about 4 KB per text.
 """
 
 from array import array
@@ -25,15 +25,16 @@ from kotha.text.parallel.local import WorkerPool
 Duplicates = Literal["keep", "exact", "near"]
 
 PERMUTATIONS, SEED = 128, 42
-# Bands of four: a pair at 0.7 shares one with probability 0.9998; what else shares one is weeded out by its estimate.
+# Bands of four: a pair at J = 0.7 shares one with probability 0.9998; the estimate of J then rejects false candidates.
 BANDS = 32
 
 
 class ExactDuplicates:
-    """Which texts have been seen before, white space aside, at 12 to 24 bytes a text.
+    """A set of seen texts, ignoring white space, at 12 to 24 bytes per text.
 
-    Texts are known by 64 bits of BLAKE2b: among ten million, the chance of one false alarm is 3 in a million. A hash
-    table of plain numbers (open addressing, at most two thirds full) takes a quarter of the memory of a Python set.
+    A text is identified by 64 bits of BLAKE2b: among ten million texts, the probability of a collision is 3 in a
+    million. A hash table of integers (open addressing, at most two thirds full) takes a quarter of the memory of a
+    Python set.
 
     >>> seen = ExactDuplicates()
     >>> [seen.is_new(text) for text in ("এক দুই", "এক  দুই ", "তিন")]
@@ -45,7 +46,7 @@ class ExactDuplicates:
         self._count = 0
 
     def is_new(self, text: str) -> bool:
-        """Say whether this text is new, and remember it."""
+        """Add a text; return whether it is new."""
         folded = " ".join(text.split())
         key = int.from_bytes(blake2b(folded.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little") or 1
         if not self._put(self._slots, key):
@@ -61,7 +62,7 @@ class ExactDuplicates:
 
     @staticmethod
     def _put(slots: "array[int]", key: int) -> bool:
-        """Put a key into the first free slot, a zero, from its own on; False when it is there already."""
+        """Put a key into the first free (zero) slot from its own on; return False if it is already present."""
         last = len(slots) - 1  # the length is a power of two, so this is also a mask
         at = key & last
         while (found := slots[at]) != key:
@@ -73,11 +74,11 @@ class ExactDuplicates:
 
 
 def _rensa() -> Any:
-    return library("rensa", "near-duplicates need rensa: pip install 'kotha[clean]'")
+    return library("rensa", "near-duplicate detection needs rensa: pip install 'kotha[clean]'")
 
 
 class Signer:
-    """Signs texts; one without words has no signature."""
+    """Computes MinHash signatures; a text without words has none."""
 
     def __init__(self) -> None:
         self._sketch = _rensa().RMinHash
@@ -96,26 +97,26 @@ class Signer:
 
 
 def told_apart(texts: Iterable[str], duplicates: Duplicates, pool: WorkerPool) -> Iterator[tuple[str, bool]]:
-    """Each text with whether it is new."""
+    """Pair each text with whether it is new."""
     exact = ExactDuplicates()
-    told = ((text, duplicates == "keep" or exact.is_new(text)) for text in texts)
-    return _near(told, pool) if duplicates == "near" else told
+    marked = ((text, duplicates == "keep" or exact.is_new(text)) for text in texts)
+    return _near(marked, pool) if duplicates == "near" else marked
 
 
-def _near(told: Iterable[tuple[str, bool]], pool: WorkerPool) -> Iterator[tuple[str, bool]]:
-    on_their_way: deque[list[tuple[str, bool]]] = deque()
+def _near(marked: Iterable[tuple[str, bool]], pool: WorkerPool) -> Iterator[tuple[str, bool]]:
+    in_flight: deque[list[tuple[str, bool]]] = deque()
 
-    def sent() -> Iterator[list[str]]:
-        for batch in batches(told, lambda pair: len(pair[0])):
-            on_their_way.append(batch)
+    def to_sign() -> Iterator[list[str]]:
+        for batch in batches(marked, lambda pair: len(pair[0])):
+            in_flight.append(batch)
             yield [text for text, is_new in batch if is_new]
 
     kept = _rensa().RMinHashDeduplicator(DEFAULT_THRESHOLD, PERMUTATIONS, use_lsh=True, num_bands=BANDS)
     numbers = count()
-    with closing(pool.map(Signer, sent())) as answers:
-        for answer in answers:
-            signatures = iter(answer)
-            for text, is_new in on_their_way.popleft():
+    with closing(pool.map(Signer, to_sign())) as signed_batches:
+        for signed in signed_batches:
+            signatures = iter(signed)
+            for text, is_new in in_flight.popleft():
                 if is_new:
                     signature = next(signatures)
                     is_new = signature is None or kept.add(str(next(numbers)), signature)

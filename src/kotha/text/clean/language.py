@@ -1,12 +1,12 @@
-"""Which script and which language a text is in.
+"""Script and language identification.
 
-Script first, since it settles most questions at once: count letters (and the signs on them) by script, and let the
-majority speak. Bengali letters mean Bangla, unless more than one in a hundred is ৰ or ৱ, which Bangla does not have:
-then ৰ in the place of র means Assamese, and anything else is left undetermined (Bishnupriya and Meitei are written so).
-Texts in other scripts go to py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012), which sees
-the first few hundred letters only, being far slower than counting, and wants a sentence or two to be sure.
+The script decides first: letters (and the signs on them) are counted by script, and the majority wins. Bengali script
+means Bangla, unless more than 1 % of its letters are ৰ or ৱ, which Bangla does not use: then more ৰ than র means
+Assamese, and anything else is undetermined (Bishnupriya and Meitei are written so). Texts in other scripts go to
+py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012). It is far slower than counting, so it gets
+only the first few hundred characters; it needs a sentence or two to be reliable.
 
-A text in two languages is given to the one with more letters. Bangla written in Latin letters is not recognised.
+A text in two languages counts as the one with more letters. Bangla written in Latin letters is not recognized.
 """
 
 from functools import cache
@@ -34,7 +34,7 @@ _FOREIGN_TO_BANGLA = 0.01
 
 @cache
 def _script_table() -> NDArray[np.uint8]:
-    """For each code point 0 where it is no letter or sign, else one more than the index of its script."""
+    """For each code point 0 if it is not a letter or sign, else its script's index plus one."""
     text = every_letter()
     table = np.zeros(0x110000, dtype=np.uint8)
     for pattern, number in [(r"[\p{L}\p{M}]", len(SCRIPTS))] + [
@@ -46,12 +46,12 @@ def _script_table() -> NDArray[np.uint8]:
 
 
 def _counts(text: str) -> NDArray[np.int64]:
-    """Letters and signs by script, in the order of SCRIPTS."""
+    """Numbers of letters and signs by script, in the order of SCRIPTS."""
     return np.bincount(_script_table()[code_points(text)], minlength=len(SCRIPTS) + 1)[1:]
 
 
 def count_scripts(text: str) -> dict[str, int]:
-    """Letters and signs of each script that a text has.
+    """The number of letters and signs of each script in a text.
 
     >>> count_scripts("বাংলা and English")
     {'Bengali': 5, 'Latin': 10}
@@ -61,7 +61,7 @@ def count_scripts(text: str) -> dict[str, int]:
 
 
 def language_of(text: str) -> str:
-    """The language of a text as an ISO 639 code, or "und" where it cannot be told.
+    """The language of a text as an ISO 639 code, or "und" if undetermined.
 
     >>> language_of("আমি বাংলায় গান গাই"), language_of("মই অসমীয়াত কথা পাতোঁ, ৰাতিপুৱা"), language_of("১২৩")
     ('bn', 'as', 'und')
@@ -71,20 +71,20 @@ def language_of(text: str) -> str:
         return UNDETERMINED
     if found := _by_bengali_letters(text, counts):
         return found
-    classifier = library("py3langid", "telling languages apart needs py3langid: pip install 'kotha[clean]'")
+    classifier = library("py3langid", "the language check needs py3langid: pip install 'kotha[clean]'")
     label, _ = classifier.classify(text.strip()[:_SAMPLE_CHARACTERS])
     return str(label)
 
 
 def is_language(text: str, wanted: str = "bn") -> bool:
-    """Whether a text is in the wanted language; Bangla and Assamese are told without the classifier."""
+    """Whether a text is in the wanted language; Bangla and Assamese do not need the classifier."""
     if wanted not in ("bn", "as"):
         return language_of(text) == wanted
     return _by_bengali_letters(text, _counts(text)) == wanted
 
 
 def _by_bengali_letters(text: str, counts: NDArray[np.int64]) -> str | None:
-    """The language of a text mostly in Bengali letters; None for any other text."""
+    """The language of a text mostly in Bengali script; None for any other text."""
     bengali = int(counts[0])
     if 2 * bengali <= int(counts.sum()):
         return None

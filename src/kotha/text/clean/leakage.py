@@ -1,12 +1,12 @@
-"""Data leakage between splits: held-out documents that stand, whole or nearly, inside a training document.
+"""Data leakage between splits: held-out documents contained, fully or mostly, in a training document.
 
-The measure is containment (Broder 1997): the share of a held-out document's shingles that the training document has.
-Unlike Jaccard similarity it does not fade when the copy is quoted inside a longer text, and a pair whose Jaccard
-similarity reaches the threshold always reaches it by containment too. Held-out sets are small, so it is computed
-exactly rather than estimated.
+The measure is containment (Broder 1997): the share of a held-out document's shingles that occur in the training
+document. Unlike Jaccard similarity it does not decrease when the copy is part of a longer text, and a pair whose
+Jaccard similarity reaches the threshold always reaches it by containment too. Held-out sets are small, so it is
+computed exactly rather than estimated.
 
-Most texts are let go without counting. Whoever holds 70 % of a document misses at most 30 % of its shingles; so of the
-rarest 55 % he holds 25 % of the document at least. Those are the probes, and only a text with enough probes of a
+Most texts are rejected without counting. A text with 70 % of a document's shingles lacks at most 30 %, so among the
+rarest 55 % it has at least 25 % of the document. The rarest are the probes, and only a text with enough probes of a
 document is compared with that document (prefix filtering; Chaudhuri, Ganti and Kaushik 2006).
 """
 
@@ -20,7 +20,7 @@ from kotha.i18n.message import Option
 from kotha.text.clean.shingles import SHINGLE_WORDS, shingle_hashes
 
 DEFAULT_THRESHOLD = 0.7
-# A document is looked at when a text holds the size of the document over this in probes.
+# A text is compared with a document if it has at least 1/4 of the document's size in probes.
 _PROBES_NEEDED = 4
 _BATCH_CHARACTERS = 1 << 18
 
@@ -28,10 +28,10 @@ Item = TypeVar("Item")
 
 
 class LeakIndex:
-    """The shingles of held-out documents, to ask each training document whether it gives one away.
+    """An index of held-out documents' shingles that detects training documents containing one.
 
-    Takes about 20 bytes a held-out word and a coarse sieve of at most 16 MB. It can be pickled, so that one index
-    serves many worker processes. A held-out document shorter than a shingle is matched only by its equal.
+    It takes about 20 bytes per held-out word and a coarse sieve of at most 16 MB. It can be pickled, so one index
+    serves many worker processes. A held-out document shorter than a shingle matches only its exact words.
 
     >>> leaks = LeakIndex(["নদীর ধারে একটি ছোট গ্রাম ছিল সেখানে রহিম থাকত"])
     >>> leaks.given_away(["গল্প: নদীর ধারে একটি ছোট গ্রাম ছিল, সেখানে রহিম থাকত। তার পরে অনেক দিন গেল।", "গল্প"])
@@ -43,7 +43,7 @@ class LeakIndex:
     ) -> None:
         if not 0 < threshold <= 1:
             raise ConfigError(
-                "{threshold} is not a similarity; give a number above 0 and up to 1, such as 0.7",
+                "{threshold} must be above 0 and at most 1, such as 0.7",
                 threshold=Option("threshold", threshold),
             )
         self.threshold = threshold
@@ -71,7 +71,7 @@ class LeakIndex:
         self._sieve[self._probes >> self._shift] = True
 
     def given_away(self, texts: Sequence[str]) -> list[bool]:
-        """Whether each text holds enough of a held-out document."""
+        """Whether each text contains enough of a held-out document."""
         return [found for batch in batches(texts, len) for found in self._given_away(batch)]
 
     def _given_away(self, texts: list[str]) -> list[bool]:
@@ -80,10 +80,10 @@ class LeakIndex:
         hits = np.flatnonzero(self._sieve[shingles >> self._shift])
         first = np.searchsorted(self._probes, shingles[hits], side="left")
         count = np.searchsorted(self._probes, shingles[hits], side="right") - first  # documents with that probe
-        asked = np.repeat(np.searchsorted(offsets, hits, side="right") - 1, count)  # the text that each hit is from
-        within = np.arange(len(asked)) - np.repeat(np.cumsum(count) - count, count)
+        sources = np.repeat(np.searchsorted(offsets, hits, side="right") - 1, count)  # the text of each hit
+        within = np.arange(len(sources)) - np.repeat(np.cumsum(count) - count, count)
         owners = self._probe_owners[np.repeat(first, count) + within]
-        pairs, shared = np.unique(asked * np.int64(self.documents) + owners, return_counts=True)
+        pairs, shared = np.unique(sources * np.int64(self.documents) + owners, return_counts=True)
         for pair in pairs[shared >= self._needed[pairs % max(1, self.documents)]]:
             text, document = divmod(int(pair), self.documents)
             own = self._shingles[self._starts[document] : self._starts[document + 1]]
@@ -93,7 +93,7 @@ class LeakIndex:
 
 
 def batches(items: Iterable[Item], size_of: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """The items in order, as many at a time as numpy and a worker process like."""
+    """Group items, in order, into batches of a size suited to numpy and worker processes."""
     batch: list[Item] = []
     size = 0
     for item in items:

@@ -1,12 +1,11 @@
-r"""Texts as sets of shingles: every run of a few consecutive words, as one 64-bit number.
+r"""Texts as sets of shingles: every run of a few consecutive words as a 64-bit hash.
 
 Two texts that share most of their shingles are near copies (Broder 1997, "On the resemblance and containment of
-documents"). A word is ``[\p{L}\p{M}\p{N}]`` and joiners, so that no vowel sign cuts a Bangla word, and case is folded;
-punctuation and spaces do not count. The numbers depend on nothing but the text: not on the process, not on a seed.
+documents"). A word is ``[\p{L}\p{M}\p{N}]`` and joiners, so no vowel sign splits a Bangla word, and case is folded;
+punctuation and spaces are ignored. The hashes depend only on the text, not on the process or a seed.
 
-The work is done on whole batches in numpy, without a Python object for each word: code points are looked up in a
-table of random numbers (zero where no word is), each word is a weighted sum of its letters' numbers, each shingle a
-weighted sum of its words'.
+Batches are processed in numpy, without a Python object per word: code points are looked up in a table of random numbers
+(zero for non-word characters), a word's hash is a weighted sum over its characters, a shingle's over its words.
 """
 
 from collections.abc import Sequence
@@ -21,7 +20,7 @@ SHINGLE_WORDS = 5
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}\u200c\u200d]+")
 _LAST_LETTER = 0x3FFFF
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: odd, bits well spread
-# Letters after this many share their weights: no word is that long, and a line of base64 need not be exact.
+# Characters beyond this position share a weight: no word is that long, and base64 need not be exact.
 _LONGEST_WORD = 256
 
 Codes = NDArray[np.uint32]
@@ -29,17 +28,20 @@ Hashes = NDArray[np.uint64]
 
 
 def code_points(text: str) -> Codes:
-    """The text as an array of code points."""
+    """A text as an array of code points."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
 def every_letter() -> str:
-    """The code points of the planes that hold letters, in order: a table's index as a text. Surrogates are NUL here."""
+    """All code points of the planes with letters, in order, so that a match's position is a table index.
+
+    Surrogates are replaced by NUL.
+    """
     return "".join(chr(0 if 0xD800 <= code < 0xE000 else code) for code in range(_LAST_LETTER + 1))
 
 
 def mix(values: Hashes) -> Hashes:
-    """Scramble 64-bit numbers one to one (the finaliser of splitmix64; Steele et al. 2014)."""
+    """Scramble 64-bit numbers by a bijection (the finalizer of SplitMix64; Steele et al. 2014)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))
@@ -47,7 +49,7 @@ def mix(values: Hashes) -> Hashes:
 
 @cache
 def _letters() -> Hashes:
-    """A random number for each code point that words are made of, zero for all others."""
+    """A random number for each word character, zero for all other code points."""
     text = every_letter()
     small = code_points("".join(letter.lower()[0] for letter in text)).astype(np.uint64)
     table = np.zeros(0x110000, dtype=np.uint64)
@@ -58,34 +60,34 @@ def _letters() -> Hashes:
 
 @cache
 def _weights(count: int) -> Hashes:
-    """Odd weights, one a place: the powers of an odd number modulo 2^64."""
+    """Odd weights, one per position: the powers of an odd number modulo 2^64."""
     return np.cumprod(np.full(count, GOLDEN, dtype=np.uint64), dtype=np.uint64)
 
 
 def _words(texts: Sequence[str]) -> tuple[Hashes, NDArray[np.int64]]:
-    """A number for each word of all texts, and where each text's words start, with the end as a last entry."""
+    """A hash for each word of all texts, and the start of each text's words, with the end as a last entry."""
     letters = _letters().take(code_points("\n".join(texts)))
-    places = np.flatnonzero(letters)
-    if not len(places):
+    positions = np.flatnonzero(letters)
+    if not len(positions):
         return np.zeros(0, dtype=np.uint64), np.zeros(len(texts) + 1, dtype=np.int64)
-    first = np.ones(len(places), dtype=np.bool_)
-    np.not_equal(places[1:], places[:-1] + 1, out=first[1:])
-    begins = np.flatnonzero(first)  # first letters of words, as indexes into places
-    within = np.arange(len(places)) - begins[np.cumsum(first) - 1]  # place of each letter in its word
+    first = np.ones(len(positions), dtype=np.bool_)
+    np.not_equal(positions[1:], positions[:-1] + 1, out=first[1:])
+    begins = np.flatnonzero(first)  # first characters of words, as indexes into positions
+    within = np.arange(len(positions)) - begins[np.cumsum(first) - 1]  # position of each character in its word
     weights = _weights(_LONGEST_WORD).take(within, mode="clip")
-    words = np.add.reduceat(letters.take(places) * weights, begins)
-    return mix(words), np.searchsorted(places.take(begins), _running([len(text) + 1 for text in texts]))
+    words = np.add.reduceat(letters.take(positions) * weights, begins)
+    return mix(words), np.searchsorted(positions.take(begins), _running([len(text) + 1 for text in texts]))
 
 
 def _running(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Running sums from 0: where each of some parts starts, with the end as a last entry."""
+    """Running sums from 0: the start of each part, with the end as a last entry."""
     sums = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=sums[1:])
     return sums
 
 
 def shingle_hashes(texts: Sequence[str], words: int = SHINGLE_WORDS) -> tuple[Hashes, NDArray[np.int64]]:
-    """The shingles of each text, repeats included: flat numbers, and len(texts) + 1 offsets into them.
+    """The shingles of each text, repeats included: a flat array of hashes, and len(texts) + 1 offsets into it.
 
     A text with fewer words than a shingle has one shingle, of all its words; a text without words has none.
 
@@ -100,7 +102,7 @@ def shingle_hashes(texts: Sequence[str], words: int = SHINGLE_WORDS) -> tuple[Ha
     lengths = np.repeat(np.minimum(counts, words), sizes)
     short = bool((counts < words).any())
     shingles = np.zeros(len(begins), dtype=np.uint64)
-    for place, weight in enumerate(_weights(words)):
-        there = numbers.take(begins + place, mode="clip") * weight
-        shingles += np.where(place < lengths, there, np.uint64(0)) if short else there
+    for position, weight in enumerate(_weights(words)):
+        terms = numbers.take(begins + position, mode="clip") * weight
+        shingles += np.where(position < lengths, terms, np.uint64(0)) if short else terms
     return mix(shingles), offsets

@@ -1,5 +1,5 @@
-"""Documents in: txt, jsonl, csv, tsv and parquet, gzip and zstd, folders, globs, stdin, addresses, the hub, pairs.
+"""Corpus readers: txt, jsonl, csv, tsv, parquet, gzip, zstd; from folders, globs, stdin, URLs and the Hugging Face hub.
 
-Everything is streamed, one document at a time: memory depends on ``max_document_bytes``, not on the size of a file.
-What is wrong with an input is said with file and line, and then stopped at, left out or mended, as the caller wishes.
+Documents are streamed one at a time: memory depends on ``max_document_bytes``, not on the size of a file. Problems are
+reported with file and line; the caller chooses whether to stop or to skip.
 """

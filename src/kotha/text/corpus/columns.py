@@ -1,7 +1,7 @@
-"""Two columns of a table that belong together: named, or guessed where nobody names them.
+"""Two related columns of a table, such as text and label or sentence and translation; unnamed ones are guessed.
 
-A text and its label, a sentence and its translation: both are read here, whole and in order. A row that lacks one of
-its two values is a problem as a broken one is. Which columns are likely is for the caller to say.
+All rows are read, in order. A row without one of the two values is reported like an invalid row. The caller supplies
+the function that guesses.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,22 +17,22 @@ from kotha.text.corpus.problems import Complaints, OnProblem, empty_field
 
 Named = tuple[str | None, str | None]
 Columns = dict[str, list[str]]
-Guess = Callable[[Columns, Named], tuple[str, str]]  # of all columns, those of which nobody named one or both
-"""Raises a DataError where no column fits."""
+Guess = Callable[[Columns, Named], tuple[str, str]]
+"""Completes the named fields from the columns; raises a DataError if none fits."""
 
 
 @dataclass(frozen=True)
 class ColumnTable:
-    """Columns of one length: the tuples that a class names in ``columns``."""
+    """Columns of equal length: the tuples named in ``columns``."""
 
     columns: ClassVar[tuple[str, ...]]
 
     def __len__(self) -> int:
         return len(getattr(self, self.columns[0]))
 
-    def chosen(self, places: Sequence[int]) -> Self:
-        """Some of the rows, by their places."""
-        return replace(self, **{name: tuple(getattr(self, name)[at] for at in places) for name in self.columns})
+    def chosen(self, indexes: Sequence[int]) -> Self:
+        """The rows at these indexes."""
+        return replace(self, **{name: tuple(getattr(self, name)[row] for row in indexes) for name in self.columns})
 
 
 def read_two_columns(
@@ -45,20 +45,24 @@ def read_two_columns(
     errors: Errors = "stop",
     on_problem: OnProblem | None = None,
 ) -> tuple[list[str], list[str], tuple[str, str]]:
-    """The values of two columns of csv, tsv, jsonl or parquet, and their fields; messages call the two ``called``.
+    """The values of two columns of csv, tsv, jsonl or parquet, and their fields; ``called`` names the two in messages.
 
-    ``among`` says which of all fields to guess among. With ``errors="skip"`` rows without one of the two are left out.
+    ``among`` selects the fields to guess from. With ``errors="skip"``, rows without one of the values are skipped.
     """
     values = {"path": path, "first": called[0], "second": called[1]}
     given = [field for field in named if field is not None]
     if len(set(given)) < len(given):
-        raise UsageError("{first} and {second} cannot both be the field {field!r}; name two", field=given[0], **values)
+        raise UsageError(
+            "{first} and {second} cannot both be the field {field!r}; name two different fields",
+            field=given[0],
+            **values,
+        )
     if len(given) < 2:
         names = field_names(path)
         if len(names) < 2:
             raise DataError(
-                "{path} has no fields to tell a {first} from its {second}; give csv, tsv or jsonl with both in "
-                "each row, or name the columns of a file without a header by their numbers",
+                "{path} has no separate fields for {first} and {second}; give csv, tsv or jsonl with both in "
+                "each row, or the column numbers of a file without a header",
                 **values,
             )
         given = list(dict.fromkeys([*given, *among(names)]))
@@ -77,5 +81,5 @@ def read_two_columns(
         else:
             Complaints(source, errors, on_problem).report(empty_field(empty), line=line, field=empty)
     if not pairs:
-        raise DataError("{path} holds no examples; give a table with a {first} and a {second} in each row", **values)
+        raise DataError("{path} contains no examples; give a table with a {first} and a {second} in each row", **values)
     return [first for first, _ in pairs], [second for _, second in pairs], fields

@@ -1,9 +1,9 @@
-"""Conversations to learn from, out of a file of instruction pairs: fields are guessed where nobody names them.
+"""Conversations for instruction tuning, read from a file; fields that are not named are guessed.
 
-A row is an instruction and its answer, by any of the names that such files have (``instruction``/``answer``,
-``question``, ``prompt``; ``output``, ``response``, ``completion``; beside an instruction an ``input`` goes below it),
-or ``messages``: a list of turns with ``role`` and ``content``, the last of them the assistant's. Rows that share a
-``story``, ``group`` or ``conversation`` belong together and are never divided between learning and measuring.
+A row is an instruction and its answer, under any of the usual names (``instruction``, ``question``, ``prompt``;
+``answer``, ``output``, ``response``, ``completion``; an ``input`` is appended to the instruction), or ``messages``: a
+list of turns with ``role`` and ``content`` that ends with the assistant's. Rows with the same ``story``, ``group`` or
+``conversation`` belong together and are never divided between training and evaluation.
 """
 
 import json
@@ -30,14 +30,14 @@ Dialogue = tuple[Turn, ...]
 
 @dataclass(frozen=True)
 class Dialogues(ColumnTable):
-    """Conversations, each with what it belongs to, and the fields that they came from."""
+    """Conversations, the group of each, and the fields they were read from."""
 
     columns = ("turns", "groups")
 
     turns: tuple[Dialogue, ...]
     groups: tuple[str, ...]
     fields: tuple[str, ...] = (MESSAGES,)
-    guessed: bool = False  # whether the fields were not named but found
+    guessed: bool = False  # whether a field was guessed
 
 
 def read_dialogues(
@@ -49,7 +49,9 @@ def read_dialogues(
     errors: Errors = "stop",
     on_problem: OnProblem | None = None,
 ) -> Dialogues:
-    """Read jsonl, csv, tsv or parquet; a field that is not named is guessed. A row without an answer is a problem.
+    """Read conversations from jsonl, csv, tsv or parquet; fields that are not named are guessed.
+
+    A row without an instruction or an answer is an error, or skipped with ``errors="skip"``.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -77,7 +79,7 @@ def read_dialogues(
             Complaints(name, errors, on_problem).report(error.reason, line=line)
     if not turns:
         raise DataError(
-            "{path} holds no conversation; give rows with an instruction and its answer, or {messages}",
+            "{path} contains no conversations; give rows with an instruction and its answer, or {messages}",
             path=path,
             messages=MESSAGES,
         )
@@ -85,7 +87,7 @@ def read_dialogues(
 
 
 def holds_dialogues(path: str | Path) -> bool:
-    """Whether a file looks like conversations, and not like documents with a text each."""
+    """Whether a file looks like conversations rather than documents."""
     try:
         [source] = list_sources([path])
         if source.format not in ("jsonl", "csv", "tsv") or source.path == "-" or source.repository is not None:
@@ -102,14 +104,14 @@ def _first(names: Collection[str], wanted: Sequence[str]) -> str | None:
 
 
 def _pair_fields(path: str | Path, names: list[str], instruction: str | None, answer: str | None) -> tuple[str, ...]:
-    """The fields of an instruction, what may stand below it, and the answer."""
+    """The fields of the instruction, its optional input, and the answer."""
     if instruction is not None and answer is not None:
         return instruction, answer
     chosen = instruction or _first(names, _INSTRUCTIONS)
     reply = answer or _first(names, _ANSWERS)
     if chosen is None or reply is None:
         raise DataError(
-            "{path} has {fields}, and none that is known as an instruction with its answer; name them with "
+            "{path} has {fields}, but no known names of an instruction and its answer; name the fields with "
             "instruction and answer, or give {messages}",
             path=path,
             fields=names or Message("no fields"),
@@ -119,24 +121,26 @@ def _pair_fields(path: str | Path, names: list[str], instruction: str | None, an
 
 
 def _pair(fields: tuple[str, ...], values: tuple[str, ...]) -> Dialogue:
-    """The turns of an instruction with its answer; an Unreadable says which of them is empty."""
-    *asked, answer = (value.strip() for value in values[: len(fields)])
-    question = "\n".join(filter(None, asked))
+    """The turns of an instruction and its answer; raises Unreadable if one is empty."""
+    *parts, answer = (value.strip() for value in values[: len(fields)])
+    question = "\n".join(filter(None, parts))
     if not question or not answer:
         raise Unreadable(empty_field(fields[-1] if question else fields[0]))
     return Turn("user", question), Turn("assistant", answer)
 
 
 def _messages(text: str) -> Dialogue:
-    """The turns of a conversation in JSON; an Unreadable says what is wrong with them."""
+    """The turns of a JSON conversation; raises Unreadable if it is invalid."""
     turns = []
     for message in json.loads(text) if text.startswith("[") else ():
-        role, said = (message.get(name) if isinstance(message, dict) else None for name in ("role", "content"))
-        if role not in ROLES or not isinstance(said, str) or not said.strip() or "\0" in said:
-            raise Unreadable(Message("a turn needs a role out of {roles}, and content that is a text", roles=ROLES))
-        turns.append(Turn(role, said.strip()))
+        role, content = (message.get(name) if isinstance(message, dict) else None for name in ("role", "content"))
+        if role not in ROLES or not isinstance(content, str) or not content.strip() or "\0" in content:
+            raise Unreadable(Message("a turn needs a role (one of {roles}) and non-empty text as content", roles=ROLES))
+        turns.append(Turn(role, content.strip()))
     if len(turns) < 2 or turns[-1].role != "assistant":
         raise Unreadable(
-            Message("expected {messages}, a list of turns of which the last is the assistant's", messages=MESSAGES)
+            Message(
+                "expected {messages}, a list of at least two turns that ends with the assistant's", messages=MESSAGES
+            )
         )
     return tuple(turns)

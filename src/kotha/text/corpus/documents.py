@@ -1,4 +1,4 @@
-"""Documents and records, streamed out of whatever holds them."""
+"""Stream documents and records from files, folders, URLs, the hub and standard input."""
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -24,7 +24,7 @@ OnBytes = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One text; ``position`` is the line on which it starts in ``source``, or its row in a parquet file, from 1."""
+    """One text; ``position`` is its first line in ``source``, or its row in a parquet file, counted from 1."""
 
     text: str
     source: str
@@ -32,7 +32,7 @@ class Document:
 
 
 class Reading(TypedDict, total=False):
-    """What ``read_documents`` and its kin take beside paths and fields."""
+    """Options of ``read_documents`` and similar functions, besides paths and fields."""
 
     errors: Errors
     on_problem: OnProblem | None
@@ -41,18 +41,18 @@ class Reading(TypedDict, total=False):
 
 
 def read_documents(
-    paths: Sequence[str | Path | Source], *, field: str = "text", **how: Unpack[Reading]
+    paths: Sequence[str | Path | Source], *, field: str = "text", **options: Unpack[Reading]
 ) -> Iterator[Document]:
     """Read documents one by one from files, folders, globs, ``-`` (stdin, txt) and ``hf:owner/name[:split[:config]]``.
 
-    An address (``https://``, ``s3://``, ``gs://``, ``hdfs://``) is read where it lies; see ``remote.py``.
+    A URL (``https://``, ``s3://``, ``gs://``, ``hdfs://``) is streamed, not downloaded first; see ``remote.py``.
 
-    ``errors`` says what happens to a broken document: "stop" raises a CorpusError, "skip" leaves it out.
-    ``on_problem`` hears of every one, and of files that a folder holds but that cannot be read. ``on_bytes`` is told
-    how many more bytes of the files as stored have been read: compare with the sizes of ``list_sources``. A document
-    without text is not yielded.
+    ``errors`` decides about an invalid document: "stop" raises a CorpusError, "skip" leaves it out. ``on_problem`` is
+    called for each one, and for files of a folder that cannot be read. ``on_bytes`` is called with the number of
+    further bytes read from the stored files; their total is the sum of the sizes from ``list_sources``. Documents
+    without text are not yielded.
     """
-    records = read_records(paths, (field,), **how)
+    records = read_records(paths, (field,), **options)
     return (Document(text, name, at) for name, ((text,), at) in records if text and not text.isspace())
 
 
@@ -65,19 +65,18 @@ def read_records(
     on_bytes: OnBytes | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
 ) -> Iterator[tuple[str, Record]]:
-    """Some fields of each record, with its source: a value may be blank.
+    """Some fields of each record, with its source; a value may be blank.
 
-    The request is checked and the files are listed at once, so that a wrong name fails at the call; they are read
-    later, file by file.
+    Arguments are checked and files listed at the call, so that a wrong name fails early; files are read lazily.
     """
     check_choice("errors", errors, get_args(Errors))
     if not all(fields):
-        raise UsageError("the field has no name; name the field that holds the text, such as 'text'")
+        raise UsageError("the field name is empty; name the field that holds the text, such as 'text'")
     sources = list_sources(paths, errors=errors, on_problem=on_problem)
     for source in sources:
         if source.format == "txt" and len(fields) > 1:
             raise UsageError(
-                "{name}: a txt file has no fields; pairs come from csv, tsv, jsonl or parquet", name=source.name
+                "{name}: a txt file has no fields; give pairs as csv, tsv, jsonl or parquet", name=source.name
             )
 
     def records() -> Iterator[tuple[str, Record]]:
@@ -99,17 +98,17 @@ def read_records(
 
 
 def read_first(source: Source) -> dict[str, Any]:
-    """The first record of a csv, tsv or jsonl file by field, or its header, compressed or not."""
+    """The first record of a jsonl file by field, or the header of a csv or tsv file (as keys), compressed or not."""
     try:
         with _open(source) as file:
             stream = TextBytes(decompress(file_chunks(file), source.compression))
             return RecordReader(source.format, (), MAX_DOCUMENT_BYTES, Complaints(source.name, "skip")).first(stream)
     except Unreadable as error:
-        raise CorpusError("{problem}; put it right", problem=CorpusProblem(source.name, error.reason)) from error
+        raise CorpusError("{problem}; fix the input", problem=CorpusProblem(source.name, error.reason)) from error
 
 
 def field_names(path: str | Path) -> list[str]:
-    """The fields that the first record of a csv, tsv or jsonl file has, compressed or not.
+    """The field names in the first record of a csv, tsv or jsonl file, compressed or not.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -123,7 +122,7 @@ def field_names(path: str | Path) -> list[str]:
 
 
 def _open(source: Source) -> AbstractContextManager[BinaryIO]:
-    """The bytes of a source as they are stored, wherever it lies."""
+    """Open the stored bytes of a source: a file, standard input, the hub or a URL."""
     if source.path == "-":
         return nullcontext(sys.stdin.buffer)
     if source.repository is not None:

@@ -1,19 +1,19 @@
-"""Records of one or more fields out of a file: txt, jsonl, csv, tsv and parquet.
+"""Read records of one or more fields from a file: txt, jsonl, csv, tsv and parquet.
 
-Every format has a method of one `RecordReader`: bytes in, ``(values, position)`` out, one value a field, the position
-being the line on which the record starts, or its row. One record is held at a time, of parquet a small batch.
+`RecordReader` has a method for each format, from bytes to ``(values, position)``: one value per field, and the line on
+which the record starts, or its row. Only one record is held in memory at a time (for parquet, a small batch).
 
-- **txt**: one or more blank lines end a document. A document over the limit is cut at a line end.
-- **jsonl**: an object with the fields on each line, or, where one field is wanted, a string. Beside another field,
-  a whole number, a boolean or a list is taken as it is written: labels are often numbers.
-- **csv**: RFC 4180 with a header row: quoted cells may hold commas, line ends and doubled quotes.
-- **tsv**: as registered with IANA: a header row, tabs between cells, and a quote is a quote. Parallel corpora are full
-  of cells like ``"Who is it?" "It's me."``, which the rules of csv would misread.
-- **parquet**: columns of strings, held to no limit here: Arrow decodes a page of a column whole. Writers make pages of
-  about 1 MB, but a hostile file may claim up to 2 GiB for one, and Arrow sets that aside before it finds the claim
-  false. The sizes in the footer are limited.
+- **txt**: one or more blank lines end a document. A document over the limit is split at a line end.
+- **jsonl**: an object with the fields on each line; if only one field is requested, also a string. If several are, an
+  integer, a boolean or a list is also accepted and converted to JSON text: labels are often numbers.
+- **csv**: RFC 4180 with a header row: quoted cells may contain commas, line ends and doubled quotes.
+- **tsv**: as registered with IANA: a header row, tabs between cells, and quotes are ordinary characters. Parallel
+  corpora are full of cells like ``"Who is it?" "It's me."``, which the rules of csv would misread.
+- **parquet**: columns of strings, without a limit on values: Arrow decodes a column page at once. Writers make pages of
+  about 1 MB, but a malicious file may claim up to 2 GiB for one, which Arrow allocates before it detects the error.
+  The sizes in the footer are limited.
 
-Fields that are all digits are columns by number, from 1, of a csv or tsv file without a header row.
+Field names that are all digits select columns by number, from 1, in a csv or tsv file without a header row.
 """
 
 import csv
@@ -36,7 +36,7 @@ _LIMITS = {"thrift_string_size_limit": 64 << 20, "thrift_container_size_limit": 
 
 
 class RecordReader:
-    """Reads the fields that are wanted of one file, no record longer than the limit."""
+    """Reads the requested fields of one file; records longer than the limit are reported as problems."""
 
     def __init__(self, format: str, fields: tuple[str, ...], limit: int, complaints: Complaints) -> None:
         self.format, self.fields, self.limit, self.complaints = format, fields, limit, complaints
@@ -48,7 +48,7 @@ class RecordReader:
         return readers.get(self.format, self._table)(stream)
 
     def first(self, stream: TextBytes) -> dict[str, Any]:
-        """The first record of a text file by field, or its header; nothing of plain text."""
+        """The first jsonl record, or the header (as keys) of csv or tsv; empty for txt."""
         if self.format == "jsonl":
             found, _, _ = next(self._json_lines(stream), ({}, 0, ""))
             return found if isinstance(found, dict) else {}
@@ -105,7 +105,7 @@ class RecordReader:
                     yield values, line
 
     def _json_lines(self, stream: TextBytes) -> Iterator[tuple[Any, int, str]]:
-        """What each line holds, the line's number, and the line."""
+        """The value, number and text of each line."""
         for line, text in self._lines(stream):
             if text.isspace():
                 continue
@@ -114,7 +114,7 @@ class RecordReader:
             except json.JSONDecodeError as error:
                 reason = Message("not valid JSON ({why} at column {column})", why=error.msg, column=error.pos + 1)
                 self.complaints.report(reason, line=line)
-            except (ValueError, RecursionError) as error:  # a number of thousands of digits, lists in lists without end
+            except (ValueError, RecursionError) as error:  # numbers with thousands of digits, deep nesting
                 self.complaints.report(Message("not valid JSON ({why})", why=str(error)), line=line)
             else:
                 yield value, line, text
@@ -139,7 +139,7 @@ class RecordReader:
     # -- csv and tsv --------------------------------------------------------------------------------------------------
 
     def _table(self, stream: TextBytes) -> Iterator[Record]:
-        """Rows of cells, of which the first may name the columns."""
+        """Rows of cells; the first is the header, unless fields are column numbers."""
         rows = self._rows(stream)
         for header, first_line in rows:
             by_number = all(field.isdecimal() and len(field) < 10 for field in self.fields)
@@ -152,17 +152,17 @@ class RecordReader:
                     yield cells, line
 
     def _column(self, header: list[str], field: str, by_number: bool) -> int:
-        names = [str(place) for place in range(1, len(header) + 1)] if by_number else [name.strip() for name in header]
+        names = [str(n) for n in range(1, len(header) + 1)] if by_number else [name.strip() for name in header]
         n = names.count(field)
         if n == 1:
             return names.index(field)
         if by_number:
-            reason = Message("no column {field}: the first row has {n}, counted from 1", field=field, n=len(header))
+            reason = Message("no column {field}: the first row has columns 1 to {n}", field=field, n=len(header))
         elif n:
-            reason = Message("{n} columns are named '{field}'; name one by its number", n=n, field=field)
+            reason = Message("{n} columns are named '{field}'; give a column number instead", n=n, field=field)
         else:
             reason = missing(field, header, self._alone)
-            reason = Message("{reason}; without a header, name it by its number", reason=reason)
+            reason = Message("{reason}; if the file has no header, give the column number", reason=reason)
         raise Unreadable(reason)
 
     def _rows(self, stream: TextBytes) -> Iterator[Row]:
@@ -171,11 +171,9 @@ class RecordReader:
         return ((text.rstrip("\r\n").split("\t"), line) for line, text in self._lines(stream))
 
     def _csv_rows(self, stream: TextBytes) -> Iterator[Row]:
-        csv.field_size_limit(
-            max(csv.field_size_limit(), self.limit)
-        )  # the module's one knob is global: only ever raised
+        csv.field_size_limit(max(csv.field_size_limit(), self.limit))  # a global setting: only ever increased
         lines = stream.lines(self.limit)
-        line = size = 0  # where the row began, and how long it is so far
+        line = size = 0  # first line and length so far of the current row
         dropped = False
 
         def next_line() -> str:
@@ -208,14 +206,14 @@ class RecordReader:
     # -- parquet ------------------------------------------------------------------------------------------------------
 
     def parquet(self, file: BinaryIO, size: int, on_bytes: Callable[[int], None] | None) -> Iterator[Record]:
-        """Rows of a parquet file, counted from 1; ``on_bytes`` hears of its ``size`` as if rows were all alike."""
+        """Rows of a parquet file, counted from 1; ``on_bytes`` gets shares of ``size`` as if all rows were equal."""
         if not file.seekable():
             raise Unreadable(
-                Message("a parquet file is read from its end, not through a pipe or from a web server; save it first")
+                Message("a parquet file cannot be read from a pipe or a web server; save it to disk first")
             )
         if not file.read(1):
             raise Unreadable(Message("the file is empty"))
-        row = told = 0
+        row = reported = 0
         for total, columns in self._batches(file):
             for cells in zip(*columns, strict=True):
                 row += 1
@@ -225,11 +223,11 @@ class RecordReader:
                 elif self.complaints.are_sound(cells, row=row):
                     yield cells, row
             if on_bytes is not None:
-                told, before = size * row // total, told
-                on_bytes(told - before)
+                reported, before = size * row // total, reported
+                on_bytes(reported - before)
 
     def _batches(self, file: BinaryIO) -> Iterator[tuple[int, list[list[str | None]]]]:
-        """How many rows there are, and some of them by column; whatever the decoder raises is Unreadable."""
+        """The total number of rows, and batches of rows by column; decoder errors become Unreadable."""
         needed = "reading parquet needs pyarrow: pip install 'kotha[parquet]'"
         pa, pq = (library(name, needed, CorpusError) for name in ("pyarrow", "pyarrow.parquet"))
         try:
@@ -238,22 +236,22 @@ class RecordReader:
                     self._check_column(pa, table.schema_arrow, field)
                 groups = [table.metadata.row_group(index) for index in range(table.num_row_groups)]
                 longest = max((group.total_byte_size // max(1, group.num_rows) for group in groups), default=0)
-                rows = max(1, min(_MOST_ROWS, _BATCH_BYTES // max(1, longest)))  # a few megabytes, as the footer says
+                rows = max(1, min(_MOST_ROWS, _BATCH_BYTES // max(1, longest)))  # a few megabytes, by the footer
                 for batch in table.iter_batches(rows, columns=list(dict.fromkeys(self.fields)), use_threads=False):
                     batch.validate(full=True)
                     yield table.metadata.num_rows, [batch.column(field).to_pylist() for field in self.fields]
         except Unreadable:
             raise
-        except Exception as error:  # it uses many types
-            ours = type(error).__module__.startswith("pyarrow") or isinstance(error, ValueError)
-            why = " ".join(str(error).split())[:200] if ours else foreign(error)
+        except Exception as error:  # Arrow raises many types
+            safe = type(error).__module__.startswith("pyarrow") or isinstance(error, ValueError)
+            why = " ".join(str(error).split())[:200] if safe else foreign(error)
             raise Unreadable(Message("not a readable parquet file ({why})", why=why)) from error
 
     def _check_column(self, pa: Any, schema: Any, field: str) -> None:
         found = [column.type for column in schema if column.name == field]
         if len(found) != 1:
-            twice = Message("{n} columns are named '{field}'", n=len(found), field=field)
-            raise Unreadable(twice if found else missing(field, schema.names, self._alone))
+            ambiguous = Message("{n} columns are named '{field}'", n=len(found), field=field)
+            raise Unreadable(ambiguous if found else missing(field, schema.names, self._alone))
         inner = found[0].value_type if pa.types.is_dictionary(found[0]) else found[0]
         if inner not in (pa.string(), pa.large_string(), pa.string_view()):
             raise Unreadable(Message("the column '{field}' holds {kind}, not strings", field=field, kind=str(found[0])))
@@ -264,5 +262,5 @@ class _RowTooLong(Exception):  # noqa: N818 - a signal through csv.reader, never
 
 
 def _is_blank(line: bytes) -> bool:
-    """Whether a line is only white space; a short one may hold Unicode's, such as a no-break space."""
+    """Whether a line is only white space; in short lines, Unicode spaces such as the no-break space count too."""
     return line.isspace() or (len(line) <= 16 and line.decode("utf-8", "replace").isspace())

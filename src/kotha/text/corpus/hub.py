@@ -1,8 +1,8 @@
-"""The Hugging Face hub: a repository as files, and a data set by name, ``hf:owner/name[:split[:config]]``.
+"""The Hugging Face hub: files of a repository, and datasets by name, ``hf:owner/name[:split[:config]]``.
 
-The hub keeps most data sets as parquet, jsonl or csv files whose names say split and configuration, such as
-``20231101.bn/train-00000-of-00002.parquet``. Those are listed, chosen by name, fetched one at a time into the hub's
-own cache, and read like any other file. Data sets that exist only as a loading script cannot be read.
+The hub stores most datasets as parquet, jsonl or csv files whose names contain split and configuration, such as
+``20231101.bn/train-00000-of-00002.parquet``. They are listed, chosen by name, downloaded one at a time into the hub's
+cache, and read like any other file. Datasets that exist only as a loading script cannot be read.
 """
 
 import re
@@ -16,44 +16,44 @@ from kotha.i18n.message import Message
 
 _NAME = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(?::(?P<split>[\w.-]*)(?::(?P<config>[^:]+))?)?")
 _SPLITS = ("train", "training", "validation", "valid", "dev", "val", "test", "testing", "eval", "evaluation")
-# Folders that say nothing about the configuration of the files in them.
+# Folder names that do not denote a configuration.
 _PLAIN_FOLDERS = {"data", "", *_SPLITS}
-_OFFLINE = Message("files on this machine work without the hub: download them elsewhere and give their folder")
+_OFFLINE = Message("to work offline, download the files on another machine and give their folder")
 
 Kind = Literal["dataset", "model"]
 
 
 def hub_files(repository: str, kind: Kind) -> list[tuple[str, int | None]]:
     """Path and size of each file of a repository."""
-    with _reached(repository, kind) as hub:
+    with _hub_library(repository, kind) as hub:
         tree = hub.HfApi().list_repo_tree(repository, repo_type=kind, recursive=True)
         return [(item.path, item.size) for item in tree if isinstance(item, hub.RepoFile)]
 
 
 def hub_download(repository: str, path: str, kind: Kind) -> Path:
-    """Fetch one file, or find it in the hub's own cache."""
-    with _reached(repository, kind) as hub:
+    """The local path of a file, downloaded to the hub's cache if needed."""
+    with _hub_library(repository, kind) as hub:
         return Path(hub.HfApi().hf_hub_download(repository, path, repo_type=kind))
 
 
 @contextmanager
-def _reached(repository: str, kind: Kind) -> Iterator[Any]:
-    """The hub's library; what goes wrong in the block is said in our words."""
-    kind_of_error = CorpusError if kind == "dataset" else TokenizerError
-    hub = library("huggingface_hub", "the hub needs huggingface_hub: pip install 'kotha[hub]'", kind_of_error)
+def _hub_library(repository: str, kind: Kind) -> Iterator[Any]:
+    """The huggingface_hub module; its exceptions in the block become a CorpusError or a TokenizerError."""
+    error_class = CorpusError if kind == "dataset" else TokenizerError
+    hub = library("huggingface_hub", "the hub needs huggingface_hub: pip install 'kotha[hub]'", error_class)
     try:
         yield hub
-    except Exception as error:  # the network, in all the ways it can fail
+    except Exception as error:  # the library raises many types
         why = " ".join(str(error).split())[:200] or type(error).__name__
         if type(error).__name__ in ("RepositoryNotFoundError", "GatedRepoError", "HFValidationError"):
-            reason = Message("nothing of that name here or on the hub, or it wants a login: {why}", why=why)
+            reason = Message("not found locally or on the hub, or it requires a login: {why}", why=why)
         else:
             reason = Message("the hub cannot be reached ({why}); {offline}", why=why, offline=_OFFLINE)
-        raise kind_of_error("{name}: {reason}", name=repository, reason=reason) from error
+        raise error_class("{name}: {reason}", name=repository, reason=reason) from error
 
 
 def parse_hub_name(name: str) -> tuple[str, str, str | None]:
-    """Take a hub name apart: data set, split (train where none is named), configuration.
+    """Split a hub name into dataset, split (default: train) and configuration.
 
     >>> parse_hub_name("hf:wikimedia/wikipedia:train:20231101.bn")
     ('wikimedia/wikipedia', 'train', '20231101.bn')
@@ -65,7 +65,7 @@ def parse_hub_name(name: str) -> tuple[str, str, str | None]:
 
 
 def choose_files(name: str, files: Sequence[str], split: str, config: str | None) -> list[str]:
-    """The files of one split and configuration, by the names the hub gives them.
+    """The files of one split and configuration, chosen by their names.
 
     >>> choose_files("hf:a/b", ["data/test-0.parquet", "data/train-0.parquet"], "train", None)
     ['data/train-0.parquet']
@@ -78,7 +78,7 @@ def choose_files(name: str, files: Sequence[str], split: str, config: str | None
     configs = {some[-1] for some in folders if some}
     if config is None and len(configs) > 1:
         raise CorpusError(
-            "{name}: {n} configurations; name one as hf:owner/name:{split}:CONFIG: {some}",
+            "{name}: {n} configurations; choose one as hf:owner/name:{split}:CONFIG: {some}",
             name=name,
             n=len(configs),
             split=split,
@@ -100,7 +100,7 @@ def choose_files(name: str, files: Sequence[str], split: str, config: str | None
 
 
 def _split(file: str) -> str:
-    """The split that a file's name starts with, or that its folder is called; none is empty."""
+    """The split named by a file's first word or by one of its folders; empty if none is."""
     *folders, name = file.split("/")
     words = [re.split(r"[-_.]", name)[0], *reversed(folders)]
     return next((word for word in words if word in _SPLITS), "")

@@ -1,7 +1,7 @@
-"""Texts with a label each, out of a table: which field is which is guessed where nobody says it.
+"""Labelled texts from a table; fields that are not named are guessed.
 
-The label is the field that is called so, or the one with the fewest different values; the text is the longest of the
-others. What was guessed is part of the answer, so that it can be said.
+The label is the field with a known name for it, or the one with the fewest distinct values; the text is the longest of
+the others. The result says which fields were used and whether they were guessed.
 """
 
 import unicodedata
@@ -17,13 +17,13 @@ from kotha.text.corpus.problems import OnProblem
 
 _CALLED = (Message("text"), Message("label"))
 _LABEL_NAMES = ("label", "labels", "class", "category", "sentiment", "emotion", "topic", "target")
-# More different values than this, or than a share of the rows, and a field is no label.
+# A field with more distinct values than this number, or than this share of the rows, is not a label.
 _MOST_CLASSES, _MOST_SHARE = 200, 0.5
 
 
 @dataclass(frozen=True)
 class LabelledTexts(ColumnTable):
-    """Texts and their labels, and the fields that they came from."""
+    """Texts, their labels, and the fields they were read from."""
 
     columns = ("texts", "labels")
 
@@ -31,7 +31,7 @@ class LabelledTexts(ColumnTable):
     labels: tuple[str, ...]
     text_field: str = "text"
     label_field: str = "label"
-    guessed: bool = False  # whether the fields were not named but found
+    guessed: bool = False  # whether a field was guessed
 
 
 def read_labelled(
@@ -42,10 +42,10 @@ def read_labelled(
     errors: Errors = "stop",
     on_problem: OnProblem | None = None,
 ) -> LabelledTexts:
-    """Read csv, tsv, jsonl or parquet; a field that is not named is guessed.
+    """Read labelled texts from csv, tsv, jsonl or parquet; fields that are not named are guessed.
 
-    A row without a text or a label is a problem as a broken one is: with ``errors="skip"`` it is left out. Labels that
-    differ only in how their letters are put together are one (Unicode's NFC).
+    A row without a text or a label is an error, or skipped with ``errors="skip"``. Labels are normalized to NFC, so
+    different encodings of one label count as one.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -63,21 +63,21 @@ def read_labelled(
 
 
 def _guess(path: str | Path, columns: Columns, named: Named) -> tuple[str, str]:
-    """Which field is the text and which the label, as far as they are not named."""
+    """The text and label fields; those not named are guessed."""
     text, label = named
     n_rows = len(next(iter(columns.values())))
     if label is None:
-        kinds = {name: len(set(values)) for name, values in columns.items() if name != text}
+        counts = {name: len(set(values)) for name, values in columns.items() if name != text}
         most = min(_MOST_CLASSES, max(2, int(_MOST_SHARE * n_rows)))
-        called = [name for name in kinds if name.lower() in _LABEL_NAMES]
-        few = sorted((count, -place, name) for place, (name, count) in enumerate(kinds.items()) if 1 < count <= most)
-        if not called and not few:
+        by_name = [name for name in counts if name.lower() in _LABEL_NAMES]
+        few = sorted((count, -index, name) for index, (name, count) in enumerate(counts.items()) if 1 < count <= most)
+        if not by_name and not few:
             raise DataError(
-                "no field of {path} has few different values ({counts}), so none can be the label; name its field",
+                "no field of {path} has few enough distinct values to be the label ({counts}); name the label field",
                 path=path,
-                counts=[Message("{name}: {n:,}", name=name, n=n) for name, n in kinds.items()],
+                counts=[Message("{name}: {n:,}", name=name, n=n) for name, n in counts.items()],
             )
-        label = called[0] if called else few[0][2]
+        label = by_name[0] if by_name else few[0][2]
     if text is None:
         text = max((name for name in columns if name != label), key=lambda name: sum(map(len, columns[name])))
     return text, label

@@ -1,8 +1,8 @@
-"""A table of translations: which field is the source and which the target is guessed where nobody says it.
+"""Text pairs (translations) from a table; source and target fields that are not named are guessed.
 
-Fields that are called so are taken; else the two that hold the most letters, in the order of the table. A csv or tsv
-file whose first row reads like sentences has no header, and its columns are taken by number. What was guessed is part
-of the answer, so that it can be said.
+Fields with known names are used; else the two with the most characters, in table order. A csv or tsv file whose first
+row looks like sentences has no header, and its columns are numbered. The result says which fields were used and whether
+they were guessed.
 """
 
 from collections.abc import Sequence
@@ -20,13 +20,13 @@ from kotha.text.corpus.sources import kind_of
 _SOURCE_NAMES = ("source", "src", "source_text", "input")
 _TARGET_NAMES = ("target", "tgt", "target_text", "output", "translation", "reference")
 _CALLED = (Message("source"), Message("target"))
-# A name with more words than this is no name of a column but a sentence.
+# A header cell with more words than this is a sentence, not a column name.
 _MOST_WORDS = 3
 
 
 @dataclass(frozen=True)
 class TextPairs(ColumnTable):
-    """Sources and their targets, and the fields that they came from."""
+    """Sources, their targets, and the fields they were read from."""
 
     columns = ("sources", "targets")
 
@@ -34,11 +34,11 @@ class TextPairs(ColumnTable):
     targets: tuple[str, ...]
     source_field: str = "source"
     target_field: str = "target"
-    guessed: bool = False  # whether the fields were not named but found
+    guessed: bool = False  # whether a field was guessed
 
     @property
     def reversed(self) -> "TextPairs":
-        """The other direction."""
+        """The pairs with source and target swapped."""
         return TextPairs(self.targets, self.sources, self.target_field, self.source_field, self.guessed)
 
 
@@ -50,9 +50,9 @@ def read_text_pairs(
     errors: Errors = "stop",
     on_problem: OnProblem | None = None,
 ) -> TextPairs:
-    """Read csv, tsv, jsonl or parquet; a field that is not named is guessed.
+    """Read text pairs from csv, tsv, jsonl or parquet; fields that are not named are guessed.
 
-    A row without a source or a target is a problem as a broken one is: with ``errors="skip"`` it is left out.
+    A row without a source or a target is an error, or skipped with ``errors="skip"``.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -64,32 +64,32 @@ def read_text_pairs(
     """
     named = (source_field, target_field)
     among = partial(_fields, path, named)
-    how: Any = {"among": among, "errors": errors, "on_problem": on_problem}
-    sources, targets, fields = read_two_columns(path, named, _CALLED, _guess, **how)
+    options: Any = {"among": among, "errors": errors, "on_problem": on_problem}
+    sources, targets, fields = read_two_columns(path, named, _CALLED, _guess, **options)
     return TextPairs(tuple(sources), tuple(targets), *fields, guessed=None in named)
 
 
 def _fields(path: str | Path, named: Named, names: list[str]) -> list[str]:
-    """The columns to guess among: no more than have to be read."""
+    """The columns to guess from; only those that need to be read."""
     has_header = all(len(name.split()) <= _MOST_WORDS for name in names)
     if not has_header and kind_of(str(path))[0] in ("csv", "tsv"):
         return [str(number) for number in range(1, len(names) + 1)]
-    known = _called(names, _SOURCE_NAMES), _called(names, _TARGET_NAMES)
+    known = _best_known(names, _SOURCE_NAMES), _best_known(names, _TARGET_NAMES)
     return [name for name in known if name] if all(known) and named == (None, None) else names
 
 
 def _guess(columns: Columns, named: Named) -> tuple[str, str]:
-    """Which field is the source and which the target, as far as they are not named."""
+    """The source and target fields; those not named are guessed."""
     free = [name for name in columns if name not in named]
-    source = named[0] or _called(free, _SOURCE_NAMES)
-    target = named[1] or _called([name for name in free if name != source], _TARGET_NAMES)
+    source = named[0] or _best_known(free, _SOURCE_NAMES)
+    target = named[1] or _best_known([name for name in free if name != source], _TARGET_NAMES)
     rest = sorted(set(free) - {source, target}, key=lambda name: (-sum(map(len, columns[name])), free.index(name)))
     longest = iter(sorted(rest[: (source is None) + (target is None)], key=free.index))
     return source or next(longest), target or next(longest)
 
 
-def _called(names: Sequence[str], known: Sequence[str]) -> str | None:
-    """The one of the names that is best known, if one is."""
+def _best_known(names: Sequence[str], known: Sequence[str]) -> str | None:
+    """The name that comes first among the known ones, or None."""
     return min(
         (name for name in names if name.lower() in known), key=lambda name: known.index(name.lower()), default=None
     )

@@ -1,7 +1,7 @@
-"""What can be wrong with an input, and what a reader does about it.
+"""Problems in input files, and how readers handle them.
 
-A reader that meets something broken never raises on its own account: it tells its :class:`Complaints`, which stops,
-or notes the problem and lets the reader go on. So the policies of ``errors`` live here and nowhere else.
+A reader does not raise for invalid input: it reports to its :class:`Complaints`, which raises, or records the problem
+and lets the reader continue. The ``errors`` policies are implemented only here.
 """
 
 import os
@@ -19,21 +19,19 @@ from kotha.text.choices import Errors
 OnProblem = Callable[["CorpusProblem"], None]
 
 _LONGEST_LIST = 12
-# What no text has, and what is then said of its code point.
-_NO_TEXT: tuple[tuple[re.Pattern[str], Callable[[int], Message]], ...] = (
+# Characters that do not belong in text, and the message for each.
+_NOT_TEXT: tuple[tuple[re.Pattern[str], Callable[[int], Message]], ...] = (
     (re.compile("\0"), lambda _: Message("a NUL character (is this a text file?)")),
     (
         re.compile("[\ud800-\udfff]"),
-        lambda n: Message("the lone surrogate \\u{code} is no character", code=f"{n:04x}"),
+        lambda n: Message("the lone surrogate \\u{code} is not a character", code=f"{n:04x}"),
     ),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class CorpusProblem:
-    """One thing wrong with one input, and where: a message of its own.
-
-    ``line`` and ``row`` count from 1.
+    """A problem in one input, with its position; ``line`` and ``row`` count from 1.
 
     >>> print(CorpusProblem("news.jsonl", "not valid JSON", line=17))
     news.jsonl, line 17: not valid JSON
@@ -43,8 +41,8 @@ class CorpusProblem:
     reason: Text
     line: int | None = None
     row: int | None = None
-    field: str | None = None  # the one that is wrong, where it is one
-    unread: bool = False  # the disk did not give it: nobody knows what it holds
+    field: str | None = None  # the invalid field, if the problem is in one field
+    unread: bool = False  # whether an I/O error prevented reading
     template: ClassVar[str] = "{places}: {reason}"
 
     @property
@@ -59,7 +57,7 @@ class CorpusProblem:
 
 
 class Unreadable(ValueError):  # noqa: N818 - a signal between the byte layer and its reader, never shown to a user
-    """This record, or the rest of this file, cannot be read."""
+    """Raised when a record, or the rest of a file, cannot be read."""
 
     def __init__(self, reason: Text) -> None:
         super().__init__(str(reason))
@@ -67,35 +65,35 @@ class Unreadable(ValueError):  # noqa: N818 - a signal between the byte layer an
 
 
 class Complaints:
-    """Where the readers of one source take what they find wrong."""
+    """Collects the problems of one source and applies the ``errors`` policy."""
 
     def __init__(self, source: str, errors: Errors, on_problem: OnProblem | None = None) -> None:
         self.source = source
         self.errors = errors
         self._on_problem = on_problem
 
-    def report(self, reason: Text, **place: Any) -> None:
-        """Stop with a CorpusError, or leave it at a note.
+    def report(self, reason: Text, **position: Any) -> None:
+        """Record a problem, and raise a CorpusError if ``errors`` is "stop".
 
-        ``place`` is what a `CorpusProblem` says of it: line, row, field.
+        ``position`` are fields of `CorpusProblem`: line, row, field.
         """
-        problem = CorpusProblem(self.source, reason, **place)
+        problem = CorpusProblem(self.source, reason, **position)
         self.note(problem)
         if self.errors == "stop":
-            raise CorpusError("{problem}; put it right", skippable=True, problem=problem)
+            raise CorpusError("{problem}; fix the input", skippable=True, problem=problem)
 
     def pass_over(self, error: OSError | Unreadable) -> None:
-        """Stop, or pass over the rest of a file: it is broken, or the disk does not give it."""
+        """Report that the rest of a file is skipped, because it is invalid or could not be read."""
         unread = isinstance(error, OSError) or isinstance(error.__cause__, OSError)
         self.report(why(error), unread=unread)
 
     def note(self, problem: CorpusProblem) -> None:
-        """Pass on a problem that is no reason to stop."""
+        """Pass a problem to ``on_problem`` without raising."""
         if self._on_problem is not None:
             self._on_problem(problem)
 
     def decode(self, data: bytes, line: int) -> str | None:
-        """Decode the UTF-8 of one document that starts at this line; None when it is to be dropped."""
+        """Decode the UTF-8 of a document that starts at this line; report invalid data and return None."""
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -104,20 +102,20 @@ class Complaints:
             self.report(reason, line=line + data.count(b"\n", 0, error.start))
             return None
 
-    def are_sound(self, texts: tuple[str, ...], *, escapes: bool = False, **place: int) -> bool:
-        r"""Whether a record is free of characters that no text has.
+    def are_sound(self, texts: tuple[str, ...], *, escapes: bool = False, **position: int) -> bool:
+        r"""Whether a record has no invalid characters; the first one is reported.
 
-        They are NUL and, where JSON writes ``escapes``, halves of surrogate pairs, such as a lone ``\ud800``.
+        These are NUL and, if JSON ``escapes`` may be present, lone surrogates such as ``\ud800``.
         """
-        for pattern, reason in _NO_TEXT[: 1 + escapes]:
+        for pattern, reason in _NOT_TEXT[: 1 + escapes]:
             for found in filter(None, map(pattern.search, texts)):
-                self.report(reason(ord(found[0])), **place)
+                self.report(reason(ord(found[0])), **position)
                 return False
         return True
 
 
 def shown(name: str | Path) -> str:
-    r"""Make a file or field name safe to print, whatever bytes it holds.
+    r"""Escape unprintable characters in a file or field name, and truncate it.
 
     >>> shown("a\udcffb\n")
     'a\\udcffb\\n'
@@ -128,29 +126,29 @@ def shown(name: str | Path) -> str:
 
 
 def why(error: OSError | ValueError) -> Text:
-    """Why a file cannot be opened or read."""
+    """The reason why a file cannot be opened or read."""
     if isinstance(error, OSError):
         return Message("cannot be opened ({why})", why=error.strerror or str(error))
     return error.reason if isinstance(error, Unreadable) else str(error)
 
 
 def foreign(error: Exception) -> Text:
-    """What is told of an error that another package may have raised: its text may hold anything, keys too."""
+    """The description of another package's error, without its text, which could contain secrets."""
     return getattr(error, "strerror", None) or type(error).__name__
 
 
 def empty_field(name: str) -> Message:
-    """Say that a row lacks a value."""
+    """The message that a row has no value in a field."""
     return Message("the field {name!r} is empty", name=name)
 
 
 def missing(name: str, known: Iterable[str], alone: bool = True) -> Message:
-    """Say that a field is not there and which ones are.
+    """The message that a field is missing, with the fields that exist.
 
-    ``alone`` it holds the text, and the argument ``field`` names another: one spelled alike, or the last.
+    If it is the only field (``alone``), the message suggests a value of ``field``: the closest name, or the last.
 
     >>> print(missing("txt", ["id", "text"]))
-    no field 'txt' among id, text; name another with field='text'
+    no field 'txt' among id, text; try field='text'
     """
     names = [shown(each)[:40] for each in islice(known, _LONGEST_LIST + 1)]
     listed = names[:_LONGEST_LIST] + ["…"] * (len(names) - _LONGEST_LIST) or Message("none")
@@ -158,4 +156,4 @@ def missing(name: str, known: Iterable[str], alone: bool = True) -> Message:
     if not alone or not names:
         return Message("no field '{name}' among {known}", **values)
     another = Option("field", closest(name, names) or names[-1])
-    return Message("no field '{name}' among {known}; name another with {field}", **values, field=another)
+    return Message("no field '{name}' among {known}; try {field}", **values, field=another)

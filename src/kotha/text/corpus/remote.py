@@ -1,12 +1,10 @@
-"""Files that lie elsewhere, read there: ``https://``, ``s3://``, ``gs://``, ``hdfs://``, by address.
+"""Remote files, streamed by URL: ``https://``, ``s3://``, ``gs://``, ``hdfs://``.
 
-fsspec reads them, by whichever package knows the scheme and with the credentials that package finds for itself. http(s)
-is read by the standard library, since fsspec's own reader needs aiohttp: from beginning to end, and what ends before
-the server said is an error. Nobody is waited for without end, and no server can send us on to anything but the web,
-nor from https back to http.
+fsspec reads them with the package for the scheme, which finds its own credentials. http(s) is read sequentially with
+the standard library, since fsspec's reader needs aiohttp; a response shorter than its announced length is an error.
+Connections time out, and redirects may lead only to http(s), and from https only to https.
 
-An address never holds a password here, and what a message tells of it ends before its query, where keys of signed
-addresses stand.
+A URL cannot contain a password, and messages omit its query, where signed URLs carry keys.
 """
 
 import glob
@@ -23,7 +21,7 @@ from kotha.errors import CorpusError, UsageError, nearest
 from kotha.i18n.message import Message
 from kotha.text.corpus.problems import foreign
 
-# What has to be installed for a scheme; nothing where it is here already.
+# The package to install for each scheme; empty if none is needed.
 SCHEMES = {"http": "", "https": "", "memory": "", "s3": "s3fs", "gs": "gcsfs", "hdfs": "pyarrow"}
 _WEB = ("http", "https")
 _ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
@@ -33,7 +31,7 @@ _SAFE = "/%:@!$&'()*+,;=~?#[]"
 
 
 def is_remote(path: object) -> bool:
-    """Whether a path is an address.
+    """Whether a path is a URL.
 
     >>> is_remote("s3://bucket/news.jsonl"), is_remote("news.jsonl"), is_remote("hf:owner/name")
     (True, False, False)
@@ -41,10 +39,10 @@ def is_remote(path: object) -> bool:
     return _ADDRESS.match(str(path)) is not None
 
 
-def told_address(url: str) -> str:
-    """An address as messages tell it; another name is left as it is.
+def redacted_address(url: str) -> str:
+    """A URL without credentials and query, for messages; other names are unchanged.
 
-    >>> told_address("https://example.org/a.txt?key=secret")
+    >>> redacted_address("https://example.org/a.txt?key=secret")
     'https://example.org/a.txt'
     """
     if not is_remote(url):
@@ -55,29 +53,29 @@ def told_address(url: str) -> str:
 
 
 def scheme_of(url: str) -> str:
-    """The scheme of an address that can be read; a UsageError for any other."""
+    """The scheme of a URL; raises a UsageError if it cannot be read."""
     scheme, _, rest = url.partition("://")
-    scheme, address = scheme.lower(), told_address(url)
+    scheme, address = scheme.lower(), redacted_address(url)
     if scheme not in SCHEMES:
         raise UsageError(
-            "{address}: files are not read by {scheme}://{nearest}",
+            "{address}: files cannot be read over {scheme}://{nearest}",
             address=address,
             scheme=scheme,
             nearest=nearest(scheme, SCHEMES),
         )
-    if "::" in url and scheme not in _WEB:  # to fsspec, one address within another
-        raise UsageError("{address}: an address within an address (::) is not read; give one alone", address=address)
+    if "::" in url and scheme not in _WEB:  # fsspec's syntax for chained URLs
+        raise UsageError("{address}: chained addresses (::) are not supported; give a single one", address=address)
     if "@" in rest.partition("/")[0]:
         raise UsageError(
-            "{address}: an address holds no name or password here; leave out what is before @", address=address
+            "{address}: an address cannot contain a user name or password; remove the part before @", address=address
         )
     return scheme
 
 
 def list_remote(url: str) -> dict[str, int | None]:
-    """Address and size of each file behind an address: itself, or those within a folder or that match a glob, sorted.
+    """URL and size of each file behind a URL: itself, or the files in a folder or matching a glob, sorted.
 
-    Where there is no such thing, a FileNotFoundError; http knows no folders and no globs.
+    Raises a FileNotFoundError if nothing is there; http(s) has no folders and no globs.
     """
     scheme = scheme_of(url)
     if scheme in _WEB:
@@ -90,12 +88,14 @@ def list_remote(url: str) -> dict[str, int | None]:
             found = files.find(path, detail=True)
         else:
             return {url: files.info(path).get("size")}
-    start = f"{scheme}://" + (urlsplit(url).netloc if scheme == "hdfs" else "")  # others have it in each file's name
+    start = f"{scheme}://" + (
+        urlsplit(url).netloc if scheme == "hdfs" else ""
+    )  # other schemes have the host in each file's name
     return {start + name: about.get("size") for name, about in sorted(found.items()) if about["type"] == "file"}
 
 
 def open_remote(url: str) -> BinaryIO:
-    """A file that lies elsewhere, to read."""
+    """Open a remote file for reading."""
     if scheme_of(url) in _WEB:
         return io.BufferedReader(HttpFile(url), _BUFFER)
     with _file_system(url) as (files, path):
@@ -105,11 +105,11 @@ def open_remote(url: str) -> BinaryIO:
 
 @contextmanager
 def _file_system(url: str) -> Iterator[tuple[Any, str]]:
-    """The file system of an address, and the path that it has there.
+    """The file system of a URL, and the path in it.
 
-    Each package has errors of its own, whose texts may hold anything; of those only the kind is told.
+    The packages raise errors of their own, whose texts could contain secrets; only their type is reported.
     """
-    from fsspec.core import url_to_fs  # here, so that a corpus on this machine needs no file system of others
+    from fsspec.core import url_to_fs  # imported here, so that local files do not need fsspec
 
     scheme = scheme_of(url)
     try:
@@ -125,7 +125,7 @@ def _file_system(url: str) -> Iterator[tuple[Any, str]]:
 
 
 class HttpFile(io.RawIOBase):
-    """The bytes at an http(s) address, from the first to the last; ``size`` is what the server announces."""
+    """A sequential reader of an http(s) URL; ``size`` is the length that the server announces."""
 
     _response: Any = None
 
@@ -133,47 +133,49 @@ class HttpFile(io.RawIOBase):
         super().__init__()
         request = Request(quote(url, safe=_SAFE), headers={"Accept-Encoding": "identity", "User-Agent": "kotha"})
         try:
-            self._response = build_opener(OnlyOnTheWeb).open(request, timeout=seconds)
+            self._response = build_opener(WebRedirectHandler).open(request, timeout=seconds)
         except HTTPError as error:
             error.close()
             if error.code == 404:
                 raise FileNotFoundError(None, Message("the server has no such file")) from None
-            raise OSError(None, Message("the server answers {code}", code=error.code)) from None
+            raise OSError(None, Message("the server returned HTTP {code}", code=error.code)) from None
         except URLError as error:
             raise OSError(None, str(getattr(error.reason, "strerror", None) or error.reason)) from None
         length = self._response.headers.get("Content-Length", "")
         if not length.isdecimal():
             self.close()
-            raise OSError(None, Message("the server does not say how long it is; download it first"))
+            raise OSError(None, Message("the server does not send the file's length; download the file first"))
         self.size = self._left = int(length)
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read what is there into a buffer."""
+        """Read available bytes into a buffer; raise an OSError if the response ends early."""
         count = int(self._response.readinto(buffer))
         self._left -= count
         if not count and self._left:
-            reason = Message("the server ends it at byte {at:,} of {size:,}", at=self.size - self._left, size=self.size)
+            reason = Message(
+                "the server closed the connection at byte {at:,} of {size:,}", at=self.size - self._left, size=self.size
+            )
             raise OSError(None, reason)
         return count
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._response is not None:
             self._response.close()
         super().close()
 
 
-class OnlyOnTheWeb(HTTPRedirectHandler):
-    """Where a server may send us on to."""
+class WebRedirectHandler(HTTPRedirectHandler):
+    """Limits the redirects that are followed."""
 
     max_redirections = 5
 
     def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
-        """Follow to http and https alone, and from https to https alone."""
+        """Follow redirects only to http(s), and from https only to https."""
         if urlsplit(newurl).scheme not in (_WEB if req.type == "http" else ("https",)):
-            raise OSError(None, Message("the server sends on to a place that is not followed"))
+            raise OSError(None, Message("the server redirects to an address that is not allowed"))
         return super().redirect_request(req, fp, code, msg, headers, newurl)

@@ -1,6 +1,6 @@
-"""What is in a corpus, in one pass: sizes, copies, scripts, the share in the wanted language, and what is broken.
+"""Corpus statistics in one pass: sizes, duplicates, scripts, language share, and problems.
 
-Memory is flat but for a length and a hash a document (see ``ExactDuplicates``).
+Memory is constant but for a length and a hash per document (see ``ExactDuplicates``).
 """
 
 from array import array
@@ -23,23 +23,23 @@ _PROBLEMS_KEPT = 20
 
 @dataclass
 class CorpusReport:
-    """The numbers of a corpus; sizes are of the documents' text, not of the files that hold it."""
+    """Corpus statistics; sizes are those of the documents' text, not of their files."""
 
     files: int = 0
     documents: int = 0
     bytes: int = 0
     characters: int = 0
     words: int = 0
-    duplicates: int = 0  # documents whose text came before, white space aside
+    duplicates: int = 0  # documents equal to an earlier one, ignoring white space
     language: str = "bn"
-    language_share: float = 0.0  # the share of documents, not of bytes, in that language
+    language_share: float = 0.0  # share of documents (not bytes) in that language
     shortest_characters: int = 0
-    median_characters: int = 0  # the lower of the two in the middle
+    median_characters: int = 0  # the lower median
     longest_characters: int = 0
     script_shares: dict[str, float] = field(default_factory=dict)
-    """The share of each script among all letters and the signs on them, largest first."""
+    """Share of each script among all letters and signs, largest first."""
     normalization: dict[str, int] = field(default_factory=dict)
-    """How often each of the default rules would change something."""
+    """Number of changes that each default normalization rule would make."""
     problems: int = 0
     first_problems: list[str] = field(default_factory=list)
 
@@ -49,11 +49,11 @@ class CorpusReport:
 
 
 def inspect_corpus(
-    paths: Sequence[str | Path | Source], *, field: str = "text", language: str = "bn", **how: Unpack[Reading]
+    paths: Sequence[str | Path | Source], *, field: str = "text", language: str = "bn", **options: Unpack[Reading]
 ) -> CorpusReport:
-    """Read a corpus once and say what is in it; as ``read_documents``, but what is broken is skipped unless told."""
+    """Read a corpus once and return its statistics; ``errors`` defaults to "skip" here."""
     report = CorpusReport(language=language)
-    on_problem = how.get("on_problem")
+    on_problem = options.get("on_problem")
 
     def note(problem: CorpusProblem) -> None:
         report.problems += 1
@@ -62,14 +62,14 @@ def inspect_corpus(
         if on_problem is not None:
             on_problem(problem)
 
-    how = {"errors": "skip", **how, "on_problem": note}
-    sources = list_sources(paths, errors=how["errors"], on_problem=note)
+    options = {"errors": "skip", **options, "on_problem": note}
+    sources = list_sources(paths, errors=options["errors"], on_problem=note)
     report.files = len(sources)
     seen, normalizer, changes = ExactDuplicates(), Normalizer(), Counter[str]()
     lengths = array("I")
     scripts: Counter[str] = Counter()
     in_language = 0
-    for text in (document.text for document in read_documents(sources, field=field, **how)):
+    for text in (document.text for document in read_documents(sources, field=field, **options)):
         lengths.append(len(text))
         report.bytes += len(text.encode())
         report.words += count_words(normalizer(text, changes))

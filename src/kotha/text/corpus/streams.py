@@ -1,8 +1,8 @@
-"""Bytes in: files and their compression, as one flat stream that is never held whole.
+"""Byte streams: files and their decompression, in bounded memory.
 
-A compressed file may hold several frames (``cat a.zst b.zst``), may be cut short, may be corrupt, and may be a bomb: a
-few kilobytes that unfold into gigabytes. So the decoders are driven by hand, a small piece at a time, which bounds what
-one step can produce, and a frame that has not ended when the file does is an error rather than a silent end.
+A compressed file may have several frames (``cat a.zst b.zst``), may be truncated or corrupt, or may be a decompression
+bomb. The decoders therefore get small pieces of input, which bounds the output of each step, and a frame that is not
+complete at the end of the file is an error.
 """
 
 import io
@@ -15,34 +15,34 @@ from kotha.i18n.message import Message
 from kotha.text.corpus.problems import Unreadable, foreign
 
 _CHUNK = 1 << 16
-# A zstd block of 4 bytes can unfold into 128 KiB, and a byte of gzip into 1 KiB: pieces of 8 MiB and 1 MiB at most.
+# 4 bytes of zstd can decompress to 128 KiB, and a byte of gzip to 1 KiB: at most 8 MiB and 1 MiB per piece.
 _PIECE = {"gz": 1024, "zst": 256}
 
 _UTF8_MARK = b"\xef\xbb\xbf"
 _WRONG_STARTS = {
     b"\xff\xfe": Message("UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8"),
     b"\xfe\xff": Message("UTF-16 text; convert it first: iconv -f UTF-16 -t UTF-8"),
-    b"\x1f\x8b": Message("gzip-compressed bytes; give the file the ending .gz"),
-    b"\x28\xb5\x2f\xfd": Message("zstd-compressed bytes; give the file the ending .zst"),
-    b"PAR1": Message("a parquet file; give it the ending .parquet"),
+    b"\x1f\x8b": Message("gzip-compressed data; add the extension .gz to the file name"),
+    b"\x28\xb5\x2f\xfd": Message("zstd-compressed data; add the extension .zst to the file name"),
+    b"PAR1": Message("a parquet file; add the extension .parquet to its name"),
 }
 
 
 def _decoder(compression: str) -> tuple[Any, type[Exception]]:
-    """What decodes one frame, and what its library raises when the data is corrupt."""
+    """A decoder for one frame, and the exception it raises for corrupt data."""
     if compression == "gz":
         return zlib.decompressobj(wbits=31), zlib.error
-    import zstandard  # here, so that a machine without it still reads everything else
+    import zstandard  # optional: needed only for zstd files
 
     return zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError
 
 
 def file_chunks(file: BinaryIO, on_bytes: Callable[[int], None] | None = None) -> Iterator[bytes]:
-    """Read a file piece by piece, telling ``on_bytes`` the length of each."""
+    """Read a file in chunks; ``on_bytes`` is called with the length of each."""
     while True:
         try:
             chunk = file.read(_CHUNK)
-        except Exception as error:  # of a file elsewhere, each package raises its own
+        except Exception as error:  # remote file packages raise exceptions of their own
             raise Unreadable(Message("cannot be read ({why})", why=foreign(error))) from error
         if not chunk:
             return
@@ -52,7 +52,7 @@ def file_chunks(file: BinaryIO, on_bytes: Callable[[int], None] | None = None) -
 
 
 def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[bytes]:
-    """Undo gzip (``gz``) or zstandard (``zst``), over as many frames as there are.
+    """Decompress gzip (``gz``) or zstandard (``zst``) with any number of frames.
 
     >>> b"".join(decompress([zlib.compress(b"ab", wbits=31) + zlib.compress(b"c", wbits=31)], "gz"))
     b'abc'
@@ -67,7 +67,7 @@ def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[byt
         while data:
             if decoder is None:
                 if compression == "gz" and frames and not any(data):
-                    break  # zeros after the last gzip member are padding, as gunzip also holds
+                    break  # zeros after the last gzip member are padding, as in gunzip
                 decoder, failure = _decoder(compression)
             piece = data[: _PIECE[compression]]
             try:
@@ -80,11 +80,11 @@ def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[byt
             if decoder.eof:
                 decoder, frames = None, frames + 1
     if decoder is not None:
-        raise Unreadable(Message("the {kind} data ends in the middle", kind=compression))
+        raise Unreadable(Message("the {kind} data is truncated", kind=compression))
 
 
 class _ChunkReader(io.RawIOBase):
-    """An iterator of byte strings as a raw file, so that the standard buffered reader can find the lines."""
+    """An iterator of byte strings as a raw file, for line reading by the standard buffered reader."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -102,7 +102,7 @@ class _ChunkReader(io.RawIOBase):
 
 
 class TextBytes:
-    """The decompressed bytes of a text file, after its byte-order mark."""
+    """The decompressed bytes of a text file, without its byte-order mark."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         start = b""
@@ -117,7 +117,7 @@ class TextBytes:
         self._file = io.BufferedReader(_ChunkReader(chain([start], chunks)), 1 << 18)
 
     def lines(self, limit: int) -> Iterator[tuple[int, bytes | None]]:
-        """Number from 1 and bytes of each line; None for one over the limit, which is never held."""
+        """Number (from 1) and bytes of each line; None for a line over the limit, which is never held in memory."""
         readline, number = self._file.readline, 0
         while line := readline(limit + 2):
             number += 1

@@ -1,4 +1,4 @@
-"""A worker pool for one task after the other: processes on this machine, or on a Ray cluster where one is named."""
+"""Worker pools: processes on this machine, or workers of a Ray cluster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from kotha.text.parallel.ray_cluster import check_address, pool_on_ray
 
 
 def check_workers(on: str | None, workers: int | None) -> None:
-    """Refuse a place that cannot be one, and a pool without workers."""
+    """Raise a UsageError for an invalid location or number of workers."""
     if workers is not None and workers < 1:
         raise UsageError("{workers}: give at least 1", workers=Option("workers", workers))
     if on is not None:
@@ -18,13 +18,13 @@ def check_workers(on: str | None, workers: int | None) -> None:
 
 
 @contextmanager
-def worker_pool(on: str | None, workers: int | None, here: int = 1) -> Iterator[WorkerPool]:
-    """The pool that ``on`` names: None for this machine's processes, ``ray`` or ``ray://HOST:PORT``.
+def worker_pool(on: str | None, workers: int | None, local_workers: int = 1) -> Iterator[WorkerPool]:
+    """The pool at a location: None for processes on this machine, ``ray`` or ``ray://HOST:PORT``.
 
-    By default a cluster gives a worker for each core, and this machine ``here`` of them.
+    ``workers`` defaults to one per core on a cluster, and to ``local_workers`` on this machine.
     """
     if on is None:
-        yield LocalPool(workers or here)
+        yield LocalPool(workers or local_workers)
         return
     with pool_on_ray(on, workers) as pool:
         yield pool

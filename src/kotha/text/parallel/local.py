@@ -1,9 +1,9 @@
-"""Worker pools, and the one of this machine's processes; with one worker it is no process at all.
+"""The worker pool interface, and the pool of local processes; with one worker it runs in this process.
 
-A task is made anew in each worker by something that can be pickled (a ``partial`` of a class with a tokenizer, an
-index), and is then called with one item after the other. A worker pool maps a task over items: results come in the
-order of the items, and only a few items are on their way at any time. So the result is the same for any number of
-workers, wherever they are. Here a worker that dies ends the work.
+A task is a picklable factory (a ``partial`` of a class with a tokenizer or an index). Each worker calls it once and
+calls the result with one item after another. A pool maps a task over items: results keep the order of the items, and
+only a few items are in flight at any time, so the result does not depend on the number or location of workers. In the
+local pool, a worker that dies ends the work with an error.
 """
 
 import os
@@ -24,16 +24,16 @@ from kotha.errors import DataError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-# Items on their way for each worker: one at work, one waiting for it.
+# Items in flight per worker: one in progress, one queued.
 AHEAD = 2
 
 
-# Called once in each worker; what it returns is called with each item.
+# Called once in each worker; the returned function is called with each item.
 WorkerTask = Callable[[], Callable[[Item], Result]]
 
 
 class WorkerPool(Protocol):
-    """Who does a task."""
+    """Maps a task over items with some number of workers."""
 
     def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
         """The results of a task, in the order of the items."""
@@ -41,7 +41,7 @@ class WorkerPool(Protocol):
 
 
 class LocalPool:
-    """So many processes here; they live as long as a task."""
+    """A fixed number of local processes, started for each task."""
 
     def __init__(self, workers: int) -> None:
         self.workers = workers
@@ -55,48 +55,48 @@ class LocalPool:
         try:
             with _pool(self.workers, task) as pool:
                 while True:
-                    waiting += (_asked(pool, item) for item in islice(unread, AHEAD * self.workers + 1 - len(waiting)))
+                    waiting += (_submit(pool, item) for item in islice(unread, AHEAD * self.workers + 1 - len(waiting)))
                     if not waiting:
                         return
                     yield waiting.popleft().result()
         except BrokenProcessPool as error:
-            raise DataError("a worker process ended early, perhaps for lack of memory; try fewer workers") from error
+            raise DataError("a worker process died, possibly out of memory; try fewer workers") from error
 
 
-def _asked(pool: ProcessPoolExecutor, item: Any) -> Future[Any]:
-    with _interrupt_held_back(), _script_left_alone():  # starts a worker where there are too few
+def _submit(pool: ProcessPoolExecutor, item: Any) -> Future[Any]:
+    with _interrupts_blocked(), _main_script_hidden():  # submit may start a worker
         return pool.submit(_work, item)
 
 
-_at_work: Callable[[Any], Any] | None = None
+_task: Callable[[Any], Any] | None = None
 
 
 def _start_worker(task: WorkerTask[Any, Any]) -> None:
-    global _at_work
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it is not held back already
-    Thread(target=_end_with_parent, daemon=True).start()
+    global _task
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it is not blocked already
+    Thread(target=_exit_with_parent, daemon=True).start()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    _at_work = task()
+    _task = task()
 
 
 def _work(item: Any) -> Any:
-    assert _at_work is not None, "a worker was asked before it was started"
-    return _at_work(item)
+    assert _task is not None, "a worker got an item before it was started"
+    return _task(item)
 
 
-def _end_with_parent() -> None:
-    """A worker whose parent was killed has nobody to work for."""
+def _exit_with_parent() -> None:
+    """Exit the worker when its parent was killed."""
     parent = parent_process()
-    assert parent is not None, "a worker was started by nobody"
+    assert parent is not None, "a worker has no parent process"
     parent.join()
     os._exit(1)
 
 
 @contextmanager
-def _interrupt_held_back() -> Iterator[None]:
-    """Ctrl-C is for the parent, which then ends its workers, and reaches it after this block, not within.
+def _interrupts_blocked() -> Iterator[None]:
+    """Delay SIGINT until the end of the block; the parent handles it and then ends its workers.
 
-    A process started here never hears of it, from its first instruction on: it inherits what is held back.
+    A process started in the block inherits the signal mask, so it never receives SIGINT.
     """
     if sys.platform == "win32":
         yield
@@ -109,11 +109,11 @@ def _interrupt_held_back() -> Iterator[None]:
 
 
 @contextmanager
-def _script_left_alone() -> Iterator[None]:
-    """A process started here does not run the caller's script again, as it otherwise would: it needs nothing of it.
+def _main_script_hidden() -> Iterator[None]:
+    """Keep processes started in the block from running the caller's main script, which they do not need.
 
-    A script without ``if __name__ == "__main__":`` would start everything anew in each worker, one that came through a
-    pipe cannot be found by it; both would end before reading what they are sent, and their parent wait forever.
+    Without this, a script without ``if __name__ == "__main__":`` would start again in each worker, and a script read
+    from a pipe would not be found; the workers would exit before reading their items, and the parent would hang.
     """
     script = vars(sys.modules["__main__"])
     hidden: dict[str, Any] = {name: script[name] for name in ("__file__", "__spec__") if name in script}
@@ -126,8 +126,8 @@ def _script_left_alone() -> Iterator[None]:
 
 @contextmanager
 def _pool(workers: int, task: WorkerTask[Any, Any]) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes that end with the block: after their work, or at once where it is left early."""
-    with _interrupt_held_back():
+    """Worker processes that end with the block: after their work, or at once if the block raises."""
+    with _interrupts_blocked():
         pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker, (task,))
     try:
         yield pool
@@ -136,5 +136,5 @@ def _pool(workers: int, task: WorkerTask[Any, Any]) -> Iterator[ProcessPoolExecu
             process.kill()
         raise
     finally:
-        with _interrupt_held_back():
+        with _interrupts_blocked():
             pool.shutdown(wait=True, cancel_futures=True)

@@ -1,11 +1,11 @@
-"""A worker pool on a Ray cluster: one of our own on this machine for as long as it is needed, or one that is there.
+"""A worker pool on a Ray cluster: a temporary one on this machine, or an existing one.
 
-Nothing is reported to anyone and no dashboard is opened. A cluster of our own listens to this machine alone, asks for a
-token that nobody else knows, and leaves no file behind. One that the caller's program is connected to already is used,
-and left as it is.
+Usage statistics and the dashboard are disabled. A temporary cluster listens only on the loopback interface, requires a
+random token, and leaves no files behind. If the program is already connected to a cluster, that one is used and not
+shut down.
 
-Items are Ray tasks: Ray gives those of a worker or a node that died to others. State is put into the cluster once; each
-worker process fetches it once, and on each node the arrays in it are shared.
+Items are Ray tasks: Ray reschedules those of a worker or node that died. Task state is put into the cluster once; each
+worker process fetches it once, and the processes of a node share its arrays.
 """
 
 import os
@@ -27,26 +27,26 @@ from kotha.storage.atomic import scratch_folder
 from kotha.text.parallel.local import AHEAD, Item, Result, WorkerTask
 
 SCHEME = "ray"
-# An item whose workers have died this often, one after the other, is held to be the cause.
+# How often Ray retries an item after the death of its worker.
 _MOST_DEATHS = 3
-_NEEDED = "working on Ray needs ray: pip install 'kotha[ray]'"
+_NEEDED = "workers on Ray need ray: pip install 'kotha[ray]'"
 _SECONDS_TO_ANSWER = 10
 # A worker starts within seconds, unless the cluster is full.
 _SECONDS_TO_BEGIN = 120
-# Batches on their way and one index of validation documents; what is more, Ray writes to disk.
+# Enough for batches in flight and one index of validation documents; Ray spills the rest to disk.
 _SHARED_MEMORY = 512 << 20
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS": "1",
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # of its log nothing goes to our output, where results are
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # keeps Ray's log out of our output
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
-# By this name, for it began on systems whose firewall asks about each open port.
+# 0 restricts Ray to the loopback interface, on Linux too.
 _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
 def check_address(on: str) -> str | None:
-    """The address in ``ray://HOST:PORT``, or None for plain ``ray``; anything else is a UsageError.
+    """The address in ``ray://HOST:PORT``, or None for plain ``ray``; raises a UsageError for anything else.
 
     >>> check_address("ray"), check_address("ray://10.0.0.7:10001")
     (None, '10.0.0.7:10001')
@@ -54,9 +54,7 @@ def check_address(on: str) -> str | None:
     name, _, address = on.partition("://")
     host, _, port = address.rpartition(":")
     if name != SCHEME or (on != SCHEME and not (host and port.isdecimal() and 0 < int(port) < 1 << 16)):
-        raise UsageError(
-            "{on} is no place to work; give 'ray', or 'ray://HOST:PORT' such as 'ray://head:10001'", on=Option("on", on)
-        )
+        raise UsageError("{on} must be 'ray' or 'ray://HOST:PORT', such as 'ray://head:10001'", on=Option("on", on))
     return address or None
 
 
@@ -64,32 +62,32 @@ def check_address(on: str) -> str | None:
 
 
 def versions() -> list[str]:
-    """What has to be the same here and in every worker, for the results to be the same."""
+    """The package versions that must match in every worker for reproducible results."""
     return [f"kotha {kotha.__version__}", *(f"{name} {version(name)}" for name in ("numpy", "regex", "tokenizers"))]
 
 
-_at_work: dict[str, Callable[[Any], Any]] = {}
+_tasks: dict[str, Callable[[Any], Any]] = {}
 
 
-def _work(held: list[Any], ours: list[str], *items: Any) -> list[Any]:
-    """The results of a task, in a worker process. In a list, the task is not fetched anew for each call."""
-    [task] = held
-    if task.hex() not in _at_work:
+def _work(reference: list[Any], ours: list[str], *items: Any) -> list[Any]:
+    """The results of a task, in a worker process. Inside a list, Ray does not fetch the task for each call."""
+    [task] = reference
+    if task.hex() not in _tasks:
         if versions() != ours:
             raise KothaError(
-                "a worker of the Ray cluster has {theirs}, and here is {ours}; the results would "
-                "differ: install the same on every node",
+                "a worker of the Ray cluster has {theirs}, but this machine has {ours}; install the same "
+                "versions on every node, or the results would differ",
                 theirs=versions(),
                 ours=ours,
             )
         os.environ["TOKENIZERS_PARALLELISM"] = "false"
-        _at_work.clear()
-        _at_work[task.hex()] = library("ray", _NEEDED).get(task)()
-    return list(map(_at_work[task.hex()], items))
+        _tasks.clear()
+        _tasks[task.hex()] = library("ray", _NEEDED).get(task)()
+    return list(map(_tasks[task.hex()], items))
 
 
 class RayPool:
-    """So many workers on a cluster to which this process is connected."""
+    """A number of workers (default: one per core) on the connected cluster."""
 
     def __init__(self, ray: Any, workers: int | None) -> None:
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -104,7 +102,8 @@ class RayPool:
         try:
             if not self._ray.wait(list(calls), timeout=_SECONDS_TO_BEGIN)[0]:
                 raise KothaError(
-                    "no worker of the Ray cluster began within {seconds:g} seconds; has it a free core?",
+                    "no worker of the Ray cluster started within {seconds:g} seconds; check that the cluster "
+                    "has a free core",
                     seconds=_SECONDS_TO_BEGIN,
                 )
             self._results(calls.popleft())
@@ -118,7 +117,7 @@ class RayPool:
             while calls:
                 yield from self._results(calls.popleft())
         finally:
-            if self._ray.is_initialized():  # else they have ended with their cluster
+            if self._ray.is_initialized():  # else the calls ended with the cluster
                 for call in calls:
                     self._ray.cancel(call, force=True)
 
@@ -131,8 +130,7 @@ class RayPool:
             raise
         except self._ray.exceptions.RayError as error:
             raise DataError(
-                "{n} workers of the cluster ended early, one after the other, perhaps for lack of "
-                "memory; try fewer workers",
+                "{n} workers of the cluster died in a row, possibly out of memory; try fewer workers",
                 n=_MOST_DEATHS + 1,
             ) from error
 
@@ -142,11 +140,11 @@ class RayPool:
 
 @contextmanager
 def pool_on_ray(on: str, workers: int | None) -> Iterator[RayPool]:
-    """A worker pool on the cluster that ``on`` names; by default a worker for each of its cores."""
+    """A worker pool on the cluster named by ``on`` (default: one worker per core)."""
     address = check_address(on)
     if address is not None:
-        _knock(address)
-    if SCHEME not in sys.modules:  # it reads them once, as it is loaded, for itself and the processes that it starts
+        _check_reachable(address)
+    if SCHEME not in sys.modules:  # Ray reads these variables once, on import
         for name, value in _QUIET.items():
             os.environ.setdefault(name, value)
         os.environ.update(_LOOPBACK)
@@ -156,32 +154,32 @@ def pool_on_ray(on: str, workers: int | None) -> Iterator[RayPool]:
     if ray.is_initialized():
         if address is not None:
             raise KothaError(
-                "this program works with a Ray cluster already; {on} uses that, {other} is another",
+                "this program is already connected to a Ray cluster; give {on} to use that one instead of {other}",
                 on=Option("on", SCHEME),
                 other=on,
             )
         yield RayPool(ray, workers)
         return
-    # Whether it has read that it shall listen to this machine; where it no longer says so, no.
+    # Whether Ray read _LOOPBACK on import; if this constant is missing, assume that it did not.
     constants = sys.modules.get("ray._private.ray_constants")
     if address is None and getattr(constants, "ENABLE_RAY_CLUSTER", True):
         raise KothaError(
-            "Ray was loaded before it could be told to listen to this machine alone; begin a cluster as you want it "
-            "with ray.init(), which is then used, or load Ray later"
+            "Ray was imported before it could be restricted to this machine; start a cluster yourself with "
+            "ray.init(), which is then used, or import Ray later"
         )
     with _connected(ray, address, workers):
         yield RayPool(ray, workers)
 
 
-def _knock(address: str) -> None:
-    """Say at once that nobody is there: Ray would try for minutes."""
+def _check_reachable(address: str) -> None:
+    """Fail fast if nothing listens at an address: Ray would retry for minutes."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
     except OSError as error:
         raise KothaError(
-            "nobody answers at ray://{address} ({why}); `ray start` with a head begins a cluster, "
-            "and its clients' port is 10001 unless it was told another",
+            "no answer from ray://{address} ({why}); start a cluster with `ray start --head` (default client "
+            "port: 10001)",
             address=address,
             why=error.strerror or str(error),
         ) from error
@@ -189,22 +187,26 @@ def _knock(address: str) -> None:
 
 @contextmanager
 def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[None]:
-    """Join the cluster at an address, or begin one here."""
-    how: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    # A short path: sockets are made in it.
+    """Connect to the cluster at an address, or start a temporary one."""
+    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
+    # The path must be short: Ray creates sockets in it.
     with nullcontext() if address else scratch_folder("kotha-ray-") as folder:
         if folder is not None:
-            how |= {"num_cpus": workers or os.cpu_count() or 1, "num_gpus": 0, "object_store_memory": _SHARED_MEMORY}
-            how |= {"include_dashboard": False, "_temp_dir": str(folder)}
+            options |= {
+                "num_cpus": workers or os.cpu_count() or 1,
+                "num_gpus": 0,
+                "object_store_memory": _SHARED_MEMORY,
+            }
+            options |= {"include_dashboard": False, "_temp_dir": str(folder)}
         try:
-            with _signals_kept(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # what is wrong comes as an error too
-                ray.init(f"{SCHEME}://{address}" if address else "local", **how)
-        except Exception as error:  # Ray raises it bare where its own processes do not begin in time
+            with _sigterm_preserved(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # real problems also raise
+                ray.init(f"{SCHEME}://{address}" if address else "local", **options)
+        except Exception as error:  # Ray raises a bare Exception if its processes do not start in time
             ray.shutdown()
             raise KothaError(
-                "Ray at {address} could not be reached ({why}). One elsewhere may ask for a token: Ray takes "
-                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN. The processes of this machine do the same without Ray",
+                "Ray at {address} cannot be reached ({why}). If the cluster requires a token, set "
+                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN. Local worker processes do the same work without Ray",
                 address=address or "local",
                 why=" ".join(str(error).split())[:200] or type(error).__name__,
             ) from error
@@ -215,18 +217,18 @@ def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[N
 
 
 @contextmanager
-def _signals_kept() -> Iterator[None]:
-    """Ray takes SIGTERM for itself when it begins; who had it keeps it."""
+def _sigterm_preserved() -> Iterator[None]:
+    """Restore the SIGTERM handler that Ray replaces on start."""
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
     finally:
-        with suppress(ValueError):  # not in the main thread: it has taken nothing
+        with suppress(ValueError):  # not in the main thread: Ray replaced nothing
             signal.signal(signal.SIGTERM, before)
 
 
 def end_at_once() -> None:
-    """End the processes of a Ray that was begun here, for a signal that ends us: they would write on in its folder."""
+    """Kill the processes of a temporary cluster when a signal ends this one; else they keep writing to its folder."""
     node: Any = getattr(sys.modules.get("ray._private.worker"), "_global_node", None)
-    with suppress(Exception):  # whatever this Ray calls it; they end by themselves a little later
+    with suppress(Exception):  # a private API; if it is missing, the processes exit a little later
         node.kill_all_processes(check_alive=False, allow_graceful=False)

@@ -1,22 +1,20 @@
 """The built-in corpus: an endless, seeded source of original Bangla stories, news items and encyclopaedia entries.
 
-A document is a *plot* (``plots/``: prose with holes and alternatives) told with words from a lexicon (``words/``)
-that `grammar` inflects, so that person, rank, tense, case and
-classifier agree. `scene` keeps what the document has said, so that the trade named at the start decides the tool
-used later, the season the fruit, and five mangoes less two are three.
+A document is a *plot* (``plots/``: templates with roles and options) filled with words from a lexicon (``words/``).
+`grammar` inflects them, so that person, rank, tense, case and classifier agree. `scene` keeps the state of a document,
+so that the trade named at the start determines the tool used later, the season determines the fruit, and five mangoes
+less two are three.
 
-**The floor.** Every choice goes through one `Chooser`, which adds up the logarithm of its probability, and every
-choice can be read off the text. So ``log_probability`` is that of the text itself, and the average of
-``-log_probability`` over many documents is the entropy of the source: no model, however large, can do better on
-fresh documents, on average. `floor_bits_per_byte` gives it in the unit that models of any tokenizer share. A model
-that reaches it has learned the whole grammar.
+**The floor.** Every choice goes through one `Chooser`, which adds up log-probabilities, and every choice is visible in
+the text. So ``log_probability`` is that of the text itself, and the average of ``-log_probability`` over many documents
+is the entropy of the source: on average, no model can do better on new documents. `floor_bits_per_byte` returns it per
+byte, comparable across tokenizers. A model that reaches it has learned the complete grammar.
 
-**The caveat.** Should two different series of choices give the same text, the true probability of that text is
-their sum and the floor stated here is too high; a test alters the choices one at a time to see that the text
-changes. And it is an average: on a few documents a model may by luck do better. It holds for whole documents, each
-begun without any context.
+**Limits.** If two series of choices gave the same text, its true probability would be their sum, and the floor would be
+too high; a test changes the choices one at a time and checks that the text changes. The floor is an average: on a few
+documents a model can do better by chance. It holds for complete documents without preceding context.
 
-What it does not do: it states no facts about real people, and a village that is on some map is so by chance.
+The texts state no facts about real people, and any match with a real village is a coincidence.
 """
 
 import itertools
@@ -31,7 +29,7 @@ from kotha.text.stories.scene import Chooser
 
 __all__ = ["KINDS", "Story", "floor_bits_per_byte", "stories", "story"]
 
-# How often each kind is written.
+# The probability of each kind.
 KINDS = {"story": 0.5, "news": 0.25, "entry": 0.25}
 
 
@@ -45,21 +43,21 @@ class Story:
 
 
 def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
-    """Write document ``index`` of the corpus ``seed``: a pure function, on every platform.
+    """Document ``index`` of the corpus with a ``seed``; deterministic on every platform.
 
-    ``kinds`` limits the corpus to some kinds; that is another corpus, with its own probabilities.
+    ``kinds`` restricts the corpus to some kinds, which makes it a different corpus with its own probabilities.
 
     >>> story(0, 7) == story(0, 7)
     True
     """
-    from kotha.text.stories.plot import compile_plot, plots  # loaded with the first document
+    from kotha.text.stories.plot import compile_plot, plots  # loaded on first use
 
     names = tuple(KINDS) if kinds is None else tuple(kinds)
     for name in names:
         check_choice("kinds", name, KINDS)
     if not names or len(set(names)) < len(names):
         raise UsageError(
-            "{kinds} must name each kind once, and at least one; choose from {known}",
+            "{kinds} must name at least one kind, and each only once; choose from {known}",
             kinds=Option("kinds", names),
             known=[*KINDS],
         )
@@ -71,7 +69,7 @@ def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
 
 
 def stories(seed: int = 0, start: int = 0, kinds: Sequence[str] | None = None) -> Iterator[Story]:
-    """Write documents for ever, from document ``start`` on.
+    """An endless iterator of documents, from document ``start`` on.
 
     >>> first = next(stories(seed=3, start=5))
     >>> first == story(3, 5)
@@ -81,7 +79,7 @@ def stories(seed: int = 0, start: int = 0, kinds: Sequence[str] | None = None) -
 
 
 def floor_bits_per_byte(documents: Iterable[Story]) -> float:
-    """The entropy of the source per byte of UTF-8, measured on these documents.
+    """The entropy of the source in bits per UTF-8 byte, estimated on these documents.
 
     >>> round(floor_bits_per_byte([Story("কথা", "story", -9 * math.log(2))]), 6)
     1.0

@@ -1,7 +1,7 @@
-"""Bangla nouns, numbers and verbs, inflected by the sounds of a word.
+"""Inflection of Bangla nouns, numbers and verbs by the sounds of a word.
 
-What a suffix looks like depends on the last sound alone, apart from words of one open syllable (মা, চা, গাঁ), which
-take a glide::
+The form of a suffix depends only on the last sound, except that words of one open syllable (মা, চা, গাঁ) take a
+glide::
 
                      genitive   locative   plural
     রহিম, গ্রাম       রহিমের     গ্রামে      শিক্ষকেরা     a consonant
@@ -12,14 +12,13 @@ take a glide::
     শরৎ               শরতের      শরতে                     ৎ becomes ত again
     রং                রঙের       রঙে                      and ং becomes ঙ
 
-It does not know which nouns name people; the plots ask for -রা and -জন where they mean people. Text is in Unicode's
-form NFC, where ড়, ঢ় and য় are a letter and a dot.
+It does not know which nouns denote people; the plots use -রা and -জন only for people. Text is in NFC, where ড়, ঢ় and
+য় are a letter and a dot.
 
-
-Verbs are in the standard spoken form (চলিত), by stem class. A verb is
-named by its verbal noun (করা, লেখা, খাওয়া, দাঁড়ানো). From that name come seven stems, since the vowel
-of the root rises before some endings (লেখে but লিখল, শোনে but শুনল, রাখে but রেখেছে), and each tense is one stem
-and one row of endings. The rows go by person and rank: আমি, তুই, তুমি, সে, তিনি; আপনি takes the form of তিনি.
+Verbs are in the standard spoken form (চলিত), by stem class. A verb is identified by its verbal noun (করা, লেখা, খাওয়া,
+দাঁড়ানো). It determines seven stems, since the vowel of the root rises before some endings (লেখে but লিখল, শোনে but
+শুনল, রাখে but রেখেছে), and each tense is one stem and one row of endings. The rows are ordered by person and rank:
+আমি, তুই, তুমি, সে, তিনি; আপনি takes the form of তিনি.
 """
 
 import functools
@@ -36,12 +35,12 @@ CASES = ("র", "এ", "রা", "কে", "দের")
 _GRAMMAR = json.loads(file_of("grammar.json"))
 NUMBERS: list[str] = _GRAMMAR["numbers"]
 PRONOUNS: dict[str, list[str]] = _GRAMMAR["pronouns"]
-# The first three cases, by the sound before.
+# Suffixes of the first three cases, by the preceding sound.
 SUFFIXES: dict[str, list[str]] = _GRAMMAR["suffixes"]
 
 
 def _ending(word: str) -> str:
-    """The kind of sound a word ends in: 'glide', 'aa', 'vowel', 'cut' (ৎ), 'nasal' (ং) or 'consonant'."""
+    """The kind of a word's last sound: 'glide', 'aa', 'vowel', 'cut' (ৎ), 'nasal' (ং) or 'consonant'."""
     last = word.rsplit(" ", 1)[-1].rsplit("-", 1)[-1].replace("ঁ", "")
     if last[-1] in VOWEL_LETTERS:
         return "glide"
@@ -56,7 +55,7 @@ def _ending(word: str) -> str:
 
 @functools.cache
 def inflect(word: str, case: str) -> str:
-    """A noun in the case that a plot names by its suffix: র (of it), এ (in, on or at it), রা (several people), কে, দের.
+    """A noun in a case, named by its suffix: র (genitive), এ (locative), রা (plural of people), কে, দের.
 
     >>> [inflect(word, "র") for word in ("রহিম", "নদী", "মা", "বই", "শরৎ")]
     ['রহিমের', 'নদীর', 'মায়ের', 'বইয়ের', 'শরতের']
@@ -75,7 +74,7 @@ def inflect(word: str, case: str) -> str:
 
 
 def number(value: int) -> str:
-    """A number up to a hundred in words, and above it in digits.
+    """A number in words up to a hundred, in digits above.
 
     >>> number(35), number(350)
     ('পঁয়ত্রিশ', '৩৫০')
@@ -84,7 +83,7 @@ def number(value: int) -> str:
 
 
 def digits(value: int) -> str:
-    """A number in Bangla digits, grouped by thousands and then by hundreds.
+    """A number in Bangla digits with Indian grouping.
 
     >>> digits(952), digits(45000), digits(1234567)
     ('৯৫২', '৪৫,০০০', '১২,৩৪,৫৬৭')
@@ -113,7 +112,7 @@ KEEPS_E, TAKES_I = _GRAMMAR["keeps_e"], _GRAMMAR["takes_i"]
 
 
 class Stems(NamedTuple):
-    """The stems that the endings are added to, each named by where it is used."""
+    """The stems that take endings, each named by its use."""
 
     before_i: str  # করি, লিখি, খাই
     before_e: str  # করে, লেখে, খায়
@@ -125,14 +124,13 @@ class Stems(NamedTuple):
 
 
 IRREGULAR = {verb: Stems(*stems) for verb, stems in _GRAMMAR["irregular"].items()}
-ENDINGS: dict[str, str] = _GRAMMAR["endings"]  # of a tense: stem+ending for each person
+ENDINGS: dict[str, str] = _GRAMMAR["endings"]  # for each tense: stem+ending for each person
 TENSES = frozenset({"request", *(name for name in ENDINGS if " " not in name)})
-# What is said as in another tense.
+# Forms that equal those of another tense.
 _AS = {("order", "তুমি"): "present", ("request", "তুই"): "present"}
 _AS |= {("request", person): "future" for person in ("আমি", "সে", "তিনি")}
 FORMS = frozenset({"joined", "to", "if", "noun", "of"})
-# Forms that no rule gives, by verb, tense and person: the ends of words that would be misread, and commands of everyday
-# verbs.
+# Irregular forms by verb, tense and person: word endings that would be misread, and commands of everyday verbs.
 EXCEPTIONS: dict[str, dict[str, dict[str, str]]] = _GRAMMAR["exceptions"]
 
 
@@ -179,7 +177,7 @@ def _is_open(verb: str) -> bool:
 
 
 def _request(verb: str) -> str:
-    """What is asked of তুমি for later: কোরো, লিখো."""
+    """The future imperative for তুমি: কোরো, লিখো."""
     joined = stems(verb).joined
     bare = not any(sign in joined[:-1] for sign in "ািুেোউএঁ")
     return (joined[0] + "ো" + joined[1:-1] if bare else joined[:-1]) + "ো"
@@ -187,7 +185,7 @@ def _request(verb: str) -> str:
 
 @functools.cache
 def conjugate(phrase: str, tense: str, person: str) -> str:
-    """A finite form; of a phrase the last word is the verb.
+    """A finite verb form; in a phrase, the last word is the verb.
 
     >>> conjugate("করা", "past", "তিনি"), conjugate("জাল ফেলা", "was", "সে"), conjugate("যাওয়া", "future", "আমি")
     ('করলেন', 'জাল ফেলছিল', 'যাব')
@@ -209,7 +207,7 @@ def conjugate(phrase: str, tense: str, person: str) -> str:
 
 @functools.cache
 def nonfinite(phrase: str, form: str) -> str:
-    """A form without person: joined (করে), to (করতে), if (করলে), noun (করা), of (করার).
+    """A non-finite form: joined (করে), to (করতে), if (করলে), noun (করা), of (করার).
 
     >>> [nonfinite("শেখা", form) for form in ("joined", "to", "if", "noun", "of")]
     ['শিখে', 'শিখতে', 'শিখলে', 'শেখা', 'শেখার']

@@ -1,9 +1,9 @@
-"""The words of the stories, read from ``words/``: tables of nouns, each with what belongs to it.
+"""The lexicon of the stories, read from ``words/``: tables of nouns, each with related nouns as parts.
 
 A table in a file is ``[name]`` with a noun and its parts on each line (``name; part: a, b; part: c``), or
-``name: a, b`` for nouns without parts, or ``name of table: a, b`` for some of another table. An indented line goes on
-with the one before, and # begins a remark. The code adds what follows from several tables: a season has the months
-themselves, a village is a beginning and an ending.
+``name: a, b`` for nouns without parts, or ``name of table: a, b`` for a subset of another table. An indented line
+continues the previous one, and # starts a comment. Tables that depend on others are built in code: a season links to
+its months, and a village is a beginning and an ending.
 """
 
 import re
@@ -27,12 +27,12 @@ _LINKS = {
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """A word of the lexicon with what belongs to it; a person's ``rank`` is their pronoun."""
+    """A word of the lexicon with its parts; a person's ``rank`` is their pronoun."""
 
     text: str
     rank: str | None = None
     parts: Mapping[str, tuple["Noun", ...]] = field(default_factory=dict)
-    key: str = ""  # what makes two words the same for "a different one"; the text itself when empty
+    key: str = ""  # words with the same key count as the same choice (default: the text)
 
 
 Nouns = tuple[Noun, ...]
@@ -54,7 +54,7 @@ def nouns(text: str, rank: str | None = None) -> Nouns:
 
 
 def entries(text: str) -> dict[str, str]:
-    """Texts by name, one a line: ``name: text``; an indented line goes on with the last, another line is a remark."""
+    """Texts by name, one per line: ``name: text``; an indented line continues it, any other line is a comment."""
     return dict(re.findall(r"^(\w+): (.*(?:\n    .*)*)", text, re.MULTILINE))
 
 
@@ -87,13 +87,13 @@ def _some(table: Nouns, words: str) -> Nouns:
 
 
 def file_of(name: str) -> str:
-    """The text of a file of words."""
+    """The text of a file in ``words/``."""
     return (_WORDS / name).read_text(encoding="utf-8")
 
 
 @cache
 def phrases() -> dict[str, str]:
-    """Turns of phrase that plots share, by name."""
+    """Shared phrases of plots, by name."""
     return entries(file_of("phrases.txt"))
 
 
@@ -111,16 +111,16 @@ def lexicon() -> Tables:
         )
     tables["season"] = tuple(map(_season, tables["season"]))
     tables["autumn"] = _some(tables["season"], ", ".join(noun.text for noun in tables["autumn"]))
-    # Birds that fish are seen by the water, the others anywhere that birds are.
+    # Birds without a haunt of their own are seen in the wild; those that fish, by the water.
     tables["bird"] = tuple(Noun(bird.text, parts={"haunt": tables["wild"], **bird.parts}) for bird in tables["bird"])
     tables["village"] = tuple(Noun(a.text + b.text) for a in tables["beginning"] for b in tables["ending"])
     return tables | _people()
 
 
 def _season(noun: Noun) -> Noun:
-    """A season whose mornings and afternoons have the whole day's weather too.
+    """A season whose mornings and afternoons also have the weather of the whole day.
 
-    A smell counts as the flower it comes from, so that no text has the one in its first line and then the other.
+    A smell has the key of its flower, so that no text uses both.
     """
     flowers = [flower.text for flower in noun.parts["flower"]]
     smells = (
@@ -133,13 +133,13 @@ def _season(noun: Noun) -> Noun:
 
 # -- people -----------------------------------------------------------------------------------------------------------
 
-_SAID = ("water", "dusk", "feast", "mother", "father", "forefather")
+_FAMILY_WORDS = ("water", "dusk", "feast", "mother", "father", "forefather")
 _KIN = ("kin", "parent", "grand", "aunt")
 
 
 @cache
 def communities() -> dict[str, dict[str, str]]:
-    """What the file of people says of each community, by name."""
+    """The entries of ``people.txt`` for each community, by name."""
     _, *parts = re.split(r"^\[(\w+)\]$", file_of("people.txt"), flags=re.MULTILINE)
     return {name: entries(text) for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
@@ -150,28 +150,28 @@ def _people() -> dict[str, Nouns]:
         "neighbour": tuple(_grown("man", "woman", after="title")),
         "citizen": tuple(_grown("man", "woman", after="family")),
         "grown": tuple(_grown("man", "woman")),
-        # Those who row, cast nets, steer and drive.
+        # For rowing, casting nets, steering and driving.
         "man": tuple(_grown("man")),
         "townsman": tuple(_grown("man", after="family")),
         "peer": (Noun("তুই", "তুই"), Noun("তুমি", "তুমি")),
     }
 
 
-def _said(community: Mapping[str, str], names: tuple[str, ...]) -> dict[str, Nouns]:
-    """A family's words by part; all but the first three name people."""
-    return {name: nouns(community[name], None if name in _SAID[:3] else "তিনি") for name in names}
+def _family_words(community: Mapping[str, str], names: tuple[str, ...]) -> dict[str, Nouns]:
+    """A community's words by part; all but the first three denote people."""
+    return {name: nouns(community[name], None if name in _FAMILY_WORDS[:3] else "তিনি") for name in names}
 
 
 def _children() -> Iterator[Noun]:
     for community in communities().values():
-        parts = {**_said(community, _SAID + _KIN), "sibling": nouns("ছোট ভাই, ছোট বোন", "সে")}
+        parts = {**_family_words(community, _FAMILY_WORDS + _KIN), "sibling": nouns("ছোট ভাই, ছোট বোন", "সে")}
         yield from (Noun(name, "সে", parts) for name in listed(community["child"]))
 
 
 def _grown(*kinds: str, after: str = "") -> Iterator[Noun]:
-    """Grown people by name, alone or with a title or a family name after it."""
+    """Adults by name, alone or followed by a title or a family name."""
     for community in communities().values():
-        words = _said(community, _SAID)
+        words = _family_words(community, _FAMILY_WORDS)
         for kind in kinds:
             for name in listed(community.get(kind, "")):
                 for more in listed(community[f"{kind}_{after}"]) if after else [""]:

@@ -1,21 +1,21 @@
-"""Plots: who is in a document, and its text in a small language, Bangla prose with holes.
+"""Plots: the roles of a document, and its text in a small template language for Bangla prose.
 
 ::
 
-    {hero}                    the word that fills a role        রহিম
-    {hero র} {village এ}      in a case named by its suffix     রহিমের, শিমুলতলায়    (র এ কে রা দের)
+    {hero}                    the word in a role                রহিম
+    {hero র} {village এ}      in a case, named by its suffix    রহিমের, শিমুলতলায়    (র এ কে রা দের)
     {hero সে} {hero তার}      its pronoun, by rank              সে / তিনি, তার / তাঁর  (সে তার তাকে; তুমি তোমার তোমাকে)
     {had টি} {had অঙ্ক}       a number, counted or in digits    পাঁচটি, ৫              (টি টা জন খানা বার)
     {করা past hero}           a verb that agrees with a role    করল / করলেন
     {করা order bond}          … or with a form of address       কর / করো / করুন
-    {trade.work joined}       a verb without person             জাল ফেলে               (joined to if noun of)
-    <weather> <says hero>     a phrase that plots share; its $ is the word given
-    [ভোরে|সকালে]              one of these
-    [?খুব]                    this or nothing
-    [2~ক|খ|গ]                 two of these, in either order
+    {trade.work joined}       a non-finite verb                 জাল ফেলে               (joined to if noun of)
+    <weather> <says hero>     a shared phrase; its $ is replaced by the argument
+    [ভোরে|সকালে]              one of the options
+    [?খুব]                    optional
+    [2~ক|খ|গ]                 two of the options, in either order
 
-A line break is a space, except next to a bar or inside the edge of a bracket, where it is nothing; an empty line
-starts a new paragraph. Templates are compiled once into functions of the scene.
+A line break is a space, but is ignored next to a bar and just inside a bracket; an empty line starts a new paragraph.
+Templates are compiled once into functions of the scene.
 """
 
 import functools
@@ -49,27 +49,27 @@ TOKENS = re.compile(r"\{[^{}]*\}|<\w+(?: \w+)?>|[\[\]|]|[^\[\]|{}<>]+")
 
 
 def compile_template(text: str, rules: Rules) -> Write:
-    """Turn a template into a function from a scene to text."""
+    """Compile a template into a function from a scene to text."""
     prose = re.sub(r"[ \t]*\n[ \t]*", "\n", text.strip())
     prose = re.sub(r"\n(?=[|\]])|(?<=[|\[])\n", "", prose)
     prose = re.sub(r"\n\n+", "\0", prose).replace("\n", " ").replace("\0", "\n")
     tokens = TOKENS.findall(prose)
-    assert "".join(tokens) == prose, f"a bracket stands alone in: {prose}"
+    assert "".join(tokens) == prose, f"an unmatched bracket in: {prose}"
     tokens.reverse()
     write = _sequence(tokens, rules)
-    assert not tokens, f"a bracket is closed twice in: {prose}"
+    assert not tokens, f"a closing bracket without an opening one in: {prose}"
     return write
 
 
 def tidy(text: str) -> str:
-    """Close the gaps that absent optional parts leave."""
+    """Remove the extra spaces that omitted optional parts leave."""
     while "  " in text:
         text = text.replace("  ", " ")
     return text.replace("\n ", "\n").replace(" \n", "\n").strip()
 
 
 def _sequence(tokens: list[str], rules: Rules) -> Write:
-    """Read up to the end of the template or of the alternative; tokens are taken from the end of the list."""
+    """Compile up to the end of the template or of an option; tokens are taken from the end of the list."""
     parts: list[str | Write] = []
     while tokens and tokens[-1] not in "|]":
         token = tokens.pop()
@@ -79,7 +79,7 @@ def _sequence(tokens: list[str], rules: Rules) -> Write:
             parts.append(_hole(token[1:-1]))
         elif token[0] == "<":
             name, _, argument = token[1:-1].partition(" ")
-            assert name in rules, f"no shared phrase is called {name}"
+            assert name in rules, f"no shared phrase {name}"
             parts.append(compile_template(rules[name].replace("$", argument), rules))
         else:
             parts.append(token)
@@ -87,7 +87,7 @@ def _sequence(tokens: list[str], rules: Rules) -> Write:
 
 
 def _bracket(tokens: list[str], rules: Rules) -> Write:
-    """What follows an opening bracket: ``a|b]``, ``?a]`` or ``2~a|b|c]``."""
+    """Compile the rest of a bracket: ``a|b]``, ``?a]`` or ``2~a|b|c]``."""
     optional, several = False, 0
     if mark := re.match(r"\?|(\d)~", tokens[-1]):
         optional, several = mark[0] == "?", int(mark[1] or 0)
@@ -100,12 +100,12 @@ def _bracket(tokens: list[str], rules: Rules) -> Write:
     n = len(options)
     if several:
         return lambda scene: " ".join([options[i](scene) for i in scene.chooser.several(several, n)])
-    # This or nothing is decided first: a part that is left out chooses nothing more.
+    # Whether to omit is decided first: an omitted part makes no further choices.
     return lambda scene: "" if optional and scene.chooser.below(2) else options[scene.chooser.below(n)](scene)
 
 
 def _hole(source: str) -> Write:
-    """One ``{…}``: a role, a role in a case, or a verb."""
+    """Compile one ``{…}``: a role, a role in a case, or a verb."""
     name, *modifiers = source.split(" ")
     if not modifiers:
         return lambda scene: _plain(scene, name)
@@ -123,7 +123,7 @@ def _hole(source: str) -> Write:
         return lambda scene: inflect(scene.noun(name).text, modifier)
     if modifier == "অঙ্ক":
         return lambda scene: digits(scene.value(name))
-    assert modifier in ("টি", "টা", "জন", "খানা", "বার"), f"{{{source}}}: {modifier} is no case, tense or classifier"
+    assert modifier in ("টি", "টা", "জন", "খানা", "বার"), f"{{{source}}}: {modifier} is not a case, tense or classifier"
     return lambda scene: counted(scene.value(name), modifier)
 
 
@@ -133,12 +133,12 @@ def _plain(scene: Scene, name: str) -> str:
 
 
 def _phrase(scene: Scene, name: str) -> str:
-    """A verb written out (জাল_ফেলা), or the verb phrase that fills a role."""
+    """A literal verb phrase (জাল_ফেলা), or the one in a role."""
     return scene.noun(name).text if name[0].isascii() else name.replace("_", " ")
 
 
 _FOLDER = Path(__file__).with_name("plots")
-# The files of plots, by kind of document. To add a plot, write it in the file whose subject it shares.
+# The plot files by kind of document. Add a plot to the file with its subject.
 _SUBJECTS = {
     "story": ("childhood", "kindness", "work"),
     "news": ("gatherings", "fields"),
@@ -148,7 +148,7 @@ _SUBJECTS = {
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """One way for a document to go: a name, what fills each role not named after its table, and title and text."""
+    """A document template: its name, the roles not named after their table (``cast``), and title and text."""
 
     name: str
     cast: str
@@ -156,14 +156,14 @@ class Plot:
 
 
 def parse_plots(text: str) -> tuple[Plot, ...]:
-    r"""Plots as they are written: a name, the cast under it, the title after an empty line, then the paragraphs.
+    r"""Parse a plot file: for each plot a name, the cast below it, and after an empty line the title and paragraphs.
 
     >>> parse_plots("# lost pet\nhero: child; elder: hero.kin\n\n{hero র} গল্প\n\n{elder} ডাকলেন।")[0].cast
     'hero: child; elder: hero.kin'
     """
     plots = []
-    for written in text.split("# ")[1:]:
-        heading, _, prose = written.strip().partition("\n\n")
+    for section in text.split("# ")[1:]:
+        heading, _, prose = section.strip().partition("\n\n")
         name, _, cast = heading.partition("\n")
         plots.append(Plot(name, cast, prose))
     return tuple(plots)
@@ -189,25 +189,25 @@ def plots() -> dict[str, tuple[Plot, ...]]:
 
 
 def read_plots(subject: str) -> str:
-    """The text of a file of plots."""
+    """The text of a plot file."""
     return (_FOLDER / f"{subject}.txt").read_text(encoding="utf-8")
 
 
-class ToldStory(NamedTuple):
-    """A document, and who and what it has named."""
+class WrittenStory(NamedTuple):
+    """A document's text, and its scene with all roles filled."""
 
     text: str
     scene: Scene
 
 
 @functools.cache
-def compile_plot(plot: Plot) -> Callable[[Chooser], ToldStory]:
-    """Turn a plot into a function from a chooser to a document."""
+def compile_plot(plot: Plot) -> Callable[[Chooser], WrittenStory]:
+    """Compile a plot into a function from a chooser to a document."""
     write = compile_template(plot.text, phrases())
     cast = cast_roles(plot.cast)
 
-    def tell(chooser: Chooser) -> ToldStory:
+    def write_story(chooser: Chooser) -> WrittenStory:
         scene = Scene(chooser, lexicon(), cast)
-        return ToldStory(tidy(write(scene)), scene)
+        return WrittenStory(tidy(write(scene)), scene)
 
-    return tell
+    return write_story

@@ -1,8 +1,8 @@
-"""Questions about stories, with answers that the grammar knows: instruction pairs from no outside data.
+"""Questions about generated stories, with answers from the grammar: instruction pairs without external data.
 
-``plots/questions.txt`` asks in the language of the plots themselves, so a question speaks of the very words that a
-story was told with: ``{hero} {friend}কে কয়টি {season.pick} দিল? = {gave টি}``. A question reads from one paragraph of
-its story (or from all of it), and its answer stands there word for word. What a story happened not to say is not asked.
+``plots/questions.txt`` has templates in the language of the plots, so a question uses the same words as its story:
+``{hero} {friend}কে কয়টি {season.pick} দিল? = {gave টি}``. The passage of a question is one paragraph of its story (or
+all of it), and contains the answer verbatim. Questions about optional parts that a story omits are dropped.
 """
 
 import re
@@ -20,7 +20,7 @@ _LINE = re.compile(r"(\d) (\S+) (.+\?) = (.+)")
 
 @dataclass(frozen=True, slots=True)
 class StoryQuestion:
-    """A question, the text that answers it, and the answer; ``story`` is the number of the story it is about."""
+    """A question, the passage that answers it, and the answer; ``story`` is the number of its story."""
 
     story: int
     kind: str
@@ -30,57 +30,57 @@ class StoryQuestion:
 
     @property
     def instruction(self) -> str:
-        """What a model is asked: the passage, then the question."""
+        """The instruction for a model: the passage, then the question."""
         return f"{self.passage}\n\n{self.question}"
 
 
-# A line of the file, compiled: a paragraph of the body from 1, the kind, the question and the answer.
-_Asking = tuple[int, str, Write, Write]
+# A line of the file, compiled: paragraph of the body (from 1), kind, question and answer.
+_Template = tuple[int, str, Write, Write]
 
 
-class _UnsaidError(Exception):
-    """A question speaks of what its story has left open."""
+class _UnresolvedError(Exception):
+    """A question refers to a choice that its story did not make."""
 
 
-class _Settled(Chooser):
-    """Decides nothing more, so that asking adds nothing to a story that has been told."""
+class _FrozenChooser(Chooser):
+    """Raises instead of choosing, so that a question adds nothing to a finished story."""
 
     def below(self, n: int) -> int:
         """See Chooser."""
-        raise _UnsaidError
+        raise _UnresolvedError
 
 
 def questions_about(seed: int, story: int, *, per_story: int = 3, whole: bool = False) -> list[StoryQuestion]:
-    """The questions about one story: a pure function, on every platform."""
-    asked = _questions()
-    known = [plot for some in plots().values() for plot in some if plot.name in asked]
+    """Up to ``per_story`` questions about one story; deterministic on every platform."""
+    templates = _templates()
+    known = [plot for same_kind in plots().values() for plot in same_kind if plot.name in templates]
     chooser = Chooser(f"questions:{seed}:{story}")
     plot = known[chooser.below(len(known))]
-    told = compile_plot(plot)(chooser)
-    order = chooser.several(len(asked[plot.name]), len(asked[plot.name]))
-    told.scene.chooser = _Settled("")
+    written = compile_plot(plot)(chooser)
+    order = chooser.several(len(templates[plot.name]), len(templates[plot.name]))
+    written.scene.chooser = _FrozenChooser("")
     body = len(re.split(r"\n\n+", plot.text.strip())) - 1  # paragraphs after the title, which may be absent
-    paragraphs = told.text.split("\n")[-body:]
+    paragraphs = written.text.split("\n")[-body:]
     found: list[StoryQuestion] = []
-    for place in order:
-        paragraph, kind, ask, reply = asked[plot.name][place]
-        passage = told.text if whole else paragraphs[paragraph - 1]
-        with suppress(_UnsaidError):
-            question, answer = ask(told.scene), reply(told.scene)
+    for index in order:
+        paragraph, kind, write_question, write_answer = templates[plot.name][index]
+        passage = written.text if whole else paragraphs[paragraph - 1]
+        with suppress(_UnresolvedError):
+            question, answer = write_question(written.scene), write_answer(written.scene)
             if answer in passage:
                 found.append(StoryQuestion(story, kind, passage, question, f"{answer}।"))
     return found[:per_story]
 
 
 @cache
-def _questions() -> dict[str, list[_Asking]]:
-    """What is asked about each plot, by its name."""
-    found: dict[str, list[_Asking]] = {}
-    for written in read_plots("questions").split("# ")[1:]:
-        name, *lines = written.strip().split("\n")
+def _templates() -> dict[str, list[_Template]]:
+    """The question templates of each plot, by its name."""
+    found: dict[str, list[_Template]] = {}
+    for section in read_plots("questions").split("# ")[1:]:
+        name, *lines = section.strip().split("\n")
         for line in lines:
             parts = _LINE.fullmatch(line)
-            assert parts is not None and parts[2] in KINDS_OF_QUESTIONS, f"no question: {line}"
+            assert parts is not None and parts[2] in KINDS_OF_QUESTIONS, f"not a question: {line}"
             question, answer = (compile_template(part, phrases()) for part in (parts[3], parts[4]))
             found.setdefault(name, []).append((int(parts[1]), parts[2], question, answer))
     return found

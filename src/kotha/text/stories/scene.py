@@ -1,14 +1,14 @@
-"""What a document has said so far: who and what has been named, and how probable every choice of it was.
+"""The state of a document in progress: its filled roles, and the probability of all choices so far.
 
-A plot speaks of roles (``hero``, ``season``, ``fruit2``). A role is filled when the text first mentions it, never
-sooner, so that every choice can be read in the text; after that the role stays the same to the end of the document.
-Roles with one owner are tied to it: ``trade.tool`` is a tool of the trade already named, ``season.fruit`` a fruit
-of that season, ``hero.kin`` a relative as that family would call them, ``hero.water`` its word for water. A word
-that is written in digits fills its role as a number: ``crop.price``. Two roles never share a word.
+A plot refers to roles (``hero``, ``season``, ``fruit2``). A role is filled at its first mention, never earlier, so that
+every choice is visible in the text, and then stays the same to the end of the document. A role with an owner depends on
+it: ``trade.tool`` is a tool of the trade named before, ``season.fruit`` a fruit of that season, ``hero.kin`` a relative
+as that family would say, ``hero.water`` its word for water. A word written in digits fills its role as a number:
+``crop.price``. Two roles never share a word.
 
-A document is made by asking a `Chooser` a series of questions. Each answer adds the logarithm of its probability,
-so that at the end ``log_probability`` is that of the whole document. For the sum to be right nothing may be drawn
-and thrown away: "another name than the first" is a choice among the names that are left, never a second try.
+All random choices of a document go through a `Chooser`. Each one adds the logarithm of its probability, so that
+``log_probability`` is finally that of the complete document. For this sum to be correct, nothing may be drawn and
+discarded: "a name other than the first" is a choice among the remaining names, never a second draw.
 """
 
 import math
@@ -20,7 +20,7 @@ from kotha.text.stories.lexicon import Noun, Tables
 
 
 class Chooser:
-    """Answers to random questions, and how probable they were.
+    """Makes random choices and adds up their log-probability.
 
     >>> chooser = Chooser("7:0")
     >>> chooser.below(4) in range(4), round(chooser.log_probability, 4)
@@ -30,7 +30,7 @@ class Chooser:
     __slots__ = ("draw", "log_probability")
 
     def __init__(self, seed: str) -> None:
-        # A string seed goes through SHA-512, so that it means the same on every platform and under every hash seed.
+        # A string seed is hashed with SHA-512, so it does not depend on the platform or the hash seed.
         self.draw = random.Random(seed).random
         self.log_probability = 0.0
 
@@ -44,7 +44,7 @@ class Chooser:
         total = sum(weights)
         point = self.draw() * total
         chosen = 0
-        for chosen, weight in enumerate(weights):  # noqa: B007 - the last one stands when rounding runs past the end
+        for chosen, weight in enumerate(weights):  # noqa: B007 - the last one is used if rounding runs past the end
             point -= weight
             if point < 0:
                 break
@@ -52,13 +52,13 @@ class Chooser:
         return chosen
 
     def several(self, k: int, n: int) -> list[int]:
-        """Choose k different ones of 0 … n-1, in an order that is part of the choice."""
+        """Choose k distinct numbers from 0 … n-1; their order is part of the choice."""
         left = list(range(n))
         return [left.pop(self.below(len(left))) for _ in range(k)]
 
 
 Fill = Callable[["Scene"], Noun | int]
-# Owners that a part of theirs gives away, so that the part may come first: a month or a fair tells its season.
+# Parts that determine their owner, so that the part may come first: a month or a fair determines its season.
 TELLING = frozenset({"month", "fair"})
 
 
@@ -75,7 +75,7 @@ class Scene:
         self.used: set[str] = set()
 
     def role(self, name: str) -> Noun | int:
-        """Who or what fills a role, chosen now if this is its first mention."""
+        """The word or number in a role, chosen now at its first mention."""
         found = self.filled.get(name)
         if found is None:
             fill = self.cast.get(name)
@@ -86,25 +86,25 @@ class Scene:
         return found
 
     def noun(self, name: str) -> Noun:
-        """A role that must be a word."""
+        """The word in a role."""
         found = self.role(name)
         assert isinstance(found, Noun), f"role {name} is the number {found}"
         return found
 
     def value(self, name: str) -> int:
-        """A role that must be a number."""
+        """The number in a role."""
         found = self.role(name)
         assert isinstance(found, int), f"role {name} is the word {found}"
         return found
 
     def person(self, name: str) -> str:
-        """The pronoun whose verb forms a role takes."""
+        """The pronoun that determines the verb forms of a role."""
         rank = self.noun(name).rank
-        assert rank is not None, f"role {name} is {self.noun(name).text}, which is nobody"
+        assert rank is not None, f"role {name} is {self.noun(name).text}, which is not a person"
         return rank
 
     def draw(self, path: str) -> Noun:
-        """Choose a word that the document has not used, from a table or from what belongs to another role."""
+        """Choose a word that the document has not used, from a table or from the parts of another role."""
         owner, _, part = path.rstrip("0123456789").rpartition(".")
         if owner:
             assert owner in self.filled or part in TELLING, f"{path} is mentioned before {owner}"
@@ -113,7 +113,7 @@ class Scene:
             options = self.tables[part]
         used = self.used
         if used:
-            # Where every word has been used (a district with one river, already crossed), one may come again.
+            # If every word has been used (a district with one river), words may repeat.
             options = tuple(noun for noun in options if (noun.key or noun.text) not in used) or options
         chosen = options[self.chooser.below(len(options))]
         used.add(chosen.key or chosen.text)
@@ -121,7 +121,7 @@ class Scene:
 
 
 def parse_fill(spec: str) -> Fill:
-    """How a cast fills a role: a table (``child``), a part of a role (``hero.kin``), a number, a range or a sum.
+    """Parse the source of a role: a table (``child``), a part of a role (``hero.kin``), a number, a range or a sum.
 
     >>> scene = Scene(Chooser("0"), {}, {"had": parse_fill("9..9"), "left": parse_fill("had-4")})
     >>> scene.value("left")
@@ -136,7 +136,7 @@ def parse_fill(spec: str) -> Fill:
 
 
 def _parse_sum(expression: str) -> Callable[[Scene], int]:
-    """Numbers and number roles joined by + - *, read from left to right."""
+    """Numbers and number roles joined by + - *, evaluated from left to right."""
     terms = re.findall(r"([-+*]?)([\w.]+)", expression)
 
     def evaluate(scene: Scene) -> int:

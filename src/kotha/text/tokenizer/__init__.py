@@ -1,1 +1,1 @@
-"""The one Tokenizer: how it cuts text, how it is trained, opened from elsewhere and looked at."""
+"""The Tokenizer: encoding and decoding, training, import from other formats, and inspection."""

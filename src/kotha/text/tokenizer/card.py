@@ -1,9 +1,9 @@
-"""The tokenizer's report card: how well it fits a text, beside others on the same text.
+"""The tokenizer report card: how well tokenizers fit a text, compared with others on the same text.
 
-``tokens_per_word``   words are what white space separates; lower is a longer context and a faster model
+``tokens_per_word``   words are separated by white space; lower means a longer context and a faster model
 ``bytes_per_token``   of the normalized text
-``unknown_rate``      share of tokens that lost what they stood for
-``split_aksharas``    share of token boundaries inside a letter, counted in bytes, so that half characters count too
+``unknown_rate``      share of unknown tokens
+``split_aksharas``    share of token boundaries inside an akshara, in bytes, so that partial characters count too
 ``round_trip``        share of documents that decode to exactly their normalized text
 """
 
@@ -41,7 +41,7 @@ class Card:
 
 def measure(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> Card:
     """The report card of a tokenizer on texts."""
-    documents = words = tokens = n_bytes = unknown = inside = whole = 0
+    documents = words = tokens = n_bytes = unknown = inside = exact = 0
     for text in texts:
         normalized = tokenizer.normalize(text)
         ids = tokenizer.encode(text)
@@ -50,7 +50,7 @@ def measure(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> Card:
         tokens += len(ids)
         n_bytes += len(normalized.encode())
         unknown += ids.count(tokenizer.special.get("unk", -1))
-        whole += tokenizer.decode(ids) == normalized
+        exact += tokenizer.decode(ids) == normalized
         inside += sum(ends_inside(tokenizer, text, ids)[:-1])
     return Card(
         name,
@@ -63,13 +63,13 @@ def measure(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> Card:
         n_bytes / max(1, tokens),
         unknown / max(1, tokens),
         inside / max(1, tokens - documents),
-        whole / max(1, documents),
+        exact / max(1, documents),
         tokenizer.fingerprint,
     )
 
 
 def train_gpt2_style(texts: Iterable[str], vocab_size: int) -> Tokenizer:
-    """A plain byte-level BPE with GPT-2's pattern and no normalization: what the world's default does to Bangla."""
+    """A byte-level BPE with GPT-2's pattern and no normalization, as a baseline."""
     backend = assembled(models.BPE(), (), decoders.ByteLevel(), splitter_of(GPT2, byte_level=True))
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
@@ -81,9 +81,9 @@ def train_gpt2_style(texts: Iterable[str], vocab_size: int) -> Tokenizer:
     return Tokenizer(backend)
 
 
-# -- how a card is shown --------------------------------------------------------------------------------------------
+# -- the table of cards ---------------------------------------------------------------------------------------------
 
-# Figure, title, how it is written, and which of several is the best.
+# Field, title, format, and the function that selects the best value.
 _COLUMNS: tuple[tuple[str, Message, str, Callable[..., Any] | None], ...] = (
     ("name", Message("tokenizer"), "", None),
     ("kind", Message("kind"), "", None),
@@ -91,7 +91,7 @@ _COLUMNS: tuple[tuple[str, Message, str, Callable[..., Any] | None], ...] = (
     ("tokens_per_word", Message("tokens / word"), ".3f", min),
     ("bytes_per_token", Message("bytes / token"), ".3f", max),
     ("unknown_rate", Message("unknown"), ".2%", min),
-    ("split_aksharas", Message("cuts inside a letter"), ".2%", min),
+    ("split_aksharas", Message("split aksharas"), ".2%", min),
     ("round_trip", Message("round trip"), ".1%", max),
 )
 COLUMNS = tuple((name, title) for name, title, _, _ in _COLUMNS)
@@ -103,7 +103,7 @@ def cells(card: Card) -> list[str]:
 
 
 def marks(cards: Sequence[Card]) -> dict[tuple[int, int], str]:
-    """Which cells are the best and the worst of their column, where there is something to compare."""
+    """The best and worst cells of each column whose values differ, by (row, column)."""
     found: dict[tuple[int, int], str] = {}
     for column, (name, _, _, best_of) in enumerate(_COLUMNS):
         values = [getattr(card, name) for card in cards]

@@ -1,9 +1,9 @@
-"""The chat template: how the turns of a conversation are written, as tokens here and as Jinja for other tools.
+"""The chat template: the turns of a conversation as tokens, and as Jinja for other tools.
 
-``<|user|> … <|end|> <|assistant|> … <|end|>``: before a turn its speaker's mark, after it the end's; before them all
-what starts a document. Marks are special tokens themselves and never their spelling, so nobody can speak for another. A
-model that was taught to take turns has its template saved with it, and takes it along wherever it goes. What is kept is
-the marks, not the Jinja: a program out of a foreign folder is never run.
+``<|user|> … <|end|> <|assistant|> … <|end|>``: each turn follows its role's special token and ends with the end token;
+the first follows the token that starts a document. Role tokens are never encoded from text, so no message can
+impersonate another role. A chat model is saved with its template. Only the special tokens are saved, not the Jinja: no
+code from a model folder is ever run.
 """
 
 import json
@@ -23,7 +23,7 @@ END = "end"
 
 
 class Turn(NamedTuple):
-    """What one side said; the roles are system, user and assistant."""
+    """A message of a conversation; the roles are system, user and assistant."""
 
     role: str
     text: str
@@ -31,18 +31,18 @@ class Turn(NamedTuple):
 
 @dataclass(frozen=True)
 class ChatTemplate:
-    """The marks of turns, as a tokenizer writes them.
+    """The special tokens of turns, as spelled in a tokenizer's vocabulary.
 
     >>> ChatTemplate({"user": "<|user|>", "assistant": "<|assistant|>", "end": "<|end|>"}).jinja()[:20]
     '{% set marks = {"use'
     """
 
-    marks: Mapping[str, str]  # by role, and ``end`` for what closes every turn
-    start: str = ""  # the mark before the first turn
+    marks: Mapping[str, str]  # special tokens by role, and ``end`` for the end of each turn
+    start: str = ""  # the token before the first turn
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "ChatTemplate | None":
-        """The template that a tokenizer has marks for; None where it lacks them."""
+        """The template for a tokenizer; None if it lacks the special tokens."""
         special = tokenizer.special
         if not {"user", "assistant", END} <= special.keys():
             return None
@@ -51,7 +51,7 @@ class ChatTemplate:
         return cls(marks, "" if start is None else tokenizer.pieces[start])
 
     def jinja(self) -> str:
-        """The same for transformers, llama.cpp and others."""
+        """The template as Jinja, for transformers, llama.cpp and other tools."""
         speakers = {role: mark for role, mark in self.marks.items() if role != END}
         return (
             f"{self.start}{{% set marks = {json.dumps(speakers)} %}}"
@@ -63,25 +63,25 @@ class ChatTemplate:
         )
 
     def encode(self, tokenizer: Tokenizer, turns: Sequence[Turn]) -> tuple[list[int], list[bool]]:
-        """Tokens of a conversation, and which of them the assistant wrote: its words and the end of its turns."""
+        """Tokens of a conversation, and for each whether the assistant wrote it (text and end tokens of its turns)."""
         start = start_of_document(tokenizer)
         tokens = [] if start is None else [start]
         written = [False] * len(tokens)
         for turn in turns:
             if turn.role not in self.marks or turn.role == END:
-                raise TokenizerError("this tokenizer has no mark for a turn of {role!r}", role=turn.role)
-            said = [*tokenizer.encode(turn.text), tokenizer.special[END]]
-            tokens += [tokenizer.special[turn.role], *said]
-            written += [False, *[turn.role == "assistant"] * len(said)]
+                raise TokenizerError("this tokenizer has no special token for the role {role!r}", role=turn.role)
+            content = [*tokenizer.encode(turn.text), tokenizer.special[END]]
+            tokens += [tokenizer.special[turn.role], *content]
+            written += [False, *[turn.role == "assistant"] * len(content)]
         return tokens, written
 
     def prompt(self, tokenizer: Tokenizer, turns: Sequence[Turn]) -> list[int]:
-        """Tokens after which the assistant speaks."""
+        """Tokens of a conversation up to the start of the assistant's next turn."""
         return [*self.encode(tokenizer, turns)[0], tokenizer.special["assistant"]]
 
 
 def with_marks(tokenizer: Tokenizer) -> Tokenizer:
-    """The tokenizer itself where it has the marks of turns, else one that has them too, behind all its pieces."""
+    """The tokenizer with the chat template's special tokens; missing ones are appended to the vocabulary."""
     missing = [GENERATIVE[role] for role in ("user", "assistant", END) if role not in tokenizer.special]
     if not missing:
         return tokenizer

@@ -1,8 +1,8 @@
-"""From token ids back to text, whole or as a stream.
+"""Decode token ids to text, at once or as a stream.
 
-Every tokenizer here decodes by concatenation: a token has fixed bytes, and the text is what those bytes say; one whose
-decoder looks at its neighbours is refused. That makes a stream possible that never shows half a letter: bytes wait
-until they form a character, and the last letter waits until the next one begins, because a vowel sign may still follow.
+Every tokenizer decodes by concatenation: a token has fixed bytes, and the text is their UTF-8 decoding. A decoder that
+depends on neighbouring tokens is rejected. A stream can therefore return only complete aksharas: bytes are buffered
+until they form a character, and the last akshara until the next one starts, because a vowel sign may still follow.
 """
 
 import codecs
@@ -16,14 +16,14 @@ from kotha.text.akshara import is_dependent, units
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 
-# How SentencePiece writes a space, and two steps of its decoding as `tokenizers` serializes them.
+# SentencePiece's symbol for a space, and two of its decoding steps as serialized by `tokenizers`.
 _SPACE = "\u2581"
 _TO_SPACE = {"type": "Replace", "pattern": {"String": _SPACE}, "content": " "}
 _STRIP_ONE = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
 
 
 def byte_alphabet() -> dict[int, str]:
-    """The visible character that byte-level BPE writes for each byte: itself where printable, else one above U+0100.
+    """The visible character of each byte in byte-level BPE: itself if printable, else one from U+0100 on.
 
     >>> byte_alphabet()[ord("a")], byte_alphabet()[ord(" ")]
     ('a', 'Ġ')
@@ -35,7 +35,7 @@ def byte_alphabet() -> dict[int, str]:
 
 
 def byte_level(text: str) -> str:
-    """Text in the byte alphabet, as byte-level vocabularies write it.
+    """Text in the byte alphabet of byte-level vocabularies.
 
     >>> byte_level(" ক")
     'Ġà¦ķ'
@@ -48,9 +48,10 @@ _BYTES = {character: byte for byte, character in _ALPHABET.items()}
 
 
 def spelling(state: dict[str, Any] | None) -> Callable[[str], bytes]:
-    """From a piece to its bytes under a serialized decoder; a TokenizerError for one that does not concatenate.
+    """The function from a piece to its bytes for a serialized decoder.
 
-    One liberty is taken: WordPiece's ``cleanup`` of English spacing looks back, and is not done.
+    Raises a TokenizerError if the decoder does not concatenate, except that WordPiece's ``cleanup`` of English spacing
+    is ignored.
     """
     steps = _steps(state)
     kinds = [step["type"] for step in steps]
@@ -67,20 +68,20 @@ def spelling(state: dict[str, Any] | None) -> Callable[[str], bytes]:
         spell = _from_byte_fallback if {"type": "ByteFallback"} in steps else str.encode
         return lambda piece: spell(piece.replace(mark, " "))
     raise TokenizerError(
-        "its decoder {kinds} looks at more than one token; only ByteLevel, WordPiece, Metaspace and SentencePiece's "
-        "steps can be read",
+        "its decoder {kinds} does not decode each token on its own; only ByteLevel, WordPiece, Metaspace and "
+        "SentencePiece's steps are supported",
         kinds=kinds or Message("none"),
     )
 
 
 def starts_with_space(state: dict[str, Any] | None) -> bool:
-    """Whether a serialized decoder takes off the one space that its pieces put before the first word."""
+    """Whether a serialized decoder removes a leading space from the text."""
     last = [{"type": None}, *_steps(state)][-1]
     return last["type"] in ("WordPiece", "Strip") or last.get("prepend_scheme", "never") != "never"
 
 
 class CharacterDecoder:
-    """Decodes token by token and gives out whole characters; a letter may still grow by the signs that follow."""
+    """Decodes token by token into complete characters; signs that follow may still extend an akshara."""
 
     def __init__(self, bytes_of: Callable[[int], bytes], strip_space: bool) -> None:
         self._bytes_of = bytes_of
@@ -88,11 +89,11 @@ class CharacterDecoder:
         self._utf8 = codecs.getincrementaldecoder("utf-8")("replace")
 
     def push(self, token: int) -> str:
-        """Take one more token; return the characters that it completes."""
+        """Add a token; return the characters that it completes."""
         return self._stripped(self._utf8.decode(self._bytes_of(token)))
 
     def finish(self) -> str:
-        """Return what was still waiting: bytes that never became a character come out as U+FFFD."""
+        """Return the remaining text; incomplete characters become U+FFFD."""
         return self._stripped(self._utf8.decode(b"", final=True))
 
     def _stripped(self, text: str) -> str:
@@ -103,24 +104,21 @@ class CharacterDecoder:
 
 
 class StreamDecoder(CharacterDecoder):
-    """Decodes token by token and gives out whole letters only.
-
-    What it gives out, joined, is what decoding all at once gives.
-    """
+    """Decodes token by token into complete aksharas; joined, they equal decoding at once."""
 
     _pending = ""
 
     def push(self, token: int) -> str:
-        """Take one more token; return the letters that are now certain, often none."""
+        """Add a token; return the aksharas that are now complete, often none."""
         more = super().push(token)
         self._pending += more
         if is_dependent(more):
-            return ""  # the letter goes on; looking at all of it for each sign would take ever longer
+            return ""  # the akshara continues; splitting the buffer for each sign would be quadratic
         *letters, self._pending = units(self._pending) or [""]
         return "".join(letters)
 
     def finish(self) -> str:
-        """Return what was still waiting; bytes that never became a character come out as U+FFFD."""
+        """Return the remaining text; incomplete characters become U+FFFD."""
         rest, self._pending = self._pending + super().finish(), ""
         return rest
 
@@ -130,17 +128,17 @@ def _steps(state: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def _is_sentencepiece(steps: list[dict[str, Any]]) -> bool:
-    """Whether the steps are some of SentencePiece's, in its order: spaces, bytes, one string, no leading space."""
+    """Whether the steps are a subset of SentencePiece's, in its order: spaces, bytes, fuse, strip the leading space."""
     known = [_TO_SPACE, {"type": "ByteFallback"}, {"type": "Fuse"}, _STRIP_ONE]
     if _STRIP_ONE in steps and {"type": "Fuse"} not in steps:
-        return False  # it would strip each piece
+        return False  # without Fuse, Strip applies to each piece
     return steps == [step for step in known if step in steps]
 
 
 def _from_byte_level(piece: str) -> bytes:
     if all(character in _BYTES for character in piece):
         return bytes(_BYTES[character] for character in piece)
-    return piece.encode()  # an added token is written as it is
+    return piece.encode()  # an added token is stored as plain text
 
 
 def _from_byte_fallback(piece: str) -> bytes:

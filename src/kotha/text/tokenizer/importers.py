@@ -1,9 +1,9 @@
-"""Tokenizers from elsewhere: ``tokenizer.json``, a SentencePiece ``.model``, ``vocab.txt``, ``vocab.json``, a hub name.
+"""Import tokenizers: ``tokenizer.json``, SentencePiece ``.model``, ``vocab.txt``, ``vocab.json``, or a hub name.
 
-An imported tokenizer gives the ids that its own library gives; its normalization stays its own. Three exceptions are
-known, all of SentencePiece: letters of other Indic scripts and of Korean that come decomposed are composed there and
-not here; a text that spells a control piece (``<s>``) gives one unknown token here; and see below for pieces that
-users defined.
+An imported tokenizer returns the ids of its own library and keeps its own normalization. Three exceptions are known,
+all for SentencePiece: it composes decomposed letters of other Indic scripts and of Korean, which is not done here; a
+text that spells a control piece (``<s>``) becomes one unknown token here; and spaces beside user-defined pieces can
+differ (see `_from_spiece`).
 """
 
 from pathlib import Path
@@ -23,27 +23,27 @@ from kotha.text.tokenizer.pipeline import assembled
 from kotha.text.tokenizer.special import BERT
 from kotha.text.tokenizer.tokenizer import FILE_NAME, MAX_FILE_BYTES, Tokenizer, check_size, library_errors
 
-# What a folder or a hub repository is searched for, best first.
+# Files to look for in a folder or a hub repository, best first.
 KNOWN_FILES = (FILE_NAME, "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json")
 _KNOWN_ENDINGS = (".json", ".model", ".txt")
-# What else may stand beside it and say how it is meant.
+# Settings files that may accompany a vocabulary.
 _SETTINGS = ("tokenizer_config.json", "config.json")
-# T5 counts its sentinels down to the end of the vocabulary: <extra_id_0> has the last id.
+# T5's sentinels are numbered in reverse: <extra_id_0> has the last id.
 _T5_SENTINELS = 100
 _MAX_SENTINELS = 1 << 16
 _SPACE = "\u2581"
-# `tokenizers` looks a charsmap up letter by letter and gives up on letters of six bytes, so it misses ে + া and ে + ৗ.
-# The maps in use are all of NFKC's family. (Composing everything first would also put a nukta before its hasanta.)
+# `tokenizers` applies a charsmap per grapheme and skips graphemes of six bytes, so it misses ে + া and ে + ৗ, which all
+# maps in use (variants of NFKC) compose. (NFC before the map would also reorder nukta and hasanta.)
 _TWO_PART_VOWELS = (normalizers.Replace("\u09c7\u09be", "\u09cb"), normalizers.Replace("\u09c7\u09d7", "\u09cc"))
-# A control piece must never be the best reading of a text that merely spells its name.
+# Score of control pieces, so low that the best segmentation never uses one for text that spells its name.
 _NEVER = -1000.0
 
 
 def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tokenizer:
-    """Open a tokenizer from a file, a folder, or a hub name such as ``csebuetnlp/banglat5``; ``box`` is our model's.
+    """Import a tokenizer from a file, a folder, or a hub name such as ``csebuetnlp/banglat5``; ``box`` is bundled.
 
-    ``extra_ids`` is how many sentinels (``<extra_id_0>`` …) follow the pieces of a SentencePiece model, as T5 has 100;
-    by default what the settings beside the model say, and none where there are no settings.
+    ``extra_ids`` is the number of sentinels (``<extra_id_0>`` …) to append to a SentencePiece model (T5 has 100). The
+    default is the number in the settings files next to the model, or none without such files.
     """
     path, name = bundled.place(source), str(source)
     if is_directory(path):
@@ -59,16 +59,16 @@ def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tok
     return _from_file(path, extra_ids)
 
 
-def _best_file(place: str | Path, found: list[str]) -> str:
+def _best_file(folder: str | Path, found: list[str]) -> str:
     if not found:
-        raise TokenizerError("{folder} holds none of {known}", folder=place, known=[*KNOWN_FILES])
+        raise TokenizerError("{folder} contains none of {known}", folder=folder, known=[*KNOWN_FILES])
     return found[0]
 
 
 def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
     if path.suffix not in _KNOWN_ENDINGS:
         raise TokenizerError(
-            "{path}: unknown ending {ending!r}; known: {known}",
+            "{path}: unknown file extension {ending!r}; supported: {known}",
             path=path,
             ending=path.suffix,
             known=[*_KNOWN_ENDINGS],
@@ -76,13 +76,13 @@ def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
     check_size(path)
     if extra_ids is not None and (extra_ids < 0 or path.suffix != ".model"):
         raise TokenizerError(
-            "{extra_ids} is a number of sentinels for a SentencePiece model, not for {path}",
+            "{extra_ids} does not fit {path}: only SentencePiece models have sentinels, 0 or more",
             extra_ids=Option("extra_ids", extra_ids),
             path=path,
         )
     if path.suffix == ".json" and path.name != "vocab.json":
         return Tokenizer.load(path)
-    with library_errors(Message("{path} cannot be made into a tokenizer", path=path)):
+    with library_errors(Message("{path} cannot be imported as a tokenizer", path=path)):
         if path.suffix == ".model":
             model = spiece.read_model(path.read_bytes())
             return Tokenizer(_from_spiece(model, _sentinels(path) if extra_ids is None else extra_ids))
@@ -95,13 +95,13 @@ def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """What stands beside a vocabulary and says how it is meant, by file name."""
+    """The contents of the settings files next to a vocabulary, by file name."""
     files = [path.with_name(name) for name in _SETTINGS if is_file(path.with_name(name))]
     return {file.name: read_table(file, error=TokenizerError, most_bytes=MAX_FILE_BYTES) for file in files}
 
 
 def _sentinels(path: Path) -> int:
-    """How many sentinels the settings beside a model add to it; the model itself knows nothing of them."""
+    """The number of sentinels in the settings next to a model; the model file does not contain it."""
     settings = _settings(path)
     tokenizer = settings.get("tokenizer_config.json", {})
     if type(tokenizer.get("extra_ids")) is int:
@@ -120,11 +120,11 @@ def _from_spiece(model: spiece.SentencePieceModel, extra_ids: int) -> tokenizers
         core = _bpe_model(model)
     else:
         raise TokenizerError(
-            "a SentencePiece model of kind {kind}; only unigram and bpe can be read", kind=model.model_type
+            "a SentencePiece model of type {kind}; only unigram and bpe are supported", kind=model.model_type
         )
     if not model.space_before:
         raise TokenizerError(
-            "a SentencePiece model that writes spaces after words; only those before words can be read"
+            "a SentencePiece model with spaces after words; only models with spaces before words are supported"
         )
     steps: list[normalizers.Normalizer] = []
     if model.charsmap:
@@ -133,7 +133,7 @@ def _from_spiece(model: spiece.SentencePieceModel, extra_ids: int) -> tokenizers
         steps += [normalizers.Replace(Regex("\\A +| +\\z"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
     if model.add_dummy_prefix:
         steps.append(normalizers.Prepend(" "))
-    # Words are cut apart unless some piece crosses a space, as runs of spaces and whole phrases do.
+    # Words are split unless some piece crosses a space, such as a run of spaces or a phrase.
     crossing = any(_SPACE in piece[1:] for piece, _, _ in model.pieces)
     splitter = pre_tokenizers.Metaspace(_SPACE, prepend_scheme="never", split=not crossing)
     strip = [decoders.Strip(" ", 1, 0)] if model.add_dummy_prefix else []
@@ -141,7 +141,7 @@ def _from_spiece(model: spiece.SentencePieceModel, extra_ids: int) -> tokenizers
     control = [piece for piece, _, kind in model.pieces if kind in (spiece.UNKNOWN, spiece.CONTROL)]
     backend = assembled(core, control, decoder, splitter, normalizers.Sequence(steps))
     if model.model_type == "bpe":
-        # Found before all else, as in SentencePiece; but a space beside one may come or go, as it does not there.
+        # Matched before all else, as in SentencePiece; but a space beside one may be added or lost, unlike there.
         extra = [piece for piece, _, kind in model.pieces if kind == spiece.USER_DEFINED]
         backend.add_tokens([AddedToken(piece, normalized=False) for piece in extra])
     return backend
@@ -150,13 +150,13 @@ def _from_spiece(model: spiece.SentencePieceModel, extra_ids: int) -> tokenizers
 def _unigram_model(model: spiece.SentencePieceModel) -> models.Unigram:
     unknown = next((index for index, (_, _, kind) in enumerate(model.pieces) if kind == spiece.UNKNOWN), None)
     if unknown is None:
-        raise TokenizerError("a SentencePiece model without an unknown piece")
+        raise TokenizerError("the SentencePiece model has no unknown piece")
     best = max((score for _, score, kind in model.pieces if kind == spiece.NORMAL), default=0.0)
 
     def score_of(piece: str, score: float, kind: int) -> float:
         if kind == spiece.NORMAL:
             return round(score, 8)  # `tokenizers` does not read longer decimals back exactly
-        if kind == spiece.USER_DEFINED:  # SentencePiece's own bonus, that such a piece be taken wherever it stands
+        if kind == spiece.USER_DEFINED:  # SentencePiece's bonus, so that such a piece is always used
             return round(len(piece.encode()) * best - 0.1, 8)
         return _NEVER
 
@@ -165,7 +165,7 @@ def _unigram_model(model: spiece.SentencePieceModel) -> models.Unigram:
 
 
 def _bpe_model(model: spiece.SentencePieceModel) -> models.BPE:
-    """SentencePiece keeps no merges: a pair may merge when its result is a piece, the better piece first."""
+    """A BPE model; SentencePiece stores no merges: any two pieces that form a piece merge, best-scored result first."""
     ids = {piece: index for index, (piece, _, _) in enumerate(model.pieces)}
     ranked = []
     for index, (piece, score, kind) in enumerate(model.pieces):
@@ -182,10 +182,12 @@ def _bpe_model(model: spiece.SentencePieceModel) -> models.BPE:
 
 
 def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
-    """BERT's: one piece a line. Case and accents are kept unless a tokenizer_config.json beside it says otherwise."""
+    """BERT's format: one piece per line. Case and accents are kept unless tokenizer_config.json says otherwise."""
     ids = {piece: index for index, piece in enumerate(path.read_text(encoding="utf-8").split("\n")) if piece}
     if BERT["unk"] not in ids:
-        raise TokenizerError("no {unknown} among its {n:,} lines; is it WordPiece?", unknown=BERT["unk"], n=len(ids))
+        raise TokenizerError(
+            "no {unknown} among its {n:,} lines; is it a WordPiece vocabulary?", unknown=BERT["unk"], n=len(ids)
+        )
     settings = _settings(path).get("tokenizer_config.json", {})
     strip_accents = settings.get("strip_accents")
     normalizer = normalizers.BertNormalizer(
@@ -204,15 +206,15 @@ def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
 
 
 def _from_merges(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
-    """GPT-2's: byte-level pieces in vocab.json, a merge a line in merges.txt."""
+    """GPT-2's format: byte-level pieces in vocab.json, one merge per line in merges.txt."""
     for path in (vocabulary, merges):
         if not is_file(path):
-            raise TokenizerError("{path} is missing; vocab.json and merges.txt belong together", path=path)
+            raise TokenizerError("{path} is missing; vocab.json and merges.txt must lie in one folder", path=path)
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend = assembled(models.BPE.from_file(str(vocabulary), str(merges)), (), decoders.ByteLevel(), splitter)
     pieces = backend.get_vocab()
     if sum(character in pieces for character in pre_tokenizers.ByteLevel.alphabet()) < 200:
-        raise TokenizerError("not a byte-level vocabulary (GPT-2's kind); other BPE files cannot be read")
+        raise TokenizerError("not a byte-level vocabulary as in GPT-2; other BPE files are not supported")
     backend.add_special_tokens([piece for piece in pieces if piece.startswith("<|") and piece.endswith("|>")])
     return backend
 

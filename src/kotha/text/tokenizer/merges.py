@@ -1,4 +1,4 @@
-"""Choosing pieces: which merges and which words a vocabulary gets. Works on letters in codes (see ``letters.py``)."""
+"""Learn merges and pieces of a vocabulary; letters are represented by private codes (see ``letters.py``)."""
 
 import json
 import math
@@ -13,16 +13,16 @@ from kotha.text.tokenizer.letters import CUT
 
 Pair = tuple[str, str]
 
-# The unigram starts from this many times the pieces that it ends with (1.05, 1.3 and 2 were tried: 1.3 was best at both
-# 8,192 and 32,100), and lets go of the surplus in this many steps before two last ones that only settle the scores.
+# The unigram model starts with this multiple of its final number of pieces (of 1.05, 1.3 and 2, 1.3 was best at both
+# 8,192 and 32,100), drops the surplus in this many steps, and then updates only the scores in two more.
 _SURPLUS = 1.3
 _SHRINKING_STEPS = 4
 _SETTLING_STEPS = 2
 
-# A word is handed to the trainer this many times in one string.
+# Up to this many repetitions of a word are passed to the trainer in one string.
 _AT_ONCE = 10_000
 
-# From the private code of a letter to that of the same letter inside a word: from plane 15 to plane 16.
+# Offset from a letter's private code (plane 15) to its code inside a word (plane 16).
 _INNER = 0x10000
 
 
@@ -42,10 +42,10 @@ def character_merges(letters: Iterable[str]) -> list[Pair]:
 
 
 def letter_merges(letters: Iterable[str]) -> list[Pair]:
-    """Merges that build each letter from its characters, in byte-level spelling.
+    """Merges that build each letter from its characters, in the byte alphabet.
 
-    Learned by BPE on the letters alone, each once and to the end, so that applying them always completes every letter.
-    All of them stand before the merges of words: a letter is whole before it joins another.
+    BPE is trained on the letters alone, each once and to completion, so that applying the merges completes every
+    letter. They precede the merges of words, so a letter is complete before it joins another.
     """
     spelled = Counter(dict.fromkeys(letters, 1))
     enough = 2 * sum(map(len, spelled)) + 1
@@ -54,7 +54,7 @@ def letter_merges(letters: Iterable[str]) -> list[Pair]:
 
 
 def word_merges(words: Counter[str], n_pieces: int) -> list[Pair]:
-    """Merges of letters into words that add ``n_pieces`` pieces, as codes."""
+    """Merges of letters into ``n_pieces`` larger pieces, in codes."""
     if n_pieces <= 0:
         return []
     alphabet = {code for word in words for code in word}
@@ -62,11 +62,11 @@ def word_merges(words: Counter[str], n_pieces: int) -> list[Pair]:
 
 
 def unigram_pieces(words: Counter[str], n_pieces: int, letters: Iterable[str] = ()) -> dict[str, float]:
-    """Pieces with log-probabilities: BPE proposes, usage under the best cut decides.
+    """Pieces with log-probabilities: candidates from BPE, selected by their use in the best segmentation.
 
-    Kudo's recipe with two changes, both measured better here: the first proposal is BPE's vocabulary rather than all
-    frequent substrings, and a piece's worth is how often the best cut uses it (hard rather than soft counts). Single
-    letters stay.
+    Kudo's method with two changes that measured better: the candidates are a BPE vocabulary rather than all frequent
+    substrings, and a piece is scored by how often the best segmentation uses it (hard rather than soft counts). Single
+    letters are always kept.
     """
     if not words:
         return {}
@@ -80,7 +80,7 @@ def unigram_pieces(words: Counter[str], n_pieces: int, letters: Iterable[str] = 
     for step in range(1, _SHRINKING_STEPS + _SETTLING_STEPS + 1):
         size = n_pieces + round(surplus * max(0.0, 1 - step / _SHRINKING_STEPS))
         candidates = sorted(candidates, key=lambda piece: (-counts[piece], piece))[: max(0, size - len(letters))]
-        # Half a use for each piece, so that one that is not used yet can still be chosen.
+        # Each count is increased by 0.5, so that an unused piece can still be chosen.
         used = {piece: counts[piece] + 0.5 for piece in [*letters, *candidates]}
         total = sum(used.values())
         scores = {piece: math.log(count / total) for piece, count in used.items()}
@@ -93,7 +93,7 @@ def word_pieces(words: Counter[str], n_pieces: int) -> Iterator[tuple[str, str]]
     """WordPiece's pieces, most useful first: ("", piece) at the start of a word and ("##", piece) inside one."""
     inner = {ord(code): ord(code) + _INNER for word in words for code in word}
     outer = {code: plain for plain, code in inner.items()}
-    # Not by the trainer's own prefix: it numbers what carries one by a hash map's order, and ties then fall at random.
+    # The trainer's own prefix option is not used: it numbers prefixed symbols in hash-map order, so ties are random.
     marked = Counter({word[0] + word[1:].translate(inner): count for word, count in words.items()})
     backend = _trained_bpe(marked, vocab_size=n_pieces)
     for piece, _ in sorted(backend.get_vocab().items(), key=lambda item: item[1]):
@@ -122,7 +122,7 @@ def _merges(backend: tokenizers.Tokenizer) -> list[Pair]:
 
 
 def _repeated(words: Counter[str]) -> Iterator[str]:
-    """Each word as often as it occurs: the library's trainers take text, not counts."""
+    """Each word repeated by its count, because the library's trainers take text, not counts."""
     for word, count in words.items():
         for start in range(0, count, _AT_ONCE):
             yield CUT.join([word] * min(_AT_ONCE, count - start))

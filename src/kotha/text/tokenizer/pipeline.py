@@ -1,15 +1,15 @@
-"""How our rules, splits and marks are written as parts of a ``tokenizer.json``, and recognised there again.
+"""Write normalization rules, splits and special tokens into a ``tokenizer.json``, and recognize them when reading.
 
-The file must mean the same to anyone who opens it, so the normalization rules go into it as ordinary ``Replace``
-steps. They run several times slower there than in ``normalize.py``; recognising them lets us run our own, and the
-tests hold both equal.
+The file must behave the same in every tool, so the normalization rules are stored as ordinary ``Replace`` steps. These
+run several times slower than ``normalize.py``; when they are recognized, Kotha's own implementation runs instead. Tests
+check that both agree.
 
-A split is where a text is cut before any vocabulary is looked at; no piece ever crosses such a cut. A pattern decides
-more than it seems. The well-known ones take ``\\p{L}+`` for a word; Bangla writes its vowels as marks (``\\p{M}``), so
-they cut a word at each vowel sign, and a larger vocabulary cannot mend it. Patterns here are strings that ``regex`` and
-Oniguruma (inside ``tokenizers``) read alike.
+A split pattern divides a text before the vocabulary is applied; no piece crosses such a boundary. Common patterns
+treat ``\\p{L}+`` as a word. Bangla writes vowels as marks (``\\p{M}``), so these patterns split a word at each vowel
+sign, which a larger vocabulary cannot fix. The patterns here mean the same in ``regex`` and in Oniguruma (used by
+``tokenizers``).
 
-What a stranger's file may say that the library below takes without a word, and then falls over, is refused here.
+Files that ``tokenizers`` would accept, but then crash on or exhaust memory with, are rejected here.
 """
 
 import itertools
@@ -26,27 +26,27 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from kotha.errors import TokenizerError
 from kotha.text.normalize import NFC, ROUNDS, RULES
 
-# Ours: a word keeps its marks and joiners, digits stay together, and at most one white-space character leads a chunk.
-# So every white-space character starts a chunk, and a unigram over the whole text finds what it finds chunk by chunk.
+# Kotha's: a word keeps its marks and joiners, digits stay together, and a chunk has at most one leading white-space
+# character. So every such character starts a chunk, and a unigram model gives the same result per text as per chunk.
 WORDS = "\\s?[\\p{L}\\p{M}\u200c\u200d]+|\\s?\\p{N}+|\\s?[^\\s\\p{L}\\p{M}\\p{N}]+|\\s"
 
-# Qwen3.5's, the one pattern with marks that llama.cpp knows by name, so a BPE that uses it runs there unchanged.
-# A joiner is neither letter nor mark to it: র‍্যাব is cut before the ZWJ (see trainers.py for what is done about it).
+# Qwen3.5's, the only pattern with marks that llama.cpp supports by name, so a BPE with it runs there unchanged.
+# It treats a joiner as neither letter nor mark: র‍্যাব is cut before the ZWJ (trainers.py has a workaround).
 QWEN35 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
-# GPT-2's, for the cautionary column of the report card: it cuts Bangla at each vowel sign.
+# GPT-2's, for the baseline of the report card: it cuts Bangla at each vowel sign.
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 SPLITS = {"words": WORDS, "qwen35": QWEN35, "gpt2": GPT2}
-# Each code point by itself.
+# One code point per chunk.
 CHARACTERS = "(?m:.)"
 
 
 _TEMPLATE = "TemplateProcessing"
-_MOST_DOUBLINGS = 6  # our own normalization has a few such steps twice
+_MOST_DOUBLINGS = 6  # Kotha's own normalization has a few such steps twice
 
 
 def assembled(
@@ -56,7 +56,7 @@ def assembled(
     pre_tokenizer: pre_tokenizers.PreTokenizer | None = None,
     normalizer: normalizers.Normalizer | None = None,
 ) -> tokenizers.Tokenizer:
-    """A pipeline of its parts."""
+    """Assemble a ``tokenizers`` pipeline from its parts."""
     backend = tokenizers.Tokenizer(model)
     if normalizer is not None:
         backend.normalizer = normalizer
@@ -80,7 +80,7 @@ def normalizer_of(rules: tuple[str, ...]) -> normalizers.Normalizer:
 
 
 def rules_of(normalizer: dict[str, Any] | None) -> tuple[str, ...] | None:
-    """The rules that a serialized normalizer consists of, or None when it is not one of ours."""
+    """The rules of a serialized normalizer, or None if it is not one of Kotha's."""
     if normalizer is None:
         return ()
     steps = normalizer.get("normalizers", [])
@@ -93,7 +93,7 @@ def rules_of(normalizer: dict[str, Any] | None) -> tuple[str, ...] | None:
 
 
 def splitter_of(split: str, byte_level: bool = False) -> pre_tokenizers.PreTokenizer:
-    """The split as a step of a ``tokenizers`` pipeline, with GPT-2's byte alphabet behind it where asked for."""
+    """The split as a step of a ``tokenizers`` pipeline; with ``byte_level``, followed by GPT-2's byte alphabet."""
     cut = pre_tokenizers.Split(Regex(split), "isolated")
     if not byte_level:
         return cut
@@ -101,13 +101,13 @@ def splitter_of(split: str, byte_level: bool = False) -> pre_tokenizers.PreToken
 
 
 def split_name_of(pre_tokenizer: dict[str, Any] | None) -> str | None:
-    """The name of the split that a serialized pre-tokenizer uses, or None when it is not one of ours."""
+    """The name of the split that a serialized pre-tokenizer uses, or None if it is not one of Kotha's."""
     text = json.dumps(pre_tokenizer)
     return next((name for name, split in SPLITS.items() if json.dumps(split) in text), None)
 
 
 def marks_before(post_processor: dict[str, Any] | None) -> list[int] | None:
-    """The tokens that a serialized post-processor puts before a text, or None when it says nothing of marks."""
+    """The special tokens that a serialized post-processor puts before a text; None if it does not specify any."""
     template = next((step for step in _steps(post_processor) if step["type"] == _TEMPLATE), None)
     if template is None:
         return None
@@ -115,13 +115,13 @@ def marks_before(post_processor: dict[str, Any] | None) -> list[int] | None:
     known, names = template["special_tokens"], [part["SpecialToken"]["id"] for part in before]
     if unknown := [name for name in names if name not in known]:
         raise TokenizerError(
-            "its post_processor puts {name!r} before a text, and does not say which token that is", name=unknown[0]
+            "its post_processor puts {name!r} before a text but does not define that token", name=unknown[0]
         )
     return [token for name in names for token in known[name]["ids"]]
 
 
 def without_marks(post_processor: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A serialized post-processor that puts nothing around a text."""
+    """A serialized post-processor without the step that adds special tokens."""
     kept = [step for step in _steps(post_processor) if step["type"] != _TEMPLATE]
     if len(kept) < 2:
         return kept[0] if kept else None
@@ -135,35 +135,35 @@ def _steps(post_processor: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def refuse_fatal(text: str) -> None:
-    """Refuse what would end the process, or fill its memory."""
+    """Raise a TokenizerError for content that would crash the process or exhaust memory."""
     try:
         state = json.loads(text)
     except RecursionError as error:
         raise TokenizerError("nested too deeply") from error
     except ValueError:
-        return  # the library says so in its own words
+        return  # the library reports invalid JSON
     if isinstance(state, dict):
-        with suppress(LookupError, TypeError, AttributeError):  # not of this shape, which the library says too
+        with suppress(LookupError, TypeError, AttributeError):  # the library reports a wrong structure
             _refuse_short_merges(state["model"])
         for part in ("normalizer", "pre_tokenizer"):
             _refuse_doubling(part, state.get(part))
 
 
 def _refuse_short_merges(model: dict[str, Any]) -> None:
-    """`tokenizers` cuts a merge's right side after its prefix, there or not."""
+    """Reject merges that lack the prefix, because `tokenizers` removes its length from the right side in any case."""
     prefix = model.get("continuing_subword_prefix") or ""
     rights = (merge.split(" ")[-1] if isinstance(merge, str) else merge[-1] for merge in model.get("merges", []))
     bad = next((right for right in rights if prefix and not right.startswith(prefix)), None)
     if bad is not None:
         raise TokenizerError(
-            "a merge's right side {bad!r} does not begin with {prefix!r}, the prefix inside words",
+            "a merge's right side {bad!r} does not start with {prefix!r}, the continuing_subword_prefix",
             bad=bad,
             prefix=prefix,
         )
 
 
 def _refuse_doubling(part: str, state: object) -> None:
-    """A step that makes a text longer, and stands there again and again: thirty of them make a letter into gigabytes.
+    """Reject many repetitions of a step that lengthens the text: thirty can turn a character into gigabytes.
 
     >>> _refuse_doubling("pre_tokenizer", {"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}] * 9})
     Traceback (most recent call last):
@@ -181,18 +181,18 @@ def _refuse_doubling(part: str, state: object) -> None:
 
 
 def _flat(state: object) -> Iterator[dict[str, Any]]:
-    """The steps of a pipeline, those of sequences within it too."""
-    left = [state]
-    while left:
-        step = left.pop()
+    """The steps of a pipeline, including those of nested sequences."""
+    pending = [state]
+    while pending:
+        step = pending.pop()
         if isinstance(step, dict):
-            inside = [value for value in step.values() if isinstance(value, list)]
-            left += [each for values in inside for each in values]
+            nested = [value for value in step.values() if isinstance(value, list)]
+            pending += [each for values in nested for each in values]
             yield step
 
 
 def _growth(step: dict[str, Any]) -> tuple[str, int]:
-    """What to call a step, and how many times as long it can make a text on which it has been before."""
+    """A name for a step, and the factor by which repeating it can lengthen a text."""
     kind, content, pattern = step.get("type"), step.get("content"), step.get("pattern")
     if kind == "ByteLevel":
         return "ByteLevel", 2

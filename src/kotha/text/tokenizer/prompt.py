@@ -1,16 +1,15 @@
-"""Texts with the marks around them that a model reads: prompts, a classifier's texts, and what a file says of marks.
+"""Special tokens around a text: in prompts, in a classifier's input, and in a tokenizer's file.
 
-A prompt stands behind the mark that starts a document, and of a long one no more is read than a context can hold. It is
-cut far enough before the tokens that are wanted that these are the ones that the whole text has, whatever was cut in
-two there. A test holds them equal.
+A prompt follows the token that starts a document, and only as much of its end is encoded as the context can hold. The
+text is cut far enough before the required tokens that these equal the tokens of the complete text; a test checks this.
 
-A classifier reads what does not fit into its context in stretches of about equal length, each between its own marks. Of
-a text that is longer than so many stretches, as many are read, spread over it from its beginning to its end.
+A classifier reads a text that exceeds its context in stretches of about equal length, each between special tokens. The
+number of stretches is limited; those of a longer text are spread evenly from its start to its end.
 
-Here a text is encoded alone, and whoever needs marks adds them. Elsewhere one line is expected to do everything
-(``tokenizer(text)`` of transformers, a prompt given to llama.cpp): what the model was trained behind must be in the
-tokenizer's file (`framed`). A file that says nothing of marks leaves them to the model's training; one may also say
-that there are none.
+``Tokenizer.encode`` adds no special tokens; callers add them. Other tools expect a single call to do everything
+(``tokenizer(text)`` in transformers, a prompt in llama.cpp), so the tokens that preceded texts in training must be in
+the tokenizer's file (`framed`). If a file does not specify any, the model's own training convention applies; a file can
+also specify that there are none.
 """
 
 import json
@@ -23,35 +22,35 @@ from kotha.errors import DataError
 from kotha.text.tokenizer.pipeline import without_marks
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Tokens before those that are wanted, in which the cut is forgotten.
+# Extra tokens before the required ones, so that the cut does not affect them.
 _MARGIN = 64
-# Stretches of one text: what a kind of text is shows long before they are through.
+# Maximum stretches per text, enough to determine its class.
 _MOST_STRETCHES = 8
 
 
 def encode_end(tokenizer: Tokenizer, text: str, tokens: int) -> tuple[list[int], bool]:
-    """Ids of a text, and whether they are all of it: of a long one at least so many last tokens are among them."""
-    wanted = tokens + _MARGIN
-    size = wanted * max(1, *map(len, tokenizer.pieces))  # no piece is longer, so in as many letters there are enough
+    """Ids of a text, and whether they are complete; of a long text, at least the last ``tokens`` are correct."""
+    required = tokens + _MARGIN
+    size = required * max(1, *map(len, tokenizer.pieces))  # no piece is longer, so this many characters suffice
     while size < len(text):
         ids = tokenizer.encode(text[-size:])
-        if len(ids) >= wanted:
+        if len(ids) >= required:
             return ids, False
-        size *= 4  # normalization took much away, or what is unknown is one token
+        size *= 4  # normalization shortened the text, or unknown text became one token
     return tokenizer.encode(text), True
 
 
 def encode_prompt(tokenizer: Tokenizer, text: str, tokens: int) -> tuple[list[int], bool]:
-    """The same of a text that a model reads as the beginning of a document: behind the token that starts one."""
-    ids, whole = encode_end(tokenizer, text, tokens)
+    """As ``encode_end``, with the token that starts a document before a complete text."""
+    ids, complete = encode_end(tokenizer, text, tokens)
     start = start_of_document(tokenizer)
-    return ([start, *ids] if whole and start is not None else ids), whole
+    return ([start, *ids] if complete and start is not None else ids), complete
 
 
 def start_of_document(tokenizer: Tokenizer) -> int | None:
-    """The token before the first of a document: in training that is the one that ended the document before.
+    """The token before a document's first token: in training, the end of the previous document.
 
-    Where a model comes from elsewhere, its tokenizer's file says what it was trained behind; it may be nothing.
+    For an imported model it is the one specified in the tokenizer's file; None if there is none.
     """
     marks = tokenizer.marks_before
     if marks is not None:
@@ -60,7 +59,7 @@ def start_of_document(tokenizer: Tokenizer) -> int | None:
 
 
 class MarkedTexts:
-    """Encodes texts between marks, in stretches that fit into a context.
+    """Encodes texts between special tokens, in stretches that fit into a context.
 
     >>> from kotha.text.tokenizer.trainers import train
     >>> reader = MarkedTexts(train(["আমার সোনার বাংলা"], "char", level="akshara"), ("eos",), context_length=3)
@@ -73,18 +72,18 @@ class MarkedTexts:
             if role not in tokenizer.special:
                 kind = "wordpiece" if role in ("cls", "sep") else "unigram"
                 raise DataError(
-                    "the tokenizer has no {role} token, and this model needs it to classify; "
-                    "train one of kind {kind!r}",
+                    "the tokenizer has no {role} token, which this model needs for classification; train a "
+                    "tokenizer of kind {kind!r}",
                     role=role,
                     kind=kind,
                 )
         *self.before, self.after = (tokenizer.special[role] for role in marks)
         self.pad = tokenizer.special.get("pad", 0)
         self.tokenizer, self.room = tokenizer, context_length - len(marks)
-        self.truncated = 0  # texts so far of which a part was not read
+        self.truncated = 0  # number of texts so far that were not encoded completely
 
     def encode(self, texts: Sequence[str]) -> list[list[list[int]]]:
-        """Ids of each text's stretches, with their marks."""
+        """Ids of each text's stretches, with special tokens."""
         found = []
         for ids in self.tokenizer.encode_batch(list(texts)):
             self.truncated += len(ids) > _MOST_STRETCHES * self.room
@@ -92,7 +91,7 @@ class MarkedTexts:
         return found
 
     def stretches(self, length: int) -> list[tuple[int, int]]:
-        """From where to where a text of so many tokens is read at one time."""
+        """The (start, end) of each stretch of a text of ``length`` tokens."""
         count = max(1, -(-length // self.room))
         if count <= _MOST_STRETCHES:
             return [(part * length // count, (part + 1) * length // count) for part in range(count)]
@@ -100,12 +99,12 @@ class MarkedTexts:
         return [(start, start + self.room) for start in starts]
 
     def surround(self, ids: Sequence[int]) -> list[int]:
-        """Ids of a stretch between the marks."""
+        """Ids of a stretch between the special tokens."""
         return [*self.before, *ids, self.after]
 
 
 def framed(tokenizer: Tokenizer, before: Sequence[int], after: Sequence[int] = ()) -> Tokenizer:
-    """The tokenizer whose file puts these marks around a text, in place of any others.
+    """A copy of the tokenizer whose file puts these special tokens around a text, replacing any others.
 
     >>> from kotha.text.tokenizer.trainers import train
     >>> plain = train(["আমার সোনার বাংলা"], "char", level="akshara")
@@ -115,20 +114,20 @@ def framed(tokenizer: Tokenizer, before: Sequence[int], after: Sequence[int] = (
     >>> marking.encode("আমার") == plain.encode("আমার"), marking.fingerprint == plain.fingerprint
     (True, True)
     """
-    first, last = ([tokenizer.pieces[token] for token in some] for some in (before, after))
+    first, last = ([tokenizer.pieces[token] for token in tokens] for tokens in (before, after))
     single = [*first, "$A", *last]
     pair = [*single, "$B:1", *(f"{name}:1" for name in last)]
     named = dict(zip([*first, *last], [*before, *after], strict=True))
     marks = processors.TemplateProcessing(single=single, pair=pair, special_tokens=list(named.items()))
     backend = _without_marks(tokenizer)
     own = json.loads(backend.to_str())["post_processor"]
-    keeps = own is not None and own["type"] == "ByteLevel"  # what is not about marks; what puts others gives way
-    backend.post_processor = processors.Sequence([backend.post_processor, marks]) if keeps else marks
+    keep_own = own is not None and own["type"] == "ByteLevel"  # adds no special tokens; any other one is replaced
+    backend.post_processor = processors.Sequence([backend.post_processor, marks]) if keep_own else marks
     return Tokenizer(backend)
 
 
 def unframed(tokenizer: Tokenizer) -> Tokenizer:
-    """The tokenizer whose file says nothing of marks; itself where it is so."""
+    """A tokenizer whose file specifies no special tokens around a text; itself if that is already so."""
     return tokenizer if tokenizer.marks_before is None else Tokenizer(_without_marks(tokenizer))
 
 

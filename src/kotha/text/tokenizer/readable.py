@@ -1,13 +1,13 @@
-"""Slow twins to read and to watch: byte-pair encoding (BPE) and the unigram model by hand.
+"""Readable reference implementations of byte-pair encoding (BPE) and the unigram model; slow.
 
-BPE starts from single symbols. Count every pair of neighbours, join the most frequent pair everywhere, and do it again:
-the list of joins is the tokenizer (Sennrich, Haddow and Birch 2016, https://arxiv.org/abs/1508.07909).
+BPE starts from single symbols. Count every pair of neighbours, merge the most frequent pair everywhere, and repeat: the
+list of merges is the tokenizer (Sennrich, Haddow and Birch 2016, https://arxiv.org/abs/1508.07909).
 
-The unigram model gives each piece a log-probability; a cut is worth the sum over its pieces. The best cut of a word is
-found from left to right: the best way to reach a position is the best way to reach an earlier one, plus one piece
-(Viterbi; Kudo 2018, https://arxiv.org/abs/1804.10959).
+The unigram model gives each piece a log-probability; the score of a segmentation is the sum over its pieces. The best
+one is found from left to right: the best segmentation up to a position is the best one up to an earlier position, plus
+one piece (Viterbi; Kudo 2018, https://arxiv.org/abs/1804.10959).
 
-The tests hold both equal to the ``tokenizers`` library.
+Tests check that both agree with the ``tokenizers`` library.
 """
 
 import math
@@ -19,13 +19,13 @@ Pair = tuple[str, str]
 
 
 def learn_merges(words: Mapping[str, int], n_merges: int, min_frequency: int = 1) -> list[Pair]:
-    """The first ``n_merges`` merges of a corpus that is given as words with their counts.
+    """The first ``n_merges`` merges learned from words with their counts.
 
     >>> learn_merges({"কলা": 5, "কলম": 3, "কল": 2}, n_merges=2)
     [('ক', 'ল'), ('কল', 'া')]
     """
     spelled = {word: list(word) for word in words}
-    # A symbol's number is its rank in the alphabet, then its turn of birth; ties between pairs go to the lower numbers.
+    # Symbols are numbered by alphabet order, then by creation; ties between pairs go to the lower numbers.
     number = {symbol: rank for rank, symbol in enumerate(sorted(set("".join(words))))}
     merges: list[Pair] = []
     while len(merges) < n_merges:
@@ -42,7 +42,7 @@ def learn_merges(words: Mapping[str, int], n_merges: int, min_frequency: int = 1
 
 
 def count_pairs(spelled: Mapping[str, list[str]], words: Mapping[str, int]) -> Counter[Pair]:
-    """How often each pair of neighbours occurs, each word counted as often as it occurs.
+    """How often each pair of neighbours occurs, weighted by the word counts.
 
     >>> count_pairs({"আম": ["আ", "ম"]}, {"আম": 7})
     Counter({('আ', 'ম'): 7})
@@ -55,7 +55,7 @@ def count_pairs(spelled: Mapping[str, list[str]], words: Mapping[str, int]) -> C
 
 
 def join(symbols: Sequence[str], pair: Pair) -> list[str]:
-    """Join every occurrence of a pair, from left to right.
+    """Merge every occurrence of a pair, from left to right.
 
     >>> join(["ক", "ল", "ক", "ল"], ("ক", "ল"))
     ['কল', 'কল']
@@ -73,7 +73,7 @@ def join(symbols: Sequence[str], pair: Pair) -> list[str]:
 
 
 def apply_merges(word: str, ranks: Mapping[Pair, int]) -> list[str]:
-    """Cut a word: of all pairs present join the one that was learned first, until none is left.
+    """Segment a word: merge the earliest-learned pair present, until none is left.
 
     >>> apply_merges("কলাকল", {("ক", "ল"): 0, ("কল", "া"): 1})
     ['কলা', 'কল']
@@ -87,15 +87,15 @@ def apply_merges(word: str, ranks: Mapping[Pair, int]) -> list[str]:
 
 
 def best_cut(word: str, log_probability: Mapping[str, float]) -> list[str]:
-    """The pieces of the most probable cut; a character that no piece covers stands alone, at a heavy price.
+    """The most probable segmentation; a character not covered by any piece stands alone, with a low score.
 
     >>> best_cut("কলাগাছ", {"কলা": -2.0, "গাছ": -2.0, "কলাগাছ": -9.0, "ক": -5.0})
     ['কলা', 'গাছ']
     """
     longest = max(map(len, log_probability), default=1)
     unknown = min(log_probability.values(), default=0.0) - 10.0
-    score = [0.0] + [-math.inf] * len(word)  # the best score with which each position is reached
-    start = [0] * (len(word) + 1)  # where the last piece on that way begins
+    score = [0.0] + [-math.inf] * len(word)  # the best score up to each position
+    start = [0] * (len(word) + 1)  # the start of the last piece in that segmentation
     for end in range(1, len(word) + 1):
         for begin in range(max(0, end - longest), end):
             piece = word[begin:end]

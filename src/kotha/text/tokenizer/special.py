@@ -1,12 +1,12 @@
-"""Special tokens, named once.
+"""Special tokens: roles and their texts.
 
-A special token has a role (what it does) and a text (how it is written in the vocabulary). Code asks for roles; only
-this file knows the texts, ours and those of the tokenizers that we import.
+A special token has a role (its purpose) and a text (its spelling in the vocabulary). Code uses roles; only this file
+has the texts, both Kotha's and those of imported tokenizers.
 """
 
 from collections.abc import Container
 
-# Our own generative tokenizers: one mark ends a document and starts the next, as in GPT-2.
+# Kotha's generative tokenizers: one token ends a document and starts the next, as in GPT-2.
 GENERATIVE: dict[str, str] = {
     "eos": "<|endoftext|>",
     "pad": "<|pad|>",
@@ -18,10 +18,10 @@ GENERATIVE: dict[str, str] = {
     "end": "<|end|>",
 }
 
-# BERT's, in BERT's order.
+# BERT's tokens, in BERT's order.
 BERT: dict[str, str] = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 
-# How each role is written by us and by others, first match wins.
+# Known texts of each role; the first match wins.
 KNOWN_TEXTS: dict[str, tuple[str, ...]] = {
     "eos": ("<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>", "[EOS]", "[SEP]"),
     "bos": ("<s>", "<bos>", "<|begin_of_text|>", "[BOS]", "<|endoftext|>", "[CLS]"),
@@ -38,7 +38,7 @@ KNOWN_TEXTS: dict[str, tuple[str, ...]] = {
 
 
 def find_roles(vocabulary: Container[str]) -> dict[str, str]:
-    """Which role is written how in a vocabulary; roles that it lacks are absent.
+    """The text of each role that a vocabulary has.
 
     >>> find_roles({"<s>", "</s>", "<unk>"})
     {'eos': '</s>', 'bos': '<s>', 'unk': '<unk>', 'cls': '<s>', 'sep': '</s>'}

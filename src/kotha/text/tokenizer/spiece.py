@@ -1,7 +1,7 @@
-"""Reading SentencePiece's ``.model`` files: the few fields of its protocol buffer that a tokenizer needs.
+"""Read SentencePiece ``.model`` files: the fields of the protocol buffer that a tokenizer needs.
 
-Only the wire format's four kinds of field are read, with every length checked against the file; nothing is executed.
-Field numbers are those of sentencepiece_model.proto in the SentencePiece project.
+The four wire types are parsed directly, with every length checked against the file; nothing is executed. Field numbers
+are those of sentencepiece_model.proto in the SentencePiece project.
 """
 
 import math
@@ -19,7 +19,7 @@ _TYPES = {1: "unigram", 2: "bpe", 3: "word", 4: "char"}
 
 @dataclass
 class SentencePieceModel:
-    """What a ``.model`` file says."""
+    """The content of a ``.model`` file."""
 
     pieces: list[tuple[str, float, int]] = field(default_factory=list)
     model_type: str = "unigram"
@@ -27,7 +27,7 @@ class SentencePieceModel:
     charsmap: bytes = b""
     add_dummy_prefix: bool = True
     remove_extra_whitespaces: bool = True
-    space_before: bool = True  # a space leads the word after it, the usual way
+    space_before: bool = True  # whether a space belongs to the word after it, as usual
 
 
 def read_model(data: bytes) -> SentencePieceModel:
@@ -35,7 +35,7 @@ def read_model(data: bytes) -> SentencePieceModel:
     model = SentencePieceModel()
     try:
         for number, value in _fields(data):
-            # Of a field that comes twice the last one counts, as the format has it.
+            # The last value of a repeated field counts, as in protocol buffers.
             part = dict(_fields(memoryview(value))) if number in (1, 2, 3) else {}
             if number == 1:
                 model.pieces.append(_piece(part))
@@ -51,7 +51,7 @@ def read_model(data: bytes) -> SentencePieceModel:
     except (ValueError, TypeError, AttributeError, IndexError, struct.error) as error:
         raise TokenizerError("not a SentencePiece model, or a truncated one ({why})", why=str(error)) from error
     if not model.pieces:
-        raise TokenizerError("not a SentencePiece model: it holds no pieces")
+        raise TokenizerError("not a SentencePiece model: it has no pieces")
     return model
 
 

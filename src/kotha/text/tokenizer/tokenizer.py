@@ -1,10 +1,11 @@
-"""The one Tokenizer: text to ids and back, whatever stands behind it.
+"""The Tokenizer: text to token ids and back, for every kind of vocabulary.
 
-Behind it is a ``tokenizers`` pipeline, saved as a plain ``tokenizer.json`` that any Hugging Face tool opens. In front:
-our normalization (the same rules, faster), decoding by bytes, a stream that never shows half a letter, special tokens
-by role, and a fingerprint that shards and models carry so that they never meet the wrong vocabulary.
+It wraps a ``tokenizers`` pipeline, saved as a standard ``tokenizer.json`` that any Hugging Face tool can read, and adds
+Kotha's normalization (the same rules, faster), decoding by bytes, streaming that never splits an akshara, special
+tokens by role, and a fingerprint, which shards and models store to detect a different vocabulary.
 
-Text is always text: a special token spelled out in a document is encoded letter by letter, never as the token itself.
+Input is always plain text: a special token spelled out in a document is encoded as ordinary characters, never as the
+special token.
 """
 
 import hashlib
@@ -30,9 +31,9 @@ from kotha.text.tokenizer.pipeline import marks_before, refuse_fatal, rules_of, 
 from kotha.text.tokenizer.special import find_roles
 
 FILE_NAME = "tokenizer.json"
-# A tokenizer file is a few megabytes; what is far larger is not one.
+# A tokenizer file is a few megabytes; a far larger file is something else.
 MAX_FILE_BYTES = 256 * 1024 * 1024
-# Nor does any number its tokens this high; tables are made with a row for each id.
+# Tables have a row for each id, so ids are limited.
 _MAX_VOCABULARY = 1 << 24
 
 
@@ -46,29 +47,29 @@ class Tokenizer:
     """
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
-        # How long a batch may be and how it is filled up is no property of a vocabulary.
+        # Padding and truncation are not properties of a vocabulary.
         backend.no_padding()
         backend.no_truncation()
         vocabulary = backend.get_vocab()
         self.vocab_size: int = max(vocabulary.values(), default=-1) + 1
-        if self.vocab_size > _MAX_VOCABULARY:  # before it is written out, which goes through every id below
+        if self.vocab_size > _MAX_VOCABULARY:  # before to_str below, which visits every id
             raise TokenizerError(
-                "token ids up to {last:,}; at most {most:,} can be used",
+                "the highest token id is {last:,}; the limit is {most:,}",
                 last=self.vocab_size - 1,
                 most=_MAX_VOCABULARY - 1,
             )
-        # Scores to six places: `tokenizers` may read a longer decimal back with its last bit off.
+        # Scores to six places: `tokenizers` may not read longer decimals back exactly.
         self._state: dict[str, Any] = json.loads(backend.to_str(), parse_float=lambda text: round(float(text), 6))
         rules = rules_of(self._state["normalizer"])
         self.normalizer = Normalizer(rules) if rules is not None else None
         self._backend = backend
-        # The pipeline that encodes: without the normalizer where ours does that work.
+        # The pipeline for encoding, without its normalizer if ours replaces it.
         self._encoder = backend if rules is None else tokenizers.Tokenizer.from_str(backend.to_str())
         if rules is not None:
             self._encoder.normalizer = None
         self._encoder.encode_special_tokens = True
         self.special: dict[str, int] = {role: vocabulary[text] for role, text in find_roles(vocabulary).items()}
-        # What the model writes for what it does not know, whatever it is called; byte-level ones have nothing.
+        # The model's own unknown token, whatever its text; byte-level models have none.
         model = self._state["model"]
         unknown = model["unk_id"] if "unk_id" in model else vocabulary.get(model["unk_token"])
         if unknown is not None:
@@ -84,7 +85,7 @@ class Tokenizer:
     # -- text to ids ------------------------------------------------------------------------------------------------
 
     def normalize(self, text: str) -> str:
-        """What encoding first makes of a text, and what decoding gives back."""
+        """The normalized text: the input of encoding, and the result of decoding."""
         if self.normalizer is not None:
             return self.normalizer(text)
         with library_errors(Message("this tokenizer cannot normalize the text")):
@@ -98,7 +99,7 @@ class Tokenizer:
 
     @checked()
     def encode_batch(self, texts: Sequence[str], normalized: bool = False) -> list[list[int]]:
-        """Token ids of many texts, spread over the machine's cores; ``normalized`` says that they are so already."""
+        """Token ids of many texts, computed on all cores; with ``normalized``, texts are normalized already."""
         if self.normalizer and not normalized:
             texts = [self.normalizer(text) for text in texts]
         with library_errors(Message("this tokenizer cannot encode the texts")):
@@ -106,9 +107,9 @@ class Tokenizer:
         return [self._as_text(encoding.ids) for encoding in encodings]
 
     def spans(self, text: str) -> list[tuple[int, int, int]]:
-        """Each token of a text with where it stands: (id, start, end) in code points of the normalized text.
+        """Each token of a text with its position: (id, start, end) in code points of the normalized text.
 
-        Of the text as given, where the normalization is a foreign tokenizer's own.
+        For an imported tokenizer with its own normalization, positions refer to the original text.
         """
         encoding = self._encoding(text)
         ids = self._as_text(encoding.ids)
@@ -120,38 +121,39 @@ class Tokenizer:
             return self._encoder.encode(prepared, add_special_tokens=False)
 
     def _as_text(self, ids: list[int]) -> list[int]:
-        # A foreign vocabulary can hold a control piece where a text that spells it out finds it: unknown, then.
+        # In an imported vocabulary, a spelled-out control piece can match the text: use the unknown token instead.
         if self._special_ids.isdisjoint(ids):
             return ids
         unknown = self.special.get("unk")
         if unknown is None:
             raise TokenizerError(
-                "the text spells a special token, and this vocabulary has no unknown token to write for it"
+                "the text contains the spelling of a special token, and this vocabulary has no unknown token "
+                "to replace it"
             )
         return [unknown if token in self._special_ids else token for token in ids]
 
     # -- ids to text ------------------------------------------------------------------------------------------------
 
     def decode(self, tokens: Iterable[int], skip_special: bool = True) -> str:
-        """The text of token ids; bytes that form no character come out as U+FFFD."""
+        """The text of token ids; bytes that are not valid UTF-8 become U+FFFD."""
         try:
             text = b"".join(self.token_bytes(token, skip_special) for token in tokens).decode("utf-8", "replace")
-        except TypeError as error:  # seen here and not before: looking at each token would take as long as decoding
+        except TypeError as error:  # not checked before: that would take as long as decoding
             raise UsageError(
                 "tokens={tokens} cannot be decoded; give a list of token ids", tokens=reprlib.repr(tokens)
             ) from error
         return text.removeprefix(" ") if self._strip_space else text
 
     def stream(self) -> decoding.StreamDecoder:
-        """A decoder that takes one token at a time and gives out whole letters."""
+        """A decoder that takes one token at a time and returns complete aksharas."""
         return decoding.StreamDecoder(partial(self.token_bytes, skip_special=True), self._strip_space)
 
     def characters(self) -> decoding.CharacterDecoder:
-        """A decoder that takes one token at a time and gives out the characters that it completes."""
+        """A decoder that takes one token at a time and returns completed characters."""
         return decoding.CharacterDecoder(partial(self.token_bytes, skip_special=True), self._strip_space)
 
     def token_bytes(self, token: int, skip_special: bool = False) -> bytes:
-        """The bytes that a token stands for."""
+        """The bytes of a token."""
         if not 0 <= token < len(self._piece_bytes):
             raise TokenizerError(
                 "token id {token} is outside this vocabulary of {n:,}", token=token, n=len(self._piece_bytes)
@@ -167,12 +169,12 @@ class Tokenizer:
         """``bpe``, ``unigram``, ``wordpiece`` or ``char``."""
         model = self._state["model"]["type"]
         if model == "Unigram" and self._state["pre_tokenizer"] is None and not self._state["model"]["byte_fallback"]:
-            return "char"  # aksharas: a unigram whose pieces are single letters
+            return "char"  # akshara level: a unigram model whose pieces are single aksharas
         return {"BPE": "bpe", "Unigram": "unigram", "WordPiece": "wordpiece", "WordLevel": "char"}[model]
 
     @property
     def split_name(self) -> str | None:
-        """The name of the split before the vocabulary, where it is one of ours."""
+        """The name of the split pattern, if it is one of ours."""
         return split_name_of(self._state["pre_tokenizer"])
 
     @property
@@ -182,12 +184,12 @@ class Tokenizer:
 
     @property
     def marks_before(self) -> list[int] | None:
-        """The marks that the file puts before a text, for whoever opens it elsewhere; None where it names none."""
+        """The special tokens that the file puts before a text in other tools; None if it does not specify any."""
         return marks_before(self._state["post_processor"])
 
     @cached_property
     def pieces(self) -> list[str]:
-        """The vocabulary as it is written in the file, by id; a gap in the ids is an empty piece."""
+        """The vocabulary by id, as written in the file; unused ids are empty strings."""
         pieces = [""] * self.vocab_size
         for piece, token in self._backend.get_vocab().items():
             pieces[token] = piece
@@ -195,14 +197,14 @@ class Tokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """The same for the same ids: a hash over the pipeline, less the marks that others are told to put around."""
+        """A hash of the pipeline, equal if the ids are; the special tokens added by other tools do not count."""
         state = {**self._state, "post_processor": without_marks(self._state["post_processor"])}
         canonical = json.dumps(state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
     @cached_property
     def _piece_bytes(self) -> list[bytes]:
-        gap = self._spell("")  # one id of a million leaves as many gaps
+        gap = self._spell("")  # computed once: there may be millions of gaps
         return [self._spell(piece) if piece else gap for piece in self.pieces]
 
     @cached_property
@@ -216,14 +218,14 @@ class Tokenizer:
     # -- files ------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
-        """Write ``tokenizer.json`` (into a folder, or to a path ending in .json), whole or not at all."""
+        """Write ``tokenizer.json`` (into a folder, or to a path ending in .json); atomic."""
         target = _file_at(path)
         if target == Path(path) and is_file(target):
             try:
                 type(self).load(target)
             except TokenizerError as error:
                 raise TokenizerError(
-                    "{target} exists, and is no tokenizer; choose another name", target=target
+                    "{target} exists and is not a tokenizer; choose another name", target=target
                 ) from error
         atomic_write(target, self._backend.to_str(pretty=True))
         return target
@@ -236,11 +238,13 @@ class Tokenizer:
             source = source / FILE_NAME
         if not is_file(source):
             raise TokenizerError(
-                "no tokenizer at {source}; `kotha tokenizer train` makes one, `import` converts one", source=source
+                "no tokenizer at {source}; train one with `kotha tokenizer train`, or convert one with "
+                "`kotha tokenizer import`",
+                source=source,
             )
         check_size(source)
         with (
-            library_errors(Message("{source} is not a tokenizer.json that can be read", source=source)),
+            library_errors(Message("{source} is not a valid tokenizer.json", source=source)),
             reading(source),
         ):
             text = source.read_text(encoding="utf-8")
@@ -249,33 +253,33 @@ class Tokenizer:
 
 
 def check_size(path: Path) -> None:
-    """Refuse a file that is far larger than any tokenizer's."""
+    """Raise a TokenizerError for a file far larger than any tokenizer."""
     if path.stat().st_size > MAX_FILE_BYTES:
-        raise TokenizerError("{path} has {n:,} bytes, far more than any tokenizer", path=path, n=path.stat().st_size)
+        raise TokenizerError("{path} has {n:,} bytes, too many for a tokenizer file", path=path, n=path.stat().st_size)
 
 
 @contextmanager
 def library_errors(problem: Message) -> Iterator[None]:
-    """Answer with a TokenizerError where ``tokenizers`` raises its bare Exception, or its Rust side panics.
+    """Raise a TokenizerError when ``tokenizers`` raises a bare Exception or panics.
 
-    A panic arrives as pyo3's PanicException, which cannot be imported and derives from BaseException.
+    A Rust panic arrives as pyo3's PanicException, which cannot be imported and derives from BaseException.
     """
     try:
         yield
-    except TypeError as error:  # a str that has no UTF-8 is no str to the library
-        raise TokenizerError("the text is not valid Unicode: it holds half of a surrogate pair") from error
+    except TypeError as error:  # the library's error for a str without a UTF-8 encoding
+        raise TokenizerError("the text is not valid Unicode: it contains a lone surrogate") from error
     except BaseException as error:
-        ours = isinstance(error, TokenizerError | UnicodeDecodeError)
-        if ours or type(error) is Exception or type(error).__name__ == "PanicException":
+        known = isinstance(error, TokenizerError | UnicodeDecodeError)
+        if known or type(error) is Exception or type(error).__name__ == "PanicException":
             raise TokenizerError("{problem}: {error}", problem=problem, error=reason(error)) from error
         raise
 
 
 def check_free(path: str | Path, overwrite: bool = False) -> None:
-    """Refuse a place where a tokenizer is, or cannot be written, before one is trained for it."""
+    """Raise an error before training if a tokenizer exists at a path, or none can be written there."""
     if exists(check_file_place(_file_at(path))) and not overwrite:
         raise TokenizerError(
-            "{path} exists; choose another folder, or replace it with {overwrite}",
+            "{path} already exists; choose another folder, or replace it with {overwrite}",
             path=_file_at(path),
             overwrite=Option("overwrite", True),
         )

@@ -1,10 +1,10 @@
-"""Training a tokenizer: char, bpe, unigram, wordpiece.
+"""Train a tokenizer: char, bpe, unigram or wordpiece.
 
-All but ``char`` learn pieces of whole letters (see ``letters.py``), and the letters of common Bangla get a piece even
-where the corpus lacks them (``common_letters.py``); single code points and bytes are kept only as a way out for the
-rest. Measured on Bangla news: a plain SentencePiece unigram puts 3-7 % of its token boundaries inside a letter, bpe
-(byte-pair encoding) and unigram here well under 1 %. WordPiece stays at 2-5 %, and higher on text unlike its corpus: it
-takes the longest piece that fits, be the next character a vowel sign or not.
+All but ``char`` learn pieces of complete letters (aksharas; see ``letters.py``). The letters of common Bangla get a
+piece even if the corpus lacks them; single code points and bytes are only a fallback. On Bangla news, a plain
+SentencePiece unigram puts 3-7 % of its token boundaries inside a letter, bpe (byte-pair encoding) and unigram here well
+under 1 %. WordPiece has 2-5 %, and more on text unlike its corpus: it takes the longest matching piece, even before a
+vowel sign.
 """
 
 import string
@@ -31,21 +31,21 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 Kind = Literal["unigram", "bpe", "wordpiece", "char"]
 Level = Literal["codepoint", "akshara"]
 
-# Several times the largest vocabularies in use. The library gives memory to all that are asked for, or aborts.
+# Several times the largest vocabularies in use. The library allocates memory for the requested size, or aborts.
 LARGEST_VOCABULARY = 1_000_000
-# The share of a corpus whose letters become pieces; the rest is spelled by code point, and the rarest of it by byte.
+# Share of a corpus whose letters become pieces; the rest is spelled by code point, or by byte if very rare.
 _COVERAGE = 0.9999
-# Letters may take this share of a vocabulary at most: a corpus in a script of thousands of letters still gets words.
+# Letters take at most 1/2 of a vocabulary, so that scripts with thousands of letters leave room for words.
 _LETTER_SHARE = 2
-# Up to this share is filled with letters of common Bangla where a Bangla corpus has fewer of its own.
+# A Bangla corpus with fewer letters gets common Bangla letters up to 1/5 of the vocabulary.
 _COMMON_SHARE = 5
 
-# llama.cpp's ``qwen35`` cuts র‍্যা before its joiner. As an added token it is found before the split, there too.
+# llama.cpp's ``qwen35`` split cuts র‍্যা before its joiner. An added token is matched before the split, in llama.cpp too.
 _YA_PHALA = ("\u09b0\u200d\u09cd\u09af\u09be", " \u09b0\u200d\u09cd\u09af\u09be")
 
-# A special token or a byte must never be the best reading of a text that merely spells its name.
+# Score of special tokens and bytes, so low that the best segmentation never uses one for text that spells its name.
 _NEVER = -1000.0
-# And a code point only that of one that no whole letters can spell, in however many pieces.
+# Penalty for single code points, used only where no sequence of complete letters fits.
 _OUT = -100.0
 _BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
@@ -61,14 +61,14 @@ def train(
     on_progress: OnProgress | None = None,
     pool: WorkerPool | None = None,
 ) -> Tokenizer:
-    """Train a tokenizer of a kind; the vocabulary may stay smaller where the corpus has too little to fill it.
+    """Train a tokenizer; the vocabulary can be smaller than ``vocab_size`` if the corpus is small.
 
-    ``split`` is for bpe (``qwen35``, the default, opens in llama.cpp; ``words`` keeps numbers and joiners together),
-    ``level`` for char (``codepoint`` or ``akshara``). ``on_progress`` hears (stage, done, total) as each stage begins;
-    how far the reading is, the reader of the texts knows. A ``pool`` counts what the texts hold; the pieces are then
-    learned here, and are the same whoever counted.
+    ``split`` is for bpe (``qwen35``, the default, is supported by llama.cpp; ``words`` keeps numbers and joiners
+    together), ``level`` for char (``codepoint`` or ``akshara``). ``on_progress`` is called with (stage, done, total) at
+    the start of each stage; the reader of the texts reports progress within reading. A ``pool`` counts chunks in
+    parallel; pieces are learned in this process, and the result does not depend on the pool.
     """
-    tell = on_progress or (lambda stage, done, total: None)
+    report = on_progress or (lambda stage, done, total: None)
     check_choice("kind", kind, get_args(Kind), TokenizerError)
     check_choice("level", level, get_args(Level), TokenizerError)
     check_choice("split", split or "words", SPLITS, TokenizerError)
@@ -79,15 +79,17 @@ def train(
             most=LARGEST_VOCABULARY,
         )
     if split is not None and kind != "bpe":
-        raise TokenizerError("{split} is for bpe; {kind} has its own", split=Option("split", split), kind=kind)
+        raise TokenizerError(
+            "{split} is only for bpe; {kind} has a split of its own", split=Option("split", split), kind=kind
+        )
     cut = SPLITS[split] if split else (QWEN35 if kind == "bpe" else WORDS)
-    tell(Message("reading"), 0, 0)
+    report(Message("reading"), 0, 0)
     chunks = count_chunks(texts, cut, Normalizer(rules), pool)
-    tell(Message("counting"), 0, len(chunks))
+    report(Message("counting"), 0, len(chunks))
     letters = Letters(chunks)
     if not letters.counts:
         raise TokenizerError("the training text is empty; give at least one document with letters in it")
-    tell(Message("learning"), 0, vocab_size)
+    report(Message("learning"), 0, vocab_size)
     if kind == "bpe":
         backend = _bpe(letters, vocab_size, cut)
     elif kind == "unigram":
@@ -104,28 +106,28 @@ def train(
 def _bpe(letters: Letters, vocab_size: int, split: str) -> tokenizers.Tokenizer:
     """Byte-level BPE in three layers of merges: bytes to characters, characters to letters, letters to words."""
     base = [*special.GENERATIVE.values(), *byte_alphabet().values()]
-    whole = _YA_PHALA if split == QWEN35 else ()
-    room = _room(vocab_size, len(base) + len(whole))
+    added = _YA_PHALA if split == QWEN35 else ()
+    room = _room(vocab_size, len(base) + len(added))
     _keep(letters, room)
-    # Wanted as a common letter, or by a corpus that shows it, cut by a split that knows no joiner.
+    # Needed if it is a kept letter, or if the corpus has it: the split then leaves a chunk that starts with its joiner.
     if _YA_PHALA[0] not in letters.code and not any(chunk.startswith(_YA_PHALA[0][1:]) for chunk in letters.chunks):
-        whole = ()
+        added = ()
     points = most_frequent(letters.code_points(), _COVERAGE, room // _LETTER_SHARE)
     merges = character_merges([*letters.code, *points]) + letter_merges(letters.code)
-    vocabulary = list(dict.fromkeys([*base, *map("".join, merges)]))[: vocab_size - len(whole)]
-    learned = word_merges(letters.coded_words(), vocab_size - len(whole) - len(vocabulary))
+    vocabulary = list(dict.fromkeys([*base, *map("".join, merges)]))[: vocab_size - len(added)]
+    learned = word_merges(letters.coded_words(), vocab_size - len(added) - len(vocabulary))
     words = [(byte_level(letters.spell(left)), byte_level(letters.spell(right))) for left, right in learned]
     merges += words
     ids = _numbered([*vocabulary, *map("".join, words)])
     kept = [pair for pair in merges if {*pair, "".join(pair)} <= ids.keys()]
     splitter = splitter_of(split, byte_level=True)
     backend = assembled(models.BPE(ids, kept), special.GENERATIVE.values(), decoders.ByteLevel(), splitter)
-    backend.add_tokens([AddedToken(text, normalized=True, special=False) for text in whole])
+    backend.add_tokens([AddedToken(text, normalized=True, special=False) for text in added])
     return backend
 
 
 def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
-    """Pieces of whole letters with their log-probabilities; code points and bytes far below them."""
+    """Pieces of complete letters with log-probabilities; code points and bytes score far lower."""
     specials = list(special.GENERATIVE.values())
     taken = len(specials) + len(_BYTE_PIECES) + len(string.printable)
     room = _room(vocab_size, taken)
@@ -150,7 +152,7 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 
 
 def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
-    """BERT's: the longest piece first, ``##`` before a piece that continues a word. Spaces are not kept."""
+    """BERT's WordPiece: the longest piece first, ``##`` before pieces that continue a word. Spaces are not kept."""
     specials = list(special.BERT.values())
     room = _room(vocab_size, 2 * len(string.printable) + len(specials))
     points = most_frequent(letters.code_points(), _COVERAGE, room // 4)
@@ -160,11 +162,13 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
             words[word] += count
     letters = Letters(words)
     _keep(letters, room)
-    # A corpus that lacks letters lacks forms of others too. Each in two forms, so half as many.
-    lacking = len(letters.code.keys() - letters.counts.keys())
-    usual = [letter for letter in common_letters() if letter in letters.code]
-    usual = usual[: min(lacking, room // _COMMON_SHARE // 2)]
-    single = dict.fromkeys(text for text in [*string.printable, *points, *usual, *"".join(usual)] if not text.isspace())
+    # A corpus that lacks letters also lacks some with or without ##. Each takes two pieces, so half as many fit.
+    n_missing = len(letters.code.keys() - letters.counts.keys())
+    common = [letter for letter in common_letters() if letter in letters.code]
+    common = common[: min(n_missing, room // _COMMON_SHARE // 2)]
+    single = dict.fromkeys(
+        text for text in [*string.printable, *points, *common, *"".join(common)] if not text.isspace()
+    )
     learned = word_pieces(letters.coded_words(), 2 * vocab_size)
     words_and_parts = (prefix + letters.spell(coded) for prefix, coded in learned)
     ids = _numbered([*specials, *single, *("##" + text for text in single), *words_and_parts], vocab_size)
@@ -182,7 +186,7 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 
 
 def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
-    """One token a code point; what the corpus does not have is unknown."""
+    """One token per code point; code points not in the corpus are unknown."""
     specials = list(special.GENERATIVE.values())
     points = sorted(most_frequent(letters.code_points(), 1.0, _room(vocab_size, len(specials))))
     model = models.WordLevel(_numbered([*specials, *points]), unk_token=special.GENERATIVE["unk"])
@@ -190,7 +194,7 @@ def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 
 
 def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
-    """One token an akshara; a rare one is spelled in as few parts as there are. A unigram whose pieces are letters."""
+    """One token per akshara, as a unigram model of equal scores; a rare akshara takes as few tokens as possible."""
     specials = list(special.GENERATIVE.values())
     room = _room(vocab_size, len(specials) + len(string.printable))
     points = dict.fromkeys([*string.printable, *most_frequent(letters.code_points(), 1.0, room // 2)])
@@ -211,10 +215,10 @@ def _numbered(vocabulary: Iterable[str], most: int | None = None) -> dict[str, i
 
 
 def _room(vocab_size: int, taken: int) -> int:
-    """How many pieces are left to be learned."""
+    """The number of pieces left to learn; raises a TokenizerError if there are fewer than 16."""
     if vocab_size < taken + 16:
         raise TokenizerError(
-            "{vocab_size} is too small: {taken} are taken by special tokens, bytes and ASCII; try {size}",
+            "{vocab_size} is too small: special tokens, bytes and ASCII already take {taken} entries; try {size}",
             vocab_size=Option("vocab_size", vocab_size),
             taken=taken,
             size=max(512, 2 * taken),

@@ -1,6 +1,7 @@
-"""Tokens as a reader sees them: how each one reads, and where one cuts through a letter.
+"""Readable tokens: the text of each one, and whether it ends inside an akshara.
 
-Letters are shown as letters, and bytes only where a token is part of a character. ``ক্ষ`` in two tokens is cut.
+A token is shown as text, or as bytes if it is only part of a character. An akshara such as ``ক্ষ`` in two tokens is
+reported as cut.
 """
 
 from collections.abc import Sequence
@@ -17,7 +18,7 @@ _JOINERS = str.maketrans({"\u200d": "‹zwj›", "\u200c": "‹zwnj›"})
 
 @dataclass(frozen=True)
 class ViewedToken:
-    """A token of a text: its id, how it reads, and whether it is only part of a character."""
+    """A token of a text: its id, its readable text, and whether it is only part of a character."""
 
     id: int
     text: str
@@ -26,22 +27,22 @@ class ViewedToken:
 
 @dataclass(frozen=True)
 class CutToken(ViewedToken):
-    """A token of a text, and whether it ends inside a letter."""
+    """A token of a text, its number of bytes, and whether it ends inside an akshara."""
 
     bytes: int
     cut: bool
 
 
 def view(tokenizer: Tokenizer, text: str) -> list[ViewedToken]:
-    """The tokens of a text, readable.
+    """The tokens of a text in readable form.
 
-    Spaces are shown as ␣; a sign without its letter stands on ◌; part of a character is shown as hex.
+    Spaces are shown as ␣, a sign without its letter on ◌, and part of a character as hex.
     """
     return [view_token(tokenizer, token) for token in tokenizer.encode(text)]
 
 
 def view_token(tokenizer: Tokenizer, token: int) -> ViewedToken:
-    """One token, readable."""
+    """One token in readable form."""
     if tokenizer.special.get("unk") == token:
         return ViewedToken(token, "‹unknown›", False)
     data = tokenizer.token_bytes(token)
@@ -51,13 +52,13 @@ def view_token(tokenizer: Tokenizer, token: int) -> ViewedToken:
         return ViewedToken(token, data.hex(" ").upper(), True)
     if starts_dependent(text) and text[0] not in "\u200c\u200d":
         text = _DOTTED_CIRCLE + text
-    # A joiner inside a letter does its work unseen; alone, or at an edge, it is worth showing.
+    # A joiner is shown only at an edge of a token; elsewhere it has its visual effect.
     at_edge = text.strip("\u200c\u200d") != text
     return ViewedToken(token, text.translate(_SPACES | _JOINERS if at_edge else _SPACES), False)
 
 
 def view_cuts(tokenizer: Tokenizer, text: str) -> list[CutToken]:
-    """The tokens of a text, readable, and where one cuts through a letter."""
+    """The tokens of a text in readable form, with those that end inside an akshara."""
     ids = tokenizer.encode(text)
     return [
         CutToken(**vars(view_token(tokenizer, token)), bytes=len(tokenizer.token_bytes(token)), cut=cut)
@@ -66,9 +67,9 @@ def view_cuts(tokenizer: Tokenizer, text: str) -> list[CutToken]:
 
 
 def ends_inside(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[bool]:
-    """Whether each token of a text, as it was encoded, ends inside a letter.
+    """Whether each token of an encoded text ends inside an akshara.
 
-    Counted in bytes, so that half a character counts too; by the tokenizer's own word for one that loses some of it.
+    Computed in bytes, so that partial characters count too; if decoding is lossy, from the tokenizer's reported spans.
     """
     normalized = tokenizer.normalize(text)
     if tokenizer.decode(ids) != normalized:

@@ -1,1 +1,1 @@
-"""A training seen from before: operations, memory and time; and backwards, from a budget to a design."""
+"""Planning a training run before it starts: operations, memory and time; and designing a model for a budget."""

@@ -1,18 +1,18 @@
-"""Many GPUs on paper: what a cluster would need for a training, and how long it would take. None was tried here.
+"""Training on many GPUs, on paper: what a cluster needs and how long it takes. No configuration was tested.
 
-A step is what one GPU computes for its share of the batch, by the share of the peak that was measured here on one GPU
-(``step_time.py``), or what its messages take, whichever is longer, and a layer's messages that nothing hides. While the
-model fits on a GPU its gradients are summed (DDP, ring all-reduce: each byte travels twice); where it does not, every
-GPU keeps a part (FSDP: weights are gathered for the forward and again for the backward pass of each micro-batch,
-gradients reduce-scattered once). Within a node messages go by NVLink; between nodes each GPU has its own network card.
+A step takes the larger of two times: the computation of one GPU for its share of the batch, at the share of the peak
+measured on one GPU (``step_time.py``), and the communication; plus the communication of one layer, which does not
+overlap. If the model fits on a GPU, its gradients are summed (DDP, ring all-reduce: each byte is sent twice); otherwise
+each GPU keeps a part (FSDP: weights are gathered for the forward and the backward pass of each micro-batch, gradients
+reduce-scattered once). Within a node GPUs communicate by NVLink; between nodes each GPU has its own network card.
 
-Failures come at the rate of the one published count of that size: 419 unexpected interruptions in 54 days on 16,384
-H100s (The Llama 3 Herd of Models, 2024, section 3.3.4, https://arxiv.org/abs/2407.21783). The best time between two
-checkpoints is Young's (1974), sqrt(2 C M) for a checkpoint of C seconds and M seconds between failures.
+The failure rate is the one published count at that scale: 419 unexpected interruptions in 54 days on 16,384 H100s (The
+Llama 3 Herd of Models, 2024, section 3.3.4, https://arxiv.org/abs/2407.21783). The best checkpoint interval is Young's
+(1974), sqrt(2 C M) for a checkpoint of C seconds and M seconds between failures.
 
-What was assumed is told with the figures (``cluster.json``).
+The assumptions are listed with the figures (``cluster.json``).
 
-What it leaves out: stragglers, slow disks for data, tensor and pipeline parallelism, float8, recomputed activations.
+Not modelled: stragglers, slow data storage, tensor and pipeline parallelism, float8, activation recomputation.
 """
 
 import json
@@ -41,85 +41,85 @@ from kotha.training.plan.step_time import (
 )
 
 PER_NODE = 8
-NETWORK = 400e9 / 8  # bytes a second of one GPU's card, each way
-STORAGE = 2e9  # bytes a second that one node writes
-# What messages reach of what a link is rated for.
+NETWORK = 400e9 / 8  # bytes per second of one GPU's card, each way
+STORAGE = 2e9  # bytes per second that one node writes
+# The share of a link's rated speed that communication reaches.
 LINK_SHARE = 0.8
-# Unexpected interruptions for each GPU and day.
+# Unexpected interruptions per GPU and day.
 FAILURES = 419 / (54 * 16_384)
-# Until a lost process is noticed (distributed.py waits so long), before it starts again, compiles and reads.
+# Time until a lost process is detected (the timeout in distributed.py).
 NOTICED_SECONDS = 600.0
-# Tokens of a step by parameters, as published runs have them: nanochat 0.5 million, OLMo 2 7B 4 million.
+# Tokens per step by parameters, as in published runs: nanochat 0.5 million, OLMo 2 7B 4 million.
 _BATCHES = ((0.0, 1 << 19), (1e9, 1 << 20), (3e9, 1 << 22))
-# Layers and width from 124 million to 7 billion parameters, with a vocabulary and a context for them.
+# Layers and width for 124 million to 7 billion parameters, with their vocabulary and context.
 LADDER = ((12, 768), (24, 1024), (24, 2048), (32, 2560), (32, 4096))
 VOCABULARY, CONTEXT = 49_152, 2048
 TOKENS = (10e9, 100e9, 1e12)
 _UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _MOST_GPUS, _MOST_TOKENS = 1 << 17, 1e18
 _FLOAT32, _LARGEST_SHORT_ID, _DAY = 4, 65_536, 86_400
-_KEPT = 3  # checkpoints on the disk at once: two, and the one that is written
+_KEPT = 3  # checkpoints on disk at once: two, and the one being written
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Machines, and what lies between them."""
+    """Machines and the network between them."""
 
     gpu: GPU
     gpus: int
     nodes: int
-    network: float = NETWORK  # bytes a second of one GPU's card
-    storage: float = STORAGE  # bytes a second that one node writes
+    network: float = NETWORK  # bytes per second of one GPU's card
+    storage: float = STORAGE  # bytes per second that one node writes
 
     def __post_init__(self) -> None:
         if not 1 <= self.gpus <= _MOST_GPUS:
             raise UsageError("gpus={gpus} must be from 1 to {most:,}", gpus=self.gpus, most=_MOST_GPUS)
         if not 1 <= self.nodes <= self.gpus or self.gpus % self.nodes:
-            raise UsageError("nodes={nodes} cannot share {gpus} GPUs evenly; give a divisor of {gpus}", **vars(self))
+            raise UsageError("nodes={nodes} cannot divide {gpus} GPUs evenly; use a divisor of {gpus}", **vars(self))
         for name in ("network", "storage"):
             if not 0 < getattr(self, name) < math.inf:
                 raise UsageError("{name} must be above 0", name=name)
 
     def seconds(self, n_bytes: float) -> float:
-        """How long it takes until every GPU has so many bytes that all of them hold parts of (all-gather)."""
+        """Seconds to gather ``n_bytes``, sharded over all GPUs, on every GPU (all-gather)."""
         within = n_bytes * (self.gpus - 1) / self.gpus / self.gpu.link
         between = n_bytes * (self.nodes - 1) / self.nodes / (self.network * self.gpus / self.nodes)
         return max(within, between) / LINK_SHARE
 
     def how(self, context: int, sharded: bool) -> Conditions:
-        """How a training runs on each of its GPUs."""
+        """The conditions of a training run on each GPU."""
         return Conditions(context, "bfloat16", "cuda", compiled=True, ranks=self.gpus, sharded=sharded)
 
 
 @dataclass(frozen=True)
 class ClusterPlan:
-    """A training on a cluster, seen from before."""
+    """The plan of a training run on a cluster."""
 
     parameters: int
     flops_per_token: float
     sharded: bool
     tokens_per_step: int
     micro_batch_size: int
-    memory_bytes: int  # of one GPU
-    compute_seconds: float  # of a step, of one GPU
-    message_seconds: float  # of a step, hidden or not
+    memory_bytes: int  # per GPU
+    compute_seconds: float  # per step and GPU
+    message_seconds: float  # communication per step, overlapped or not
     seconds_per_step: float
     tokens_per_second: float
     peak_share: float
-    network_needed: float  # bits a second of each card, so that nothing waits for it
+    network_needed: float  # bits per second of each card, so that computation never waits
     checkpoint_bytes: int
     checkpoint_seconds: float
     failures_per_day: float
-    checkpoint_every_seconds: float  # Young's
-    lost_share: float  # of the time: writing, doing again, starting again
-    token_bytes: int  # of one token on the disk
+    checkpoint_every_seconds: float  # Young's interval
+    lost_share: float  # of the time: writing checkpoints, repeating steps, restarting
+    token_bytes: int  # bytes per token on disk
 
     def days(self, tokens: float) -> float:
-        """How long so many tokens take, with what is lost."""
+        """Days for a number of tokens, including lost time."""
         return tokens / self.tokens_per_second / (1 - self.lost_share) / _DAY
 
     def run(self, tokens: float, gpus: int) -> dict[str, float]:
-        """What so many tokens take, ready for JSON; on the disk are tokens and checkpoints."""
+        """Resources for a number of tokens, ready for JSON; the disk holds tokens and checkpoints."""
         days = self.days(tokens)
         return {
             "tokens": tokens,
@@ -132,21 +132,21 @@ class ClusterPlan:
 
 
 def ladder_model(layers: int, width: int) -> GPTConfig:
-    """A rung of the table: the modern layout with a larger vocabulary and context."""
+    """A size of the table: the modern layout with a larger vocabulary and context."""
     return shape(layers, width, VOCABULARY).replace(context_length=CONTEXT)
 
 
 def plan_cluster(
     model: GPTConfig, training: TrainConfig, cluster: Cluster, batch_size: int | None = None
 ) -> ClusterPlan:
-    """What a cluster makes of a model, sharded where it must be; ``batch_size`` in sequences, else by the table."""
+    """Plan a model on a cluster, sharded if necessary; ``batch_size`` in sequences (default: from the table)."""
     context, gpus = training.context_length or model.context_length, cluster.gpus
     work = count_work(model, context)
     usual = max(tokens for least, tokens in _BATCHES if work.parameters >= least)
     sequences = batch_size or max(usual // context, gpus)
     if sequences < gpus or sequences % gpus:
         raise ConfigError(
-            "a batch of {sequences} sequences cannot be shared by {gpus} GPUs; give a multiple of {gpus}",
+            "a batch of {sequences} sequences cannot be divided evenly among {gpus} GPUs; use a multiple of {gpus}",
             sequences=sequences,
             gpus=gpus,
         )
@@ -157,9 +157,9 @@ def plan_cluster(
     kept = plan_memory(model, training, 1, Conditions(context, "bfloat16", "cuda", compiled=True))
     saved = kept.weights + kept.optimizer + kept.average
     per_card = 8 * step.sent * (cluster.nodes - 1) / cluster.nodes / (gpus / cluster.nodes)
-    apart, writing = _DAY / (FAILURES * gpus), saved / (cluster.storage * cluster.nodes)
-    every = math.sqrt(2 * writing * apart)
-    again = every / 2 + NOTICED_SECONDS + COMPILE_SECONDS + writing  # done again after a failure, and before it
+    failure_interval, writing = _DAY / (FAILURES * gpus), saved / (cluster.storage * cluster.nodes)
+    every = math.sqrt(2 * writing * failure_interval)
+    repeated = every / 2 + NOTICED_SECONDS + COMPILE_SECONDS + writing  # repeated steps and restart per failure
     return ClusterPlan(
         parameters=work.parameters,
         flops_per_token=work.training_per_token,
@@ -177,24 +177,24 @@ def plan_cluster(
         checkpoint_seconds=writing,
         failures_per_day=FAILURES * gpus,
         checkpoint_every_seconds=every,
-        lost_share=min(0.99, writing / every + again / apart),
+        lost_share=min(0.99, writing / every + repeated / failure_interval),
         token_bytes=2 if model.vocab_size <= _LARGEST_SHORT_ID else 4,
     )
 
 
 class ClusterStep(NamedTuple):
-    """One update, in seconds."""
+    """The times of one step in seconds."""
 
-    compute: float  # of one GPU
-    messages: float  # of all of them, hidden behind the computing or not
+    compute: float  # per GPU
+    messages: float  # communication of all GPUs, overlapped or not
     seconds: float
-    sent: float  # bytes that every GPU is to have, all messages together
+    sent: float  # bytes that every GPU receives in total
 
 
 def predict_step(
     model: GPTConfig, context: int, cluster: Cluster, sequences: int, micro_batch_size: int, sharded: bool
 ) -> ClusterStep:
-    """One update in which each GPU reads so many sequences, a micro-batch at a time."""
+    """One step in which each GPU processes ``sequences`` sequences, one micro-batch at a time."""
     work = count_work(model, context)
     passes = -(-sequences // micro_batch_size)
     compute = sequences * context * work.training_per_token / (SHARE_OF_PEAK * cluster.gpu.half)
@@ -206,7 +206,7 @@ def predict_step(
 
 
 def _fit(model: GPTConfig, training: TrainConfig, cluster: Cluster, context: int) -> tuple[bool, int, int]:
-    """Whether it is sharded, the largest micro-batch that fits, and the memory that it takes on one GPU."""
+    """Whether the model is sharded, the largest micro-batch that fits, and its memory per GPU."""
     room = cluster.gpu.memory
     for sharded in (False, True) if cluster.gpus > 1 else (False,):
         how = cluster.how(context, sharded)
@@ -215,17 +215,17 @@ def _fit(model: GPTConfig, training: TrainConfig, cluster: Cluster, context: int
         if memory <= room:
             return sharded, size, memory
     raise ConfigError(
-        "{gpus} x {gpu} are too small for {n_layers} layers of {d_model}: one sequence of {context} "
-        "tokens needs {needed:.0f} GB on each; take more GPUs or a shorter context",
+        "{gpus} x {gpu} have too little memory for {n_layers} layers of width {d_model}: one sequence of "
+        "{context} tokens needs {needed:.0f} GB per GPU; use more GPUs or a shorter context",
         **{**vars(model), "gpus": cluster.gpus, "gpu": cluster.gpu.title, "context": context, "needed": memory / 1e9},
     )
 
 
-# -- as it is told -----------------------------------------------------------------------------------------------------
+# -- tables ------------------------------------------------------------------------------------------------------------
 
 
 def read_tokens(words: Sequence[str]) -> tuple[float, ...]:
-    """Numbers of tokens, as people write them; none for the three that are usual.
+    """Parse numbers of tokens; the three usual numbers if there are none.
 
     >>> read_tokens(["10B", "1.5T", "250_000_000"])
     (10000000000.0, 1500000000000.0, 250000000.0)
@@ -237,10 +237,10 @@ def read_tokens(words: Sequence[str]) -> tuple[float, ...]:
             value = float(word[:-1] if unit else word) * (unit or 1.0)
         except ValueError as error:
             raise UsageError(
-                "tokens={word!r} is no number of tokens; write 10B, 1.5T or 250000000", word=word
+                "tokens={word!r} is not a number of tokens; write 10B, 1.5T or 250000000", word=word
             ) from error
         if not 1 <= value <= _MOST_TOKENS:
-            raise UsageError("tokens={word!r} must be from 1 to a million trillion", word=word)
+            raise UsageError("tokens={word!r} must be from 1 to 1e18", word=word)
         found.append(value)
     return tuple(found) or TOKENS
 
@@ -253,7 +253,7 @@ def tell_cluster(
     batch_size: int | None = None,
     context_length: int | None = None,
 ) -> tuple[dict[str, Any], list[Table]]:
-    """Plan a model, or without one a ladder of them: ready for JSON, and the tables that tell it."""
+    """Plan a model, or without one a ladder of models; returns the plans ready for JSON, and the tables."""
     models = [model] if model is not None else [ladder_model(*sizes) for sizes in LADDER]
     if model is None and context_length is not None:
         models = [each.replace(context_length=context_length) for each in models]
@@ -274,21 +274,26 @@ def tell_cluster(
     many: list[Text] = [Message("for {n} tokens", n=Count(each)) for each in tokens]
     tables: list[Table] = []
     for title, header, cells in (
-        ("{n} x {gpu} in {machines}: what they give", [*_GIVEN, *many], _given_cells),
-        ("{n} x {gpu} in {machines}: what they need", _NEEDED, _needed_cells),
-        ("on the disk: tokens, and three checkpoints", many, _disk_cells),
+        ("{n} x {gpu} in {machines}: performance", [*_GIVEN, *many], _given_cells),
+        ("{n} x {gpu} in {machines}: requirements", _NEEDED, _needed_cells),
+        ("disk space: tokens and three checkpoints", many, _disk_cells),
     ):
         rows = [
             [f"{each.n_layers} x {each.d_model}", *cells(plan, tokens)]
             for each, plan in zip(models, plans, strict=True)
         ]
         tables.append(Table(Message(title, **where), [Message("layers x width"), *header], rows))
-    return found, [*tables, Table(Message("assumed"), ["", Message("value"), Message("why")], assumed)]
+    return found, [*tables, Table(Message("assumptions"), ["", Message("value"), Message("why")], assumed)]
 
 
-_GIVEN: list[Text] = list(map(Message, ("parameters", "how", "tokens a step", "tokens a second", "of the peak")))
+_GIVEN: list[Text] = list(
+    map(Message, ("parameters", "how", "tokens per step", "tokens a second", "share of the peak"))
+)
 _NEEDED: list[Text] = list(
-    map(Message, ("memory a GPU", "network a GPU", "a checkpoint", "written in", "every", "lost"))
+    map(
+        Message,
+        ("memory per GPU", "network per GPU", "checkpoint size", "write time", "checkpoint interval", "lost time"),
+    )
 )
 
 
@@ -310,7 +315,7 @@ def _disk_cells(plan: ClusterPlan, tokens: tuple[float, ...]) -> list[Text]:
 
 
 def assumptions(cluster: Cluster, model: GPTConfig, training: TrainConfig) -> list[Reason]:
-    """Everything that the figures stand on: what, its value, and where it comes from."""
+    """The assumptions behind the figures: name, value and source."""
     values: dict[str, Any] = {
         "share": SHARE_OF_PEAK,
         "peak": cluster.gpu.half / 1e12,

@@ -1,16 +1,16 @@
-"""How much memory a training needs, part by part, before it starts.
+"""The memory that a training run needs, part by part, before it starts.
 
-Weights and what the optimizer remembers are always there, the rest is not, so the total is the fullest of five moments:
-the end of the forward pass with the loss's chunk of logits, the start of the backward pass, its end, the optimizer's
-step, and a look at the validation set. On a CPU it is what the process has resident at most (``ru_maxrss``), on a GPU
-what torch has allocated at most (``max_memory_allocated``); benchmarks/memory_plan.py compares with real steps.
+Weights and optimizer state always exist, the rest does not, so the total is the peak of five moments: the end of the
+forward pass with the loss's chunk of logits, the start of the backward pass, its end, the optimizer's step, and an
+evaluation. On a CPU it predicts the peak resident memory of the process (``ru_maxrss``), on a GPU the peak allocated by
+torch (``max_memory_allocated``); benchmarks/memory_plan.py compares it with real steps.
 
-What a model's body holds goes by rule, so that a plan makes no tensor. In eager mode autograd keeps what its formulas
-need on the way back: what products, norms and activations have read, what attention's kernel wants back, and the noise
-of a dropout. Under autocast every product keeps a copy of its own of what it read, and each weight is copied once. A
-backward pass and a pass without gradients are fullest at one of a few moments: each is a line, and the fullest counts.
-A compiled graph on a GPU keeps less; those rules were read off torch's partitioner. The tests run every kind of model
-on fake tensors beside these rules, which are for models whose heads together are about as wide as the model.
+The memory of a model's body is computed by rules, so a plan creates no tensors. In eager mode autograd keeps what its
+formulas need for the backward pass: inputs of products, norms and activations, what the attention kernel needs, and
+dropout masks. Under autocast every product keeps its own copy of its input, and each weight is copied once. Backward
+and no-gradient passes peak at one of a few moments; each is one line below, and the largest counts. A compiled graph on
+a GPU keeps less; those rules were derived from torch's partitioner. The tests compare the rules with every kind of
+model on fake tensors; they assume models whose heads together are about as wide as the model.
 """
 
 from dataclasses import dataclass
@@ -31,24 +31,22 @@ from kotha.training.optim import split_parameters
 from kotha.training.tasks.masked_words import CHOSEN
 from kotha.training.tasks.task import POSITIONS_AT_ONCE
 
-# Positions that go through a model at once on a CPU when no micro-batch is given: more would not be faster there.
+# Positions per forward pass on a CPU if no micro-batch is given: more would not be faster.
 CPU_POSITIONS = 8192
 
 _FLOAT32 = 4
-_INDEX = 8  # bytes of a token's or a position's number
-# The interpreter with torch, its optimizers and its thread pools, before any model.
+_INDEX = 8  # bytes of a token id or a position
+# The interpreter with torch, its optimizers and its thread pools, without a model.
 _BASE = 370 << 20
-# On a CPU, freed memory that the allocator cannot hand out again because it lies in pieces.
-_SCATTERED = 0.06
-# Chunks of logits that exist together in the loss: themselves, and their exponentials while they are summed.
-_CHUNKS = 2
-# Copies of a matrix that Muon's iteration holds together; AdamW makes one of the tensor it moves, on a CPU.
+_FRAGMENTATION = 0.06  # share of the memory lost to it on a CPU
+_CHUNKS = 2  # held by the loss at once: the logits, and their exponentials while they are summed
+# Copies of a matrix that Muon's iteration holds at once; AdamW copies the tensor it updates once, on a CPU.
 _MUON_COPIES = 5
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """How a training runs, as far as its memory depends on it."""
+    """The conditions of a training run that determine its memory."""
 
     context_length: int
     precision: str
@@ -59,27 +57,27 @@ class Conditions:
 
     @property
     def width(self) -> int:
-        """Bytes of a product's number."""
+        """Bytes of a number in a product."""
         return DTYPES[self.precision].itemsize
 
 
 @dataclass(frozen=True)
 class MemoryPlan:
-    """Bytes by part, each at its own largest, and the total at the fullest moment."""
+    """Bytes by part, each at its own peak, and the total at the peak moment."""
 
     weights: int  # the parameters, in float32
-    gradients: int  # the gradients of those that learn; with data parallelism, also the buckets in which they are sent
-    optimizer: int  # what the optimizers remember
+    gradients: int  # of the trainable parameters; with data parallelism, also the communication buckets
+    optimizer: int  # optimizer state
     average: int  # the running average of the weights
-    activations: int  # what the forward pass leaves for the backward pass, for one micro-batch
-    loss: int  # the chunk of logits, and the head's gradient as the loss makes it
-    base: int  # the interpreter and its libraries, where the device is the CPU
-    total: int  # the fullest moment
-    moment: str  # which one it is: forward, backward, step or validation
+    activations: int  # kept by the forward pass for the backward pass, for one micro-batch
+    loss: int  # the chunk of logits, and the head's gradient as computed by the loss
+    base: int  # the interpreter and its libraries, if the device is the CPU
+    total: int  # at the peak moment
+    moment: str  # the peak moment: forward, backward, step or validation
 
 
 def plan_memory(model: ModelConfig, training: TrainConfig, micro_batch_size: int, how: Conditions) -> MemoryPlan:
-    """What one process needs to train a model in micro-batches of a size.
+    """The memory that one process needs to train a model with a micro-batch size.
 
     >>> from kotha.model.presets import preset
     >>> plan = plan_memory(preset("mini"), TrainConfig(), 2, Conditions(4, "float32", "cpu", compiled=False))
@@ -88,18 +86,18 @@ def plan_memory(model: ModelConfig, training: TrainConfig, micro_batch_size: int
     """
     sizes = _sizes(model, training.optimizer, training.lora)
     shares = how.ranks if how.sharded else 1
-    weights, states, learning = (-(-each // shares) for each in (sizes.weights, sizes.optimizer, sizes.learning))
-    gradients = learning * (2 if how.ranks > 1 and not how.sharded else 1)
-    average = learning if training.ema_decay is not None else 0
-    places, on_cpu = positions(model, how.context_length), how.device == "cpu"
-    seen = max(1, POSITIONS_AT_ONCE[how.device] // places)  # sequences of a validation batch
+    weights, states, trainable = (-(-each // shares) for each in (sizes.weights, sizes.optimizer, sizes.trainable))
+    gradients = trainable * (2 if how.ranks > 1 and not how.sharded else 1)
+    average = trainable if training.ema_decay is not None else 0
+    length, on_cpu = positions(model, how.context_length), how.device == "cpu"
+    evaluated = max(1, POSITIONS_AT_ONCE[how.device] // length)  # sequences of a validation batch
     body = Body(model, micro_batch_size, how)
-    kept = body.kept() + micro_batch_size * places * sizes.beside * how.width
+    kept = body.kept() + micro_batch_size * length * sizes.low_rank * how.width
     loss, loss_gradients, chunk = _loss(model, sizes.vocabulary, micro_batch_size, how)
-    hidden = _FLOAT32 * seen * places * model.d_model
-    reading = hidden + _loss(model, sizes.vocabulary, seen, how)[2] + how.width * sizes.vocabulary * model.d_model
+    hidden = _FLOAT32 * evaluated * length * model.d_model
+    reading = hidden + _loss(model, sizes.vocabulary, evaluated, how)[2] + how.width * sizes.vocabulary * model.d_model
     depth = max(1, model.n_layers)
-    # With FSDP, gathered when their turn comes: what stands outside the blocks, this block and the next.
+    # Weights gathered by FSDP at once: those outside the blocks, the current block and the next.
     gathered = sizes.weights - sizes.blocks + 2 * sizes.blocks // depth if shares > 1 else 0
     table = _FLOAT32 * model.vocab_size * model.d_model if isinstance(model, TextConfig) else 0
     step = _FLOAT32 * max(sizes.largest_moved if on_cpu else 0, _MUON_COPIES * sizes.largest_matrix)
@@ -109,21 +107,21 @@ def plan_memory(model: ModelConfig, training: TrainConfig, micro_batch_size: int
         "forward": accumulated + kept + loss + chunk,
         "backward": max(first, last) + body.working(),
         "step": gradients + -(-step // shares),
-        "validation": gradients + average + max(Body(model, seen, how).measuring(), reading) + sizes.merged,
+        "validation": gradients + average + max(Body(model, evaluated, how).measuring(), reading) + sizes.merged,
     }
     moment = max(moments, key=lambda name: moments[name])
     base, total = 0, weights + states + average + gathered + moments[moment]
     if on_cpu:
-        base, total = _BASE, _BASE + total + int(_SCATTERED * total)
+        base, total = _BASE, _BASE + total + int(_FRAGMENTATION * total)
     return MemoryPlan(weights, gradients, states, average, kept, loss + chunk, base, total, moment)
 
 
 def _loss(model: ModelConfig, vocabulary: int, batch_size: int, how: Conditions) -> tuple[int, int, int]:
-    """The loss at its fullest with its gradients so far, those gradients as made and scaled, and a chunk of logits."""
+    """Bytes at the peak of the loss, its gradients as computed and scaled, and a chunk of logits."""
     rows, width = batch_size, how.width
     if not isinstance(model, ViTConfig | ClassifierConfig):
         rows = int(batch_size * how.context_length * (CHOSEN if isinstance(model, BERTConfig) else 1.0))
-    head, read = vocabulary * model.d_model, rows * model.d_model  # numbers in the head, and in what it reads
+    head, read = vocabulary * model.d_model, rows * model.d_model  # numbers in the head and in its input
     largest = GPU_CHUNK_LOGITS if how.device == "cuda" else CHUNK_LOGITS
     chunk = _CHUNKS * _FLOAT32 * min(rows * vocabulary, max(largest, vocabulary))
     copied, summed = (width, _FLOAT32) if width < _FLOAT32 else (0, 0)
@@ -132,7 +130,7 @@ def _loss(model: ModelConfig, vocabulary: int, batch_size: int, how: Conditions)
 
 
 def largest_micro_batch(model: ModelConfig, training: TrainConfig, available_bytes: int, how: Conditions) -> int:
-    """What is asked for; else the whole batch of a process if it fits and is of use, or a power of two that does."""
+    """The requested micro-batch; otherwise the whole batch of a process, or a power of two that fits and is useful."""
     if training.micro_batch_size is not None:
         return training.micro_batch_size
     size = training.batch_size // how.ranks
@@ -143,35 +141,35 @@ def largest_micro_batch(model: ModelConfig, training: TrainConfig, available_byt
     return max(1, size)
 
 
-def check_room(model: ModelConfig, training: TrainConfig, room: int, how: Conditions) -> None:
-    """Refuse a training for which so much memory is too little, even with one sequence at a time."""
+def check_memory(model: ModelConfig, training: TrainConfig, room: int, how: Conditions) -> None:
+    """Raise an error if the memory is too small even for one sequence at a time."""
     needed = plan_memory(model, training, 1, how).total
     if needed > room:
         raise ConfigError(
-            "this model takes {needed} of memory to learn from one sequence at a time, and here are {room}; "
-            "choose smaller sizes: d_model, d_ff, n_layers, vocab_size or context_length",
+            "training this model on one sequence at a time needs {needed} of memory, but only {room} is "
+            "available; choose smaller sizes: d_model, d_ff, n_layers, vocab_size or context_length",
             needed=Size(needed),
             room=Size(room),
         )
 
 
-def how_planned(
+def planned_conditions(
     model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic, ranks: int = 1, sharded: bool = False
 ) -> Conditions:
-    """How a training with this arithmetic will run."""
+    """The conditions of a training run with this arithmetic."""
     device = arithmetic.device.type
     compiled = training.compile == "on" or (training.compile == "auto" and device == "cuda")
     return Conditions(planned_context(model, training), arithmetic.precision, device, compiled, ranks, sharded)
 
 
 def planned_context(model: ModelConfig, training: TrainConfig) -> int:
-    """Tokens in a sequence as a training asks for it; for images, their patches and the class token."""
+    """The number of tokens in a sequence of the run; for images, of patches and the class token."""
     if not isinstance(model, TextConfig):
         return positions(model, 0)
     wanted = training.context_length or model.context_length
     if wanted > model.context_length:
         raise ConfigError(
-            "context_length={wanted} is more than the model's {longest}; use that or less",
+            "context_length={wanted} is greater than the model's {longest}; use {longest} or less",
             wanted=wanted,
             longest=model.context_length,
         )
@@ -179,26 +177,26 @@ def planned_context(model: ModelConfig, training: TrainConfig) -> int:
 
 
 class _Sizes(NamedTuple):
-    """Bytes that follow from a model and its optimizer, whatever the batch."""
+    """Sizes that depend on a model and its optimizer, but not on the batch; in bytes unless stated."""
 
     weights: int
-    learning: int  # the weights that learn
+    trainable: int  # the trainable weights
     optimizer: int
     blocks: int
-    merged: int  # LoRA's, for the plain model that is kept
-    beside: int  # numbers that LoRA's first narrow matrices give and the second read, for a position
+    merged: int  # LoRA's, for the merged model that is saved
+    low_rank: int  # numbers per position between LoRA's two matrices
     vocabulary: int  # rows of the head
-    largest_moved: int  # numbers in AdamW's largest tensor
-    largest_matrix: int  # … and in Muon's
+    largest_moved: int  # numbers in the largest tensor of AdamW
+    largest_matrix: int  # numbers in the largest matrix of Muon
 
 
 @lru_cache(maxsize=64)
 def _sizes(model: ModelConfig, optimizer: Optimizer, lora: int | None) -> _Sizes:
     try:
         built = build(model, "meta")
-    except (RuntimeError, OverflowError, TypeError) as error:  # torch, of a size that it cannot count
+    except (RuntimeError, OverflowError, TypeError) as error:  # raised by torch for sizes out of range
         raise ConfigError(
-            "d_model={d_model} and d_ff={d_ff} make matrices beyond any machine; choose smaller sizes",
+            "d_model={d_model} and d_ff={d_ff} give matrices too large for any machine; choose smaller sizes",
             d_model=model.d_model,
             d_ff=model.d_ff,
         ) from error
@@ -215,88 +213,88 @@ def _sizes(model: ModelConfig, optimizer: Optimizer, lora: int | None) -> _Sizes
     blocks = [module for name, module in built.named_modules() if name.endswith("blocks")]
     return _Sizes(
         weights=_FLOAT32 * numbers(built),
-        learning=_FLOAT32 * (sum(moved) + sum(matrices)),
-        optimizer=_FLOAT32 * (2 * sum(moved) + len(moved) + sum(matrices)),  # AdamW counts steps of each tensor
+        trainable=_FLOAT32 * (sum(moved) + sum(matrices)),
+        optimizer=_FLOAT32 * (2 * sum(moved) + len(moved) + sum(matrices)),  # AdamW has a step count per tensor
         blocks=_FLOAT32 * sum(map(numbers, blocks)),
         merged=_FLOAT32 * sum(module.weight.numel() for module in adapted),
-        beside=len(adapted) * (lora or 0),
+        low_rank=len(adapted) * (lora or 0),
         vocabulary=model.n_classes if isinstance(model, ViTConfig) else built.head.out_features,
         largest_moved=max(moved),
         largest_matrix=max(matrices, default=0),
     )
 
 
-# -- what a body holds -------------------------------------------------------------------------------------------------
+# -- the body of a model -----------------------------------------------------------------------------------------------
 
 
 def positions(config: ModelConfig, context_length: int) -> int:
-    """Places in one example: tokens, or patches and the class token."""
+    """Positions in one example: tokens, or patches and the class token."""
     return 1 + (config.image_size // config.patch_size) ** 2 if isinstance(config, ViTConfig) else context_length
 
 
 def compiled_block(config: ModelConfig, width: int) -> int:
-    """Bytes that a compiled block keeps for one position: inputs of products, and what attention's kernel wants back.
+    """Bytes that a compiled block keeps per position: inputs of products, and what the attention kernel needs.
 
-    The rest is computed again. The sum around the parts stays in float32; ``width`` is the bytes of a product's number.
+    The rest is recomputed. The residual stream stays in float32; ``width`` is the bytes of a number in a product.
     """
     c, (q, kv) = config.d_model, _heads(config)
-    inner = 3 if config.activation == "swiglu" else 2  # before and after the bend, and the gate
-    products = 2 * c + q + 2 * kv + q + inner * config.d_ff  # norms' outputs, queries, keys, values, what they find
+    inner = 3 if config.activation == "swiglu" else 2  # before and after the activation, and the gate
+    products = 2 * c + q + 2 * kv + q + inner * config.d_ff  # norms' outputs, queries, keys, values, attention output
     products += q + kv if config.qk_norm else 0  # queries and keys before their norm
-    products += c if config.norm == "rms" else 0  # attention's output, projected
-    return width * products + _FLOAT32 * (2 * c + config.n_heads)  # and the logarithm of each softmax's sum
+    products += c if config.norm == "rms" else 0  # the projected attention output
+    return width * products + _FLOAT32 * (2 * c + config.n_heads)  # and the log-sum-exp of each softmax
 
 
 def eager_attention(config: ModelConfig, length: int, width: int, cross: bool = False) -> int:
-    """Bytes that an attention keeps for one position; ``width`` is the bytes of a product's number.
+    """Bytes that attention keeps per position; ``width`` is the bytes of a number in a product.
 
-    With dropout the CPU has no kernel: the textbook's line by line, in float32, where keys are repeated for each query
-    head, and the weights are there three times: as they were, the noise, and what it left.
+    With dropout the CPU has no kernel. The explicit computation runs in float32, repeats keys for each query head, and
+    holds the attention weights three times: before dropout, the mask, and after dropout.
     """
     q, kv = _heads(config)
-    read = _read(config, 3, width)
+    read = _product_input(config, 3, width)
     if config.qk_norm:  # queries and keys before their norm
         read += _FLOAT32 * (config.n_heads + config.n_kv_heads) * (2 * config.d_head + 1)
     if config.attention_dropout:
         return read + 3 * _FLOAT32 * (q + config.n_heads * length) + width * q
-    # The kernel's output, put back in the order of positions where it was given queries in another.
-    relaid = config.qk_norm or (_turns(config) and not cross)
-    # Queries, keys, values, the output, and the logarithm of each softmax's sum.
+    # The kernel's output is copied into contiguous layout if its queries had another layout.
+    relaid = config.qk_norm or (_rotates(config) and not cross)
+    # Queries, keys, values, the output, and the log-sum-exp of each softmax.
     return read + width * (2 * q + 2 * kv + (q if relaid else 0)) + _FLOAT32 * config.n_heads
 
 
 def eager_feedforward(config: ModelConfig, width: int) -> int:
-    """Bytes that a feed-forward keeps for one position."""
-    # ReLU needs only what it gave, which is what the next product reads; a gate needs all four.
+    """Bytes that a feed-forward layer keeps per position."""
+    # ReLU needs only its output, which is also the next product's input; a gate needs all four.
     inner = {"relu": 1, "swiglu": 4}.get(config.activation, 2)
-    return _read(config, 2 if config.activation == "swiglu" else 1, width) + inner * width * config.d_ff
+    return _product_input(config, 2 if config.activation == "swiglu" else 1, width) + inner * width * config.d_ff
 
 
 def eager_norm(config: ModelConfig) -> int:
-    """Bytes that a norm keeps for one position: what it read; its mean and deviation, or root and what it scaled."""
+    """Bytes that a norm keeps per position: its input, and mean and deviation, or the RMS and the scaled input."""
     return _FLOAT32 * (config.d_model + 2 if config.norm == "layer" else 2 * config.d_model + 1)
 
 
-def _read(config: ModelConfig, readers: int, width: int) -> int:
-    """What products read: under autocast each its own copy."""
+def _product_input(config: ModelConfig, readers: int, width: int) -> int:
+    """Bytes kept for the input of products: under autocast a copy for each."""
     return config.d_model * (readers * width if width < _FLOAT32 else _FLOAT32)
 
 
 def _heads(config: ModelConfig) -> tuple[int, int]:
-    """How wide all queries are together, and all keys."""
+    """The total width of the query heads, and of the key heads."""
     return config.n_heads * config.d_head, config.n_kv_heads * config.d_head
 
 
-def _turns(config: ModelConfig) -> bool:
+def _rotates(config: ModelConfig) -> bool:
     return isinstance(config, TextConfig) and config.positions == "rotary"
 
 
 class Body:
-    """The bytes that a model's body and a batch going through it hold, beside weights and their gradients."""
+    """Memory of a model's body for a batch, without weights and their gradients."""
 
     def __init__(self, model: ModelConfig, batch_size: int, how: Conditions) -> None:
         on_cpu, length, width = how.device == "cpu", positions(model, how.context_length), how.width
-        # A GPU's attention drops inside its kernel, and a dropout keeps a byte for each number.
+        # On a GPU attention applies dropout inside its kernel, and other dropouts keep a byte per number.
         config = model if on_cpu else model.replace(dropout=0.0, attention_dropout=0.0)
         self._config, self._length, self._width, self._compiled = config, length, width, how.compiled and not on_cpu
         self._n, self._patches = batch_size * length, batch_size * (length - 1)
@@ -305,20 +303,20 @@ class Body:
         self._dropouts = 2 * self._layers + self._crosses + self._stacks if model.dropout and not on_cpu else 0
         c, (q, kv) = config.d_model, _heads(config)
         self._inner = width * config.d_ff
-        self._vector, self._norm = _FLOAT32 * c, eager_norm(config)  # of one position
-        self._noise = width * c if config.dropout else 0  # that a dropout keeps of what a part adds
+        self._vector, self._norm = _FLOAT32 * c, eager_norm(config)  # per position
+        self._noise = width * c if config.dropout else 0  # a dropout mask on a sublayer's output
         self._gated = 3 if config.activation == "swiglu" else 2
         self._pixels = config.n_channels * config.patch_size**2 if isinstance(config, ViTConfig) else 0
-        # Cosines and sines of rotary positions.
-        self._angles = _FLOAT32 * length * config.d_head if _turns(config) else 0
-        # Under autocast: weights and biases in the type of the products.
+        # Cosines and sines of the rotary positions.
+        self._angles = _FLOAT32 * length * config.d_head if _rotates(config) else 0
+        # Under autocast: copies of weights and biases in the type of the products.
         self._copied = copied = width if width < _FLOAT32 else 0
         self._matrix_copy, self._output_copy = copied * c * config.d_ff, copied * c * q
         self._attention_copies = 2 * copied * c * (q + kv)
         self._feedforward_copies = self._gated * self._matrix_copy
 
     def kept(self) -> int:
-        """Bytes of activations: what the forward pass leaves for the backward pass."""
+        """Bytes of activations that the forward pass keeps for the backward pass."""
         found = self._kept_compiled() if self._compiled else self._kept_eager()
         return found + self._dropouts * self._n * self._config.d_model
 
@@ -326,7 +324,7 @@ class Body:
         config, n, w, (q, kv) = self._config, self._n, self._width, _heads(self._config)
         cross = self._vector + w * (config.d_model + 2 * (q + kv)) + _FLOAT32 * config.n_heads
         block = compiled_block(config, w) * n + self._attention_copies + self._feedforward_copies
-        return self._layers * block + n * (self._crosses * cross + self._vector)  # which the last norm reads
+        return self._layers * block + n * (self._crosses * cross + self._vector)  # the input of the last norm
 
     def _kept_eager(self) -> int:
         config, n, w, copied = self._config, self._n, self._width, self._copied
@@ -335,28 +333,29 @@ class Body:
         block = attention + eager_feedforward(config, w) + around
         found = n * (self._layers * block + self._crosses * cross)
         head_norms = 2 * copied * config.d_head if config.qk_norm else 0
-        angles = 2 * self._angles * copied // _FLOAT32  # a layer's queries and keys have each their own
+        angles = 2 * self._angles * copied // _FLOAT32  # one copy for queries and one for keys of a layer
         found += (self._layers + self._crosses) * (self._attention_copies + head_norms)
         found += self._layers * (self._feedforward_copies + angles)
         each = (self._vector if config.dropout else 0) + (self._norm if config.final_norm else 0)
-        # The last vectors; the encoder's are read in place, but under autocast only copies of them are.
+        # The last vectors; the encoder's are kept too, but under autocast only as copies.
         found += n * (self._stacks * each + self._vector * (1 if copied else self._stacks))
         found += 0 if copied else self._stacks * self._angles
         if isinstance(config, TextConfig) and config.positions == "learned":
             found += self._stacks * _INDEX * self._length
         if isinstance(config, BERTConfig):
-            found += n * (_INDEX + self._norm)  # segments, and the embeddings' own norm
+            found += n * (_INDEX + self._norm)  # segments, and the norm of the embeddings
         return found + self._patches * w * self._pixels
 
     def working(self) -> int:
-        """Bytes at the fullest moment of the last block's backward pass, less what has been let go by then."""
+        """Bytes at the peak of the last block's backward pass, minus what has been freed by then."""
         config, n, w, vector, inner = self._config, self._n, self._width, self._vector, self._inner
         c, q, narrow = config.d_model, _heads(config)[0], bool(self._copied)
-        norms = int(config.final_norm) + int(config.norm_order == "post")  # that come before the last feed-forward
-        # The gradients of the body's output and of the sum around the parts, less what the norms on their way had kept.
+        # Norms whose backward pass precedes that of the last feed-forward.
+        norms = int(config.final_norm) + int(config.norm_order == "post")
+        # The gradients of the body's output and of the residual stream, minus what the norms had kept.
         arriving = vector * (2 if norms else 1) - norms * self._norm
         cast = w * c if narrow and not config.dropout else 0
-        read = 0 if config.activation == "relu" else inner  # by the last product; ReLU needs it still
+        read = 0 if config.activation == "relu" else inner  # input of the last product; ReLU still needs it
         passed = arriving - self._noise - read
         moments = [
             n * _FLOAT32 * (5 * c - 1 if config.norm == "rms" else 2 * c) if norms else 0,  # the last norm
@@ -364,22 +363,22 @@ class Body:
             n * (passed + inner) + vector * config.d_ff if narrow else 0,  # … its gradient in float32
             n * (passed + self._gated * inner) - self._matrix_copy,  # the activation
         ]
-        if config.attention_dropout:  # gradients of the heads' outputs, of values, and of the weights
+        if config.attention_dropout:  # gradients of head outputs, values and attention weights
             heads = _FLOAT32 * (2 * q + config.n_heads * self._length) - w * q
             gone = (norms + 1) * self._norm + eager_feedforward(config, w) + 2 * self._noise
             moments.append(n * (2 * vector + heads - gone) - self._feedforward_copies - self._output_copy)
-        if narrow and config.norm_order == "post":  # still in the forward pass: what is added and not read
+        if narrow and config.norm_order == "post":  # in the forward pass: sums that are not kept
             dropped = 1 if config.dropout and not isinstance(config, BERTConfig) else 0
             moments.append(n * vector * (2 + dropped - int(config.final_norm) + self._stacks))
         return max(moments)
 
     def measuring(self) -> int:
-        """Bytes at the fullest moment of a pass without gradients, in the last block, where nothing is kept."""
+        """Bytes at the peak of a pass without gradients, in the last block."""
         config, n, w, copied, vector = self._config, self._n, self._width, self._copied, self._vector
         c, (q, kv), inner, later = config.d_model, _heads(config), self._inner, self._feedforward_copies
-        first = vector if config.norm_order == "pre" else 0  # a norm before each part
-        entered = (1 + self._stacks) * vector + first  # embedded, into the block, the encoder's
-        attending = entered + (vector if self._crosses else 0)  # to a memory, after itself
+        first = vector if config.norm_order == "pre" else 0  # a norm before each sublayer
+        entered = (1 + self._stacks) * vector + first  # embeddings, the block's input, the encoder's output
+        attending = entered + (vector if self._crosses else 0)  # cross-attention follows self-attention
         thinking = entered + vector
         normed = 3 * vector if config.norm == "rms" else 2 * (vector + _FLOAT32)
         moments = [
@@ -394,7 +393,7 @@ class Body:
         copies = (self._layers + self._crosses) * self._attention_copies + self._layers * later
         if not isinstance(config, ViTConfig):
             return copies + self._angles + max(moments)
-        # Images cut into patches, and those in the type of the products, as they are projected.
+        # Images as patches, their copies in the type of the products, and their projection.
         projected = self._patches * w * c
         cutting = self._patches * (_FLOAT32 + copied) * self._pixels + projected
         return copied * c * self._pixels + max(copies + projected + max(moments), cutting)

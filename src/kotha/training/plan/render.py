@@ -1,4 +1,4 @@
-"""A training seen from before, ready for JSON and for people: tables, sentences, why a design is as it is, a page."""
+"""A training plan as JSON, tables, sentences and a page, with the reasons for its design."""
 
 import json
 import shlex
@@ -20,12 +20,12 @@ from kotha.training.config import TrainConfig
 from kotha.training.device import available_memory, choose_arithmetic, share_of_peak
 from kotha.training.optim import learning_rate_share, schedule_steps
 from kotha.training.plan.design import ASIDE, BASE, RECIPE, TOKENS_PER_PARAMETER, Design, TextSize, measure_text
-from kotha.training.plan.memory import how_planned, largest_micro_batch, plan_memory
+from kotha.training.plan.memory import largest_micro_batch, plan_memory, planned_conditions
 from kotha.training.plan.rules import times
 from kotha.training.plan.step_time import (
     GPU,
     Work,
-    arithmetic_there,
+    arithmetic_of,
     count_work,
     peak_of,
     predict_seconds_per_step,
@@ -34,39 +34,39 @@ from kotha.training.plan.step_time import (
 )
 from kotha.training.start import TrainRequest, choose_settings
 
-_TOLD = json.loads(Path(__file__).with_name("render.json").read_text(encoding="utf-8"))
-_POINTS = 400  # of a drawn schedule
+_TEXTS = json.loads(Path(__file__).with_name("render.json").read_text(encoding="utf-8"))
+_POINTS = 400  # of the schedule's curve
 _NOT_ON_PAGE = ("compiled", "flops_per_token")
-# Rungs that did not fit, as many as say something.
+# How many of the larger sizes that did not fit are shown.
 _SHOWN = 4
 
 Rows = list[list[Text]]
-Reason = tuple[Message, Text, Message]  # what, its value, and why
+Reason = tuple[Message, Text, Message]  # name, value, reason
 
 
 @dataclass(frozen=True)
 class TrainingPlan:
-    """A training seen from before: all that was found, and how it is told."""
+    """A training plan and its presentation."""
 
     found: dict[str, Any]
     settings: TrainConfig
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """The plan, ready for JSON."""
         return self.found
 
     def tables(self) -> list[Table]:
-        """The design with its reasons; parameters, work and memory by part; where a model can go."""
+        """The design with its reasons; parameters, work and memory by part; export formats."""
         found, design = self.found, self.found.get("design")
-        opened: Rows = [
-            [door["name"], Message("open") if door["open"] else Message("closed"), door["because"]]
-            for door in found["doors"]
+        rows: Rows = [
+            [each["name"], Message("available") if each["open"] else Message("unavailable"), each["because"]]
+            for each in found["doors"]
         ]
-        doors = Table(Message("doors of kotha export"), [Message("door"), "", Message("because")], opened)
-        return [*([] if design is None else _design_tables(design)), *_plan_tables(found), doors]
+        formats = Table(Message("export formats (kotha export)"), [Message("format"), "", Message("reason")], rows)
+        return [*([] if design is None else _design_tables(design)), *_plan_tables(found), formats]
 
     def sentences(self) -> list[Message]:
-        """What the tables do not say: the fullest moment, the rule of thumb, a step, the whole run."""
+        """What the tables do not show: peak memory, the rule of thumb, a step, the whole run."""
         plan = self.found
         flops, memory, available = plan["flops"], plan["memory_bytes"], plan["memory_available_bytes"]
         n = plan["tokens_per_step"]
@@ -78,18 +78,18 @@ class TrainingPlan:
             "tokens": n,
             "per_step": flops["per_step"],
         }
-        words = [Message(each, **values) for each in _TOLD["sentences"]]
+        words = [Message(each, **values) for each in _TEXTS["sentences"]]
         if available is not None and memory["total"] > available:
-            small = "{gpu} has {memory}: this does not fit; try a smaller micro-batch or model"
+            small = "{gpu} has only {memory}, so this does not fit; try a smaller micro-batch or model"
             words.append(Message(small, gpu=plan["gpu"], memory=Size(available)))
         epochs, pace = plan["epochs"], plan["seconds_per_step"]
         words.append(
             Plural(
-                "{n} step read {tokens} tokens{times}",
-                "{n:,} steps read {tokens} tokens{times}",
+                "{n} step processes {tokens} tokens{times}",
+                "{n:,} steps process {tokens} tokens{times}",
                 n=plan["steps"],
                 tokens=Count(plan["tokens"]),
-                times="" if epochs is None else Message(", {times} times through the data", times=times(epochs)),
+                times="" if epochs is None else Message(", {times} passes over the data", times=times(epochs)),
             )
         )
         if pace is None:
@@ -97,23 +97,21 @@ class TrainingPlan:
         share, peak = plan["peak_share"], plan["peak_flops_per_second"]
         of_peak: Text = ""
         if share is not None:
-            of_peak = Message(", {share:.0%} of the peak, which is {peak:,.3g} TFLOP/s", share=share, peak=peak / 1e12)
+            of_peak = Message(", {share:.0%} of the peak of {peak:,.3g} TFLOP/s", share=share, peak=peak / 1e12)
         elif peak:
-            of_peak = Message(
-                ", more than the peak that was timed: this machine is busy, and all of its times are guesses"
-            )
-        whole = Message(
-            "{seconds:,.3g} s a step {where}, {time} for all; {speed:,.0f} tokens a second{share}",
+            of_peak = Message(", more than the measured peak: this machine is busy, so all times are rough estimates")
+        total = Message(
+            "{seconds:,.3g} s per step {where}, {time} in total; {speed:,.0f} tokens per second{share}",
             seconds=pace,
             where=Message("here") if plan["gpu"] is None else Message("on {gpu}", gpu=plan["gpu"]),
             time=Duration(plan["seconds"]),
             speed=n / pace,
             share=of_peak,
         )
-        return [*words, whole, Message("the time: {source}", source=plan["time_source"])]
+        return [*words, total, Message("source of the times: {source}", source=plan["time_source"])]
 
     def page(self) -> str:
-        """One offline page as HTML, drawn as the studio's design room draws it."""
+        """The plan as one offline HTML page, drawn by the same code as in the studio."""
         data = {name: value for name, value in self.found.items() if name not in _NOT_ON_PAGE}
         data |= {"design": self.found.get("design"), "schedule": drawn_schedule(self.settings)}
         return training_page("plan", "What a training needs, before it starts", data, made_by="kotha plan")
@@ -122,14 +120,14 @@ class TrainingPlan:
 def tell_plan(
     request: TrainRequest,
     data: str | TextSize | None,
-    doors: Callable[[ModelConfig], Sequence[Any]],
+    export_formats: Callable[[ModelConfig], Sequence[Any]],
     *,
     timed: bool = True,
     before_timing: Callable[[], Any] = use_fastest_threads,
 ) -> TrainingPlan:
-    """Plan what is asked for; ``doors`` say where a model can go.
+    """Plan a request; ``export_formats`` returns the export formats of a model.
 
-    ``before_timing`` settles how this machine shall compute before it is timed.
+    ``before_timing`` chooses the threads of this machine before it is timed.
     """
     text = measure_text(data) if isinstance(data, str) else data
     timed_here = request.minutes is not None and request.gpu is None
@@ -140,7 +138,7 @@ def tell_plan(
         model, settings, request.device, timed=timed, pace=choice.seconds_per_step, gpu=request.gpu, train_tokens=tokens
     )
     found = {"preset": request.preset, "config": model.to_dict(), "parameters": asdict(count_parameters(model)), **plan}
-    found["doors"] = [asdict(door) for door in doors(model)]
+    found["doors"] = [asdict(each) for each in export_formats(model)]
     if choice.design is not None and text is not None:
         found["design"] = design_facts(choice.design, text)
     return TrainingPlan(found, settings)
@@ -156,20 +154,20 @@ def plan_training(
     gpu: GPU | None = None,
     train_tokens: int | None = None,
 ) -> dict[str, Any]:
-    """Memory by part, work by part and time of a training, ready for JSON.
+    """Memory by part, work by part and time of a training run, ready for JSON.
 
-    On this machine the time is measured on a few small steps, unless ``pace`` has the seconds of one; for a named
-    ``gpu`` it is estimated; on a GPU that is not here and has no name there is none. ``train_tokens`` tells how many
-    epochs the steps are.
+    On this machine the time is measured with a few short steps, unless ``pace`` gives the seconds per step; for a named
+    ``gpu`` it is estimated; for an unnamed GPU that is not present there is none. ``train_tokens`` is the number of
+    tokens in an epoch.
     """
     if training.dropout is not None:
         model = model.replace(dropout=training.dropout)
     if gpu is not None and device == "cpu":
-        both = "gpu {gpu} and device cpu: the one says a GPU, the other the processor; leave one out"
-        raise UsageError(both, gpu=gpu.title)
+        conflict = "gpu {gpu} and device cpu contradict each other; remove one of them"
+        raise UsageError(conflict, gpu=gpu.title)
     here = gpu is None and (device != "cuda" or torch.cuda.is_available())
-    arithmetic = choose_arithmetic(training.precision, device) if here else arithmetic_there(training.precision, gpu)
-    how = how_planned(model, training, arithmetic)
+    arithmetic = choose_arithmetic(training.precision, device) if here else arithmetic_of(training.precision, gpu)
+    how = planned_conditions(model, training, arithmetic)
     named = None if gpu is None else gpu.memory
     available, context = available_memory(arithmetic.device) if here else named, how.context_length
     size = training.micro_batch_size or training.batch_size
@@ -179,9 +177,9 @@ def plan_training(
     if gpu is not None or (here and timed):
         pace = pace or predict_seconds_per_step(model, training, size, context, arithmetic, gpu)
         peak = peak_of(arithmetic, gpu)
-    source = Message("a few small steps on this machine")
+    source = Message("a few short steps on this machine")
     if gpu is not None:
-        source = Message("an estimate from what was measured on an H200, see benchmarks/results")
+        source = Message("an estimate based on measurements on an H200, see benchmarks/results")
     work, n = count_work(model, context), tokens_per_step(model, training, context)
     each, tokens = work.training_per_token, n * training.steps
     return {
@@ -203,13 +201,13 @@ def plan_training(
         "tokens": tokens,
         "epochs": tokens / train_tokens if train_tokens else None,
         "seconds": None if pace is None else pace * training.steps,
-        # MFU; None where the fastest products were timed while the machine was busy.
+        # MFU; None if the machine was busy when its peak was measured.
         "peak_share": share_of_peak(each * n / pace, peak) if pace and peak else None,
     }
 
 
 def _work(work: Work, tokens_per_step: int) -> dict[str, Any]:
-    """Operations by part and in all, with what a step takes, and what the rule of thumb says."""
+    """Operations by part and in total, per step, and by the rule of thumb."""
     each, thumb = work.training_per_token, 6 * work.parameters
     return {
         "forward_per_token": work.forward,
@@ -223,7 +221,7 @@ def _work(work: Work, tokens_per_step: int) -> dict[str, Any]:
 
 
 def drawn_schedule(settings: TrainConfig) -> dict[str, Any]:
-    """The learning rate over a run that is still to come: the schedule's name, its corners, and points to draw."""
+    """The learning rate of a planned run: the schedule's name, its key values, and points to draw."""
     return {
         "name": settings.schedule,
         "steps": settings.steps,
@@ -236,7 +234,7 @@ def drawn_schedule(settings: TrainConfig) -> dict[str, Any]:
 
 
 def _design_tables(facts: dict[str, Any]) -> list[Table]:
-    """The choice with its reasons, and what did not fit."""
+    """The design with its reasons, and the larger sizes that did not fit."""
     chosen: Rows = [list(each.values()) for each in facts["reasons"]]
     refused = [each for each in facts["considered"] if each["verdict"]]
     rows: Rows = [
@@ -245,7 +243,7 @@ def _design_tables(facts: dict[str, Any]) -> list[Table]:
     ]
     header: list[Text] = [Message("layers x width"), Message("parameters"), Message("why not")]
     proposed = Table(Message("proposed"), ["", Message("value"), Message("why")], chosen)
-    return [proposed, *([Table(Message("larger ones that do not fit"), header, rows)] if rows else [])]
+    return [proposed, *([Table(Message("larger models that do not fit"), header, rows)] if rows else [])]
 
 
 def _plan_tables(found: dict[str, Any]) -> list[Table]:
@@ -253,22 +251,22 @@ def _plan_tables(found: dict[str, Any]) -> list[Table]:
     title = f"{found['preset']}: {family}" if found["preset"] else Message("design: {family}", family=family)
     parameters, flops = found["parameters"], found["flops"]
     passes = [flops[name] | {"total": flops[f"{name}_total"]} for name in ("forward_per_token", "training_per_token")]
-    inside: Rows = [[Message(what), f"{parameters[name]:,}", ""] for name, what in _TOLD["inside"].items()]
-    work = Message("operations (multiply and add) for each token, context {n}", n=found["context_length"])
+    inside: Rows = [[Message(what), f"{parameters[name]:,}", ""] for name, what in _TEXTS["inside"].items()]
+    work = Message("operations (multiply and add) per token, context {n}", n=found["context_length"])
     where = Message(
-        "memory to train in {precision} on {device}, {shape} at once",
+        "memory to train in {precision} on {device}, in micro-batches of {shape}",
         precision=found["precision"],
         device=found["gpu"] or found["device"],
         shape=f"{found['micro_batch_size']} x {found['context_length']}",
     )
     memory = _part_rows("memory", lambda value: amount(Size(value)), found["memory_bytes"])
-    memory[-1][-1] = ""  # the parts are not all there at once
+    memory[-1][-1] = ""  # no total share: not all parts are in memory at once
     counts = [*_part_rows("parameters", "{:,}".format, parameters), *inside]
     return [
         Table(title, [part, Message("parameters"), share], counts),
         Table(
             work,
-            [part, Message("forward"), Message("and backward"), share],
+            [part, Message("forward"), Message("forward and backward"), share],
             _part_rows("work", lambda value: amount(Count(value)), *passes),
         ),
         Table(where, [part, Message("memory"), share], memory),
@@ -276,30 +274,30 @@ def _plan_tables(found: dict[str, Any]) -> list[Table]:
 
 
 def _part_rows(kind: str, form: Callable[[Any], Text], *columns: dict[str, Any]) -> Rows:
-    """A row for each part, and for the total: figures, and the share of the last of them."""
+    """A row for each part and for the total: figures, and the share of the last figure."""
     last = columns[-1]
     return [
         [Message(what), *(form(each[name]) for each in columns), f"{last[name] / last['total']:.1%}"]
-        for name, what in {**_TOLD[kind], "total": "total"}.items()
+        for name, what in {**_TEXTS[kind], "total": "total"}.items()
         if last[name] or kind != "work"
     ]
 
 
 def amount(value: Amount) -> Message:
-    """An amount in a cell of its own."""
+    """An amount as a table cell."""
     return Message("{n}", n=value)
 
 
-# -- why a design is as it is ------------------------------------------------------------------------------------------
+# -- reasons for a design ----------------------------------------------------------------------------------------------
 
 
 def reasons_for(design: Design, text: TextSize) -> list[Reason]:
     """What was chosen and why, from the vocabulary to the number of steps."""
     model, settings = design.model, design.settings
     context, each = settings.context_length or model.context_length, design.tokens / design.parameters
-    rung = Message("the largest step of the ladder that fits")
+    rung = Message("the largest size of the ladder that fits")
     if each < TOKENS_PER_PARAMETER:
-        rung = Message("the smallest step of the ladder, and more time would serve it")
+        rung = Message("the smallest size of the ladder; more time would help")
     values = {
         **{**vars(model), **vars(settings), "context": context, "recipe": RECIPE, "inner": model.d_ff},
         **{"width": model.d_head, "tokens": settings.batch_size * context, "parameters": design.parameters},
@@ -309,12 +307,12 @@ def reasons_for(design: Design, text: TextSize) -> list[Reason]:
     second = {"vocabulary": text.prepared, "steps": design.text_ends}
     return [
         (Message(what), value.format_map(values), Message(whys[second.get(what, False)], **values))
-        for what, value, *whys in _TOLD["reasons"]
+        for what, value, *whys in _TEXTS["reasons"]
     ]
 
 
 def design_facts(design: Design, text: TextSize) -> dict[str, Any]:
-    """The proposal, ready for JSON; beside it stand the figures of a plan for it."""
+    """The proposed design, ready for JSON."""
     return {
         "data": {**asdict(text), "prepared": text.prepared},
         "sizes": {**design.sizes, "vocab_size": design.model.vocab_size},
@@ -331,7 +329,7 @@ def design_facts(design: Design, text: TextSize) -> dict[str, Any]:
 
 
 def commands_for(design: Design, text: TextSize) -> list[str]:
-    """The lines that make this design, from a corpus or from a data folder."""
+    """The commands that train this design, from a corpus or from a data folder."""
     lines, data = [], text.path
     if not text.prepared:
         path, pieces, data = shlex.quote(text.path), design.model.vocab_size, "data"

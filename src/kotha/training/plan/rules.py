@@ -1,8 +1,8 @@
-"""Rules for short and long trainings: what suits a text, a width and a number of tokens.
+"""Rules for short and long training runs: what suits a text, a width and a number of tokens.
 
-All come from what was measured here (docs/dev/experiments.md, "What the defaults stand on"), and hold between and a
-little beyond the measured points. The designer asks them, and through it ``train``, ``plan`` and ``demo``. A run is
-*short* when it has too few steps to gain from anything that holds it back: no dropout, few passes, a long decay.
+All rules come from measurements (docs/dev/experiments.md, "What the defaults stand on"), and hold between the measured
+points and a little beyond. They are used by the designer, and through it by ``train``, ``plan`` and ``demo``. A run is
+*short* if it has too few steps to benefit from regularisation: no dropout, few passes, a long decay.
 """
 
 import math
@@ -10,25 +10,25 @@ import math
 from kotha.i18n.message import Message
 from kotha.training.config import TrainConfig
 
-# Bytes of text from which a vocabulary pays.
+# Bytes of text from which a vocabulary size is better than the smaller one.
 _VOCABULARIES = ((0, 1024), (200_000, 2048), (600_000, 4096), (2_500_000, 8192), (400_000_000, 16_384))
-# Tokens a step. Where the text and not the time is short, steps may be smaller: there is time for more of them.
+# Tokens per step. If text and not time is the limit, steps can be smaller: there is time for more of them.
 _FEWEST, _FEWEST_OF_LITTLE_TEXT, _MOST = 1024, 256, 16_384
 _WANTED_STEPS = 500
-# Rates at a width, how fast they fall with it, and the width below which they no longer grow.
+# Learning rates at a width, the power with which they fall, and the width below which they stay constant.
 _WIDTH, _RATE, _MUON_RATE, _POWER, _LEAST_WIDTH = 512, 1e-3, 3e-3, 1.5, 96
 _SHORT_STEPS, _SHORT_DECAY = 2000, 0.6
 _SHORT_EPOCHS, _EPOCHS = 8, 20
 _LONGEST_WARMUP = 50
-# A run that would take this much longer than its time is shortened, one that could do so many more steps lengthened.
+# A run is shortened if it would exceed its time by this share, and extended if it could do this many more steps.
 _LATE = 0.15
-# Of the time, what a run that is lengthened beyond its plan leaves for its end.
+# The share of the time that a run extended beyond its plan reserves for its end.
 _SPARE = 0.05
 EVALUATIONS = 8
 
 
 def choose_vocabulary(n_bytes: int) -> int:
-    """Pieces for a text of a size.
+    """The vocabulary size for a text of ``n_bytes``.
 
     >>> choose_vocabulary(32_000_000)
     8192
@@ -37,22 +37,22 @@ def choose_vocabulary(n_bytes: int) -> int:
 
 
 def is_short(tokens: float) -> bool:
-    """Is a run that could see so many tokens a short one?"""
+    """Whether a run with this many tokens is short."""
     return tokens / _WANTED_STEPS < 4 * _FEWEST
 
 
 def most_epochs(short: bool) -> int:
-    """Passes over a text that still gained."""
+    """The number of passes over a text up to which models improved."""
     return _SHORT_EPOCHS if short else _EPOCHS
 
 
 def context_for(tokens: float) -> int:
-    """Tokens in a sequence for a run that sees so many: long ones are for those who have learned the short ones."""
+    """The context length for a run with this many tokens."""
     return 128 if tokens < 2e6 else 256 if tokens < 2e7 else 512
 
 
 def batch_for(tokens: float, context_length: int, little_text: bool = False) -> int:
-    """Sequences in a step for a run that sees so many tokens: small in a short run, so that there are more steps.
+    """Sequences per step for a run with this many tokens: few in a short run, so that there are more steps.
 
     >>> batch_for(500_000, 128), batch_for(290_000, 128, little_text=True), batch_for(1e8, 512)
     (8, 4, 32)
@@ -63,7 +63,7 @@ def batch_for(tokens: float, context_length: int, little_text: bool = False) -> 
 
 
 def rates_for(width: int) -> dict[str, float]:
-    """Largest learning rates of AdamW and Muon: small models bear rates that large ones do not.
+    """Peak learning rates of AdamW and Muon for a width: small models tolerate higher rates.
 
     >>> rates_for(512)
     {'learning_rate': 0.001, 'muon_learning_rate': 0.003}
@@ -73,14 +73,14 @@ def rates_for(width: int) -> dict[str, float]:
     return {name: float(f"{rate * scale:.2g}") for name, rate in rates.items()}
 
 
-def restraint_for(epochs: float, short: bool) -> dict[str, float]:
-    """Dropout and weight decay: none and little for a short run or few passes, as measured for many."""
+def regularisation_for(epochs: float, short: bool) -> dict[str, float]:
+    """Dropout and weight decay: little for a short run or few passes, more for many."""
     dropout, decay = (0.0, 0.1) if short or epochs <= 2 else (0.1, 0.2) if epochs <= 8 else (0.3, 0.5)
     return {"dropout": dropout, "weight_decay": decay}
 
 
 def pace_of(steps: int, warmup_steps: int = _LONGEST_WARMUP) -> dict[str, int]:
-    """How often to look and how long to warm up in so many steps."""
+    """Steps, evaluation interval and warm-up for a number of steps."""
     return {
         "steps": steps,
         "evaluate_every": max(1, -(-steps // EVALUATIONS)),
@@ -89,7 +89,7 @@ def pace_of(steps: int, warmup_steps: int = _LONGEST_WARMUP) -> dict[str, int]:
 
 
 def times(epochs: float) -> Message:
-    """How many times through a text; a small part of it is not none of it.
+    """The number of passes over a text, as text; never rounded down to zero.
 
     >>> [str(times(epochs)) for epochs in (0.0231, 0.5, 3.14, 20)]
     ['0.023', '0.5', '3.1', '20.0']
@@ -98,7 +98,7 @@ def times(epochs: float) -> Message:
 
 
 def decay_for(steps: int) -> dict[str, int]:
-    """How long the learning rate falls at the end (WSD): most of a short run, else what the recipe has."""
+    """The final decay of the learning rate (WSD): most of a short run, otherwise the recipe's."""
     return {"decay_steps": max(1, int(_SHORT_DECAY * steps))} if steps < _SHORT_STEPS else {}
 
 
@@ -111,12 +111,12 @@ def fit_to_time(
     seconds: float,
     most_steps: int | None = None,
 ) -> TrainConfig:
-    """What was planned, with as many steps as end in time; with the same ``steps`` as now where that is no matter.
+    """The planned settings with as many steps as fit in the time; keeps the current ``steps`` if they fit well enough.
 
-    ``done`` steps took ``spent`` seconds, and each further one will take ``pace`` with all that goes with it. A machine
-    that was busy when it was timed can do more than was planned, up to ``most_steps``, while the learning rate is still
-    at its height (WSD): then nothing that was done would have been done otherwise. In its second half a run is left as
-    it is.
+    ``done`` steps took ``spent`` seconds, and each further step, with everything else, will take ``pace``. If the
+    machine was busy when it was timed, the run can do more than planned, up to ``most_steps``, as long as the learning
+    rate has not begun to decay (WSD): the steps done so far are then the same as in a longer plan. In its second half a
+    run is not changed.
 
     >>> plan = TrainConfig(steps=800, evaluate_every=100, decay_steps=480, schedule="stable")
     >>> fit_to_time(plan, 800, 100, spent=30.0, pace=0.3, seconds=120.0).steps
@@ -127,8 +127,8 @@ def fit_to_time(
     2280
     """
     decay = _scaled(planned, steps).get("decay_steps", steps // 5)
-    at_its_height = planned.schedule == "stable" and done <= steps - decay
-    most = max(planned.steps, most_steps or 0) if at_its_height else planned.steps
+    before_decay = planned.schedule == "stable" and done <= steps - decay
+    most = max(planned.steps, most_steps or 0) if before_decay else planned.steps
     left = int((seconds - spent) / pace)
     affordable = min(planned.steps, max(done + 1, EVALUATIONS, done + left))
     if done + left > planned.steps:
@@ -139,7 +139,7 @@ def fit_to_time(
 
 
 def _scaled(planned: TrainConfig, steps: int) -> dict[str, int]:
-    """A plan's steps, and what goes by them."""
+    """The planned settings that depend on the number of steps, scaled to ``steps``."""
     share = steps / planned.steps
     decay = {} if planned.decay_steps is None else {"decay_steps": math.ceil(share * planned.decay_steps)}
     return {"steps": steps, "evaluate_every": math.ceil(share * planned.evaluate_every), **decay}

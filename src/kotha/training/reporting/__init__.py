@@ -1,1 +1,1 @@
-"""A run made visible: one page, and TensorBoard."""
+"""Reports of a run: a page, and TensorBoard."""

@@ -1,8 +1,8 @@
-"""The report of a run: one offline page with its curves, its samples and its settings.
+"""The report of a run: one offline page with its curves, samples and settings.
 
-It is a function of the files in a run folder, so it can be made again at any time, from a run that is still going, was
-stopped, or is older than some of the figures: such a figure is None, and its curve or sentence is left out. Each curve
-has the sentence or two that a reader needs who has never seen one (``curves.json``).
+It depends only on the files of the run folder, so it can be made at any time, also for an unfinished, stopped or older
+run: a missing figure is None, and its curve or sentence is omitted. Each curve has a caption that explains it to a
+beginner (``curves.json``).
 """
 
 import json
@@ -25,13 +25,13 @@ from kotha.storage.atomic import atomic_write
 
 REPORT = "report.html"
 _SHOWN_SAMPLES = 3
-_TOLD = json.loads(Path(__file__).with_name("curves.json").read_text(encoding="utf-8"))
+_TEXTS = json.loads(Path(__file__).with_name("curves.json").read_text(encoding="utf-8"))
 _STEP = Message("step")
 
 
 @dataclass(frozen=True)
 class Record:
-    """The files of a run folder, read."""
+    """The contents of a run folder."""
 
     config: dict[str, Any]
     metrics: Sequence[dict[str, Any]]
@@ -49,33 +49,31 @@ class Record:
 
     @cached_property
     def best(self) -> dict[str, Any] | None:
-        """The evaluation that was kept: the one the summary names, or else that of least loss."""
+        """The best evaluation: the one named by the summary, otherwise the one with the lowest loss."""
         named = [row for row in self.evaluations if row["step"] == self.summary.get("best_step")]
         measured = [row for row in self.evaluations if figure(row, "validation", "loss_nats") is not None]
         least = min(measured, key=lambda row: float(row["validation"]["loss_nats"]), default=None)
         return named[0] if named else least
 
     def line(self, *keys: str) -> list[Point]:
-        """A figure over the steps, from whichever rows have it."""
+        """A figure by step, from the rows that contain it."""
         rows = self.evaluations if keys[0] == "validation" else self.steps
         points = [(float(row["step"]), figure(row, *keys)) for row in rows]
         return points if any(value is not None for _, value in points) else []
 
 
 def write_report(folder: Path) -> Path:
-    """Write the report of a run into its folder, and say where it is."""
+    """Write the report of a run into its folder, and return its path."""
     atomic_write(folder / REPORT, report_document(read_record(folder)).html())
     return folder / REPORT
 
 
 def read_record(folder: Path) -> Record:
-    """The files of a run folder, read."""
+    """Read the files of a run folder."""
     run = RunFolder(folder)
     record = Record(run.about() if run.exists else {}, run.metrics(), run.summary() or {})
     if not record.config and not record.metrics:
-        raise CheckpointError(
-            "{folder} holds no run to report on; give the folder that a training wrote", folder=folder
-        )
+        raise CheckpointError("{folder} contains no training run; give the folder of a run", folder=folder)
     return record
 
 
@@ -87,29 +85,29 @@ def report_document(record: Record) -> Report:
     blocks: list[Block] = [Columns([first, *([_samples(samples)] if samples else [])])]
     if measured := charts(record, "validation"):
         of_text = bool(record.line("validation", "bits_per_byte"))
-        blocks.append(Heading(Message("On text it has not seen") if of_text else Message("On unseen examples")))
+        blocks.append(Heading(Message("On held-out text") if of_text else Message("On held-out examples")))
         blocks.append(Columns([[each] for each in measured]))
     if health := charts(record, "health"):
-        blocks += [Heading(Message("How the training went")), Columns([[each] for each in health])]
+        blocks += [Heading(Message("How training went")), Columns([[each] for each in health])]
     blocks += _settings(record.config, record.summary)
-    made = "Made by Kotha from the files of the run folder: config.json, metrics.jsonl, summary.json."
-    return Report(title(record.config), lead(record), blocks, [Message(made)])
+    footer = "Made by Kotha from the files of the run folder: config.json, metrics.jsonl, summary.json."
+    return Report(title(record.config), lead(record), blocks, [Message(footer)])
 
 
 # -- samples and settings ----------------------------------------------------------------------------------------------
 
 
 def _samples(rows: list[dict[str, Any]]) -> list[Block]:
-    """What the model wrote along the way: some to see, the rest folded."""
+    """Generated samples: some visible, the others folded."""
     count = min(_SHOWN_SAMPLES, len(rows))
-    shown = {round(place * (len(rows) - 1) / max(1, count - 1)) for place in range(count)}
-    blocks: list[Block] = [Heading(Message("What it wrote on the way"))]
-    blocks += [_story(row) for place, row in enumerate(rows) if place in shown]
-    rest = [_story(row) for place, row in enumerate(rows) if place not in shown]
-    return [*blocks, Folded(Message("The other samples ({n})", n=len(rest)), rest)] if rest else blocks
+    shown = {round(index * (len(rows) - 1) / max(1, count - 1)) for index in range(count)}
+    blocks: list[Block] = [Heading(Message("Samples during training"))]
+    blocks += [_sample(row) for index, row in enumerate(rows) if index in shown]
+    rest = [_sample(row) for index, row in enumerate(rows) if index not in shown]
+    return [*blocks, Folded(Message("Other samples ({n})", n=len(rest)), rest)] if rest else blocks
 
 
-def _story(row: dict[str, Any]) -> Quote:
+def _sample(row: dict[str, Any]) -> Quote:
     bits, step = figure(row, "validation", "bits_per_byte"), row["step"]
     label = Message("step {step:,}", step=step)
     if bits is not None:
@@ -118,12 +116,12 @@ def _story(row: dict[str, Any]) -> Quote:
 
 
 def _settings(config: dict[str, Any], summary: dict[str, Any]) -> list[Block]:
-    """Everything else that the folder says, for who wants to do it again."""
+    """Everything else that is needed to repeat the run."""
     about = {**mapping(config, "machine"), **mapping(config, "versions"), "data": mapping(config, "data")}
     sections = [
         (Message("Machine, versions and data"), about),
-        (Message("All settings of the model"), mapping(config, "model")),
-        (Message("All settings of the training"), mapping(config, "training")),
+        (Message("All model settings"), mapping(config, "model")),
+        (Message("All training settings"), mapping(config, "training")),
         (Message("The summary"), summary),
     ]
     folded = [(name, pairs) for name, values in sections if (pairs := _pairs(values))]
@@ -132,27 +130,27 @@ def _settings(config: dict[str, Any], summary: dict[str, Any]) -> list[Block]:
 
 
 def _pairs(values: dict[str, Any]) -> list[tuple[str, Text]]:
-    """Names and values as words; what has parts is spread out."""
+    """Names and values as text; nested values are flattened."""
     pairs: list[tuple[str, Text]] = []
     for name, value in values.items():
         if isinstance(value, dict):
             pairs += _pairs({f"{name} {key}": part for key, part in value.items()})
         else:
-            pairs.append((name, _word(value)))
+            pairs.append((name, _value_text(value)))
     return pairs
 
 
-def _word(value: Any) -> Text:
+def _value_text(value: Any) -> Text:
     if isinstance(value, bool):
         return Message("yes") if value else Message("no")
     if isinstance(value, int | float):
         return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
     if isinstance(value, list | tuple) and value:
-        return Message("{values}", values=[_word(each) for each in value])
+        return Message("{values}", values=[_value_text(each) for each in value])
     return Message("none") if value is None or value in ([], ()) else str(value)
 
 
-# -- in words ----------------------------------------------------------------------------------------------------------
+# -- text --------------------------------------------------------------------------------------------------------------
 
 
 def title(config: dict[str, Any]) -> Text:
@@ -162,30 +160,30 @@ def title(config: dict[str, Any]) -> Text:
     layers, width = figure(model, "n_layers"), figure(model, "d_model")
     parts += [Plural("{n} layer", "{n:,} layers", n=int(layers))] if layers else []
     parts += [Message("width {width:g}", width=width)] if width else []
-    with suppress(KothaError, KeyError, TypeError, ValueError):  # a config of another version has a shorter title
+    with suppress(KothaError, KeyError, TypeError, ValueError):  # configs of other versions get a shorter title
         parts.append(Message("{n} parameters", n=Count(count_parameters(config_from_dict(model)).total)))
     return Message("{parts}", parts=parts)
 
 
 def lead(record: Record) -> list[Text]:
-    """What came out, in plain words."""
+    """The result in plain words."""
     last = record.steps[-1] if record.steps else {}
-    reached = {**last, "steps": last.get("step"), **record.summary}  # an unfinished run has no summary
-    steps, tokens, seconds = (figure(reached, key) for key in ("steps", "tokens", "seconds"))
+    figures = {**last, "steps": last.get("step"), **record.summary}  # an unfinished run has no summary
+    steps, tokens, seconds = (figure(figures, key) for key in ("steps", "tokens", "seconds"))
     planned, corpus = figure(record.config, "training", "steps"), figure(record.config, "data", "train_tokens")
     done: list[Text] = [Plural("{n} step", "{n:,} steps", n=int(steps))] if steps else []
     done += [Message("{n} tokens", n=Count(tokens))] if tokens else []
-    done += [Message("{n:.2g} times through its text", n=tokens / corpus)] if tokens and corpus else []
+    done += [Message("{n:.2g} passes over the text", n=tokens / corpus)] if tokens and corpus else []
     done += [Message("{time}", time=Duration(seconds))] if seconds else []
-    words: list[Text] = [Message("Trained for {done}.", done=done) if done else Message("Nothing is learned yet.")]
+    words: list[Text] = [Message("Trained for {done}.", done=done) if done else Message("No step is complete yet.")]
     if steps and planned and steps < planned:
         stopped = Message("It was stopped early: {n:,.0f} steps were planned.", n=planned)
         words.append(
             stopped if record.summary else Message("It is not finished: {n:,.0f} steps were planned.", n=planned)
         )
     if record.best:
-        reached_then = result(record.best["validation"])
-        words.append(Message("At its best, step {step:,}, {result}.", step=record.best["step"], result=reached_then))
+        at_best = result(record.best["validation"])
+        words.append(Message("At its best, at step {step:,}, {result}.", step=record.best["step"], result=at_best))
     return words
 
 
@@ -194,28 +192,28 @@ def result(validation: dict[str, Any]) -> Message:
     per_byte, per_character = figure(validation, "bits_per_byte"), figure(validation, "bits_per_character")
     accuracy, majority = figure(validation, "accuracy"), figure(validation, "majority")
     if accuracy is not None:
-        told = "it answers {share:.1%} of unseen examples rightly"
+        template = "it answers {share:.1%} of held-out examples correctly"
         if majority is not None:
-            told = (
-                "it answers {share:.1%} of unseen examples rightly (always giving the most frequent answer: "
-                "{usual:.1%})"
+            template = (
+                "it answers {share:.1%} of held-out examples correctly (always giving the most frequent "
+                "answer: {usual:.1%})"
             )
-        return Message(told, share=accuracy, usual=majority)
+        return Message(template, share=accuracy, usual=majority)
     if per_byte is not None:
-        told = "it needs {bits:.3f} bits per byte of unseen text"
+        template = "it needs {bits:.3f} bits per byte of held-out text"
         if per_character is not None:
-            told = "it needs {bits:.3f} bits per byte of unseen text, {character:.3f} per character"
-        return Message(told, bits=per_byte, character=per_character)
+            template = "it needs {bits:.3f} bits per byte of held-out text, {character:.3f} per character"
+        return Message(template, bits=per_byte, character=per_character)
     loss = figure(validation, "loss_nats")
-    told = "its loss was not a number" if loss is None else "its loss on unseen text is {loss:.3f} nats per token"
-    return Message(told, loss=loss)
+    template = "its loss was NaN" if loss is None else "its loss on held-out text is {loss:.3f} nats per token"
+    return Message(template, loss=loss)
 
 
 # -- curves ------------------------------------------------------------------------------------------------------------
 
 
 def loss_chart(record: Record) -> Curves | None:
-    """Training and validation loss, and what knowing less would give."""
+    """Training and validation loss, with reference levels."""
     training, validation = record.line("loss_nats"), record.line("validation", "loss_nats")
     if not training and not validation:
         return None
@@ -223,15 +221,13 @@ def loss_chart(record: Record) -> Curves | None:
     lines += [DrawnLine(Message("validation"), validation, 1, "dots")] if validation else []
     values = references(record)
     levels = [(value, _level(name, f"{value:.2f}")) for name, value in values.items()]
-    guessed, unit = _TOLD["guessed"].get(str(record.config.get("task", "next-token")), _TOLD["guessed"]["classes"])
-    caption: list[Text] = [
-        Message("How surprised the model is by each {what}: lower is better.", what=Message(guessed))
-    ]
+    target, unit = _TEXTS["guessed"].get(str(record.config.get("task", "next-token")), _TEXTS["guessed"]["classes"])
+    caption: list[Text] = [Message("How surprised the model is by each {what}: lower is better.", what=Message(target))]
     if training and validation:
-        colours = "Orange is the text it learns from (pale: single steps), green is text it never learns from."
+        colours = "Orange: training text (pale: single steps). Green: held-out text."
         caption.append(Message(colours))
-    # What the known references mean; others are shown by their name.
-    caption += [Message(words) for name, words in _TOLD["explained"].items() if name in values]
+    # Explanations of the known references; others are shown by name only.
+    caption += [Message(words) for name, words in _TEXTS["explained"].items() if name in values]
     marker: tuple[float, Text] | None = None
     if record.best and record.best is not record.evaluations[-1]:
         marker = record.best["step"], Message("best: step {step:,}", step=record.best["step"])
@@ -239,7 +235,7 @@ def loss_chart(record: Record) -> Curves | None:
 
 
 def references(record: Record) -> dict[str, float]:
-    """What the loss is to be compared with, in nats: what knowing less reaches, and below what nothing can get."""
+    """Reference losses in nats: baselines, and the floor that no model can get below."""
     known = mapping(record.config, "references")
     values = {name: value for name in known if (value := figure(known, name)) is not None}
     floor, best = figure(record.config, "floors", "bits_per_byte"), mapping(record.best or {}, "validation")
@@ -250,35 +246,37 @@ def references(record: Record) -> dict[str, float]:
 
 
 def charts(record: Record, kind: Literal["validation", "health"]) -> list[Curves]:
-    """How good the model is, in units that need no knowledge of its tokenizer; or whether the training went well."""
+    """The curves of validation, in units that do not depend on the tokenizer, or of training health."""
     found = []
-    for told in _TOLD[kind]:
-        keys = told["keys"]
+    for curve in _TEXTS[kind]:
+        keys = curve["keys"]
         points = record.line(*keys)
         if keys[-1] in ("accuracy", "peak_share"):
-            points = [(x, None if y is None or y > 1 else 100 * y) for x, y in points]  # older runs kept larger shares
+            points = [
+                (x, None if y is None or y > 1 else 100 * y) for x, y in points
+            ]  # older runs recorded larger shares
         if all(y is None for _, y in points):
             continue
-        levels, caption = _levels(record, keys[-1], told), told["caption"]
+        levels, caption = _levels(record, keys[-1], curve), curve["caption"]
         if levels:
-            caption = told["level"]["caption"]
-        log, name = "log" in told, Message(told["name"])
+            caption = curve["level"]["caption"]
+        log, name = "log" in curve, Message(curve["name"])
         y_name = Message("{what}, log scale", what=name) if log else name
-        lines = [DrawnLine(name, points, 1, told["look"])]
-        said = [Message(each) for each in caption]
-        found.append(Curves(name, _STEP, y_name, lines, levels, None, said, log_y=log, from_zero=not log))
+        lines = [DrawnLine(name, points, 1, curve["look"])]
+        captions = [Message(each) for each in caption]
+        found.append(Curves(name, _STEP, y_name, lines, levels, None, captions, log_y=log, from_zero=not log))
     return found
 
 
-def _levels(record: Record, key: str, told: dict[str, Any]) -> list[tuple[float, Text]]:
-    """What a curve is compared with, where that is known: each drawn as a line across."""
+def _levels(record: Record, key: str, curve: dict[str, Any]) -> list[tuple[float, Text]]:
+    """A reference level of a curve, if known, drawn as a horizontal line."""
     known = {
         "bits_per_byte": (figure(record.config, "floors", "bits_per_byte"), 1, ".3g"),
         "accuracy": (figure(record.best or {}, "validation", "majority"), 100, ".1%"),
         "gradient_norm": (figure(record.config, "training", "gradient_clip"), 1, "g"),
     }
     value, scale, form = known.get(key, (None, 1, ""))
-    return [] if value is None else [(scale * value, _level(told["level"]["name"], format(value, form)))]
+    return [] if value is None else [(scale * value, _level(curve["level"]["name"], format(value, form)))]
 
 
 def _level(name: str, value: str) -> Message:

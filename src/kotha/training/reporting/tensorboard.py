@@ -1,7 +1,7 @@
-"""A run in TensorBoard: a listener that writes each event of a training as scalars and text.
+"""TensorBoard: a listener that writes each event of a run as scalars and text.
 
-The figures are those of ``metrics.jsonl``, under their names there. Needs the extra ``kotha[tensorboard]``; without it
-everything else works, so the import is inside.
+The figures are those of ``metrics.jsonl``, under the same names. Requires the extra ``kotha[tensorboard]``, which is
+imported only when used.
 """
 
 import math
@@ -26,13 +26,13 @@ class TensorBoard(AbstractContextManager["TensorBoard"]):
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            needed = "TensorBoard's files cannot be written: {why}; install it with `pip install 'kotha[tensorboard]'`"
-            raise KothaError(needed, why=str(error)) from error
+            message = "TensorBoard files cannot be written: {why}; install it with `pip install 'kotha[tensorboard]'`"
+            raise KothaError(message, why=str(error)) from error
         self._open: Any = lambda: SummaryWriter(str(folder))
 
     @cached_property
     def _writer(self) -> Any:
-        """Made with the first event: a run that cannot begin leaves no folder behind."""
+        """Created with the first event: a run that fails to start leaves no folder."""
         return self._open()
 
     def __call__(self, event: dict[str, Any]) -> None:
@@ -45,15 +45,15 @@ class TensorBoard(AbstractContextManager["TensorBoard"]):
         if event.get("sample"):
             self._writer.add_text("validation/sample", event["sample"], step)
 
-    def _scalars(self, place: str, figures: dict[str, Any], step: int) -> None:
-        """Write every number; what has parts goes one level down. A number that is none is drawn as a gap."""
+    def _scalars(self, prefix: str, figures: dict[str, Any], step: int) -> None:
+        """Write every number under ``prefix``, nested values one level down; NaN and infinity are omitted."""
         for name, value in figures.items():
             if isinstance(value, dict):
-                self._scalars(f"{place}/{name}", value, step)
+                self._scalars(f"{prefix}/{name}", value, step)
             elif name != "step" and isinstance(value, int | float) and math.isfinite(value):
-                self._writer.add_scalar(f"{place}/{name}", value, step)
+                self._writer.add_scalar(f"{prefix}/{name}", value, step)
 
     def __exit__(self, *_: object) -> None:
-        """Write what is left, and close the files."""
+        """Flush and close the files."""
         if "_writer" in self.__dict__:
             self._writer.close()

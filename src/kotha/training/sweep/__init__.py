@@ -1,1 +1,1 @@
-"""Searching for settings: many short trainings on one study, stopped early where they fall behind (Optuna)."""
+"""Hyperparameter sweeps: many short training runs in one study, stopped early if they fall behind (Optuna)."""

@@ -1,7 +1,8 @@
-"""What a sweep found: which settings mattered (PED-ANOVA, Watanabe et al. 2023), the best trial beside the default.
+"""The findings of a sweep: which settings mattered (PED-ANOVA, Watanabe et al. 2023), and the best trial vs. the
+default.
 
-The importance of a setting is how much its values among the better trials differ from its values among all; the shares
-add up to one. From few trials it says little, and each trial has one seed, so a small gain may be chance.
+The importance of a setting is how much its values among the better trials differ from its values among all trials; the
+shares add up to one. It is unreliable with few trials, and each trial uses one seed, so a small gain may be chance.
 """
 
 import math
@@ -19,32 +20,32 @@ from kotha.training.sweep.search import Searching, title_of
 from kotha.training.sweep.space import Value, in_words, rounded, short
 from kotha.training.sweep.study import DEFAULT, FOLDER, optuna
 
-# Trials that came to their end, from which on an importance is told.
+# The number of completed trials from which importances are reported.
 _FEWEST = 4
-# With fewer than so many for each setting, what mattered is a guess.
+# With fewer trials per setting, importances are reported as rough estimates.
 _FEW_FOR_EACH = 5
-_ENDS = {"complete": Message("to its end"), "pruned": Message("stopped early")}
+_ENDS = {"complete": Message("completed"), "pruned": Message("stopped early")}
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One trial, as it stands."""
+    """The state of a trial."""
 
     name: Text
     folder: str
     state: str  # complete, pruned, running or waiting
-    value: float | None  # what decides: lower is better
+    value: float | None  # the objective: lower is better
     is_default: bool
     values: dict[str, Value]
     steps: int | None = None
     seconds: float | None = None
     problem: str | None = None
-    curve: list[tuple[int, float]] = field(default_factory=list)  # parts of the run, and the value there
+    curve: list[tuple[int, float]] = field(default_factory=list)  # (part of the run, value) of each evaluation
 
 
 @dataclass(frozen=True)
 class SweepFindings:
-    """What a sweep found, as data, as tables and as a page."""
+    """The findings of a sweep, as data, tables and a page."""
 
     data: str
     out: str
@@ -56,18 +57,18 @@ class SweepFindings:
     preset: str | None
     recipe: str
     minutes: float | None
-    changes: dict[str, Any]  # what the best trial is told beside preset, recipe and time
-    at_an_end: list[str]  # settings of which the best value lies close to an end of what was searched
-    best: Trial | None  # the trial that reached the lowest figure
-    default: Trial | None  # the default recipe, once it has come to its end
+    changes: dict[str, Any]  # the best trial's changes to preset, recipe and time
+    at_an_end: list[str]  # settings whose best value is close to an end of the range
+    best: Trial | None  # the trial with the lowest value
+    default: Trial | None  # the default recipe, once it has completed
 
     def to_dict(self) -> dict[str, Any]:
-        """Ready for JSON."""
+        """All findings, ready for JSON."""
         return {**asdict(self), "command": self.command}
 
     @property
     def command(self) -> str:
-        """The line that trains with the best settings, to copy."""
+        """The command that trains with the best settings."""
         changes = dict(self.changes)
         steps = changes.pop("steps", None)
         words = ["kotha", "train", self.data, "--out", "run"]
@@ -79,24 +80,24 @@ class SweepFindings:
         return shlex.join(words)
 
     def count(self, *states: str) -> int:
-        """How many trials are in these states."""
+        """The number of trials in these states."""
         return sum(each.state in states for each in self.trials)
 
     def tables(self) -> list[Table | Text]:
-        """The best trials, what mattered, and what that means in sentences."""
+        """The best trials, the importance of settings, and explanatory sentences."""
         best = trial_table(self, Message("{out}: the best trials", out=self.out))
-        return [best, mattered_table(self, Message("what mattered")), *sentences(self)]
+        return [best, importance_table(self, Message("importance of settings")), *sentences(self)]
 
     def save(self, path: Path) -> Path:
-        """Write it as a page."""
+        """Write the findings as a page."""
         write_page(path, sweep_document(self).html())
         return path
 
 
 def find(searching: Searching) -> SweepFindings:
-    """What the study says by now, all processes together; what failed was done again, or was one too many."""
-    sweep, told = searching.sweep, searching.counted()
-    trials = [_trial(each, sweep.defaults) for each in told]
+    """The current findings of the study, over all processes."""
+    sweep, counted = searching.sweep, searching.counted()
+    trials = [_trial(each, sweep.defaults) for each in counted]
     ended = [each for each in trials if each.state == "complete" and each.value is not None]
     best = min(ended, key=lambda each: each.value or 0.0, default=None)
     values = {} if best is None else best.values
@@ -111,7 +112,7 @@ def find(searching: Searching) -> SweepFindings:
         importance={name: float(importance.get(name, 0.0)) for name in names if importance},
         default_values=sweep.defaults,
         searched={each.name: each.range for each in sweep.searched},
-        unit=next((each.user_attrs["unit"] for each in told if "unit" in each.user_attrs), "bits/byte"),
+        unit=next((each.user_attrs["unit"] for each in counted if "unit" in each.user_attrs), "bits/byte"),
         preset=sweep.preset,
         recipe=sweep.asked["recipe"],
         minutes=sweep.asked["minutes"],
@@ -137,11 +138,11 @@ def _trial(trial: Any, defaults: dict[str, Value]) -> Trial:
     )
 
 
-# -- as it is told -----------------------------------------------------------------------------------------------------
+# -- tables and sentences ----------------------------------------------------------------------------------------------
 
 
-def mattered_table(found: SweepFindings, title: Text = "") -> Table:
-    """Each setting: what was searched, the default, the best, and how much it mattered; what mattered most first."""
+def importance_table(found: SweepFindings, title: Text = "") -> Table:
+    """Each setting with its range, default, best value and importance, the most important first."""
     rows: list[list[Text]] = []
     for name in sorted(found.searched, key=lambda each: -found.importance.get(each, 0.0)):
         chosen = "" if found.best is None else short(found.best.values.get(name))
@@ -151,46 +152,57 @@ def mattered_table(found: SweepFindings, title: Text = "") -> Table:
 
 
 def trial_table(found: SweepFindings, title: Text = "", most: int = 10) -> Table:
-    """The trials, the best first: figure, how it ended, and its values."""
+    """The trials, the best first: value, outcome and settings."""
     known = [each for each in found.trials if each.value is not None]
     rows: list[list[Text]] = []
     for each in sorted(known, key=lambda each: (each.state != "complete", each.value))[:most]:
         values = ", ".join(f"{name}={short(value)}" for name, value in each.values.items())
         name = Message("{trial} (default)", trial=each.name) if each.is_default else each.name
         rows.append([name, f"{each.value:.4f}", _ENDS.get(each.state, each.state), values])
-    return Table(title, [Message("trial"), Message(found.unit), Message("ended"), Message("settings")], rows)
+    return Table(title, [Message("trial"), Message(found.unit), Message("outcome"), Message("settings")], rows)
 
 
 def sentences(found: SweepFindings) -> list[Message]:
-    """What must be said of the tables."""
-    best, default, whole = found.best, found.default, found.count("complete")
-    ends = "trials that came to their end: {whole}; stopped early: {stopped}"
-    told = [Message(ends, whole=whole, stopped=found.count("pruned"))]
-    if elsewhere := found.count("running", "waiting"):
-        told.append(Message("at work elsewhere, or waiting: {n}; the same command goes on with them", n=elsewhere))
+    """What to say about the tables."""
+    best, default, completed = found.best, found.default, found.count("complete")
+    ends = "completed trials: {whole}; stopped early: {stopped}"
+    messages = [Message(ends, whole=completed, stopped=found.count("pruned"))]
+    if unfinished := found.count("running", "waiting"):
+        messages.append(
+            Message("running elsewhere or waiting: {n}; run the same command to continue them", n=unfinished)
+        )
     if best is None or best.value is None:
-        return [*told, Message("no trial came to its end, so there is nothing to recommend yet")]
+        return [*messages, Message("no trial has completed, so there is nothing to recommend yet")]
     how: dict[str, Any] = {"trial": best.name, "value": best.value, "unit": Message(found.unit)}
-    said = "{trial} is the best: {value:.4f} {unit}"
+    template = "{trial} is the best: {value:.4f} {unit}"
     if best.is_default:
-        said = "no trial was better than the default recipe, {value:.4f} {unit}"
+        template = "no trial was better than the default recipe, {value:.4f} {unit}"
     elif default is not None and default.value is not None:
-        said = (
-            "{trial} is the best: {value:.4f} {unit}, {gain:.1%} below the default recipe's {default:.4f}; each has "
-            "one seed, so a small gain may be chance"
+        template = (
+            "{trial} is the best: {value:.4f} {unit}, {gain:.1%} below the default recipe's {default:.4f}; "
+            "each trial has only one seed, so a small gain may be chance"
         )
         how |= {"gain": 1 - best.value / default.value, "default": default.value}
-    told.append(Message(said, **how))
-    beyond = "{name} is best close to an end of {range}, at {value}; search beyond it"
+    messages.append(Message(template, **how))
+    beyond = "{name} is best at {value}, close to an end of {range}; extend the range"
     for name in found.at_an_end:
-        told.append(Message(beyond, name=name, range=found.searched[name], value=short(best.values[name])))
+        messages.append(Message(beyond, name=name, range=found.searched[name], value=short(best.values[name])))
     if not found.importance:
-        told.append(
-            Message("what mattered is not to be told yet; it takes {n} trials with different results", n=_FEWEST)
+        messages.append(
+            Message(
+                "the importance of settings cannot be estimated yet; it takes {n} completed trials with "
+                "different results",
+                n=_FEWEST,
+            )
         )
-    elif whole < _FEW_FOR_EACH * len(found.searched):
-        told.append(Message("what mattered is a guess from {n} trials; more of them make it surer", n=whole))
-    return told
+    elif completed < _FEW_FOR_EACH * len(found.searched):
+        messages.append(
+            Message(
+                "the importance of settings is a rough estimate from {n} trials; run more trials to improve it",
+                n=completed,
+            )
+        )
+    return messages
 
 
 # -- one offline page ------------------------------------------------------------------------------------------------
@@ -209,20 +221,20 @@ def sweep_document(found: SweepFindings) -> Report:
     blocks: list[Block] = [Headline([*figures, (str(len(found.trials)), Message("trials"))])]
     blocks += [Paragraph(each) for each in sentences(found)]
     if best is not None:
-        blocks.append(Code(found.command, Message("To train the best again, for longer if you like")))
-    blocks += [Heading(Message("What mattered")), mattered_table(found)]
+        blocks.append(Code(found.command, Message("Train the best trial again, for longer if you like")))
+    blocks += [Heading(Message("Importance of settings")), importance_table(found)]
     curves = [_line(each, best, default) for each in found.trials if len(each.curve) > 1]
     if curves:
-        told = "Each line is a trial, by {n} parts of its run; a short one was stopped early."
+        text = "Each line is a trial, measured at {n} points of its run; a short line was stopped early."
         title = Message("Learning curves of {n} trials", n=len(curves))
-        # Those that matter last, so that they lie on top.
+        # The highlighted ones last, so that they are drawn on top.
         ordered = sorted(curves, key=lambda each: each.look != "faint")
         blocks.append(Heading(Message("Learning curves")))
-        caption = [Message(told, n=EVALUATIONS)]
+        caption = [Message(text, n=EVALUATIONS)]
         blocks.append(Curves(title, Message("part of the run"), unit, ordered, caption=caption))
     blocks += [Heading(Message("Trials")), trial_table(found, most=_MOST_TRIALS)]
-    lead = Message("Many short trainings, stopped early where they fell behind.")
-    return Report(Message("What a search for settings found"), [lead], blocks, [Message("Made by kotha sweep.")])
+    lead = Message("Many short training runs, stopped early if they fell behind.")
+    return Report(Message("Results of a search for settings"), [lead], blocks, [Message("Made by kotha sweep.")])
 
 
 def _line(trial: Trial, best: Trial | None, default: Trial | None) -> DrawnLine:

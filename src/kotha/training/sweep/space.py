@@ -1,10 +1,10 @@
-"""What is searched: the search space of a hyperparameter sweep, one setting at a time, written as words.
+"""The search space of a sweep: settings and their ranges, written as text.
 
-``learning_rate=1e-4..1e-2:log`` is everything between two ends, drawn evenly by its logarithm; ``n_layers=2..6`` the
-whole ones between; ``dropout=0,0.1,0.2`` one of a few. ``size=2x96,4x192`` is a model's layers and width in one, with
-the heads and the feed-forward width that go with them (``plan/design.py``), because two of these alone seldom fit.
+``learning_rate=1e-4..1e-2:log`` is a range, sampled uniformly in the logarithm; ``n_layers=2..6`` its whole numbers;
+``dropout=0,0.1,0.2`` a list of values. ``size=2x96,4x192`` sets layers and width together, with matching heads and
+feed-forward width (``plan/design.py``), because these settings seldom fit when drawn separately.
 
-What nobody named is searched around the default: rates by a factor, the batch and the size by a step to each side.
+By default, settings are searched around the default recipe: rates by a factor, batch and size by one step each way.
 """
 
 import math
@@ -24,7 +24,7 @@ from kotha.training.start import Choice
 
 SIZE = "size"
 Value = str | int | float | bool | None
-# They decide how long a trial takes or how it is measured: trials that differ in them cannot be compared.
+# They determine how long a trial takes or how it is evaluated; trials that differ in them cannot be compared.
 _MEASURES = (
     *("steps", "seed", "evaluate_every", "evaluate_tokens", "patience", "checkpoint_every"),
     *("keep_checkpoints", "teachers", "vocab_size", "micro_batch_size"),
@@ -33,24 +33,24 @@ _RATE_FACTOR = 4.0
 _DECAYS = (0.01, 1.0)
 _DROPOUTS = (0.0, 0.1, 0.2, 0.3)
 _SIZE_FORM = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,5})")
-# Of a range, the share on each side in which a value is at its end.
+# The share of a range on each side that counts as its end.
 _NEAR_AN_END = 0.05
 
 
 @dataclass(frozen=True)
 class Searched:
-    """One setting that is searched: among ``choices``, or where there are none between two ends."""
+    """A searched setting: one of ``choices``, or, if there are none, a value between two ends."""
 
     name: str
     choices: tuple[Value, ...] = ()
     low: float = 0.0
     high: float = 0.0
-    log: bool = False  # drawn evenly by the logarithm
+    log: bool = False  # sampled uniformly in the logarithm
     whole: bool = False  # whole numbers only
 
     @property
     def words(self) -> str:
-        """As it is written; reading it gives the same again.
+        """The setting as text, in the form that ``read_search`` reads.
 
         >>> Searched("learning_rate", low=1e-4, high=0.01, log=True).words
         'learning_rate=0.0001..0.01:log'
@@ -59,26 +59,26 @@ class Searched:
 
     @property
     def range(self) -> str:
-        """What stands behind the name."""
+        """The range as text."""
         if self.choices:
             return ",".join(map(in_words, self.choices))
         return f"{in_words(self.low)}..{in_words(self.high)}{':log' if self.log else ''}"
 
     def draw(self, trial: Any) -> Value:
-        """A value, by a trial of Optuna."""
+        """Draw a value in an Optuna trial."""
         if self.choices:
             return rounded(trial.suggest_categorical(self.name, self.choices))
         suggest = trial.suggest_int if self.whole else trial.suggest_float
         return rounded(suggest(self.name, self.low, self.high, log=self.log))
 
     def holds(self, value: Value) -> bool:
-        """Could this value be drawn?"""
+        """Whether a value lies within the range."""
         if self.choices:
             return value in self.choices
         return isinstance(value, int | float) and self.low <= value <= self.high
 
     def at_an_end(self, value: Value) -> bool:
-        """Does a value lie close to an end of the range, so that a better one may lie beyond it?
+        """Whether a value is close to an end of the range, so that a better one may lie beyond it.
 
         >>> rates = Searched("learning_rate", low=1e-4, high=1e-2, log=True)
         >>> rates.at_an_end(0.0098), rates.at_an_end(0.001)
@@ -91,7 +91,7 @@ class Searched:
 
 
 def in_words(value: Value) -> str:
-    """A value as ``read_search`` and ``--set`` take it.
+    """A value as text for ``read_search`` and ``--set``.
 
     >>> in_words(0.0001), in_words(None), in_words(True), in_words("muon")
     ('0.0001', 'none', 'true', 'muon')
@@ -102,7 +102,7 @@ def in_words(value: Value) -> str:
 
 
 def rounded(value: Value) -> Value:
-    """A value as it is trained with: more digits than these nobody wants to copy.
+    """A value rounded to 4 significant digits, as used in training.
 
     >>> rounded(0.00883987453425), rounded(64)
     (0.00884, 64)
@@ -111,51 +111,52 @@ def rounded(value: Value) -> Value:
 
 
 def short(value: Value) -> str:
-    """A value for people."""
+    """A value as short text."""
     return f"{value:.3g}" if isinstance(value, float) else in_words(value)
 
 
 def read_search(words: Sequence[str], model: ModelConfig, fixed: Mapping[str, Any] | None = None) -> list[Searched]:
-    """The settings that words name; ``fixed`` are those that were given a value, and cannot be searched as well.
+    """Parse search ranges; settings in ``fixed`` have a value and cannot be searched.
 
     >>> from kotha.model.presets import preset
     >>> [each.words for each in read_search(["n_layers=2..6", "dropout=0,0.1"], preset("mini"))]
     ['n_layers=2..6', 'dropout=0,0.1']
     """
-    found = [_read(word, model) for word in words]
+    found = [_read(text, model) for text in words]
     names = [each.name for each in found]
     for each in found:
         if names.count(each.name) > 1:
-            raise UsageError("{name} is searched twice; name all of its values once", name=each.name)
+            raise UsageError("{name} is searched twice; list all of its values once", name=each.name)
         if each.name in (fixed or {}):
-            raise UsageError("{name} was given a value and is searched too; leave one of them out", name=each.name)
+            raise UsageError("{name} is both set and searched; remove one of them", name=each.name)
     sizes = {"n_layers", "d_model", "n_heads", "d_ff"}.intersection(names)
     if SIZE in names and sizes:
         raise UsageError(
-            "size is layers and width in one, and {name} is searched too; leave one out", name=sorted(sizes)[0]
+            "size sets layers and width, but {name} is searched too; remove one of them", name=sorted(sizes)[0]
         )
     return found
 
 
-def _read(word: str, model: ModelConfig) -> Searched:
-    name, _, rest = word.partition("=")
+def _read(text: str, model: ModelConfig) -> Searched:
+    name, _, rest = text.partition("=")
     ends, colon, how = rest.partition(":")
     is_range = ".." in ends
-    if not name or "=" not in word or (is_range and colon and how != "log"):
+    if not name or "=" not in text or (is_range and colon and how != "log"):
         raise UsageError(
-            "{word!r} says nothing to search; write NAME=FROM..TO, NAME=FROM..TO:log or NAME=A,B,C", word=word
+            "{word!r} is not a search range; write NAME=FROM..TO, NAME=FROM..TO:log or NAME=A,B,C", word=text
         )
     if name in _MEASURES:
         raise UsageError(
-            "{name} decides how a trial is timed or measured; set it for all instead of searching it", name=name
+            "{name} determines how a trial is timed or measured, so it cannot be searched; set it for all trials",
+            name=name,
         )
     hints = {**get_type_hints(type(model)), **get_type_hints(TrainConfig)}
     known = [each.name for each in (*fields(model), *fields(TrainConfig)) if each.name not in _MEASURES] + [SIZE]
     if name not in known:
-        raise UsageError("setting {name!r} does not exist{nearest}", name=name, nearest=nearest(name, known))
+        raise UsageError("unknown setting {name!r}{nearest}", name=name, nearest=nearest(name, known))
     kinds = get_args(hints.get(name)) or (hints.get(name),)
     found = _between(name, ends, bool(colon), kinds) if is_range else _among(name, rest, kinds)
-    if name in get_type_hints(TrainConfig):  # what every trial would refuse is refused at once
+    if name in get_type_hints(TrainConfig):  # reject values that every trial would reject
         for value in found.choices or (found.low, found.high):
             TrainConfig().change(**{name: value})
     return found
@@ -164,10 +165,10 @@ def _read(word: str, model: ModelConfig) -> Searched:
 def _between(name: str, ends: str, log: bool, kinds: tuple[Any, ...]) -> Searched:
     whole = int in kinds and float not in kinds
     if not whole and float not in kinds:
-        raise UsageError("{name} is no number; search it among a few, as {name}=A,B", name=name)
+        raise UsageError("{name} is not a number; list its values, as in {name}=A,B", name=name)
     low, high = (_number(part, int if whole else float) for part in ends.split("..", 1))
     if low is None or high is None or not low < high or (log and low <= 0):
-        no_range = "{name}={ends} is no range; write two numbers, the smaller one first, and above 0 with :log"
+        no_range = "{name}={ends} is not a range; write two numbers, the smaller one first, and above 0 with :log"
         raise UsageError(no_range, name=name, ends=ends)
     return Searched(name, low=low, high=high, log=log, whole=whole)
 
@@ -182,11 +183,11 @@ def _number(text: str, kind: type[int] | type[float]) -> float | None:
 def _among(name: str, rest: str, kinds: tuple[Any, ...]) -> Searched:
     values = tuple(dict.fromkeys(_value(part, float in kinds) for part in rest.split(",") if part))
     if len(values) < 2:
-        few = "{name}={rest} leaves nothing to search; name two values or more, or a range as FROM..TO"
+        few = "{name}={rest} leaves nothing to search; give two or more values, or a range as FROM..TO"
         raise UsageError(few, name=name, rest=rest)
     for value in values:
         if name == SIZE and not _SIZE_FORM.fullmatch(str(value)):
-            raise UsageError("size={value} is not layers x width; write it as size=2x96,4x192", value=value)
+            raise UsageError("size={value} is not of the form layers x width; write it as size=2x96,4x192", value=value)
     return Searched(name, choices=values)
 
 
@@ -199,11 +200,11 @@ def _value(text: str, is_fraction: bool) -> Value:
     return value if value is None or isinstance(value, str | int | float | bool) else text
 
 
-# -- what nobody named -------------------------------------------------------------------------------------------------
+# -- default search ----------------------------------------------------------------------------------------------------
 
 
 def usual_search(choice: Choice, fixed: Mapping[str, Any], sizes_open: bool) -> list[Searched]:
-    """What is searched unless told otherwise, around the default; nothing that was given a value (``fixed``)."""
+    """The default search space around the default recipe, without settings that have a value (``fixed``)."""
     settings, batch = choice.settings, choice.settings.batch_size
     ends = {"weight_decay": _DECAYS}
     for name in ("learning_rate", *(["muon_learning_rate"] if settings.optimizer == "muon" else [])):
@@ -213,23 +214,23 @@ def usual_search(choice: Choice, fixed: Mapping[str, Any], sizes_open: bool) -> 
         "dropout": _DROPOUTS,
         "batch_size": tuple(sorted({max(1, batch // 2), batch, 2 * batch})),
     }
-    # The rung of the ladder that a model stands on, and its neighbours; none for one beside the ladder.
+    # The rung of the model's size and its neighbours; nothing if its size is not a rung.
     rungs = [f"{layers}x{width}" for layers, width in RUNGS]
     if sizes_open and (here := size_of(choice.model)) in rungs:
-        place = rungs.index(here)
-        few[SIZE] = tuple(rungs[max(0, place - 1) : place + 2])
+        index = rungs.index(here)
+        few[SIZE] = tuple(rungs[max(0, index - 1) : index + 2])
     between = [Searched(name, low=low, high=high, log=True) for name, (low, high) in sorted(ends.items())]
     among = [Searched(name, choices=choices) for name, choices in few.items()]
     return [each for each in (*between, *among) if each.name not in fixed]
 
 
 def size_of(model: ModelConfig) -> str:
-    """A model's layers and width in one word."""
+    """Layers and width of a model as text."""
     return f"{model.n_layers}x{model.d_model}"
 
 
 def default_of(name: str, choice: Choice) -> Value:
-    """What a setting is where nobody searches it."""
+    """The value of a setting if it is not searched."""
     if name == SIZE:
         return size_of(choice.model)
     value: Value = getattr(choice.settings, name, None)
@@ -237,7 +238,7 @@ def default_of(name: str, choice: Choice) -> Value:
 
 
 def as_changes(values: Mapping[str, Value]) -> dict[str, Any]:
-    """Drawn values as settings and sizes of a training.
+    """Drawn values as settings and sizes of a training run.
 
     >>> as_changes({"dropout": 0.1, "size": "2x96"})
     {'dropout': 0.1, 'n_layers': 2, 'd_model': 96, 'n_heads': 3, 'd_ff': 256}

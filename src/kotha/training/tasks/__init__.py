@@ -1,1 +1,1 @@
-"""What a run can learn, one task a file: next tokens, masked words, translation, classes."""
+"""Training tasks, one per file: next tokens, masked words, translation, classes."""

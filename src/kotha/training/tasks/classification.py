@@ -1,11 +1,11 @@
-"""Classes: what an image shows, or of which kind a text is; with augmentation of few images.
+"""Classification of images and texts, with augmentation for small sets of images.
 
-Both tasks are the same but for what is read; ``_Classes`` has what they share. A text longer than the context is
-learned from in stretches, each an example by itself (``text/tokenizer/prompt.py``); at work what they say is averaged.
+Both tasks differ only in their inputs; ``_Classes`` has what they share. A text longer than the context is split into
+stretches, each a training example (``text/tokenizer/prompt.py``); at inference their predictions are averaged.
 
-Where classes are unequal, a model may learn each example with the weight of its class (``class_weights="balanced"``:
-their mean is 1, as in scikit-learn). Of classifiers of texts the one with the best macro-F1 is kept (the mean of F1
-over classes), of images the one with the least loss.
+With unbalanced classes, examples can be weighted by class (``class_weights="balanced"``: the weights have mean 1, as in
+scikit-learn). The best text classifier is the one with the highest macro-F1 (the mean of F1 over classes), the best
+image classifier the one with the lowest loss.
 """
 
 import math
@@ -32,26 +32,26 @@ from kotha.training.tasks.task import Batch, Score, Tensors, check_vocabulary
 
 
 class _Classes(ExamplesTask):
-    """Examples with a class each (the last column); what a model reads of them is each task's own."""
+    """Examples with a class each (the last column); subclasses define the inputs."""
 
     part, reference_names = "examples", ("ln K", "class frequencies")
-    reads: tuple[str, ...]  # the tensors of a batch that a model is called with
+    reads: tuple[str, ...]  # names of the input tensors of the model
 
-    def __init__(self, config: TrainConfig, n_classes: int, learned: Columns, held_out: Columns) -> None:
-        super().__init__(config, n_classes, learned, held_out)
+    def __init__(self, config: TrainConfig, n_classes: int, train: Columns, held_out: Columns) -> None:
+        super().__init__(config, n_classes, train, held_out)
         self._weights: Tensor | None = None
         if config.class_weights == "balanced":
-            counts = torch.from_numpy(self._counts(self._learned)).float()
+            counts = torch.from_numpy(self._counts(self._train)).float()
             if not counts.all():
                 raise DataError(
-                    "class {empty} has no training example, so it has no weight; leave class_weights out",
+                    "class {empty} has no training examples, so its weight is undefined; remove class_weights",
                     empty=int(counts.argmin()),
                 )
             self._weights = counts.sum() / (n_classes * counts)
 
     @abstractmethod
     def _read(self, examples: Any, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
-        """What is read of some examples in a batch with others, and how many positions go through the model."""
+        """The input tensors of some examples in a batch with others, and the number of positions."""
 
     def _as_batch(self, some: Any, rows: Sequence[int], among: Sequence[int]) -> Batch:
         tensors, positions = self._read(some[0], list(rows), among)
@@ -64,27 +64,27 @@ class _Classes(ExamplesTask):
         return {self.part: classes(logits, tensors["labels"], self._label_smoothing, tensors.get("weights"))}
 
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
-        """See Task; sums that F1 of each class is made from are among them."""
+        """See Task; includes the counts for the F1 of each class."""
         logits, labels = model(*(tensors[name] for name in self.reads)), tensors["labels"]
-        nats, right = judge(logits, labels)
-        said, sums = logits.argmax(dim=-1), {self.part: nats, "right": right}
+        nats, correct = judge(logits, labels)
+        predicted, sums = logits.argmax(dim=-1), {self.part: nats, "right": correct}
         for label in range(self._n_answers):
-            sums[f"both/{label}"] = ((said == label) & (labels == label)).sum()
-            sums[f"either/{label}"] = (said == label).sum() + (labels == label).sum()
+            sums[f"both/{label}"] = ((predicted == label) & (labels == label)).sum()
+            sums[f"either/{label}"] = (predicted == label).sum() + (labels == label).sum()
         return sums
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """See Task; ``majority`` is how often one is right who always says the class most frequent in training."""
-        commonest = self._counts(self._learned).argmax()
+        """See Task; ``majority`` is the accuracy of always predicting the most frequent class of the training data."""
+        most_frequent = self._counts(self._train).argmax()
         held_out = self._counts(self._held_out)
-        return {**super().score(sums, targets), "majority": float(held_out[commonest] / held_out.sum())}
+        return {**super().score(sums, targets), "majority": float(held_out[most_frequent] / held_out.sum())}
 
     def _counts(self, some: Any) -> Counts:
         return np.bincount(some[1], minlength=self._n_answers)
 
 
 class ImageClasses(_Classes):
-    """Say what an image shows; images are bytes (N, n_channels, height, width), scaled from 0..255 to -1..1."""
+    """Classify images; they are bytes (N, n_channels, height, width), scaled from 0..255 to -1..1."""
 
     name, reads = "image-classes", ("images",)
 
@@ -101,23 +101,23 @@ class ImageClasses(_Classes):
         wanted = (model.n_channels, model.image_size, model.image_size)
         if images.shape[1:] != wanted or validation_images.shape[1:] != wanted:
             raise DataError(
-                "the images have shape {shape}, and the model reads (N, {wanted})",
+                "the images have shape {shape}, but the model expects (N, {wanted})",
                 shape=str(images.shape),
                 wanted=wanted,
             )
-        learned = torch.from_numpy(images), torch.as_tensor(labels)
+        train = torch.from_numpy(images), torch.as_tensor(labels)
         held_out = torch.from_numpy(validation_images), torch.as_tensor(validation_labels)
-        super().__init__(config, model.n_classes, learned, held_out)
+        super().__init__(config, model.n_classes, train, held_out)
         self._augment = config.augment
 
     def batch(self, step: int, first: int, count: int) -> Batch:
-        """See Task; with augmentation each image is moved as its turn has it."""
-        made = super().batch(step, first, count)
+        """See Task; with augmentation, how an image is changed depends on its turn."""
+        batch = super().batch(step, first, count)
         if self._augment == "none":
-            return made
-        chances = [self._order.chance(turn) for turn in self._order.turns(step, first, count)]
-        images = augmented(made.tensors["images"], chances, flip=self._augment == "mirror")
-        return replace(made, tensors={**made.tensors, "images": images})
+            return batch
+        generators = [self._order.generator(turn) for turn in self._order.turns(step, first, count)]
+        images = augmented(batch.tensors["images"], generators, flip=self._augment == "mirror")
+        return replace(batch, tensors={**batch.tensors, "images": images})
 
     def _width(self, some: Columns) -> int:
         return self._positions
@@ -127,7 +127,7 @@ class ImageClasses(_Classes):
 
 
 class TextClasses(_Classes):
-    """Say of which kind a text is; for a ``TextClassifier`` around a BERT or a GPT."""
+    """Classify texts, for a ``TextClassifier`` around a BERT or a GPT."""
 
     name, reads = "text-classes", ("tokens", "real")
 
@@ -145,9 +145,9 @@ class TextClasses(_Classes):
         self.context_length = config.context_length or model.context_length
         self.tokenizer = tokenizer
         self._reader = MarkedTexts(tokenizer, model.marks, self.context_length)
-        learned, held_out = self._encode(texts, labels), self._encode(validation_texts, validation_labels)
+        train, held_out = self._encode(texts, labels), self._encode(validation_texts, validation_labels)
         self.too_long = self._reader.truncated
-        super().__init__(config, len(model.labels), learned, held_out)
+        super().__init__(config, len(model.labels), train, held_out)
 
     def _encode(self, texts: Sequence[str], labels: Sequence[int]) -> Columns:
         """The stretches of texts, and their labels."""
@@ -170,23 +170,24 @@ class TextClasses(_Classes):
 
 # -- augmentation -----------------------------------------------------------------------------------------------------
 
-# At most: degrees, shares of the image's side, and of its size.
+# Largest rotation in degrees, shift as a share of the side, and change of scale.
 _TURN, _SHIFT, _SCALE = 12.0, 0.1, 0.12
 
 
-def augmented(images: Tensor, chances: Sequence[np.random.Generator], flip: bool = False) -> Tensor:
-    """Augmentation: a help on few images. Drawn from an image's turn alone, so a resumed run sees what it would have.
+def augmented(images: Tensor, generators: Sequence[np.random.Generator], flip: bool = False) -> Tensor:
+    """Augment images, which helps with few of them: (N, n_channels, height, width) -> same.
 
-    Images (N, n_channels, height, width), each moved by its own chance; with ``flip`` half of them mirrored.
+    Each is transformed by its own generator, drawn from its turn, so a resumed run sees the same images; with ``flip``
+    half of them are mirrored.
     """
-    moves = torch.tensor(np.stack([_move(chance, flip) for chance in chances]), dtype=images.dtype)  # (N, 2, 3)
+    moves = torch.tensor(np.stack([_move(each, flip) for each in generators]), dtype=images.dtype)  # (N, 2, 3)
     grid = affine_grid(moves, list(images.shape), align_corners=False)
     return grid_sample(images, grid, padding_mode="border", align_corners=False)
 
 
-def _move(chance: np.random.Generator, flip: bool) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """Where the pixels of a moved image come from: a turn, a scale and a shift as one matrix (2, 3)."""
-    turn, scale, across, down, mirrored = chance.uniform(-1, 1, 5)
+def _move(generator: np.random.Generator, flip: bool) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """A random rotation, scale and shift as a matrix (2, 3) from output to input coordinates."""
+    turn, scale, across, down, mirrored = generator.uniform(-1, 1, 5)
     angle, size = math.radians(_TURN * turn), 1 + _SCALE * scale
     side = -1.0 if flip and mirrored < 0 else 1.0
     cosine, sine = size * math.cos(angle), size * math.sin(angle)

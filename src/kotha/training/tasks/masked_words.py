@@ -1,18 +1,18 @@
-"""Masked words (MLM) and sentence pairs (NSP): what a BERT learns from a data folder.
+"""Masked words (MLM) and sentence pairs (NSP), the training tasks of BERT.
 
-A passage is what is read at one time. A document that fits is one passage; a longer one is cut into as few as will do,
-all of about one length. Over an epoch every word is read once, but for documents of a single token, which cannot be cut
-in two.
+A passage is a stretch that fits the context. A short document is one passage; a longer one is divided into as few
+passages of about equal length as possible. Every word is read once per epoch, except in documents of a single token,
+which cannot be divided in two.
 
-An example is ``[CLS] A [SEP] B [SEP]``. A passage of a document is cut at a random place in its middle half; one time
-in two B is what follows A there, else as long a stretch of another document, so that length gives nothing away. Then
-words are hidden. Everything that is drawn is drawn anew each epoch, as a function of seed and turn.
+An example is ``[CLS] A [SEP] B [SEP]``. A passage is cut at a random position in its middle half; with probability 1/2
+B is the text that follows A, otherwise an equally long stretch of another document, so that length reveals nothing.
+Then words are masked. All random choices are made anew in each epoch, as a function of seed and turn.
 
-It is measured on every passage of the validation split, drawn once and for all whatever the seed of the run.
+Evaluation uses every passage of the validation split, with random choices that do not depend on the seed of the run.
 
-Of the ordinary tokens 15 % are chosen, exactly and at least one. A chosen one becomes the mask token with 80 %, a
-random ordinary token with 10 %, and stays with 10 %, each drawn by itself: so a model must have something to say about
-every token, not about masks alone (https://arxiv.org/abs/1810.04805, appendix A.1).
+Exactly 15 % of the ordinary tokens are chosen, and at least one. A chosen one becomes the mask token with probability
+80 %, a random ordinary token with 10 %, and stays with 10 %, independently: so a model must predict at every token, not
+only at masks (https://arxiv.org/abs/1810.04805, appendix A.1).
 """
 
 import math
@@ -41,22 +41,22 @@ _ROLES = ("cls", "sep", "mask", "pad")
 
 
 class Hidden(NamedTuple):
-    """A text with some of its words hidden."""
+    """A text with some of its words masked."""
 
-    tokens: Ids  # (T,), what the model reads
-    places: Ids  # (K,), where it has to guess, in order
-    words: Ids  # (K,), what stood there
+    tokens: Ids  # (T,), the input of the model
+    places: Ids  # (K,), the masked positions, in order
+    words: Ids  # (K,), the original tokens
 
 
 class Masking:
-    """Hides words of texts of one tokenizer."""
+    """Masks words in texts of one tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         missing = [role for role in _ROLES if role not in tokenizer.special]
         if missing:
             raise DataError(
-                "the tokenizer has no {missing} token, and masked words need it; train one of kind 'wordpiece' and "
-                "prepare the text with that",
+                "the tokenizer has no {missing} token, which masked words require; train a tokenizer of kind "
+                "'wordpiece' and prepare the text with it",
                 missing=missing,
             )
         self.cls, self.sep, self.mask, self.pad = (tokenizer.special[role] for role in _ROLES)
@@ -64,23 +64,23 @@ class Masking:
         self.is_ordinary[list(tokenizer.special.values())] = False
         self.ordinary = np.flatnonzero(self.is_ordinary)
 
-    def hide(self, tokens: Ids, chance: np.random.Generator) -> Hidden:
-        """Choose words of a text and hide them: (T,) -> (T,), (K,), (K,)."""
+    def hide(self, tokens: Ids, generator: np.random.Generator) -> Hidden:
+        """Choose words of a text and mask them: (T,) -> (T,), (K,), (K,)."""
         candidates = np.flatnonzero(self.is_ordinary[tokens])
-        if not len(candidates):  # a text of nothing but unknown words: these, then, so that there is something to guess
+        if not len(candidates):  # only unknown words: mask these, so that there is a target
             candidates = np.flatnonzero((tokens != self.cls) & (tokens != self.sep))
-        places = np.sort(chance.choice(candidates, n_chosen(len(candidates)), replace=False))
+        places = np.sort(generator.choice(candidates, n_chosen(len(candidates)), replace=False))
         words = tokens[places]
-        lot = chance.random(len(places))
-        others = chance.choice(self.ordinary, len(places))
-        shown = np.where(lot < MASKED, self.mask, np.where(lot < MASKED + REPLACED, others, words))
+        draws = generator.random(len(places))
+        others = generator.choice(self.ordinary, len(places))
+        shown = np.where(draws < MASKED, self.mask, np.where(draws < MASKED + REPLACED, others, words))
         hidden = tokens.copy()
         hidden[places] = shown
         return Hidden(hidden, places, words)
 
 
 def n_chosen(n_words: int) -> int:
-    """How many of so many words are chosen.
+    """How many of ``n_words`` are masked.
 
     >>> n_chosen(2), n_chosen(100)
     (1, 15)
@@ -92,31 +92,31 @@ def n_chosen(n_words: int) -> int:
 
 
 _WORDS, _PAIRS = "words", "pairs"
-_MARKS = 3  # [CLS], and [SEP] twice
+_MARKS = 3  # [CLS] and two [SEP]
 _SHORTEST_CONTEXT = 8
 _VALIDATION_SEED = 0
-# Tokens that can be cut in two.
+# The fewest tokens that can be divided in two.
 _SHORTEST = 2
 
 
 @dataclass(frozen=True)
 class Example:
-    """Two stretches of text with words hidden."""
+    """Two stretches of text with words masked."""
 
     hidden: Hidden
-    n_first: int  # tokens of the first segment, its marks included
-    unrelated: bool  # the second stretch is from another document
+    n_first: int  # tokens of the first segment, with its special tokens
+    unrelated: bool  # whether the second stretch is from another document
 
 
 class MaskedWords(Task):
-    """Guess hidden words, and whether two stretches of text belong together."""
+    """Predict masked words, and whether two stretches of text belong together."""
 
     name = "masked-words"
 
     def __init__(self, model: BERTConfig, config: TrainConfig, data: Dataset) -> None:
         self.context_length = config.context_length or model.context_length
         if self.context_length < _SHORTEST_CONTEXT:
-            raise ConfigError("masked words need a context_length of {least} or more", least=_SHORTEST_CONTEXT)
+            raise ConfigError("masked words require a context_length of at least {least}", least=_SHORTEST_CONTEXT)
         self.tokenizer = data.tokenizer
         self._masking = Masking(data.tokenizer)
         check_vocabulary(model, data.tokenizer)
@@ -134,22 +134,22 @@ class MaskedWords(Task):
         return self._as_batch([self._at(turn) for turn in self._order.turns(step, first, count)])
 
     def _at(self, turn: int) -> Example:
-        return self._draw(self._passages, self._order.example(turn), self._order.chance(turn))
+        return self._draw(self._passages, self._order.example(turn), self._order.generator(turn))
 
-    def _draw(self, passages: "Passages", passage: int, chance: np.random.Generator) -> Example:
+    def _draw(self, passages: "Passages", passage: int, generator: np.random.Generator) -> Example:
         text = passages.read(passage)
         least = max(1, len(text) // 4)
-        cut = int(chance.integers(least, len(text) - least + 1))
-        unrelated = bool(chance.random() < 0.5)
+        cut = int(generator.integers(least, len(text) - least + 1))
+        unrelated = bool(generator.random() < 0.5)
         second = text[cut:]
         if unrelated:
-            second = passages.elsewhere(passage, len(second), chance)
+            second = passages.from_other_document(passage, len(second), generator)
         cls, sep = self._masking.cls, self._masking.sep
         tokens = np.concatenate(([cls], text[:cut], [sep], second, [sep]))
-        return Example(self._masking.hide(tokens, chance), cut + 2, unrelated)
+        return Example(self._masking.hide(tokens, generator), cut + 2, unrelated)
 
     def _as_batch(self, examples: list[Example]) -> Batch:
-        """Examples filled up to the context, so that a part of a batch has the shape of the whole."""
+        """A batch padded to the context length, so that a part of a batch has the shape of the whole."""
         n_places = n_chosen(self.context_length - _MARKS)
         lengths = np.array([[len(each.hidden.tokens)] for each in examples])
         firsts = np.array([[each.n_first] for each in examples])
@@ -167,11 +167,11 @@ class MaskedWords(Task):
 
     def validation(self) -> list[Batch]:
         passages = self._held_out
-        chance = Order(len(passages), 1, _VALIDATION_SEED).chance
+        generator = Order(len(passages), 1, _VALIDATION_SEED).generator
         slices = measuring_slices(len(passages), self.context_length, self._evaluate_tokens)
-        return [self._as_batch([self._draw(passages, each, chance(each)) for each in some]) for some in slices]
+        return [self._as_batch([self._draw(passages, each, generator(each)) for each in some]) for some in slices]
 
-    # -- learning and measuring -------------------------------------------------------------------------------------
+    # -- losses and scores -------------------------------------------------------------------------------------------
 
     def losses(self, model: BERT, tensors: Tensors) -> Tensors:
         hidden = model.hidden(tensors["tokens"], tensors["segments"], tensors["real"])
@@ -187,7 +187,7 @@ class MaskedWords(Task):
         return {_WORDS: words, _PAIRS: pairs, "words_right": words_right, "pairs_right": pairs_right}
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """See Task; ``loss_nats`` is the sum of both means, which is what training goes down on."""
+        """See Task; ``loss_nats`` is the sum of both means, which training minimizes."""
         words, pairs = (sums[part] / targets[part] for part in (_WORDS, _PAIRS))
         return {
             "loss_nats": words + pairs,
@@ -200,12 +200,12 @@ class MaskedWords(Task):
         }
 
     def references(self) -> dict[str, float]:
-        """See Task; ``ln V`` and ``unigram`` are to compare with ``words_nats``, ``ln 2`` with ``pairs_nats``."""
+        """See Task; compare ``ln V`` and ``unigram`` with ``words_nats``, and ``ln 2`` with ``pairs_nats``."""
         words = torch.cat([batch.tensors["words"].flatten() for batch in self.validation()])
         held_out = torch.bincount(words[words != IGNORED], minlength=self._vocab_size).numpy()
-        learned = count_tokens(self.data, "train", self._vocab_size)
-        learned[: len(self._masking.is_ordinary)] *= self._masking.is_ordinary  # the rest is never asked for
-        unigram = frequency_nats(learned, held_out)
+        train = count_tokens(self.data, "train", self._vocab_size)
+        train[: len(self._masking.is_ordinary)] *= self._masking.is_ordinary  # special tokens are never masked
+        unigram = frequency_nats(train, held_out)
         return {"ln V": math.log(self._vocab_size), "unigram": unigram, "ln 2": math.log(2)}
 
 
@@ -214,44 +214,44 @@ def _filled(rows: list[Ids], width: int, filling: int) -> Ids:
 
 
 class Passages:
-    """The passages of a split, by number. A document that cannot be cut in two has none."""
+    """The passages of a split, by number. A document that cannot be divided in two has none."""
 
     def __init__(self, split: Split, longest: int) -> None:
-        assert longest > _SHORTEST, "cutting a document would leave single tokens"
-        lengths = np.diff(split.offsets).astype(np.int64) - 1  # without the mark that ends each
-        enough = np.flatnonzero(lengths >= _SHORTEST)
-        if len(enough) < 2:
+        assert longest > _SHORTEST, "shorter passages could be single tokens"
+        lengths = np.diff(split.offsets).astype(np.int64) - 1  # without the end token
+        usable = np.flatnonzero(lengths >= _SHORTEST)
+        if len(usable) < 2:
             raise DataError(
-                "the {split} split has {n} documents of {least} tokens or more, and pairs are made of two; "
-                "prepare more text, or a larger validation share",
+                "the {split} split has {n} documents of at least {least} tokens, but sentence pairs need "
+                "two; prepare more text, or a larger validation share",
                 split=split.name,
-                n=len(enough),
+                n=len(usable),
                 least=_SHORTEST,
             )
-        self._split, self._documents, self._sizes = split, enough, lengths[enough]
+        self._split, self._documents, self._sizes = split, usable, lengths[usable]
         self._counts: NDArray[np.int64] = -(-self._sizes // longest)  # passages of each document
-        self._ends = np.cumsum(self._counts)  # the passage after the last of each document
+        self._ends = np.cumsum(self._counts)  # one past the last passage of each document
 
     def __len__(self) -> int:
         return int(self._ends[-1])
 
     def read(self, passage: int) -> Ids:
         """The tokens of a passage."""
-        place = self._place(passage)
-        number = passage - int(self._ends[place] - self._counts[place])
-        cuts = (each * int(self._sizes[place]) // int(self._counts[place]) for each in (number, number + 1))
-        return self._stretch(place, *cuts)
+        index = self._document_of(passage)
+        number = passage - int(self._ends[index] - self._counts[index])
+        cuts = (each * int(self._sizes[index]) // int(self._counts[index]) for each in (number, number + 1))
+        return self._stretch(index, *cuts)
 
-    def elsewhere(self, passage: int, length: int, chance: np.random.Generator) -> Ids:
-        """A stretch of another document than the passage's, as long as asked for where it has as much."""
-        other = int(chance.integers(len(self._documents) - 1))
-        other += other >= self._place(passage)
-        start = int(chance.integers(max(1, int(self._sizes[other]) - length + 1)))
+    def from_other_document(self, passage: int, length: int, generator: np.random.Generator) -> Ids:
+        """A stretch of another document than the passage's, ``length`` tokens long if it has as many."""
+        other = int(generator.integers(len(self._documents) - 1))
+        other += other >= self._document_of(passage)
+        start = int(generator.integers(max(1, int(self._sizes[other]) - length + 1)))
         return self._stretch(other, start, start + length)
 
-    def _place(self, passage: int) -> int:
-        """Which of the documents a passage belongs to."""
+    def _document_of(self, passage: int) -> int:
+        """The index of the document that a passage belongs to."""
         return int(np.searchsorted(self._ends, passage, side="right"))
 
-    def _stretch(self, place: int, start: int, end: int) -> Ids:
-        return self._split[int(self._documents[place])][:-1][start:end].astype(np.int64)
+    def _stretch(self, index: int, start: int, end: int) -> Ids:
+        return self._split[int(self._documents[index])][:-1][start:end].astype(np.int64)

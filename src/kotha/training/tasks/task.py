@@ -1,13 +1,12 @@
-"""What the loop asks of a task, so that one loop serves them all; and next tokens, what a GPT learns from a folder.
+"""The interface between the training loop and a task, and the task of a GPT: predicting the next token.
 
-A task makes batches, each a function of seed and step, so that a resumed run misses nothing; gives the losses of a
-batch; and measures a model on examples that it does not learn from. It knows nothing of optimizers, checkpoints or
-machines.
+A task makes batches, each a function of seed and step, so that a resumed run misses nothing; computes the losses of a
+batch; and evaluates a model on held-out examples. It is independent of optimizers, checkpoints and machines.
 
-``PackedBatches`` lays the documents of an epoch end to end in a new order, epoch after epoch, and cuts the endless line
-into sequences: every token is a target exactly once an epoch, and none is wasted on padding. ``OffsetBatches`` is the
-course's: each sequence starts at a random place. ``NextToken`` can also read a share of the steps backwards (reverse
-training) and learn from what teachers foretell (knowledge distillation).
+``PackedBatches`` shuffles the documents in each epoch, concatenates them, and cuts the endless stream into sequences:
+every token is a target exactly once per epoch, and there is no padding. ``OffsetBatches`` is the course's: each
+sequence starts at a random position. ``NextToken`` can also read a share of the sequences backwards (reverse training)
+and learn from the predictions of teachers (knowledge distillation).
 """
 
 import math
@@ -38,7 +37,7 @@ Tensors = dict[str, Tensor]
 Score = dict[str, float]
 Ids = NDArray[np.int64]
 
-# Positions that go through a model at once when it is measured.
+# Positions per forward pass in evaluation.
 POSITIONS_AT_ONCE = {"cuda": 1 << 15, "cpu": 1 << 12}
 
 
@@ -46,65 +45,66 @@ POSITIONS_AT_ONCE = {"cuda": 1 << 15, "cpu": 1 << 12}
 class Batch:
     """Some examples, ready for a model."""
 
-    tensors: Tensors  # what the losses are computed from, by name; the first dimension counts the examples
-    targets: dict[str, int]  # how many guesses each part of the loss is the mean of
-    tokens: int  # positions that go through the model
+    tensors: Tensors  # inputs of the losses, by name; the first dimension is the example
+    targets: dict[str, int]  # the number of predictions that each part of the loss averages
+    tokens: int  # positions processed by the model
 
     def to(self, device: torch.device) -> Tensors:
-        """The tensors on a device; a GPU reads them while it still computes."""
+        """The tensors on a device; copies to a GPU are asynchronous."""
         if device.type != "cuda":
             return self.tensors
         return {name: each.pin_memory().to(device, non_blocking=True) for name, each in self.tensors.items()}
 
 
 class Task(Protocol):
-    """Something to learn, and the examples to learn it from."""
+    """A training objective and its examples."""
 
-    name: str  # what it is called in a run's config
-    tokenizer: Tokenizer | None = None  # of the texts that it reads, which goes with the model
-    chat_template: ChatTemplate | None = None  # how a model that learned this takes turns, if it does
+    name: str  # name in a run's config
+    tokenizer: Tokenizer | None = None  # tokenizer of the texts, saved with the model
+    chat_template: ChatTemplate | None = None  # how a model trained on this task takes turns, if it does
 
-    auxiliary_models: Sequence[nn.Module] = ()  # that the losses read beside the one that learns
+    auxiliary_models: Sequence[nn.Module] = ()  # other models used by the losses
 
     def batch(self, step: int, first: int, count: int) -> Batch:
-        """``count`` examples of a step's batch, from ``first`` on."""
+        """``count`` examples of a step's batch, starting at ``first``."""
 
     def set_total_steps(self, steps: int) -> None:
-        """How many steps there will be, if on the way that becomes another number than the config's."""
+        """Set the total number of steps, if it changes during the run."""
         return
 
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
-        """The loss to go down on, in nats: for each part the mean over its targets."""
+        """The loss to minimize, in nats: for each part the mean over its targets."""
 
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
-        """Sums over a batch that a score is made from: nats for each part, and what else counts."""
+        """Sums over a batch from which a score is computed: nats for each part, and other counts."""
 
     def validation(self) -> Sequence[Batch]:
-        """The examples that are never learned from."""
+        """The held-out examples."""
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """How well a model does, from what ``measure`` gave, ``loss_nats`` among it."""
+        """The evaluation figures from the sums of ``measure``, including ``loss_nats``."""
 
     def error(self, score: Score) -> float:
-        """What a model still lacks by its score, 0 or more; the one that lacks least is the best."""
+        """The figure that decides which model is best: 0 or more, lower is better."""
         return score["loss_nats"]
 
     def references(self) -> dict[str, float]:
-        """Losses in nats to compare with, by name: what one reaches who knows nothing, or very little."""
+        """Baseline losses in nats, by name: those of models that know nothing, or very little."""
 
 
 def check_vocabulary(model: TextConfig, tokenizer: Tokenizer) -> None:
-    """Refuse a tokenizer with more tokens than a model knows."""
+    """Raise an error if the tokenizer has more tokens than the model's vocabulary."""
     if model.vocab_size < tokenizer.vocab_size:
         raise ConfigError(
-            "the model knows {n:,} tokens and the tokenizer has {vocab_size:,}; use vocab_size={vocab_size}",
+            "the model's vocabulary has {n:,} tokens, but the tokenizer's has {vocab_size:,}; use "
+            "vocab_size={vocab_size}",
             n=model.vocab_size,
             vocab_size=tokenizer.vocab_size,
         )
 
 
 def measuring_slices(n_examples: int, width: int, positions: int | None) -> list[range]:
-    """Examples to measure on, as many at a time as a machine likes; ``positions`` limits how many in all.
+    """Slices of the evaluation examples that fit into one forward pass; ``positions`` limits their total.
 
     >>> measuring_slices(100, width=1024, positions=7000)
     [range(0, 4), range(4, 6)]
@@ -122,14 +122,14 @@ _LAST_FORWARDS = 0.25  # share of the steps
 
 
 class NextToken(Task):
-    """Guess each token from those before it.
+    """Predict each token from those before it.
 
-    Some sequences may be read from their end to their start (reverse training, https://arxiv.org/abs/2403.13799), so
-    that little text teaches more; and teachers, trained models, may say how likely every token was, where the text says
-    only which one came (knowledge distillation).
+    Some sequences can be read backwards (reverse training, https://arxiv.org/abs/2403.13799), so that a small text
+    teaches more; and teachers, which are trained models, can supply probabilities for all tokens as targets (knowledge
+    distillation).
 
-    It is measured on the validation documents end to end, cut into windows that do not overlap, each token a target
-    once. Each window starts with no context, so the figure is a little higher than what a sliding window gives.
+    Evaluation cuts the concatenated validation documents into windows that do not overlap; each token is a target once.
+    Each window starts without context, so the loss is a little higher than with a sliding window.
     """
 
     name = "next-token"
@@ -138,7 +138,9 @@ class NextToken(Task):
     def __init__(self, model: GPTConfig, config: TrainConfig, data: Dataset) -> None:
         check_vocabulary(model, data.tokenizer)
         if config.teachers and config.backwards:
-            raise ConfigError("teachers foretell what comes next; give either teachers or a share of backwards")
+            raise ConfigError(
+                "teachers predict the next token, so they cannot be combined with backwards; give only one of them"
+            )
         self.data, self.tokenizer, self._config = data, data.tokenizer, config
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self.context_length = config.context_length or model.context_length
@@ -148,44 +150,43 @@ class NextToken(Task):
         self.auxiliary_models = [self._read_teacher(folder) for folder in config.teachers]
 
     def set_total_steps(self, steps: int) -> None:
-        self._forwards_from = (1 - _LAST_FORWARDS) * steps  # the step from which all is read as written
+        self._forward_from = (1 - _LAST_FORWARDS) * steps  # from this step on, nothing is reversed
 
     def batch(self, step: int, first: int, count: int) -> Batch:
         sequences = self._batches.sequences(step, first, count)
-        if self._config.backwards and step < self._forwards_from:
-            self._turn(sequences, step, first)
+        if self._config.backwards and step < self._forward_from:
+            self._reverse(sequences, step, first)
         return _as_batch(torch.from_numpy(sequences))
 
-    def _turn(self, sequences: Ids, step: int, first: int) -> None:
-        """Turn a share of the sequences around; which ones, seed and step decide: (B, T + 1).
+    def _reverse(self, sequences: Ids, step: int, first: int) -> None:
+        """Reverse a random share of the sequences, determined by seed and step: (B, T + 1).
 
-        What came before a token says as much of it as what comes after, so a text gives twice the exercise before it
-        is known by heart. The mask token, which no text holds, stands before what is read backwards, where the
-        tokenizer has one.
+        What precedes a token says as much about it as what follows, so a text gives twice the practice before it is
+        memorised. The mask token, which no text contains, marks reversed sequences, if the tokenizer has one.
         """
         draw = np.random.default_rng([self._config.seed, step, 1])
-        turned = draw.random(first + len(sequences))[first:] < self._config.backwards
-        sequences[turned] = sequences[turned, ::-1]
+        reversed_rows = draw.random(first + len(sequences))[first:] < self._config.backwards
+        sequences[reversed_rows] = sequences[reversed_rows, ::-1]
         mask = self.data.tokenizer.special.get("mask")
         if mask is not None:
-            sequences[turned, 0] = mask
+            sequences[reversed_rows, 0] = mask
 
     def losses(self, model: GPT, tensors: Tensors) -> Tensors:
-        asked, taught = next_token(model, tensors["sequences"]), dict[str, Any]()
+        predicted, distillation = next_token(model, tensors["sequences"]), dict[str, Any]()
         if self.auxiliary_models:
-            teachers = self._taught(tensors["sequences"][:, :-1])
-            taught = {"teachers": teachers, "teacher_share": self._config.teacher_share}
-        return {_PART: word_loss(model, asked, self._label_smoothing, **taught)}
+            teachers = self._teacher_outputs(tensors["sequences"][:, :-1])
+            distillation = {"teachers": teachers, "teacher_share": self._config.teacher_share}
+        return {_PART: word_loss(model, predicted, self._label_smoothing, **distillation)}
 
     @torch.no_grad()
-    def _taught(self, tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """For each teacher what its head reads, and that head: (B, T) -> (B, T, C), (V, C).
+    def _teacher_outputs(self, tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
+        """For each teacher its hidden states and its head: (B, T) -> (B, T, C), (V, C).
 
-        The text says of each token only which one came; a teacher says how likely all the others were. From little
-        text a student of several teachers becomes better than each of them, and smaller if it should. What they say of
-        a token is the mean of their probabilities.
+        The text gives only the actual token; a teacher gives probabilities for all tokens. With a small text, a student
+        of several teachers becomes better than each of them, even if it is smaller. The teachers' probabilities are
+        averaged.
         """
-        kind = tokens.device.type  # the teachers go where the student is, in the type that its products have
+        kind = tokens.device.type  # move the teachers to the student's device and precision
         narrow = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
         for model in self.auxiliary_models:
             if (model.head.weight.device, model.head.weight.dtype) != (tokens.device, narrow):
@@ -205,8 +206,8 @@ class NextToken(Task):
         return {"loss_nats": loss, **figures, "tokens": targets[_PART]}
 
     def references(self) -> dict[str, float]:
-        learned, held_out = (count_tokens(self.data, split, self._vocab_size) for split in ("train", "validation"))
-        return {"ln V": math.log(self._vocab_size), "unigram": frequency_nats(learned, held_out)}
+        train, held_out = (count_tokens(self.data, split, self._vocab_size) for split in ("train", "validation"))
+        return {"ln V": math.log(self._vocab_size), "unigram": frequency_nats(train, held_out)}
 
     def validation(self) -> list[Batch]:
         tokens = self._config.evaluate_tokens
@@ -217,23 +218,23 @@ class NextToken(Task):
         return [_as_batch(sequences[some.start : some.stop]) for some in slices]
 
     def _read_teacher(self, folder: str) -> GPT:
-        found = bundle.load(folder)
-        why = self._no_teacher(found)
+        teacher = bundle.load(folder)
+        why = self._teacher_problem(teacher)
         if why is not None:
-            raise ConfigError("{folder} cannot teach this model: {why}", folder=folder, why=why)
-        assert isinstance(found.model, GPT)
-        return found.model.requires_grad_(False)
+            raise ConfigError("{folder} cannot be a teacher of this model: {why}", folder=folder, why=why)
+        assert isinstance(teacher.model, GPT)
+        return teacher.model.requires_grad_(False)
 
-    def _no_teacher(self, found: bundle.Bundle) -> Message | None:
-        """Why a model's guesses would not be of the words that the student learns; None where they are."""
-        if not isinstance(found.model, GPT):
-            return Message("it is a {family} model, and only a gpt predicts next tokens", family=found.config.family)
-        if found.tokenizer is None or found.tokenizer.fingerprint != self.data.tokenizer.fingerprint:
-            return Message("it reads with another tokenizer than the data")
-        context_length = found.model.config.context_length
+    def _teacher_problem(self, teacher: bundle.Bundle) -> Message | None:
+        """Why a model cannot be a teacher of this student; None if it can."""
+        if not isinstance(teacher.model, GPT):
+            return Message("it is a {family} model; only a gpt predicts next tokens", family=teacher.config.family)
+        if teacher.tokenizer is None or teacher.tokenizer.fingerprint != self.data.tokenizer.fingerprint:
+            return Message("its tokenizer differs from that of the data")
+        context_length = teacher.model.config.context_length
         if context_length < self.context_length:
-            return Message("it reads {n} tokens at once; use context_length={n} or less", n=context_length)
-        return None if found.model.head.bias is None else Message("its head has a bias")
+            return Message("its context is {n} tokens; use context_length={n} or less", n=context_length)
+        return None if teacher.model.head.bias is None else Message("its output head has a bias")
 
 
 def _as_batch(sequences: Tensor) -> Batch:
@@ -248,9 +249,9 @@ def count_tokens(data: Dataset, split: str, vocab_size: int) -> Counts:
 
 
 def windows(line: NDArray[Any], length: int, count: int) -> Ids:
-    """A line of ids cut into sequences, each with the token after its last: -> (count, length + 1)."""
-    places = np.arange(count)[:, None] * length + np.arange(length + 1)
-    sequences: Ids = line[places].astype(np.int64)
+    """Cut ids into sequences that overlap by one token, the target of the last position: -> (count, length + 1)."""
+    indices = np.arange(count)[:, None] * length + np.arange(length + 1)
+    sequences: Ids = line[indices].astype(np.int64)
     return sequences
 
 
@@ -270,55 +271,55 @@ class _Batches:
 
 
 class PackedBatches(_Batches):
-    """Documents in a new order each epoch, end to end, cut into sequences."""
+    """Documents shuffled in each epoch, concatenated, and cut into sequences."""
 
     @cached_property
     def _lengths(self) -> Ids:
         return np.diff(self._split.offsets).astype(np.int64)
 
     def sequences(self, step: int, first: int, count: int) -> Ids:
-        """``count`` sequences of a step's batch, from ``first`` on, each one token longer than the context."""
+        """``count`` sequences of a step's batch, starting at ``first``, each one token longer than the context."""
         start = (step * self._batch_size + first) * self._context_length
         pieces = self._pieces(start, count * self._context_length + 1)
         line = np.concatenate([self._split[document][begin:end] for document, begin, end in pieces])
         return windows(line, self._context_length, count)
 
     def _pieces(self, start: int, length: int) -> list[tuple[int, int, int]]:
-        """The stretch of the endless line as (document, from, to)."""
+        """A stretch of the endless stream as (document, begin, end)."""
         pieces: list[tuple[int, int, int]] = []
-        epoch, place = divmod(start, self._split.info.tokens)
+        epoch, position = divmod(start, self._split.info.tokens)
         while length > 0:
             order, ends = self._order(epoch)
-            turn = int(np.searchsorted(ends, place, side="right"))
-            begin = place - int(ends[turn - 1] if turn else 0)
+            turn = int(np.searchsorted(ends, position, side="right"))
+            begin = position - int(ends[turn - 1] if turn else 0)
             while length > 0 and turn < len(order):
                 document = int(order[turn])
                 end = min(int(self._lengths[document]), begin + length)
                 pieces.append((document, begin, end))
                 length -= end - begin
                 begin, turn = 0, turn + 1
-            epoch, place = epoch + 1, 0
+            epoch, position = epoch + 1, 0
         return pieces
 
     @cached_property
     def _order(self) -> Callable[[int], tuple[Ids, Ids]]:
-        return lru_cache(maxsize=2)(self._shuffle)  # a batch may reach from one epoch into the next
+        return lru_cache(maxsize=2)(self._shuffle)  # a batch can span two epochs
 
     def _shuffle(self, epoch: int) -> tuple[Ids, Ids]:
-        """The documents of an epoch in their order, and where each ends."""
+        """The order of the documents in an epoch, and where each ends."""
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self._lengths))
         return order, np.cumsum(self._lengths[order])
 
 
 class OffsetBatches(_Batches):
-    """Sequences from random places of the documents as they stand."""
+    """Sequences from random positions of the documents in their original order."""
 
     @cached_property
     def _line(self) -> NDArray[Any]:
         return np.concatenate(self._split.shards)
 
     def sequences(self, step: int, first: int, count: int) -> Ids:
-        """As PackedBatches has them."""
+        """See PackedBatches."""
         last = len(self._line) - self._context_length
         starts = np.random.default_rng([self._seed, step]).integers(0, last, self._batch_size)[first : first + count]
         sequences: Ids = self._line[starts[:, None] + np.arange(self._context_length + 1)].astype(np.int64)

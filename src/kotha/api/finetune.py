@@ -1,4 +1,4 @@
-"""A trained model put to a use of its own, from Python."""
+"""Fine-tune a trained model: ``finetune_classify`` and ``finetune_instruct``."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +20,7 @@ from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 
 
 @checked()
-def adapt_classify(
+def finetune_classify(
     data: Place | None = None,
     *,
     out: Place,
@@ -37,31 +37,33 @@ def adapt_classify(
     on_remark: OnRemark | None = None,
     **settings: Any,
 ) -> Run:
-    """Make a text classifier of a trained GPT or BERT, from a table (csv, tsv, jsonl, parquet) of texts and labels.
+    """Fine-tune a trained GPT or BERT to classify texts, from a table (csv, tsv, jsonl, parquet) of texts and labels.
 
-    ``text`` and ``label`` name its fields; left out, they are guessed. A share of each class is ``held_out`` to choose
-    by and another to be measured on, unless files are given for them. ``settings`` are those of a training;
-    ``lora=8`` learns a small addition to the weights instead of all of them.
+    ``text`` and ``label`` name the fields (default: guessed). A ``held_out`` share of each class is used for validation
+    and another for testing, unless files are given for them. ``settings`` are training settings; ``lora=8`` trains a
+    LoRA adapter of rank 8 instead of all weights.
 
-    >>> run = kotha.adapt_classify("moods.csv", start="run", out="moods-again", steps=2)
+    >>> run = kotha.finetune_classify("moods.csv", start="run", out="moods-again", steps=2)
     >>> sorted(run.summary)[:3]
     ['accuracy', 'baselines', 'best_step']
     >>> run.model.classify("বাহ, কী চমৎকার").label in ("ভালো", "মন্দ")
     True
     """
 
-    def read(place: Path) -> tuple[LabelledTexts, dict[str, Any]]:
-        examples = read_labelled(place, text, label, errors=errors)
+    def read(path: Path) -> tuple[LabelledTexts, dict[str, Any]]:
+        examples = read_labelled(path, text, label, errors=errors)
         fields, files = (examples.text_field, examples.label_field), {"validation": validation, "test": test}
         given = {name: Path(file) for name, file in files.items() if file is not None}
         return examples, {name: read_labelled(file, *fields, errors=errors) for name, file in given.items()}
 
-    how: Any = {"on_event": on_event, "on_remark": on_remark, "held_out": held_out, "epochs": epochs}
-    return _adapt(ClassifyTexts(measure_texts), None if resume else read, data, start, Path(out), settings, **how)
+    options: Any = {"on_event": on_event, "on_remark": on_remark, "held_out": held_out, "epochs": epochs}
+    return _finetune(
+        ClassifyTexts(measure_texts), None if resume else read, data, start, Path(out), settings, **options
+    )
 
 
 @checked()
-def adapt_instruct(
+def finetune_instruct(
     data: Place | None = None,
     *,
     out: Place,
@@ -78,30 +80,32 @@ def adapt_instruct(
     on_remark: OnRemark | None = None,
     **settings: Any,
 ) -> Run:
-    """Teach a trained GPT to answer, from instruction pairs or ``messages`` (jsonl, csv, tsv, parquet).
+    """Fine-tune a trained GPT to answer, from instruction pairs or ``messages`` (jsonl, csv, tsv, parquet).
 
-    ``instruction`` and ``answer`` name the fields of pairs; left out, they are guessed. Rows that share a ``group`` are
-    never divided. Loss is on the answers alone. A share is ``held_out`` to choose by and another to be asked, before
-    and after, unless ``test`` is a file for that. ``settings`` are those of a training; ``lora=8`` learns a small
-    addition to the weights instead of all of them.
+    ``instruction`` and ``answer`` name the fields of pairs (default: guessed). Rows with the same ``group`` stay in the
+    same split. The loss covers only the answers. A ``held_out`` share is used for validation and another for testing,
+    before and after training, unless ``test`` is a file. ``settings`` are training settings; ``lora=8`` trains a LoRA
+    adapter of rank 8 instead of all weights.
 
-    >>> taught = kotha.adapt_instruct("pairs.jsonl", start="run", out="taught", steps=2)
+    >>> taught = kotha.finetune_instruct("pairs.jsonl", start="run", out="taught", steps=2)
     >>> taught.summary["before"]["taught"], taught.summary["taught"]
     (False, True)
     >>> taught.model.chat()
     Conversation(0 turns)
     """
 
-    def read(place: Path) -> tuple[Any, dict[str, Any]]:
-        files = [place] if test is None else [place, Path(test)]
-        dialogues, *asked = (read_dialogues(file, instruction, answer, group=group, errors=errors) for file in files)
-        return dialogues, {"test": asked[0] if asked else None}
+    def read(path: Path) -> tuple[Any, dict[str, Any]]:
+        files = [path] if test is None else [path, Path(test)]
+        dialogues, *tests = (read_dialogues(file, instruction, answer, group=group, errors=errors) for file in files)
+        return dialogues, {"test": tests[0] if tests else None}
 
-    how: Any = {"on_event": on_event, "on_remark": on_remark, "held_out": held_out, "epochs": epochs}
-    return _adapt(AnswerQuestions(measure_answers), None if resume else read, data, start, Path(out), settings, **how)
+    options: Any = {"on_event": on_event, "on_remark": on_remark, "held_out": held_out, "epochs": epochs}
+    return _finetune(
+        AnswerQuestions(measure_answers), None if resume else read, data, start, Path(out), settings, **options
+    )
 
 
-def _adapt(
+def _finetune(
     task: Any,
     read: Callable[[Path], tuple[Any, dict[str, Any]]] | None,
     data: Place | None,
@@ -113,15 +117,15 @@ def _adapt(
     on_remark: OnRemark | None,
     **shares: float,
 ) -> Run:
-    """Put a model to a task: from what is read, or without ``read`` go on."""
+    """Fine-tune a model on the examples that ``read`` returns; without ``read``, resume."""
     folder = RunFolder(out)
     if read is None:
         finetune.resume(task, folder, settings, on_event=on_event, on_remark=on_remark)
     elif data is None or start is None:
-        raise UsageError("give data and a model to start from; or go on with {resume}", resume=Option("resume", True))
+        raise UsageError("give data and a model to start from, or resume with {resume}", resume=Option("resume", True))
     else:
         examples, given = read(Path(data))
-        how: Any = {**given, **shares}
-        request = finetune.ExamplesRequest(data=examples, origin=origin_at(start), changes=settings, **how)
+        parts: Any = {**given, **shares}
+        request = finetune.ExamplesRequest(data=examples, origin=origin_at(start), changes=settings, **parts)
         finetune.start(task, request, folder, on_event=on_event, on_remark=on_remark)
     return Run(folder.path)

@@ -1,0 +1,106 @@
+"""``kotha finetune``: turn a trained model into a classifier, or teach it to answer."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from kotha.cli.interrupts import stopped
+from kotha.cli.options import MoreSettings, OnErrors, group
+from kotha.cli.terminal import Output
+from kotha.cli.training_display import training_display
+
+
+@group
+class FinetuneOptions:
+    """Options of every fine-tuning command."""
+
+    out: Path
+    """Run folder to create or to resume."""
+    from_: Annotated[str | None, Parameter(name="--from")] = None
+    """Model to start from: a run, model or Hugging Face folder, or box."""
+    lora: int | None = None
+    """Rank of a LoRA adapter to train instead of all weights."""
+    seed: int | None = None
+    """Random seed for the split, the data order and dropout."""
+    resume: bool = False
+    """Resume from the last checkpoint in --out."""
+    errors: OnErrors = "stop"
+    settings: MoreSettings = MoreSettings()
+
+    def run(self, use: str, data: Path | None, **own: Any) -> Output:
+        """Fine-tune the model and show its score."""
+        import kotha
+        from kotha.api.scores import summary_score
+
+        finetune = getattr(kotha, f"finetune_{use}")
+        given = self.settings.given(finetune, seed=self.seed, lora=self.lora)
+        common: dict[str, Any] = {"out": self.out, "start": self.from_, "errors": self.errors, "resume": self.resume}
+        with training_display() as listeners:
+            run = finetune(data, **common, **own, **given, **listeners)
+        error = stopped(run.summary, "finetune", use, "--out", self.out, "--resume")
+        score = None if error else summary_score(run)
+        parts, remarks = ([score.table], [score.remark]) if score else ([], [])
+        return Output(run.summary, *parts, remarks=filter(None, remarks), error=error)
+
+
+def classify(
+    data: Annotated[Path | None, Parameter(name="DATA")] = None,
+    /,
+    *,
+    text: str | None = None,
+    label: str | None = None,
+    validation: Path | None = None,
+    test: Path | None = None,
+    held_out: float = 0.1,
+    epochs: float = 8.0,
+    options: FinetuneOptions,
+) -> Output:
+    """Fine-tune a GPT or BERT to classify texts: `kotha finetune classify reviews.csv --from run --out moods`.
+
+    A share of each class is held out and evaluated once, at the end: accuracy, macro-F1 and each class, compared with
+    the most frequent class and TF-IDF with logistic regression. The page classes.html in --out shows which classes are
+    confused. Then run `kotha classify moods "…"`.
+
+    Args:
+        data: Labelled texts: csv, tsv, jsonl or parquet.
+        text: Field that holds the text (default: guessed).
+        label: Field that holds the label (default: guessed).
+        validation: Validation examples (default: a share of DATA).
+        test: Test examples (default: a share of DATA).
+        held_out: Share of each class to hold out.
+        epochs: Maximum number of epochs; training stops early once the model no longer improves.
+    """
+    own: dict[str, Any] = {"text": text, "label": label, "validation": validation, "test": test}
+    own |= {"held_out": held_out, "epochs": epochs}
+    return options.run("classify", data, **own)
+
+
+def instruct(
+    data: Annotated[Path | None, Parameter(name="DATA")] = None,
+    /,
+    *,
+    instruction: str | None = None,
+    answer: str | None = None,
+    group: str | None = None,
+    test: Path | None = None,
+    held_out: float = 0.1,
+    epochs: float = 8.0,
+    options: FinetuneOptions,
+) -> Output:
+    """Fine-tune a GPT to answer: `kotha finetune instruct pairs.jsonl --from run --out taught`.
+
+    The loss covers only the answers. Conversations of one group (questions about one story) are either all trained on
+    or all held out. The held-out questions are asked before and after training. Then run `kotha chat taught`.
+
+    Args:
+        data: Instructions with answers, or messages: jsonl, csv, tsv or parquet.
+        instruction: Field that holds the instruction (default: guessed).
+        answer: Field that holds the answer (default: guessed).
+        group: Field that groups conversations (default: story or group).
+        test: Test conversations (default: a share of DATA).
+        held_out: Share to hold out for the test, and the same share again for validation.
+        epochs: Maximum number of epochs over the conversations; training stops early once the model no longer improves.
+    """
+    own: dict[str, Any] = {"instruction": instruction, "answer": answer, "group": group, "test": test}
+    return options.run("instruct", data, **own, held_out=held_out, epochs=epochs)
