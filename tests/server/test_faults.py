@@ -223,7 +223,7 @@ def test_a_killed_job_that_is_no_training_must_be_started_again(tmp_path: Path) 
     waited(store, id, over)
     for code, state, words in [
         (-signal.SIGKILL, "killed", "start it again"),
-        (-signal.SIGSEGV, "failed", "ended by SIGSEGV"),
+        (-signal.SIGSEGV, "failed", "terminated by SIGSEGV"),
         (1, "failed", ""),
     ]:
         note(tmp_path, id, code=code, ended=1.0)
@@ -300,7 +300,7 @@ def test_the_end_of_a_job_is_recorded_on_a_full_disk(small_disk: Path, endless: 
     fill(small_disk)
     os.kill(command_of(process_of(store.folder / id)), signal.SIGSEGV)
     ended = waited(store, id, over)
-    assert ended.state == "failed" and "ended by SIGSEGV" in ended.said
+    assert ended.state == "failed" and "terminated by SIGSEGV" in ended.said
     assert ended.ended is not None and ended.ended > ended.began
 
 

@@ -175,7 +175,7 @@ def test_embeddings_are_the_librarys_own(client: Any, address: Address) -> None:
     [
         ({"model": "plian"}, 404, "did you mean 'plain'?"),
         ({"max_tokens": 4097}, 400, "max_tokens: it must be 4,096 or less"),
-        ({"n": 9}, 400, "9 texts are too many for one request; 8 are allowed"),
+        ({"n": 9}, 400, "9 texts are too many for one request; at most 8 are allowed"),
         ({"prompt": ["ক"] * 9}, 400, "prompt: 9 given; give 1 to 8"),
         ({"prompt": []}, 400, "prompt: 0 given"),
         ({"prompt": "নদীর ধারে " * 200}, 400, "this model's context is 64 tokens"),
