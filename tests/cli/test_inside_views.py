@@ -116,7 +116,7 @@ def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Pa
         (["attention", "gpt", "--text", "আজ", "--generate", "99"], "exceed the context length of 48"),
         (["attention", "gpt", "--text", "আজ", "--layers", "7"], "known: blocks.0, blocks.1"),
         (["attention", "gpt", "--text", "আজ", "--generate", "3", "--temperature", "-1"], "--temperature -1.0"),
-        (["attention", "bert", "--text", "আজ", "--generate", "3"], "writes none"),
+        (["attention", "bert", "--text", "আজ", "--generate", "3"], "cannot generate text"),
         (["attention", "seq2seq", "--text", "আজ", "--generate", "3", "--temperature", "1"], "leave --temperature out"),
         (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "set their number with --generate"),
         (["lens", "vit", "--text", "আজ"], "a ViT predicts classes"),

@@ -179,4 +179,4 @@ def test_custom_matrices(capsys: Any, tmp_path: Path) -> None:
     assert "cannot be combined" in capsys.readouterr().err
     file.write_text("X\n1,x\n", encoding="utf-8")
     assert main(["inside", "worksheet", "--given", str(file)]) != 0
-    assert "X: row 1 holds [1.0, 'x']" in capsys.readouterr().err
+    assert "X: row 1 is [1.0, 'x']" in capsys.readouterr().err

@@ -100,7 +100,7 @@ def test_an_invalid_word_is_rejected(tokenizer: Tokenizer, word: str, wording: s
 
 def test_an_image_model_has_no_words() -> None:
     vit = build(ViTConfig(image_size=4, patch_size=2, n_classes=2, n_layers=1, d_model=4, n_heads=1))
-    with pytest.raises(UsageError, match="no words"):
+    with pytest.raises(UsageError, match="no token embeddings"):
         Embeddings(vit, None)
 
 

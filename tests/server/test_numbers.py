@@ -142,4 +142,4 @@ def test_a_map_of_words_and_their_neighbours_are_the_librarys_own(house: Address
     assert said["shares"] == pytest.approx(laid.shares, abs=1e-6)
     assert [(dot["text"], dot["chosen"]) for dot in said["dots"]] == [(dot.text, dot.chosen) for dot in laid.dots]
     assert ask(house, "inside/embeddings", model="bert")["word"] is None
-    assert "no words" in refused(house, "inside/embeddings", model="vit")
+    assert "no token embeddings" in refused(house, "inside/embeddings", model="vit")
