@@ -33,7 +33,7 @@ def test_training_a_translator_on_a_table(capsys, tmp_path: Path) -> None:
     table = write_pairs(tmp_path / "pairs.tsv", 60)
     _, err = said(capsys, "train", table, "--out", tmp_path / "run", "--reverse", *QUICKLY, *SMALL)
     assert "from 'bn' to 'en' (guessed)" in err
-    assert "54 pairs for train, 3 pairs for validation, 3 pairs for test" in err
+    assert "54 pairs for training, 3 pairs for validation, 3 pairs for testing" in err
     assert "one tokenizer for both languages" in err
     about = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))
     assert about["training"]["schedule"] == "cosine" and about["training"]["steps"] == 4

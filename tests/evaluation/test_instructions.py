@@ -64,7 +64,7 @@ def test_chat_models_get_turns_and_other_models_plain_text() -> None:
     assert (plain.taught, taught.taught) == (False, True)
     assert [reply.question for reply in taught.replies] == ["নদীর ধারে?", "আম?"]
     assert not any("।" in reply.said for reply in plain.replies), "its first sentence"
-    with pytest.raises(UsageError, match="a bert model does not answer"):
+    with pytest.raises(UsageError, match="a bert model cannot answer questions"):
         evaluate_instructions(Bundle(build(BERTConfig(**sizes)), tokenizer), asked)
     with pytest.raises(DataError, match="no questions to evaluate on"):
         evaluate_instructions(Bundle(model, tokenizer), dialogues())

@@ -166,7 +166,7 @@ def test_progress_reaches_the_end(tiny, data, tokenizer) -> None:
     [
         ({"context_length": 9}, "a context of 9 is out of range; use 1 to the model's 8"),
         ({"context_length": 0}, "a context of 0"),
-        ({"stride": 0}, "a stride of 0 is out of range; use 1 to the context length, 8 (default: half of it)"),
+        ({"stride": 0}, "a stride of 0 is out of range; use 1 to the context length, 8"),
         ({"context_length": 4, "stride": 5}, "a stride of 5 is out of range; use 1 to the context length, 4"),
     ],
 )

@@ -45,7 +45,7 @@ def test_from_a_table_to_a_prediction(call: Call, bases: dict[str, Path], table:
     summary = json.loads(out)
     assert {"accuracy", "macro_f1", "classes", "confusion", "baselines"} <= summary.keys()
     assert "text: 'said', label: 'mood' (guessed); classes: ভালো, মন্দ, মাঝারি" in err
-    assert "48 examples for train, 6 examples for validation, 6 examples for test" in err
+    assert "48 examples for training, 6 examples for validation, 6 examples for testing" in err
     assert json.loads((run / "config.json").read_text())["training"]["class_weights"] == "balanced"
 
     code, out, _ = call("classify", run, "আজ নদী চমৎকার", "--why", "--json")

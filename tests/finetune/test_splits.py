@@ -52,7 +52,7 @@ def test_data_that_cannot_be_split_is_rejected() -> None:
         divide(examples(2))
     with pytest.raises(DataError, match="class 'c' of the test examples has no training example"):
         divide(examples(5, "ab"), test=examples(2, "abc", start=50))
-    with pytest.raises(UsageError, match=r"held_out=0\.9 is no share"):
+    with pytest.raises(UsageError, match=r"held_out=0\.9 is out of range"):
         divide(examples(5), share=0.9)
 
 

@@ -90,7 +90,7 @@ def test_learning_rate_too_high(trained, plenty) -> None:
     sign = found["learning-rate-too-high"]
     assert sign.evidence["high"] > sign.evidence["low"] + 1
     assert sign.evidence["rate"] == 3.0
-    assert "peak: 3." in str(sign.advice[0])
+    assert "peak: 3)" in str(sign.advice[0])
 
 
 def test_overfitting_is_reported_with_its_first_step(trained, make_data, texts) -> None:

@@ -106,7 +106,7 @@ def test_the_result_has_the_stronger_model_and_the_agreement(tmp_path: Path) -> 
 
 
 def test_invalid_sessions_are_rejected(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="wrote the same everywhere"):
+    with pytest.raises(DataError, match="wrote the same text for every prompt"):
         Judging.start(tmp_path / "j", ["ক"], {"a": ["খ"], "b": ["খ"]})
     with pytest.raises(UsageError, match="at least two models"):
         Judging.start(tmp_path / "j", ["ক"], {"a": ["খ"]})
