@@ -82,7 +82,7 @@ def test_the_schedule_of_2017_is_a_choice(capsys, tmp_path: Path) -> None:
         (["@pairs.tsv", "--preset", "pocket-seq2seq", "--recipe", "moden"], FAILED, "did you mean 'modern'?"),
         (["@lines.txt", "--preset", "pocket-seq2seq"], MISUSED, "has fewer than two columns"),
         (["@nowhere.tsv", "--preset", "pocket-seq2seq"], FAILED, "nowhere.tsv"),
-        (["@run", "--preset", "pocket", "--reverse"], MISUSED, "reverse: for a table of pairs, which is a file"),
+        (["@run", "--preset", "pocket", "--reverse"], MISUSED, "reverse applies only to a table of pairs"),
         (["@pairs.tsv", "--from", "@run", "--preset", "pocket-seq2seq"], MISUSED, "weights to start from have their"),
     ],
 )

@@ -159,7 +159,7 @@ def test_other_families_and_other_settings_are_refused(run: kotha.Run, table: Pa
         kotha.train(table, out=out, **QUICK, class_weights="balanced")
     with pytest.raises(UsageError, match="lora=4 learns beside weights that stay"):
         kotha.train(table, out=out, **QUICK, lora=4)
-    with pytest.raises(UsageError, match="reverse: for a table of pairs, which is a file"):
+    with pytest.raises(UsageError, match="reverse applies only to a table of pairs"):
         kotha.train(tmp_path, out=out, reverse=True)
     assert not out.exists()
     with pytest.raises(CheckpointError, match="holds a run; go on with resume=True"):
