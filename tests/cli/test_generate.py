@@ -68,7 +68,11 @@ def test_dropped_context_is_reported(capsys: Any, run: Path) -> None:
     context = bundle.load(run).model.config.context_length  # type: ignore[union-attr]
     for words, tokens, told in [
         (1, context + 5, f"because the model's context is {context:,} tokens"),
-        (2 * context, 2, f"only the last {context:,} tokens of the prompt were read"),
+        (
+            2 * context,
+            2,
+            f"only the last {context:,} tokens of the prompt were read, because the model's context is that long",
+        ),
     ]:
         prompt = " ".join(["নদীর"] * words)
         flags = ["--tokens", str(tokens)]

@@ -159,7 +159,7 @@ def test_other_families_and_settings_are_rejected(run: kotha.Run, table: Path, t
         kotha.train(table, out=out, **QUICK, class_weights="balanced")
     with pytest.raises(UsageError, match="lora=4 adapts the weights of a trained model"):
         kotha.train(table, out=out, **QUICK, lora=4)
-    with pytest.raises(UsageError, match="reverse: for a table of pairs, which is a file"):
+    with pytest.raises(UsageError, match="reverse applies only to a table of pairs"):
         kotha.train(tmp_path, out=out, reverse=True)
     assert not out.exists()
     with pytest.raises(CheckpointError, match="contains a run; resume it with resume=True"):

@@ -78,7 +78,7 @@ def test_a_model_without_a_transformers_layout_is_measured_alone() -> None:
 
 def test_invalid_benchmark_arguments_are_rejected() -> None:
     model = GPT(CLASSIC)
-    with pytest.raises(UsageError, match="a bert was given; a GPT is measured"):
+    with pytest.raises(UsageError, match="needs a GPT, not a bert"):
         sides.gpt_only(preset("pocket-bert"))
     with pytest.raises(UsageError, match="batch_size=0 is out of range; use 1 to 1,024"):
         sides.bench_training(CLASSIC, 0, "float32", 1, quiet)
