@@ -228,7 +228,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         (weight("../../etc/passwd", torch.zeros(1)), "has ../../etc/passwd, which its config has no place for"),
         (weight("transformer.h.00.ln_1.weight", torch.zeros(16)), "which its config has no place for"),
         (weight(BIAS, None), "lacks transformer.ln_f.bias, which its config asks for"),
-        (weight(BIAS, torch.zeros(17)), r"ln_f.bias is \[17\] of type F32; the config requires \[16\] of F"),
+        (weight(BIAS, torch.zeros(17)), r"ln_f.bias is \[17\] of type F32; the config requires \[16\] of one of F"),
         *(
             (weight(BIAS, torch.zeros(16).to(dtype)), r"ln_f.bias is \[16\] of .*; the config requires")
             for dtype in (torch.int32, torch.uint8, torch.bool, torch.float8_e4m3fn)
