@@ -108,7 +108,7 @@ def prepare(url: str) -> Work:
     table = ask(f"{url}/api/examples/classify")
     name = "তিন রকম লেখা"
     file = ask(f"{url}/api/files", {"text": table["text"], "ending": table["ending"], "name": name})["id"]
-    classifier = finished(url, kind="adapt", use="classify", name=name, model="box", table=file, epochs=2)
+    classifier = finished(url, kind="finetune", use="classify", name=name, model="box", table=file, epochs=2)
     return Work(longer, shorter, classifier)
 
 

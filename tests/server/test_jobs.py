@@ -284,8 +284,8 @@ def test_an_id_of_the_wrong_kind_or_too_early_is_rejected_with_a_message(
     id = file if given == "file" else written(store, kind, None if state else 0)
     asked = {
         "texts": {"kind": "index", "texts": [id]},
-        "table": {"kind": "adapt", "use": "classify", "table": id, "model": "plain"},
-        "model": {"kind": "adapt", "use": "classify", "table": table, "model": id},
+        "table": {"kind": "finetune", "use": "classify", "table": id, "model": "plain"},
+        "model": {"kind": "finetune", "use": "classify", "table": table, "model": id},
     }[wanted]
     for url in started(app):
         refused = http.post(f"{url}/api/jobs", json=asked)
@@ -445,7 +445,7 @@ def test_jobs_are_not_read_in_the_event_loop(
         http.get(at.url + path)
     http.post(f"{at.url}/v1/completions", json={"model": "nobody", "prompt": "মা"})
     http.post(f"{at.url}/api/jobs", json={"kind": "index", "texts": [id]})
-    http.post(f"{at.url}/api/jobs", json={"kind": "adapt", "use": "classify", "table": id, "model": "nobody"})
+    http.post(f"{at.url}/api/jobs", json={"kind": "finetune", "use": "classify", "table": id, "model": "nobody"})
     http.post(f"{at.url}/api/jobs/{id}/stop")
     http.delete(f"{at.url}/api/jobs/{id}")
     http.delete(f"{at.url}/api/files/{id}")
@@ -517,7 +517,7 @@ def test_one_job_makes_tokenizer_data_and_model(tmp_path: Path, models: Path) ->
         ("files", {}, "text: it is missing"),
         ("files", {"text": "ক", "ending": "sh"}, "ending: it must be 'txt', 'jsonl', 'csv' or 'tsv'"),
         ("jobs", {"minutes": 1}, "the field 'kind' is missing"),
-        ("jobs", {"kind": "rm"}, "it must be 'learn', 'adapt', 'pairs', 'index'"),
+        ("jobs", {"kind": "rm"}, "it must be 'learn', 'finetune', 'pairs', 'index'"),
         ("jobs", {"kind": "learn", "minutes": 1, "vocab_size": 511}, "vocab_size: it must be 512 or more"),
         ("jobs", {"kind": "learn", "minutes": 0}, "minutes: it must be more than 0"),
         ("jobs", {"kind": "learn", "minutes": "soon"}, "minutes: it must be a number"),
@@ -533,12 +533,12 @@ def test_one_job_makes_tokenizer_data_and_model(tmp_path: Path, models: Path) ->
         ("jobs", {"kind": "index", "texts": ["0" * 12] * 1001}, "index.texts"),
         (
             "jobs",
-            {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "plain"},
+            {"kind": "finetune", "use": "classify", "table": "0" * 12, "model": "plain"},
             "not found; upload it first",
         ),
         (
             "jobs",
-            {"kind": "adapt", "use": "classify", "table": "0" * 12, "model": "a", "fields": ["\0", "b"]},
+            {"kind": "finetune", "use": "classify", "table": "0" * 12, "model": "a", "fields": ["\0", "b"]},
             "fields.0",
         ),
         ("jobs/000000000000/stop", {}, "not found"),

@@ -16,7 +16,7 @@ import kotha
 from kotha.artifacts.run_folder import RunFolder
 from kotha.finetune.pairs import USUAL_PRESET
 from kotha.server.app import make_app
-from kotha.server.jobs.kinds import AdaptJob, PairsJob
+from kotha.server.jobs.kinds import FinetuneJob, PairsJob
 from kotha.server.jobs.store import JobStore
 from kotha.server.settings import ServeSettings
 
@@ -67,7 +67,7 @@ def test_problems_of_a_table_are_reported_by_line_and_column(school: Address) ->
     plain = bring(school, "কোনো ছক নয়", "txt")
     assert "no columns" in ask(school, "table", 400, file=plain, use="classify")
     assert "not found" in ask(school, "table", 404, file="0" * 12, use="classify")
-    ask(school, "jobs", 400, kind="adapt", use="classify", table=file, model="plain", fields=["text", "--out"])
+    ask(school, "jobs", 400, kind="finetune", use="classify", table=file, model="plain", fields=["text", "--out"])
 
 
 def test_example_tables_are_valid(school: Address) -> None:
@@ -86,7 +86,7 @@ def test_example_tables_are_valid(school: Address) -> None:
 def test_a_classifier_is_trained_on_a_table_and_scored(school: Address) -> None:
     file = bring(school, read(school, "examples/classify?rows=60")["text"], "jsonl")
     asked = {"use": "classify", "table": file, "fields": ["text", "label"], "epochs": 0.5, "broken": "skip"}
-    id = done(school, kind="adapt", model="plain", name="kinds", **asked)
+    id = done(school, kind="finetune", model="plain", name="kinds", **asked)
     score, summary = read(school, f"runs/{id}/score"), RunFolder(school.folder / id / "out").summary()
     assert summary is not None
     assert (score["measure"], score["value"]) == ("accuracy", summary["accuracy"])
@@ -141,7 +141,7 @@ def test_the_commands_of_jobs_are_valid(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     table = store.bring("a,b\n1,2\n", "csv")
     place = str(store.uploads.place(table))
-    [taught] = AdaptJob(kind="adapt", use="instruct", table=table, fields=("q", "a"), model="m").commands(store, Path)
+    [taught] = FinetuneJob(kind="finetune", use="instruct", table=table, fields=("q", "a"), model="m").commands(store, Path)
     assert taught[:3] == ["finetune", "instruct", place] and taught[-8:-4] == ["--instruction", "q", "--answer", "a"]
     [pairs] = PairsJob(kind="pairs", table=table, minutes=2, fields=("a", "b"), reverse=True).commands(store, Path)
     assert pairs[:6] == ["train", place, "--preset", USUAL_PRESET, "--minutes", "2.0"]

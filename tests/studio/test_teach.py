@@ -183,7 +183,7 @@ def test_a_classifier_is_taught_in_the_page_and_its_score_is_the_run_s(enter: Op
     field.press("Tab")
     page.get_by_role("button", name="Start", exact=True).click()
     page.get_by_text("always the most frequent class", exact=True).wait_for(timeout=PATIENCE)
-    [job] = [each for each in JobStore(school).all() if each.kind == "adapt"]
+    [job] = [each for each in JobStore(school).all() if each.kind == "finetune"]
     summary = RunFolder(JobStore(school).result(job.id)).summary()
     assert summary is not None
     bars = [row.locator(".number").inner_text() for row in page.locator(".bars li").all()]

@@ -37,7 +37,7 @@ def test_what_a_learner_meets_is_told_as_data(models: Path, tmp_path: Path) -> N
                 file = client.post("/api/files", json={"text": table, "ending": "csv"}).json()["id"]
                 error = client.post("/api/table", json={"file": file, "use": "classify"}).json()["error"]
                 assert error["message"] and error["template"] and "values" in error
-            asked = {"kind": "adapt", "use": "classify", "table": file, "model": "plain"}
+            asked = {"kind": "finetune", "use": "classify", "table": file, "model": "plain"}
             job = client.post("/api/jobs", json=asked).json()["id"]
             while (status := client.get(f"/api/jobs/{job}").json())["state"] == "running":
                 time.sleep(0.1)

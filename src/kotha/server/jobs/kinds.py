@@ -158,10 +158,10 @@ class _FromTable(_Job):
         return str(uploaded_table(store, self.table, "table"))
 
 
-class AdaptJob(_FromTable):
+class FinetuneJob(_FromTable):
     """Fine-tune a model on an uploaded table: to classify, or to follow instructions."""
 
-    kind: Literal["adapt"]
+    kind: Literal["finetune"]
     use: Literal["classify", "instruct"]
     model: str
     epochs: float = Field(4.0, gt=0, le=100)
@@ -199,4 +199,4 @@ class IndexJob(_FromTexts):
         return [["index", *self.read(store), *self.flags(model=model, errors="skip")]]
 
 
-JobRequest = Annotated[LearnJob | AdaptJob | PairsJob | IndexJob, Field(discriminator="kind")]
+JobRequest = Annotated[LearnJob | FinetuneJob | PairsJob | IndexJob, Field(discriminator="kind")]
