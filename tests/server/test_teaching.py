@@ -141,7 +141,9 @@ def test_the_commands_of_jobs_are_valid(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     table = store.bring("a,b\n1,2\n", "csv")
     place = str(store.uploads.place(table))
-    [taught] = FinetuneJob(kind="finetune", use="instruct", table=table, fields=("q", "a"), model="m").commands(store, Path)
+    [taught] = FinetuneJob(kind="finetune", use="instruct", table=table, fields=("q", "a"), model="m").commands(
+        store, Path
+    )
     assert taught[:3] == ["finetune", "instruct", place] and taught[-8:-4] == ["--instruction", "q", "--answer", "a"]
     [pairs] = PairsJob(kind="pairs", table=table, minutes=2, fields=("a", "b"), reverse=True).commands(store, Path)
     assert pairs[:6] == ["train", place, "--preset", USUAL_PRESET, "--minutes", "2.0"]

@@ -178,8 +178,7 @@ def _check_reachable(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
     except OSError as error:
         raise KothaError(
-            "no answer from ray://{address} ({why}); start a Ray head node first (its default client "
-            "port is 10001)",
+            "no answer from ray://{address} ({why}); start a Ray head node first (its default client port is 10001)",
             address=address,
             why=error.strerror or str(error),
         ) from error
