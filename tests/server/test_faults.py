@@ -274,7 +274,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     place.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", place], capture_output=True, check=False)
     if made.returncode:
-        pytest.skip("a disk of one's own can be made by root only")
+        pytest.skip("only root can mount a disk")
     yield place
     subprocess.run(["umount", "-l", place], check=True)
 

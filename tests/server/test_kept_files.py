@@ -110,7 +110,7 @@ def test_a_job_is_not_started_if_its_file_was_removed_meanwhile(tmp_path: Path) 
 
 @pytest.mark.parametrize("moved", [False, True], ids=["while it is written", "as the folder is synced"])
 def test_an_upload_to_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch, moved: bool) -> None:
-    """Whoever was refused brings it again: a name without its file would stay for ever, and a file without its name
+    """A rejected client uploads again: a name without its file would stay for ever, and a file without its name
     would stand there twice."""
     store, write = JobStore(tmp_path), uploads_module.atomic_write
 

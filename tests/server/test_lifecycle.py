@@ -24,7 +24,7 @@ def started(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     """A server of its own, and its address once it has told."""
     command = [sys.executable, "-m", "kotha", "serve", *words, "--port", "0", "--device", "cpu"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    # Whoever started the tests may ignore an interrupt, as shells do behind a `&`; a server would then end with 0.
+    # Background shells ignore SIGINT; the server would then exit with 0.
     heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=heard) as server:
         assert server.stderr is not None

@@ -27,7 +27,7 @@ def test_health_readiness_and_metrics_are_reported(address: Address) -> None:
     assert 'kotha_waiting{model="plain"} 0.0' in counted
     assert TEXT not in counted and "kotha_first_byte_seconds_bucket" in counted
     http.get(f"{address.url}/some/secret/path")
-    assert "secret" not in http.get(f"{address.url}/metrics").text, "what is asked for is not what is counted by"
+    assert "secret" not in http.get(f"{address.url}/metrics").text, "metrics must not contain request data"
 
 
 def test_every_field_of_every_request_and_answer_is_described(address: Address) -> None:

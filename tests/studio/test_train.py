@@ -96,7 +96,7 @@ def test_a_training_is_named_tagged_and_found_by_its_tag(enter: Opened, trained:
     assert (store.status(id).name, store.status(id).tags) == ("গল্পের প্রথম", ("ছোট", "দুই শব্দ"))
     assert page.get_by_role("list", name="Tags").locator("li").all_inner_texts() == ["ছোট", "দুই শব্দ"]
     expect(page.get_by_role("button", name="Name and tags…")).to_be_focused()
-    # One plot with another training: the legend has the tags, and so has nothing that has none.
+    # One plot with another run: the legend has the tags, and so has nothing that has none.
     page.get_by_role("checkbox", name="seq2seq").check()
     legend = page.locator(".legend").first
     expect(legend).to_contain_text("seq2seq: batches")

@@ -140,7 +140,7 @@ def test_numbers_are_idiomatic(told: list[Told]) -> None:
     old = 0
     for document in of(told, "fair entry"):
         (years,) = found(r"মেলাটি ([০-৯]+) বছরের", document.text)
-        assert int(years.translate(DIGITS)) >= 60, "whoever was lost in it as a child is old now"
+        assert int(years.translate(DIGITS)) >= 60, "the child who was lost in it is old now"
         old += "আমিও এই মেলায়" in document.text
     assert old >= 3
     fewest = {"রসগোল্লা": 300, "সন্দেশ": 300, "পান্তুয়া": 300, "চমচম": 300, "ঘুড়ি": 50, "চরকি": 50, "হাঁড়ি": 40, "কলসি": 40}

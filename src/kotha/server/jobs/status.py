@@ -22,7 +22,7 @@ from kotha.storage.status import matching
 
 JobState = Literal["running", "done", "failed", "stopped", "killed"]
 OUT = "out"
-TRAININGS = ("train", "learn", "finetune", "pairs")  # kinds that produce a run, and can be resumed
+TRAININGS = ("train", "learn", "finetune", "adapt", "pairs")  # kinds that produce a run; older servers wrote "adapt"
 _SIGKILL = 9  # the signal module has no SIGKILL on Windows
 _STOPPED_CODES = (130, 143, -signal.SIGTERM, -signal.SIGINT)
 _SHOWN_BYTES = 4000  # end of the log that is reported

@@ -44,7 +44,6 @@ from kotha.training.plan.rules import (
     regularisation_for,
 )
 from kotha.training.plan.step_time import (
-    COMPILE_SECONDS,
     GPU,
     SHARE_OF_PEAK,
     arithmetic_of,
@@ -108,8 +107,10 @@ Pace = Callable[[ModelConfig, TrainConfig, int, int], float]  # seconds per step
 
 # The share of the time reserved for evaluations, samples and saving.
 ASIDE = 0.1
-# The share of a CPU's peak that small models reach, and the startup time of a run there.
-_USUAL_SHARE, _START_SECONDS = 0.3, 10.0
+# The share of a CPU's peak that small models reach.
+_USUAL_SHARE = 0.3
+# Startup time of a run: imports, timing and, on a GPU, compiling and recording (benchmarks/results/minutes_h200.json).
+_START_SECONDS = {"cpu": 10.0, "cuda": 30.0}
 
 
 @dataclass(frozen=True)
@@ -162,7 +163,7 @@ def budget_for(
         precision=arithmetic.precision,
         memory_bytes=memory_bytes or memory,
         minutes=minutes,
-        start_seconds=COMPILE_SECONDS if kind == "cuda" else _START_SECONDS,
+        start_seconds=_START_SECONDS[kind],
         reachable=peak,
         usual=peak * (_USUAL_SHARE if gpu is None else SHARE_OF_PEAK),
         pace=partial(predict_seconds_per_step, arithmetic=arithmetic, gpu=gpu),
