@@ -176,7 +176,7 @@ def test_the_last_line_of_generate(run, capsys) -> None:
     out, err = spoken(words, capsys)
     assert out == row["text"] + "\n", "the output of a model is not translated"
     assert err.startswith(f"kotha: {bangla(row['tokens'])}টি টোকেন, প্রতি সেকেন্ডে ")
-    assert "এর বেশি চাওয়া হয়নি। প্রসঙ্গের দৈর্ঘ্য ৩২ টোকেন পেরোনোর পর মডেল লেখার শুরুটা ভুলে গেছে।" in err
+    assert "টোকেনের সীমা এসে গেছে। প্রসঙ্গের দৈর্ঘ্য ৩২ টোকেন পেরোনোর পর মডেল লেখার শুরুটা ভুলে গেছে।" in err
     assert left_in_english(err) == []
 
 

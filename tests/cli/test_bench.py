@@ -47,13 +47,13 @@ def test_table_and_json_carry_the_figures(
     ("words", "said"),
     [
         (["train", "--tokens", "3"], "unknown option --tokens"),
-        (["train", "run"], "run is too much"),
+        (["train", "run"], "unexpected argument run"),
         (["generate", "--precision", "float32"], "unknown option --precision"),
         (["tokenize", "--batch-size", "2"], "unknown option --batch-size"),
         (["generate", "run", "--preset", "mini"], "give either a run or --preset, not both"),
         (["train", "--rounds", "0"], "--rounds 0 is out of range"),
         (["train", "--batch-size", "-3"], "--batch-size -3 is out of range"),
-        (["train", "--preset", "pocket-bert"], "a GPT is measured"),
+        (["train", "--preset", "pocket-bert"], "the benchmark needs a GPT"),
         (["generate", "--tokens", "100000"], "--tokens 100000 is out of range; use 1 to 240"),
     ],
 )

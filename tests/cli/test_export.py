@@ -159,7 +159,7 @@ def test_an_unsupported_config_names_the_setting(tmp_path: Path, capsys: pytest.
     bundle = shaken(CONFIGS["gpt2"].replace(norm_order="post", final_norm=False))
     save(tmp_path / "model", bundle.model, bundle.tokenizer)
     assert main(["export", str(tmp_path / "model"), "--to", "hf", "--out", str(tmp_path / "hf")]) == 1
-    assert "norm_order=post: GPT-2 has pre" in capsys.readouterr().err
+    assert "norm_order=post: GPT-2 requires pre" in capsys.readouterr().err
     assert not (tmp_path / "hf").exists()
 
 

@@ -135,7 +135,7 @@ def test_a_stop_string_ends_the_text(capsys: Any, run: Path) -> None:
         ),
         (["generate", "RUN", "মা", "--temperature", "-1"], 2, "--temperature -1.0 is out of range; use 0"),
         (["generate", "RUN", "মা", "--top-p", "2"], 2, "--top-p 2.0 is out of range"),
-        (["generate", "RUN", "মা", "--tokens", "-2"], 2, "--tokens -2 cannot be written"),
+        (["generate", "RUN", "মা", "--tokens", "-2"], 2, "--tokens -2 is negative"),
         (["generate", "RUN", "মা", "--n", "0"], 2, "--n must be at least 1, not 0"),
         (["generate", "RUN", "মা", "--stop", ""], 2, "an empty stop string"),
         (["generate", "RUN", "মা", "--weights", "int9"], 2, "int9"),

@@ -111,13 +111,13 @@ def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Pa
         (["attention", "vit"], "a vit model needs an image"),
         (["attention", "vit", "--text", "আজ"], "give it an image"),
         (["attention", "gpt", "--image", "image.npy"], "only a ViT takes an image"),
-        (["attention", "gpt", "--text", "আজ", "--image", "image.npy"], "give one of them"),
+        (["attention", "gpt", "--text", "আজ", "--image", "image.npy"], "not both"),
         (["attention", "gpt", "--text", "আজ", "--generate", "0"], "--generate 0 is too few"),
         (["attention", "gpt", "--text", "আজ", "--generate", "99"], "exceed the context length of 48"),
         (["attention", "gpt", "--text", "আজ", "--layers", "7"], "known: blocks.0, blocks.1"),
         (["attention", "gpt", "--text", "আজ", "--generate", "3", "--temperature", "-1"], "--temperature -1.0"),
         (["attention", "bert", "--text", "আজ", "--generate", "3"], "cannot generate text"),
-        (["attention", "seq2seq", "--text", "আজ", "--generate", "3", "--temperature", "1"], "leave --temperature out"),
+        (["attention", "seq2seq", "--text", "আজ", "--generate", "3", "--temperature", "1"], "omit --temperature"),
         (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "set their number with --generate"),
         (["lens", "vit", "--text", "আজ"], "a ViT predicts classes"),
         (["trace", "gpt", "--text", "আজ", "--npz", "a.txt"], "name it a.txt.npz"),
@@ -138,7 +138,7 @@ def test_usage_errors(capsys, models: Path, monkeypatch, words: list[str], wordi
 
 def test_a_missing_run_is_a_failure(capsys, tmp_path: Path) -> None:
     assert main(["inside", "lens", str(tmp_path / "none"), "--text", "আজ"]) == 1
-    assert "name a run, a model or a Hugging Face folder" in capsys.readouterr().err
+    assert "name a run, model or Hugging Face folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", [TEXT * 9, "ক্ষ্ম" * 100])

@@ -91,7 +91,7 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
         (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "no attention 'encoder.0.attention'"),
         (["--run", "{seq2seq}", "--text", "ছোট্ট"], "also needs a target"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "omit --run, --text"),
-        (["--size", "1x6x3"], "with 2 to 12 for each number"),
+        (["--size", "1x6x3"], "with each number from 2 to 12"),
     ],
 )
 def test_usage_errors(

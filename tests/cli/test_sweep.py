@@ -246,7 +246,7 @@ def test_sizes_are_searched_at_equal_time(data: Path) -> None:
             "cannot be used: Failed to import DB access module",
         ),
         (["--storage", "nonsense"], 1, "the database nonsense cannot be used"),
-        (["--minutes", "1"], 2, "give one of them"),
+        (["--minutes", "1"], 2, "give only one of them"),
     ],
 )
 def test_usage_errors_are_one_line(capsys, data: Path, tmp_path, more, code: int, reason: str) -> None:

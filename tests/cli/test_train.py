@@ -57,7 +57,7 @@ def test_invalid_data_is_rejected_before_timing(capsys, data: Path, tmp_path: Pa
     used = tmp_path / "used"
     used.mkdir()
     (used / "config.json").write_text("{}")
-    told = {tmp_path / "one": "has no validation text", tmp_path / "two": "bytes to train on", data: "holds a run"}
+    told = {tmp_path / "one": "has no validation text", tmp_path / "two": "bytes to train on", data: "contains a run"}
     for folder, reason in told.items():
         out = used if folder == data else tmp_path / "run"
         assert main(["train", str(folder), "--minutes", "1", "--out", str(out)]) == 1
@@ -138,7 +138,7 @@ def test_settings_come_from_recipe_then_file_then_flags(capsys, data: Path, tmp_
         (["--config", "nowhere.toml"], 2, "nowhere.toml"),
         (["--config", "/dev/zero"], 1, "/dev/zero is larger than 1,048,576 bytes"),
         (["--set", "steps=" + "9" * 5000], 2, "has the wrong type; expected int"),
-        (["--resume"], 1, "holds no run"),
+        (["--resume"], 1, "no run in"),
     ],
 )
 def test_usage_errors(capsys, data: Path, tmp_path: Path, arguments, code: int, wording: str) -> None:

@@ -88,7 +88,7 @@ def test_many_classes_have_no_matrix_and_show_only_the_lowest_f1() -> None:
     page = Shown(classes_document(score, "many").html())
     assert page.blocks("confusion") == [] and page.html.count('"c999"') == 1
     told = [str(each) for each in classes_table(score, "run").remarks]
-    assert told[0].startswith("c990: F1 0.000") and "hardest of 1,000 classes" in told[20]
+    assert told[0].startswith("c990: F1 0.000") and "Of 1,000 classes, only those with the lowest F1" in told[20]
     with pytest.raises(DataError, match=r"the model knows c0, .*, c29, … \(1,000\): remove the class"):
         score_answers(labels, ["z"], ["c0"])
 

@@ -253,7 +253,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
             for index in ({}, {"weight_map": []}, {"weight_map": {}}, {"weight_map": {"a": 1}})
         ),
         # config.json.
-        (config_links_out, "config.json is a link out of the folder"),
+        (config_links_out, "config.json links to .*, outside the folder"),
         (config_of_100_megabytes, "config.json has 104,857,600 bytes, too many for a config.json"),
         *((holds(CONFIG, text), "config.json is broken: ") for text in NO_CONFIGS),
         *(
@@ -307,7 +307,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", {"n_head": 3}, "n_embd=16 is not divisible by n_head=3"),
     ("gpt2", {"n_layer": 10**9}, "n_layer=1000000000 is too large"),
     ("gpt2", {"n_layer": 1000}, r"its config has 1,000 layers, but there are only [0-9]+ tensors in its files"),
-    ("gpt2", {"eos_token_id": 511_000}, r"config.json names tokens .*511000.*, and it has 512"),
+    ("gpt2", {"eos_token_id": 511_000}, r"config.json names tokens .*511000.*, but it has 512"),
     (
         "qwen3",
         {"rope_parameters": {"rope_type": "yarn", "factor": 4}},
@@ -374,7 +374,7 @@ def test_the_command_prints_one_line_and_writes_nothing(
     change(folder, n_layer=10**3)
     assert main(["import", str(folder), "--out", str(tmp_path / "out")]) == 1
     told = capsys.readouterr().err
-    assert told.startswith(f"kotha: {folder}: 1,000 layers")
+    assert told.startswith(f"kotha: {folder}: its config has 1,000 layers")
     assert not (tmp_path / "out").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 

@@ -128,7 +128,7 @@ def test_a_classifier_cannot_generate_and_a_gpt_cannot_classify(
     with pytest.raises(UsageError, match="this model is a classifier: use classify to explain"):
         classifier.attention("আজ")
     with pytest.raises(
-        UsageError, match="this is a gpt model, and no classifier; make one of it with finetune classify"
+        UsageError, match="this is a gpt model, not a classifier; fine-tune it with `kotha finetune classify`"
     ):
         kotha.load(bases["gpt"]).classify("আজ")
     with pytest.raises(ConfigError, match="a gpt-classifier model learns from labelled texts"):
@@ -170,8 +170,8 @@ def test_a_run_killed_before_its_first_checkpoint_resumes_from_the_initial_weigh
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        ([("নদী", "ক"), ("গ্রাম", "ক")], "all 2 examples have the label 'ক', so there is nothing to tell apart"),
-        ([("নদী", "ক"), ("গ্রাম", "ক"), ("শহর", "ক"), ("মাঠ", "খ")], "class 'খ' with 1 example cannot be divided"),
+        ([("নদী", "ক"), ("গ্রাম", "ক")], "all 2 examples have the label 'ক'; give examples of at least two classes"),
+        ([("নদী", "ক"), ("গ্রাম", "ক"), ("শহর", "ক"), ("মাঠ", "খ")], "class 'খ' with 1 example cannot be split"),
         ([("নদী", "ক"), ("গ্রাম", "")], "the field 'mood' is empty; fix the input"),
         ([], "contains no examples"),
     ],

@@ -73,7 +73,7 @@ def test_from_a_table_to_a_prediction(call: Call, bases: dict[str, Path], table:
 
 def test_what_is_wrong_is_said_in_one_line(call: Call, bases: dict[str, Path], table: Path, tmp_path: Path) -> None:
     code, _, err = call("finetune", "classify", table, "--out", tmp_path / "run")
-    assert code == MISUSED and "give data and a model to start from; or go on with --resume" in err
+    assert code == MISUSED and "give data and a model to start from, or resume with --resume" in err
     code, _, err = call("classify", bases["gpt"], "আজ")
     assert code == MISUSED and "this is a gpt model, not a classifier" in err
     code, _, err = call("classify", bases["gpt"])

@@ -66,7 +66,10 @@ def test_training_reaches_a_good_score_and_reports_baselines(run: kotha.Run) -> 
     assert summary["accuracy"] > 0.7 > summary["baselines"]["majority"]["accuracy"]
     assert 0 <= summary["baselines"]["nearest neighbour"]["accuracy"] <= 1
     assert run.model.config.labels == ("flat", "tall")  # type: ignore[attr-defined]
-    assert "held-out examples" in (run.path / PAGE).read_text(encoding="utf-8") and (run.path / "report.html").is_file()
+    assert (
+        "held-out examples classified" in (run.path / PAGE).read_text(encoding="utf-8")
+        and (run.path / "report.html").is_file()
+    )
     parts = ClassifyImages().read_parts(run.path)
     assert [len(part) for part in (parts.train, parts.validation, parts.test)] == [64, 8, 8]
     assert json.loads((run.path / "config.json").read_text(encoding="utf-8"))["training"]["augment"] == "move"

@@ -85,7 +85,10 @@ def test_from_examples_to_answers_with_the_chat_template(gpt: Path, pairs: Path,
     assert code == OK, said.err
     summary = json.loads(said.out)
     assert summary["before"]["taught"] is False and summary["taught"] is True and summary["examples"] == 2
-    assert "fields: instruction, answer (guessed)" in said.err and "before: 0.0% of 2 unseen questions" in said.err
+    assert (
+        "fields: instruction, answer (guessed)" in said.err
+        and "before training: 0.0% of 2 unseen questions" in said.err
+    )
     tokenizer = bundle.load(gpt).tokenizer
     assert tokenizer is not None
     opened = bundle.load(run)
@@ -144,7 +147,11 @@ def test_invalid_conversations_and_models_are_rejected(
     texts.write_text('{"text": "নদী", "label": "ক"}\n', encoding="utf-8")
     for words, code, said in (
         (["finetune", "instruct", *out], MISUSED, "give data and a model to start from"),
-        (["finetune", "instruct", str(pairs), "--from", str(bases["bert"]), *out], MISUSED, "is a bert; only a gpt"),
+        (
+            ["finetune", "instruct", str(pairs), "--from", str(bases["bert"]), *out],
+            MISUSED,
+            "is a bert model; only a gpt",
+        ),
         (["finetune", "instruct", str(texts), "--from", str(gpt), *out], FAILED, "no known names of an instruction"),
         (["finetune", "instruct", *out, "--resume"], FAILED, "run"),
     ):

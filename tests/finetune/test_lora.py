@@ -179,7 +179,7 @@ def test_a_broken_adapter_is_rejected(
     about = json.loads((good / "adapter.json").read_text(encoding="utf-8"))
     changed = {**about, **change, "model": {**about["model"], **change.get("model", {})}}
     (tmp_path / "adapter.json").write_text(json.dumps(changed), encoding="utf-8")
-    with pytest.raises(KothaError, match=said or r"its config asks for|does not describe|must have a rank"):
+    with pytest.raises(KothaError, match=said or r"its config requires|does not describe|must have a rank"):
         kotha.load(bases["gpt"], adapter=tmp_path)
 
 

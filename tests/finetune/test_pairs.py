@@ -128,7 +128,7 @@ def test_a_run_with_a_time_budget(table: Path, tmp_path: Path) -> None:
         ("a.tsv", "en\tbn\n", "contains no examples"),
         ("a.tsv", "en\tbn\none\tএক\ntwo\n", "the row has 1 cells, the first row has 2"),
         ("a.tsv", "en\tbn\none\tএক\ntwo\t\n", "line 3: the field 'bn' is empty; fix the input"),
-        ("a.tsv", "en\tbn\none\tএক\n", "1 example cannot be divided"),
+        ("a.tsv", "en\tbn\none\tএক\n", "1 example cannot be split"),
     ],
 )
 def test_bad_pairs_are_rejected_and_leave_no_files(tmp_path: Path, name: str, text: str, message: str) -> None:
@@ -139,7 +139,7 @@ def test_bad_pairs_are_rejected_and_leave_no_files(tmp_path: Path, name: str, te
 
 
 def test_pairs_longer_than_the_context_are_rejected(table: Path, tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="none of 270 training examples can be used"):
+    with pytest.raises(DataError, match="none of the 270 training examples can be used"):
         kotha.train(table, out=tmp_path / "run", context_length=2, **QUICK)
     assert not (tmp_path / "run").exists()
 

@@ -32,7 +32,7 @@ def test_without_adjacent_words_the_score_is_bm25_of_words_and_stems() -> None:
         by_stems = plain_bm25([word.stem for word in asked], own, stems, lexical._K1, lexical._B)
         relative = len(passage) / mean
         by_words = sum(
-            worth[word.stem] * lexical._often([each.form for each in passage].count(word.form), relative)
+            worth[word.stem] * lexical._saturated([each.form for each in passage].count(word.form), relative)
             for word in asked
         )
         assert lexical.weigh(asked, passage, worth, mean) == pytest.approx(by_stems + by_words)

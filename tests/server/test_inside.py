@@ -330,7 +330,7 @@ def test_broken_weights_are_reported(families: Path, tmp_path: Path, serve: Any)
         asked = {"model": "broken", "text": TEXT}
         asked |= {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
         said = http.post(f"{at.url}/api/inside/{path}", json=asked, timeout=60)
-        assert said.status_code == 500 and "weights are damaged" in said.json()["error"]["message"], said.text
+        assert said.status_code == 500 and "weights are broken" in said.json()["error"]["message"], said.text
 
 
 def test_generation_continues_during_a_slow_view(house: Address, monkeypatch: pytest.MonkeyPatch) -> None:

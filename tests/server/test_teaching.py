@@ -132,9 +132,9 @@ def test_documents_are_indexed_and_searched(school: Address) -> None:
     assert told["found"] and told["answer"] == expected.answer
     assert told["passages"][0]["source"] == "নদী.txt"
     assert not ask(school, "ask", index=id, question="zebra crossing?")["found"]
-    assert "unknown index" in ask(school, "ask", 404, index="0" * 12, question="ক")
+    assert "has no indexes" in ask(school, "ask", 404, index="0" * 12, question="ক")
     http.delete(f"{school.url}/api/jobs/{id}")
-    assert "unknown index" in ask(school, "ask", 404, index=id, question="ক")
+    assert "has no indexes" in ask(school, "ask", 404, index=id, question="ক")
 
 
 def test_the_commands_of_jobs_are_valid(tmp_path: Path) -> None:

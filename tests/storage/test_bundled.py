@@ -93,11 +93,11 @@ def test_commands_work_without_training(words: list[str], capsys: Any, beside_a_
         (["evaluate"], 2, "evaluate needs RUN"),
         (["evaluate", "box"], 2, "evaluate needs PATH or --text"),
         (["evaluate", "box", "x", "--text", "নদী"], 2, "give either PATH or --text, not both"),
-        (["doctor", "box"], 1, "holds no run"),
+        (["doctor", "box"], 1, "no run in box"),
         (["card", "."], 1, ". has no model card (README.md)"),
         (["card", "runn"], 1, "runn not found; name a run folder or a model folder"),
         (["generate", "আমি", "ভাত", "খাই"], 2, "unexpected argument খাই; put quotes around a text of several words"),
-        (["inside", "heads"], 2, "box knows no data that is still there; give --text …, or the path of one"),
+        (["inside", "heads"], 2, "the data of box was not found; give --text …, or a path"),
     ],
 )
 def test_mistakes_give_a_message(

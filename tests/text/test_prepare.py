@@ -176,7 +176,7 @@ def test_other_folders_are_never_replaced(corpus: Path, tokenizer, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("description", "said"), [("{}", "exists; choose another f"), (None, "holds thesis.tex, which")]
+    ("description", "said"), [("{}", "exists; choose another f"), (None, "contains thesis.tex, which")]
 )
 def test_a_known_file_name_does_not_make_a_data_folder(corpus: Path, tokenizer, tmp_path, description, said) -> None:
     prepare([corpus], tokenizer, tmp_path / "data")

@@ -277,7 +277,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         >>> lm.classify("বাহ")
         Traceback (most recent call last):
         ...
-        kotha.errors.UsageError: this is a gpt model, and no classifier; make one of it with finetune classify
+        kotha.errors.UsageError: this is a gpt model, not a classifier; fine-tune it with `kotha finetune classify`
         """
         from kotha.generation.classify import Classifier, classify_images
 

@@ -214,7 +214,7 @@ def classes_document(score: ClassificationScore, title: Text, lead: Text = "") -
     """A page with the scores, the confusion matrix, the scores per class and the baselines."""
     accuracy = (
         "of {n} unseen example classified correctly (accuracy)",
-        "of {n:,} unseen examples classified correctly (accuracy)",
+        "of {n:,} held-out examples classified correctly (accuracy)",
     )
     macro = Message("macro-F1: the mean over all classes, each weighted equally")
     figures = [(f"{score.macro_f1:.3f}", macro), (f"{score.accuracy:.1%}", Plural(*accuracy, n=score.examples))]

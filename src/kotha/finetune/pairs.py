@@ -1,4 +1,4 @@
-"""Train a translation model, from a table of texts and their translations.
+"""Train a translator on a table of pairs: texts and their translations.
 
 ::
 

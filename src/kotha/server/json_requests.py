@@ -219,7 +219,7 @@ def tidy_tag(tag: str) -> str:
     >>> tidy_tag("ছোট, বড়")
     Traceback (most recent call last):
     ...
-    kotha.server.json_requests.FieldError: a tag has no comma: commas part one tag from the next
+    kotha.server.json_requests.FieldError: a tag cannot contain a comma; commas separate tags
     """
     tidy = tidy_name(tag, LONGEST_TAG)
     if not tidy.strip(_JOINERS):

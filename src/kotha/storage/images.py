@@ -64,7 +64,7 @@ def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDA
     >>> decode_png(b"GIF89a", 8, 1, 4096)
     Traceback (most recent call last):
     ...
-    kotha.errors.UsageError: the image is no PNG
+    kotha.errors.UsageError: the image is not a PNG
     """
     if not data.startswith(b"\x89PNG\r\n\x1a\n"):
         raise UsageError("the image is not a PNG")

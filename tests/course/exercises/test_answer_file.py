@@ -66,7 +66,7 @@ def test_progress_is_saved_and_resumed(capsys: Any, monkeypatch: pytest.MonkeyPa
     ("words", "wording"),
     [
         (["9", "--seed", "9"], "holds other questions (workshop, seed 8, 9)"),
-        (["--name", "করিম"], "is রহিমা's, not করিম's"),
+        (["--name", "করিম"], "belongs to রহিমা, not to করিম"),
     ],
 )
 def test_progress_of_another_student_is_not_resumed(

@@ -189,7 +189,7 @@ def test_invalid_matrices_are_rejected_by_name(change: dict[str, object], said: 
         ("a.csv", b"X\n1\n\nX\n2\n", "line 4: expected the name of a matrix, found 'X'"),
         ("a.csv", b"nothing\n", "found 'nothing'"),
         ("a.csv", b"\xff\xfe\x00", "cannot be read"),
-        ("a.csv", b"X\n1,inf\n", r"X: row 1 holds \[1.0, inf\]"),
+        ("a.csv", b"X\n1,inf\n", r"X: row 1 is \[1.0, inf\]"),
         ("a.json", b"[1]", "it is not a JSON object"),
         ("a.json", b"{", "is broken"),
         ("a.json", b'{"X": 1, "X": 2}', "occurs twice"),

@@ -203,7 +203,9 @@ def test_a_short_run_below_a_baseline_should_train_longer() -> None:
 
 
 def test_a_healthy_run_names_what_was_checked() -> None:
-    assert str(reassure(3.0, {"ln V": 9.0, "unigram": 6.0, "3-gram": 2.9})).endswith("compared with: ln V, unigram.")
+    assert str(reassure(3.0, {"ln V": 9.0, "unigram": 6.0, "3-gram": 2.9})).endswith(
+        "below these baselines: ln V, unigram."
+    )
     assert "Nothing was evaluated on held-out text" in str(reassure(None, {"ln V": 9.0}))
 
 

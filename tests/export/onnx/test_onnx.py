@@ -129,7 +129,7 @@ def test_every_family(tmp_path: Path, name: str) -> None:
     assert graphs == ({"encoder.onnx", "decoder.onnx"} if name == "seq2seq" else {"model.onnx"})
 
 
-@pytest.mark.parametrize(("description", "said"), [("{}", "exists"), ('{"format": "kotha-onnx"}', "holds mine.txt")])
+@pytest.mark.parametrize(("description", "said"), [("{}", "exists"), ('{"format": "kotha-onnx"}', "contains mine.txt")])
 def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path, description: str, said: str) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     (tmp_path / "onnx.json").write_text(description)

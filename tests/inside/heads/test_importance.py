@@ -67,7 +67,7 @@ def times(model: nn.Module, head: str, gate: float) -> Iterator[None]:
 
 @pytest.mark.parametrize("implementation", ["fused", "explicit"])
 @pytest.mark.parametrize("name", EVERY)
-def test_a_silenced_head_adds_nothing_and_is_restored(name: str, reading: Any) -> None:
+def test_a_silenced_head_adds_nothing_and_is_restored(name: str, implementation: Any) -> None:
     model, inputs = shaken(name)
     set_implementation(model, implementation)
     heads = [every_head(model)[1], every_head(model)[-1]]

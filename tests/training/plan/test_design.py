@@ -130,7 +130,7 @@ def test_a_corpus_is_measured_by_reading_it(tmp_path: Path) -> None:
     assert not found.prepared
     assert found.tokens_with(8192) == pytest.approx(0.95 * len(text) / 4.29, rel=0.01)
     (tmp_path / "empty").mkdir()
-    with pytest.raises(KothaError, match="no file to read"):
+    with pytest.raises(KothaError, match="no supported files found"):
         measure_text(str(tmp_path / "empty"))
 
 

@@ -71,7 +71,7 @@ def with_joined_positions(config: GPTConfig, width: int) -> GPT:
 class OneWayBlock(Block):
     """A block without residual connections: the output of a part replaces its input."""
 
-    def _around(self, x: Tensor, norm: Part, part: Part) -> Tensor:
+    def _residual(self, x: Tensor, norm: Part, part: Part) -> Tensor:
         drop: Part = self.dropout
         return drop(part(norm(x)))
 

@@ -1,4 +1,4 @@
-"""Duplicates within a corpus: exact ones by a hash of the text, near ones by MinHash and locality-sensitive hashing.
+"""Duplicates within a corpus: exact copies by a hash, near copies by MinHash and locality-sensitive hashing.
 
 MinHash (Broder 1997): put the shingles of a text in a random order and keep the first; two texts keep the same one with
 probability J, the Jaccard similarity of their shingle sets. A signature holds many such minima, and the share of equal

@@ -1,4 +1,4 @@
-"""The search space of a sweep: settings and their ranges, written as text.
+"""The search space of a hyperparameter sweep: settings and their ranges, written as text.
 
 ``learning_rate=1e-4..1e-2:log`` is a range, sampled uniformly in the logarithm; ``n_layers=2..6`` its whole numbers;
 ``dropout=0,0.1,0.2`` a list of values. ``size=2x96,4x192`` sets layers and width together, with matching heads and
