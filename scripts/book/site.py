@@ -117,6 +117,11 @@ def has_twin(path: Path) -> bool:
     return plain.exists() and plain.with_suffix(".bn.md").exists()
 
 
+def twins(path: Path) -> list[Path]:
+    """A page, and the same in Bangla where it is."""
+    return [each for each in (path, path.with_suffix(".bn.md")) if each.exists()]
+
+
 def page_text(path: Path, language: str) -> str:
     """A page as the builder gets it: no hidden comments, links to where the pages will be."""
     text = _DIRECTIVES.sub("", path.read_text(encoding="utf-8"))
@@ -154,7 +159,8 @@ def navigation(language: str) -> list[object]:
     learn += [{title: f"learn/{plain_name(path)}"} for title, path in others(language)]
     menu: list[object] = ["index.md", {names["learn"]: learn}]
     for section in ("howto", "reference", "explanation", "dev"):
-        folder = [*sorted((DOCS / section).glob("*.md")), *(DOCS / name for name in LISTED.get(section, ()))]
+        listed = [path for name in LISTED.get(section, ()) for path in twins(DOCS / name)]
+        folder = [*sorted((DOCS / section).glob("*.md")), *listed]
         pages = [path for path in folder if language_of(path) == language or not has_twin(path)]
         if pages:
             paths = {path: path.relative_to(DOCS).with_name(plain_name(path)).as_posix() for path in pages}
