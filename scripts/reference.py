@@ -42,6 +42,29 @@ _ERRORS = (
     "kotha.server.errors",
     "kotha.server.jobs.table",
 )
+# What their docstrings say, paragraph by paragraph.
+_IN_BANGLA = {
+    "An error that the user can fix, as a message: an English template and its values.": (
+        "যে ত্রুটি নিজে ঠিক করা যায়। বার্তাটি থাকে ইংরেজি ছাঁচ আর তাতে বসানোর মান হিসেবে।"
+    ),
+    "A template without values is literal, braces included (see ``kotha.i18n.message``).": (
+        "মান না থাকলে ছাঁচটি যেমন আছে তেমনই দেখানো হয়, বন্ধনীসহ (`kotha.i18n.message` দেখুন)।"
+    ),
+    "A wrong argument or a wrong combination of arguments (exit code 2).": (
+        "আর্গুমেন্ট ভুল, অথবা যে আর্গুমেন্টগুলো দেওয়া হয়েছে সেগুলো একসঙ্গে চলে না। কমান্ড শেষ হয় ২ দিয়ে।"
+    ),
+    "A setting with an invalid value.": "কোনো সেটিংসে এমন মান আছে, যা চলবে না।",
+    "An input document or file that cannot be read; a reader can skip it if it is ``skippable``.": (
+        "কোনো ডকুমেন্ট বা ফাইল পড়া যায়নি। `skippable` হলে সেটি বাদ দিয়ে বাকিগুলো পড়া যায়।"
+    ),
+    "A tokenizer that cannot be trained, read or used.": "টোকেনাইজার শেখানো, পড়া বা ব্যবহার করা যায়নি।",
+    "A data folder that is broken, incomplete or of the wrong kind.": "ডেটার ফোল্ডার ভাঙা, অসম্পূর্ণ বা অন্য ধরনের।",
+    "A checkpoint or run folder that cannot be used.": "চেকপয়েন্ট বা রানের ফোল্ডার ব্যবহার করা যায়নি।",
+    "A training run that cannot continue.": "প্রশিক্ষণ আর এগোতে পারে না।",
+    "A rejected request, with its HTTP status.": "সার্ভার যে অনুরোধ ফিরিয়ে দিয়েছে, সঙ্গে HTTP-এর স্ট্যাটাস।",
+    "No job or file has this id.": "এই নম্বরে কোনো কাজ বা ফাইল নেই।",
+    "The request conflicts with the state of the jobs.": "কাজগুলো এখন যে অবস্থায়, তাতে অনুরোধটি রাখা যায় না।",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -66,7 +89,8 @@ def _is(path: Path, text: str) -> bool:
 @cache
 def pages() -> dict[str, str]:
     """The pages by their names."""
-    return {"commands.md": commands(), "python.md": python(), "formats.md": formats(), "errors.md": errors()}
+    made = {"commands.md": commands(), "python.md": python(), "formats.md": formats()}
+    return made | {"errors.md": errors(), "errors.bn.md": errors_bn()}
 
 
 # -- commands ------------------------------------------------------------------------------------------------------
@@ -213,21 +237,50 @@ def formats() -> str:
 def errors() -> str:
     """Every error by its name, and what it means."""
     text = (
-        f"# Errors by name\n\n{MADE.format('classes')} Every error of ours is a `KothaError`: it says what was wrong, "
-        "the value, and what to do. "
+        f"# Errors by name\n\n[বাংলায়](errors.bn.md)\n\n{MADE.format('classes')} "
+        "Every error of ours is a `KothaError`: it says what was wrong, the value, and what to do. "
         "The command line shows it in one line and ends with 1, after a wrong argument with 2; "
         "a server answers with a code, a `type` and the same sentence (see [the server](../serving.md)).\n"
     )
+    for name, found in _kinds():
+        text += f"\n## {name}\n\nOf `{found.__module__}`, a kind of `{found.__mro__[1].__name__}`.\n\n"
+        text += _as_markdown(inspect.getdoc(found) or "") + "\n"
+    return text
+
+
+def errors_bn() -> str:
+    """The same in Bangla; an example's message is what the catalogue of the program says."""
+    import kotha
+    from kotha.i18n.catalogue import translate
+
+    text = (
+        "# ত্রুটির নাম\n\n[In English](errors.md)\n\n"
+        "`make reference` এই পাতা বানায়, তাই এটি না বদলে `scripts/reference.py` বদলান। "
+        "Kotha-এর নিজের প্রতিটি ত্রুটি একটি `KothaError`: কী ভুল, মানটি কত আর কী করতে হবে, তা বলে। "
+        "কমান্ডে ত্রুটি দেখায় এক লাইনে, তারপর কমান্ড শেষ হয় 1 দিয়ে, আর্গুমেন্ট ভুল হলে 2 দিয়ে। "
+        "`KOTHA_LANGUAGE=bn` অথবা `--language bn` দিলে লাইনটি বাংলায় আসে। "
+        "সার্ভার দেয় একটি স্ট্যাটাস, একটি `type` আর একই বার্তা ([সার্ভার](../serving.bn.md))।\n"
+    )
+    for name, found in _kinds():
+        text += f"\n## {name}\n\n`{found.__module__}` মডিউলে, একধরনের `{found.__mro__[1].__name__}`।\n"
+        for paragraph in (inspect.getdoc(found) or "").split("\n\n"):
+            is_code = paragraph.startswith(">>>")
+            text += f"\n{_as_markdown(paragraph) if is_code else _IN_BANGLA[paragraph]}\n"
+        if found is kotha.KothaError:
+            try:
+                kotha.load("nowhere")
+            except kotha.KothaError as error:
+                text += f"\nবাংলায় এই বার্তা: “{translate(error, 'bn')}”\n"
+    return text
+
+
+def _kinds() -> Iterator[tuple[str, type[Exception]]]:
     from kotha.errors import KothaError
 
     for module in _ERRORS:
-        home = import_module(module)
-        for name, found in vars(home).items():
+        for name, found in vars(import_module(module)).items():
             if inspect.isclass(found) and issubclass(found, KothaError) and found.__module__ == module:
-                parent = found.__mro__[1].__name__
-                text += f"\n## {name}\n\nOf `{module}`, a kind of `{parent}`.\n\n"
-                text += _as_markdown(inspect.getdoc(found) or "") + "\n"
-    return text
+                yield name, found
 
 
 if __name__ == "__main__":

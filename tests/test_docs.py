@@ -192,3 +192,12 @@ def test_the_index_links_every_page_of_its_language(name: str) -> None:
     pages = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")} - twins
     wanted = twins | {page for page in pages if page.replace(".md", ".bn.md") not in twins} if bangla else pages
     assert wanted - linked <= {"index.md", "index.bn.md"}, f"docs/{name} does not link {sorted(wanted - linked)}"
+
+
+@pytest.mark.parametrize("name", ["serving", "bundled-model", "bangla-text", "howto/05-to-other-programs"])
+def test_the_code_of_a_page_exists_unchanged_in_its_bangla_twin(name: str) -> None:
+    def code(path: Path) -> list[str]:
+        lines = "".join(blocks(path.read_text(encoding="utf-8"), r"\w*")).splitlines()
+        return [bare for line in lines if (bare := re.sub(r"(^|\s+)# .*", "", line))]  # comments are in Bangla there
+
+    assert code(ROOT / "docs" / f"{name}.bn.md") == code(ROOT / "docs" / f"{name}.md")

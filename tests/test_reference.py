@@ -27,7 +27,7 @@ def made() -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("name", ["commands.md", "python.md", "formats.md", "errors.md"])
+@pytest.mark.parametrize("name", ["commands.md", "python.md", "formats.md", "errors.md", "errors.bn.md"])
 def test_a_page_is_fresh(name: str, made: dict[str, str]) -> None:
     assert page(name) == made[name], "run: make reference"
 
@@ -55,6 +55,13 @@ def test_every_public_name_is_there() -> None:
     assert re.findall(r"^## kotha\.(\w+)$", page("python.md"), re.MULTILINE) == kotha.__all__
     assert "### LanguageModel.generate" in page("python.md")
     assert "### Run.summary" in page("python.md")
+
+
+def test_every_error_is_there_in_both_languages() -> None:
+    names = re.findall(r"^## (\w+)$", page("errors.md"), re.MULTILINE)
+    assert names == re.findall(r"^## (\w+)$", page("errors.bn.md"), re.MULTILINE)
+    assert {"KothaError", "UsageError", "RefusedError"} <= set(names)
+    assert "“nowhere নামে কিছু নেই।" in page("errors.bn.md"), "an example's message as the catalogue has it"
 
 
 def test_every_file_of_a_run_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
