@@ -42,6 +42,7 @@ test-slow: setup-dev
 check: setup-dev
 	$(RUN) -m ruff format --check .
 	$(RUN) -m ruff check .
+	$(RUN) scripts/prose.py
 	$(RUN) -m mypy
 	$(TEST) -m "not slow"
 

@@ -1,7 +1,7 @@
 """Inputs tried, many in a forked child, so that a hang or a crash ends the child and not the search.
 
-An input is known by its number: the same seed and the same inputs to begin with give it again, so that a person who watches
-can make the one at which a child died. The kernel ends a child that is still at one input after some seconds, whatever
+An input is known by its number: the same seed and the same inputs to begin with give it again, so that the input
+at which a child died can be made again. The kernel ends a child that is still at one input after some seconds, whatever
 it is in, and gives it no more memory than it had and a gigabyte.
 """
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from kotha.errors import UsageError
 from kotha.model.attention import KeysValues
-from kotha.model.cache import Cache
+from kotha.model.cache_interface import Cache
 from kotha.model.config import GPTConfig, ModelConfig
 from kotha.model.gpt import GPT
 from kotha.model.masks import Mask, causal_mask

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kotha.course.exercises.answer_file import AnswerFile, FileScore, as_csv, read, read_class
-from kotha.course.exercises.judging import Outcome
+from kotha.course.exercises.grading import Outcome
 from kotha.course.exercises.selection import QuestionChoice as QuestionChoice
 from kotha.course.exercises.tutor import RULES, Quiz, key_dict, paper_lines
 from kotha.errors import UsageError

@@ -30,7 +30,7 @@ _MEMORY = Path("/proc/meminfo")
 
 
 class RowCache:
-    """A ``model.cache.Cache`` for ``n_rows`` rows starting at ``first``; ``lengths`` holds the tokens read by each.
+    """A KV cache for ``n_rows`` rows starting at ``first``; ``lengths`` holds the tokens read by each.
 
     If ``even`` is set, all rows have read that number of tokens, and no mask per row is needed. Prompts are read this
     way; padding of shorter prompts is never attended to: the causal mask hides it, and later the row's length does,

@@ -10,7 +10,7 @@ from functools import partial
 from torch import Tensor, nn
 
 from kotha.model.attention import Attention, KeysValues, Memory, Store
-from kotha.model.cache import Cache
+from kotha.model.cache_interface import Cache
 from kotha.model.config import BlockConfig, ModelConfig
 from kotha.model.feedforward import make_feedforward
 from kotha.model.masks import Mask

@@ -7,7 +7,7 @@ The config decides between the classic layout of GPT-2 (LayerNorm, learned posit
 from torch import Tensor, nn
 
 from kotha.model.block import Block, Stack
-from kotha.model.cache import Cache
+from kotha.model.cache_interface import Cache
 from kotha.model.config import GPTConfig
 from kotha.model.initialization import initialize
 from kotha.model.inputs import positions_of

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text
-from kotha.model.cache import Cache
+from kotha.model.cache_interface import Cache
 from kotha.model.config import TextConfig
 
 

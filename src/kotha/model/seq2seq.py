@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from kotha.model.attention import Attention, KeysValues
 from kotha.model.block import Block, Stack
-from kotha.model.cache import Cache
+from kotha.model.cache_interface import Cache
 from kotha.model.config import Seq2SeqConfig
 from kotha.model.initialization import initialize
 from kotha.model.inputs import positions_of

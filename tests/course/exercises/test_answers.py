@@ -4,8 +4,8 @@ import pytest
 from tests.course.exercises.scripted import OPEN
 from tests.course.exercises.typed import half_right, marked, right, wrong
 
-from kotha.course.exercises.grading import Verdict
-from kotha.course.exercises.judging import judge
+from kotha.course.exercises.grading import judge
+from kotha.course.exercises.number_comparison import Verdict
 from kotha.course.exercises.questions import Question
 from kotha.course.exercises.selection import QuestionChoice
 from kotha.i18n.catalogue import translate

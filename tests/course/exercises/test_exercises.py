@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.course.exercises.typed import take
 
-from kotha.course.exercises.grading import Verdict
+from kotha.course.exercises.number_comparison import Verdict
 from kotha.course.exercises.questions import Question, all_questions
 from kotha.course.exercises.selection import QuestionChoice, choose, values_of
 from kotha.course.worksheet.builtin_sheets import student_sheet

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kotha.course.exercises.grading import Verdict, readings
-from kotha.course.exercises.judging import judge
+from kotha.course.exercises.grading import judge
 from kotha.course.exercises.mistakes import diagnose
+from kotha.course.exercises.number_comparison import Verdict, readings
 from kotha.course.exercises.questions import Question
 from kotha.course.exercises.selection import QuestionChoice
 from kotha.course.worksheet.builtin_sheets import student_sheet

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kotha.course.data import calculate
-from kotha.course.exercises.grading import FILE
+from kotha.course.exercises.number_comparison import FILE
 from kotha.course.exercises.selection import QuestionChoice, values_of
 from kotha.course.worksheet.builtin_sheets import student_sheet
 

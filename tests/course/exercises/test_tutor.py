@@ -3,8 +3,8 @@
 import pytest
 from tests.course.exercises import typed
 
-from kotha.course.exercises.grading import Verdict
-from kotha.course.exercises.judging import Summary, judge, judge_order
+from kotha.course.exercises.grading import Summary, judge, judge_order
+from kotha.course.exercises.number_comparison import Verdict
 from kotha.course.exercises.questions import share_out
 from kotha.course.exercises.rubric import shuffled
 from kotha.course.exercises.selection import QuestionChoice

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from tests.course.exercises.scripted import OPEN
 
-from kotha.course.exercises.grading import Verdict, readings
-from kotha.course.exercises.judging import Outcome, Summary, judge, mark
+from kotha.course.exercises.grading import Outcome, Summary, judge, mark
 from kotha.course.exercises.mistakes import diagnose, slips_of
+from kotha.course.exercises.number_comparison import Verdict, readings
 from kotha.course.exercises.questions import Question
 from kotha.course.exercises.tutor import Quiz, answer_of
 from kotha.course.worksheet.builtin_sheets import student_sheet

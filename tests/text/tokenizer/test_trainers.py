@@ -18,9 +18,9 @@ from kotha.errors import TokenizerError, UsageError
 from kotha.text.akshara import aksharas, starts_dependent
 from kotha.text.normalize import Normalizer
 from kotha.text.tokenizer import letters as letters_module
+from kotha.text.tokenizer.bpe_and_unigram import character_merges, letter_merges, unigram_pieces
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
 from kotha.text.tokenizer.letters import Letters, count_chunks, most_frequent
-from kotha.text.tokenizer.merges import character_merges, letter_merges, unigram_pieces
 from kotha.text.tokenizer.pipeline import WORDS
 from kotha.text.tokenizer.trainers import train
 

@@ -1,4 +1,4 @@
-/** Is an answer right? As right as it was given, and given exactly enough. The twin of `course/exercises/grading.py`
+/** Is an answer right? As right as it was given, and given exactly enough. The twin of `course/exercises/number_comparison.py`
  * for one cell; one list of cases runs in both languages' tests. */
 import { workedSum } from "./sums";
 import { ENOUGH, readings, type Typed } from "./typed";

@@ -1,5 +1,5 @@
 /** Numbers as one types them: Bangla digits, powers of ten, fractions, percents; and how exactly each was given.
- * The twin of `readings` in `course/exercises/grading.py`; one list of cases runs in both languages' tests. */
+ * The twin of `readings` in `course/exercises/number_comparison.py`; one list of cases runs in both languages' tests. */
 import { latinDigits } from "@/words/numbers";
 
 export interface Typed {

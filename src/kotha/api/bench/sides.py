@@ -105,9 +105,9 @@ def bench_training(
             products=products / 1e9,
         ),
         Message(
-            "A step took {seconds:.4g} seconds; `kotha plan` predicts {foretold:.4g}.",
+            "A step took {seconds:.4g} seconds; `kotha plan` predicts {predicted:.4g}.",
             seconds=seconds,
-            foretold=predicted,
+            predicted=predicted,
         ),
     ]
     return outcome

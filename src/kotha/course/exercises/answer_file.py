@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from kotha.course.exercises.judging import Outcome, Summary, mark
+from kotha.course.exercises.grading import Outcome, Summary, mark
 from kotha.course.exercises.selection import QuestionChoice
 from kotha.errors import DataError, KothaError
 from kotha.i18n.message import Message

@@ -1,238 +1,209 @@
-"""Grading of numbers: whether an answer is right, and precise enough.
+"""Grading of answers: how much of an answer is right, which mistakes explain the rest, and the score of a quiz.
 
-Numbers come as students type them: Bangla digits, powers of ten, fractions, percentages, words for millions, units of
-bytes. The precision of an answer counts as well: 0.51 stands for anything that rounds to it. A comma can group digits
-(8,192 and the South Asian 5,81,39,648) or separate two numbers (0.37,0.57); both readings are returned, and the
-expected number of values decides. Where one number is expected, an expression for it is accepted too:
-``1.0×0.2 + 0.5×0.1``, ``0.37/1.414``, ``e^0.5 / (e^0.5 + 1)``. The page uses the same rules
-(``web/src/math/sums.ts``); one list of cases tests both.
-
-A number is right if the true value rounds to it. One digit is not enough, unless the answer is exact. Intermediate
-rounding (the workshop's 1.414 for √2, scores with three decimals) leads to small errors; each question says how much is
-allowed. Counts that can be known exactly must be exact.
+Numbers are graded cell by cell with a diagnosis of mistakes, words by a rubric, an order by its pairs. Both the tutor
+and the check of answer files use this module, so the same answer always earns the same points.
 """
 
 import math
 import re
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations, pairwise
+from typing import Any
 
-from kotha.course.data import calculate, data_file
-from kotha.i18n.message import Bilingual
-from kotha.i18n.numbers import ascii_digits
+from kotha.course.exercises.mistakes import diagnose
+from kotha.course.exercises.number_comparison import Expected, Grade, Slip, Verdict, grade
+from kotha.course.exercises.questions import Question
+from kotha.course.exercises.rubric import Flowchart, Rubric, Thing
+from kotha.i18n.catalogue import translate
+from kotha.i18n.message import Message
+from kotha.i18n.numbers import Language, ascii_digits
 
-FILE = Path(__file__).with_name("questions.json")
-_COUNTS, _BYTES = data_file(FILE)["units"]["counts"], data_file(FILE)["units"]["bytes"]
-_MINUS = str.maketrans("−–", "--")
-_RAISED = str.maketrans("⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹", "-+0123456789")
-_POWER = re.compile(r"\s*[×x*·]\s*10\s*(?:(?:\^|\*\*)\s*\(?\s*([-+]?\d+)\s*\)?|([⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]+))", re.IGNORECASE)
-_RAISED_TO = re.compile(r"(?<![\d.])(\d{1,4})\s*(?:\^|\*\*)\s*(\d{1,2})(?![\d.])")
-_GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{2,3})*,\d{3}(?![\d,])")
-_UNIT = "|".join(sorted(map(re.escape, (*_COUNTS, *_BYTES)), key=len, reverse=True))
-_DIGITS = r"(?:\d+\.?\d*|\.\d+)"
-_PLAIN = rf"{_DIGITS}(?:e[-+]?\d{{1,3}}(?!\d))?"
-_NUMBER = re.compile(
-    rf"(?<![a-z_\d.])(?P<sign>[-+]?)\s?(?:(?P<endless>∞|inf(?:inity)?\b)|(?P<top>{_PLAIN})(?:\s*/\s*(?P<bottom>{_PLAIN}))?"
-    rf"\s*(?P<percent>%)?\s*(?P<unit>(?:{_UNIT})(?![a-z\u0980-\u09ff]))?)",
-    re.IGNORECASE,
-)
-# Larger powers of ten do not fit a float.
-_MOST_POWER = 290
-FEWEST_DIGITS = 2
-# Sizes are often truncated instead of rounded (232 MB for 232.6); with this many digits that is accepted.
-_DIGITS_CUT = 3
-# The workshop accepts -999 for minus infinity.
-_AS_GOOD_AS_MINUS_INFINITY = -99.0
-_EXACT = 1e-9
-# Significant digits of an exact value: as many as a float has.
-_ENOUGH = 15
-# Expressions: their tokens, and alternative spellings.
-_PIECE = re.compile(rf"\s*({_DIGITS}|[-+*/^()√e])")
-_SPELLED = ((re.compile(r"\bexp\s*(?=\()"), "e^"), (re.compile(r"\bsqrt\b"), "√"), (re.compile(r"\*\*"), "^"))
-_SIGNS = str.maketrans({"−": "-", "–": "-", "×": "*", "·": "*", "x": "*", "÷": "/", "[": "(", "]": ")"})
-# A single number, optionally with a power of ten: its digits give its precision, so it is not read as an expression.
-_BARE = re.compile(rf"[-+]?\s*{_DIGITS}(?:\s*\*\s*10\s*\^\s*\(?[-+]?\d+\)?)?")
-_ROOTS = re.compile(r"((?:√ )+)(e|[\d.e+-]+)")
-_LONGEST, _TOO_DEEP = 400, re.compile(r"(?:[-+(√]\s*){41}")
+# Weight of what is corrected at a second try, and the cost of a hint, both as shares of the points.
+_SECOND_TRY, _HINT_COST = 0.5, 0.1
 
 
 @dataclass(frozen=True)
-class Typed:
-    """A typed number and its precision."""
-
-    value: float
-    step: float = 0.0  # the value of one unit in the last digit; 0 for a fraction, which is exact
-    digits: int = _ENOUGH  # significant digits
-    in_bytes: bool = False  # whether it had a unit of bytes, and was converted to bytes
-
-    @property
-    def rounded(self) -> "Typed":
-        """The same number with its trailing zeros read as rounding: 16,000,000 for anything near 16 million."""
-        if self.step != 1 or not self.value or not math.isfinite(self.value):
-            return self
-        text = f"{abs(self.value):.0f}"
-        zeros = len(text) - len(text.rstrip("0"))
-        return replace(self, step=10.0**zeros, digits=len(text) - zeros)
-
-
-def readings(text: str) -> list[list[Typed]]:
-    """Return the numbers in an answer for each reading of its commas; only the part after the last equals sign counts.
-
-    >>> [[each.value for each in found] for found in readings("৮,১৯২")]
-    [[8192.0], [8.0, 192.0]]
-    >>> [each.value for each in readings("1.5 × 10^-4")[0]]
-    [0.00015]
-    """
-    plain = ascii_digits(text).translate(_MINUS).rpartition("=")[2]
-    plain = _POWER.sub(lambda found: f"e{found[1] or found[2].translate(_RAISED)}", plain)
-    plain = _RAISED_TO.sub(lambda found: str(int(found[1]) ** int(found[2])), plain)
-    plain = re.sub(r"[()\[\]{}|;]|(?<=[\d\s])[×x*](?=[\d\s])", " ", plain, flags=re.IGNORECASE)
-    ways = dict.fromkeys((_GROUPED.sub(lambda found: found[0].replace(",", ""), plain), plain))
-    return [[_typed(found) for found in _NUMBER.finditer(way.replace(",", " "))] for way in ways]
-
-
-def _typed(found: re.Match[str]) -> Typed:
-    sign = -1.0 if found["sign"] == "-" else 1.0
-    if found["endless"]:
-        return Typed(sign * math.inf)
-    unit = (found["unit"] or "").lower()
-    scale = sign * _COUNTS.get(unit, _BYTES.get(unit, 1.0)) * (0.01 if found["percent"] else 1.0)
-    top = float(found["top"])
-    if found["bottom"]:
-        bottom = float(found["bottom"])
-        return Typed(scale * top / bottom if bottom else math.nan, in_bytes=unit in _BYTES)
-    mantissa, _, power = found["top"].lower().partition("e")
-    digits = len(mantissa.replace(".", "").lstrip("0"))
-    last = max(-_MOST_POWER, min(_MOST_POWER, int(power or 0) - len(mantissa.partition(".")[2])))
-    return Typed(scale * top, abs(scale) * 10.0**last, digits, unit in _BYTES)
-
-
-def worked_sum(text: str) -> float | None:
-    """Evaluate a typed expression; None for a single number and for anything that is not a complete expression.
-
-    >>> worked_sum("১.০×০.২ + ০.৫×০.১"), worked_sum("√2 + e^0"), worked_sum("0.25"), worked_sum("2 +")
-    (0.25, 2.414213562373095, None, None)
-    """
-    plain = ascii_digits(text).lower().rpartition("=")[2]
-    for spelled, sign in _SPELLED:
-        plain = spelled.sub(sign, plain)
-    plain = plain.translate(_SIGNS).strip()
-    pieces = _PIECE.findall(plain)
-    is_expression = pieces and not _BARE.fullmatch(plain) and not _PIECE.sub("", plain).strip()
-    if not is_expression or len(plain) > _LONGEST or _TOO_DEEP.search(plain):
-        return None
-    # Spaces keep separate tokens apart, so that 2 e 5 does not become 2e5.
-    spaced = " ".join(piece if len(piece) == 1 and not piece.isdigit() else repr(float(piece)) for piece in pieces)
-    spaced = _ROOTS.sub(lambda found: f"{found[1].replace('√', 'sqrt(')}{found[2]}{')' * found[1].count('√')}", spaced)
-    try:
-        value = calculate(spaced.replace("√", "sqrt").replace("^", "**"), {})
-        return float(value) if math.isfinite(value) else None
-    except (ArithmeticError, LookupError, ValueError, TypeError, SyntaxError):  # TypeError: root of a negative number
-        return None
-
-
-class Verdict(StrEnum):
-    """The result of grading an answer."""
-
-    RIGHT = "right"
-    PARTLY = "partly right"
-    WRONG = "wrong"
-    COARSE = "too coarse"
-    UNREADABLE = "unreadable"
-    SKIPPED = "skipped"
-
-
-_BEST_FIRST = (Verdict.RIGHT, Verdict.COARSE, Verdict.WRONG)
-
-
-@dataclass(frozen=True)
-class Expected:
-    """The right numbers, row by row."""
-
-    values: tuple[float, ...]
-    columns: int = 1  # numbers per row
-    exact: bool = False  # whether only the exact number is right
-    slack: float = 0.0  # allowed error from intermediate rounding
-    others: tuple[tuple[float, ...], ...] = ()
-    """Other answers that are also right, such as a count without biases."""
-    bytes: float | None = None  # the answer in bytes, if it can be given with a unit
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return len(self.values) // self.columns
-
-
-@dataclass(frozen=True)
-class Slip:
-    """A common mistake: the numbers that it leads to, and its explanation."""
-
-    name: str
-    words: Bilingual
-    values: tuple[float, ...]
-
-    def led_to(self, numbers: list[Typed] | tuple[Typed, ...], expected: Expected) -> bool:
-        """Return whether the mistake explains exactly these numbers; sizes in bytes are compared in bytes."""
-        scale = 1e9 if expected.bytes is not None and numbers[0].in_bytes else 1.0
-        plain = replace(expected, bytes=None)
-        pairs = zip(numbers, self.values, strict=True)
-        return all(compare(number, value * scale, plain) is Verdict.RIGHT for number, value in pairs)
-
-
-@dataclass(frozen=True)
-class Grade:
-    """A verdict, and the indices of the wrong numbers."""
+class Judged:
+    """The share of the points that an answer earns, with feedback."""
 
     verdict: Verdict
-    wrong: tuple[int, ...] = ()
-    numbers: tuple[Typed, ...] = ()  # as parsed
+    credit: float = 0.0  # the share of the points
+    said: tuple[Message, ...] = ()  # feedback: recognised mistakes, and what is missing
+    place: int | None = None  # index of the first wrong number
+    named: Sequence[Thing] = ()  # rubric items that the words mention
+
+
+def judge(question: Question, typed: str) -> Judged:
+    """Judge a typed answer."""
+    if not typed.strip():
+        return Judged(Verdict.SKIPPED)
+    if question.expected is not None:
+        return _numbers(question, question.expected, typed)
+    if question.order is not None:
+        return judge_order([int(number) for number in re.findall(r"\d+", ascii_digits(typed))], question.order)
+    assert question.rubric is not None, f"question {question.id} has no expected answer"
+    return _words(question.rubric, typed)
+
+
+def _verdict(credit: float) -> Verdict:
+    return Verdict.RIGHT if credit == 1 else Verdict.PARTLY if credit > 0 else Verdict.WRONG
+
+
+def _numbers(question: Question, expected: Expected, typed: str) -> Judged:
+    found, wanted = grade(typed, expected), len(expected.values)
+    if found.verdict is Verdict.UNREADABLE:
+        return Judged(found.verdict, said=tuple(_how_to_type(expected, len(found.numbers))))
+    if found.verdict is Verdict.RIGHT:
+        return Judged(found.verdict, 1.0)
+    if not question.step:  # a number close to the right one can still come from a mistake
+        slip = [each.words for each in question.slips if each.led_to(found.numbers, expected)][:1]
+        return Judged(Verdict.WRONG if slip else found.verdict, said=tuple(slip), place=found.place)
+    if found.verdict is Verdict.COARSE:
+        return Judged(found.verdict, place=found.place)
+    right = wanted - len(found.wrong)
+    counted = [Message("{right} of {all} numbers are right.", right=right, all=wanted)] if right else []
+    feedback = (*counted, *_of_cells(question, expected, found))
+    return Judged(_verdict(right / wanted), 1 - len(found.wrong) / wanted, feedback, found.place)
+
+
+def _how_to_type(expected: Expected, found: int) -> Iterator[Message]:
+    """Say how many numbers are expected and how to type them."""
+    wanted, columns = len(expected.values), expected.columns
+    yield Message("Numbers found: {found}, numbers expected: {wanted}.", found=found, wanted=wanted)
+    if wanted > 1:
+        cells = [f"{number}" if expected.exact else f"{number / 10:g}" for number in range(1, wanted + 1)]
+        rows = (" ".join(cells[first : first + columns]) for first in range(0, wanted, columns))
+        example = " ; ".join(rows) if columns > 1 else " ".join(cells)
+        yield Message("Type all of them on one line, a matrix row by row. For example: {example}", example=example)
+
+
+def _of_cells(question: Question, expected: Expected, found: Grade) -> list[Message]:
+    step = question.sheet.steps[question.step]
+    height, width = step.values.shape
+    transposed = Message("The numbers are right, but you typed them column by column; type them row by row.")
+    turned = Slip("turned", question.text, tuple(step.values.T.ravel().tolist()))
+    if question.row is None and height != width and turned.led_to(found.numbers, expected):
+        return [transposed]
+    cells = [divmod(place, width) if question.row is None else (question.row, place) for place in found.wrong]
+    numbers = [found.numbers[place] for place in found.wrong]
+    return [slip.words for slip in diagnose(question.sheet, step, numbers, cells, expected.slack)]
+
+
+def judge_order(given: list[int], order: Flowchart) -> Judged:
+    """Compare a typed order with the right one.
+
+    Each pair of pieces in the right order counts +1, each pair in the wrong order -1 (Kendall's tau), so a random order
+    earns nothing on average and one swap of neighbours costs little. Missing pieces earn nothing.
+    """
+    rank = {number: place for place, number in enumerate(order.numbers)}
+    if not given or len(set(given)) != len(given) or not set(given) <= rank.keys():
+        how = Message(
+            "Type the numbers from 1 to {wanted}, each exactly once, in the right order.", wanted=len(order.pieces)
+        )
+        return Judged(Verdict.UNREADABLE, said=(how,))
+    counted = sum(1 if rank[first] < rank[second] else -1 for first, second in combinations(given, 2))
+    credit = max(0.0, counted / math.comb(len(rank), 2))
+    swapped = [(first, second) for first, second in pairwise(given) if rank[first] > rank[second]]
+    feedback = [Message("Piece {second} comes before piece {first}.", first=a, second=b) for a, b in swapped[:1]]
+    if missing := tuple(number for number in order.numbers if number not in given):
+        feedback.append(Message("Missing: {pieces}.", pieces=missing))
+    return Judged(_verdict(credit), credit, tuple(feedback))
+
+
+def _words(rubric: Rubric, typed: str) -> Judged:
+    named, n_named, replies = rubric.read(typed)
+    counted = Message("{named} of {needed} things are mentioned.", named=n_named, needed=rubric.needed)
+    credit = n_named / rubric.needed
+    return Judged(_verdict(credit), credit, (*replies, *(() if credit == 1 else (counted,))), named=named)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of one question."""
+
+    question: str
+    tries: tuple[str, ...]
+    hints: int
+    verdict: Verdict
+    points: float
+    possible: int
+    bonus: bool = False
+    said: tuple[str, ...] = ()  # feedback on the last answer
+    expected: list[float | None] | None = None  # the right numbers with −∞ as None; None for other kinds of answers
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The outcomes of the answered questions, with all questions."""
+
+    outcomes: tuple[Outcome, ...]
+    questions: Sequence[Question]
 
     @property
-    def place(self) -> int | None:
-        """Index of the first wrong number."""
-        return self.wrong[0] if self.wrong else None
+    def possible(self) -> int:
+        """Points of all questions without the bonus."""
+        return sum(question.points for question in self.questions if not question.bonus)
+
+    @property
+    def worth(self) -> int:
+        """Points that make 100 %: the same, or the bonus points if there are only bonus questions."""
+        return self.possible or sum(question.points for question in self.questions)
+
+    @property
+    def right(self) -> int:
+        """Number of fully right answers."""
+        return sum(outcome.verdict is Verdict.RIGHT for outcome in self.outcomes)
+
+    @property
+    def points(self) -> float:
+        """Points earned, including the bonus."""
+        return sum(outcome.points for outcome in self.outcomes)
+
+    @property
+    def bonus(self) -> float:
+        """Bonus points earned."""
+        return sum(outcome.points for outcome in self.outcomes if outcome.bonus)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Ready for JSON."""
+        return {
+            "questions": len(self.questions),
+            "graded": len(self.outcomes),
+            **{name: getattr(self, name) for name in ("right", "points", "possible", "bonus")},
+            "ended_early": len(self.outcomes) < len(self.questions),
+            "answers": list(map(vars, self.outcomes)),
+        }
 
 
-def grade(text: str, expected: Expected) -> Grade:
-    """Grade what a student typed.
+def mark(question: Question, tries: tuple[str, ...], hints: int, language: Language) -> Outcome:
+    """Grade all tries at a question."""
+    judged = [judge(question, typed) for typed in tries] or [Judged(Verdict.SKIPPED)]
+    last, best = judged[-1], max(judged, key=lambda each: each.credit)
+    if last.verdict is Verdict.SKIPPED or not best.credit:
+        best = last
+    expected = None
+    if question.expected is not None:
+        expected = [None if value == -math.inf else value for value in question.expected.values]
+    return Outcome(
+        question.id,
+        tries,
+        hints,
+        best.verdict,
+        earned(question.points, [each.credit for each in judged], hints),
+        question.points,
+        question.bonus,
+        tuple(translate(each, language) for each in last.said),
+        expected,
+    )
 
-    >>> grade("0.37 0.57", Expected((0.37, 0.571))).verdict, grade("0.4 0.6", Expected((0.37, 0.571))).verdict
-    (<Verdict.RIGHT: 'right'>, <Verdict.COARSE: 'too coarse'>)
+
+def earned(points: int, credits: Sequence[float], hints: int) -> float:
+    """Return the points for the shares of each try, rounded to half points.
+
+    >>> earned(10, [1.0], 0), earned(10, [0.0, 1.0], 0), earned(10, [0.8, 1.0], 0), earned(10, [1.0], 2)
+    (10.0, 5.0, 9.0, 8.0)
     """
-    worked = worked_sum(text) if len(expected.values) == 1 else None
-    ways = readings(text) if worked is None else [[Typed(worked)]]
-    fitting = [way for way in ways if len(way) == len(expected.values)]
-    if not fitting:
-        return Grade(Verdict.UNREADABLE, numbers=max(map(tuple, ways), key=len))
-    grades = [_grade(way, values, expected) for way in fitting for values in (expected.values, *expected.others)]
-    return min(grades, key=lambda each: (_BEST_FIRST.index(each.verdict), -(each.place or 0)))
-
-
-def _grade(numbers: list[Typed], values: tuple[float, ...], expected: Expected) -> Grade:
-    wanted = [expected.bytes if number.in_bytes else value for number, value in zip(numbers, values, strict=True)]
-    verdicts = [compare(number, value, expected) for number, value in zip(numbers, wanted, strict=True)]
-    # A wrong number outweighs an imprecise one, and is shown first.
-    worst = max(verdicts, key=_BEST_FIRST.index)
-    first = verdicts.index(worst)
-    wrong = [place for place, verdict in enumerate(verdicts) if verdict is not Verdict.RIGHT]
-    return Grade(worst, tuple(sorted(wrong, key=lambda place: place != first)), tuple(numbers))
-
-
-def compare(number: Typed, value: float | None, expected: Expected) -> Verdict:
-    """Compare a number with the right one, as precisely as ``expected`` requires."""
-    if value is None:  # a unit of bytes, but the answer is not a size
-        return Verdict.WRONG
-    if value == -math.inf:
-        return Verdict.RIGHT if number.value <= _AS_GOOD_AS_MINUS_INFINITY else Verdict.WRONG
-    off = abs(number.value - value)
-    if off <= _EXACT * max(1e-3, abs(value)):
-        return Verdict.RIGHT
-    if expected.exact or not number.value:  # a typed zero is never close enough
-        return Verdict.WRONG
-    if expected.bytes is not None and number.digits >= _DIGITS_CUT and 0 < value - number.value < number.step:
-        return Verdict.RIGHT
-    fits = [each for each in (number, number.rounded) if off <= max(each.step / 2 * (1 + _EXACT), expected.slack)]
-    if any(each.digits >= FEWEST_DIGITS for each in fits):
-        return Verdict.RIGHT
-    return Verdict.COARSE if fits else Verdict.WRONG
+    corrected = max(credits) - credits[0]
+    share = (credits[0] + _SECOND_TRY * corrected) * max(0.0, 1 - _HINT_COST * hints)
+    return math.floor(2 * points * share + 0.5 + 1e-9) / 2

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from kotha.course.data import bilingual
-from kotha.course.exercises.grading import Expected, Slip, Typed
+from kotha.course.exercises.number_comparison import Expected, Slip, Typed
 from kotha.course.worksheet.operations import Array, Matrices, Operation
 from kotha.course.worksheet.sheet import Sheet, SheetStep
 from kotha.report.built import words

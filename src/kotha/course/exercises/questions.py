@@ -14,7 +14,7 @@ from itertools import permutations
 from typing import Any, Literal
 
 from kotha.course.data import bilingual, calculate, data_file
-from kotha.course.exercises.grading import FILE, Expected, Slip
+from kotha.course.exercises.number_comparison import FILE, Expected, Slip
 from kotha.course.exercises.rubric import Flowchart, Rubric, shuffled
 from kotha.course.worksheet.sheet import Sheet
 from kotha.i18n.message import Bilingual

@@ -14,7 +14,7 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 
 from kotha.course.data import calculate, data_file
-from kotha.course.exercises.grading import FILE
+from kotha.course.exercises.number_comparison import FILE
 from kotha.course.exercises.questions import Question, SetName, all_questions
 from kotha.course.worksheet.builtin_sheets import student_sheet
 from kotha.course.worksheet.sheet import Sheet

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kotha.course.exercises.grading import FEWEST_DIGITS, Verdict, readings
-from kotha.course.exercises.judging import Judged, Outcome, Summary, judge, mark
+from kotha.course.exercises.grading import Judged, Outcome, Summary, judge, mark
+from kotha.course.exercises.number_comparison import FEWEST_DIGITS, Verdict, readings
 from kotha.course.exercises.questions import Question
 from kotha.course.worksheet.operations import written
 from kotha.i18n.catalogue import translate

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.model.block import Block, Part, Stack
-from kotha.model.cache import Cache
+from kotha.model.cache_interface import Cache
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.model.initialization import initialize

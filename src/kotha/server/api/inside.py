@@ -228,7 +228,7 @@ class Silenced(Looked):
 
 @route(router, "/inside/silence", Silenced)
 def silence(served: Served, on_progress: OnProgress, body: SilenceRequest) -> JsonObject:
-    """Switch heads off and see: what the model then says next, how well it foretells the text, how it goes on."""
+    """Switch heads off; return the next token, the loss on the text, and a continuation, with and without them."""
     with watching(served, on_progress) as bundle:
         options = body.to_input(served, body.generate)
         given = read_asked(bundle, replace(options, generate=None))

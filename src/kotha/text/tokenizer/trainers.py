@@ -1,4 +1,4 @@
-"""Train a tokenizer: char, bpe, unigram or wordpiece.
+"""Train a tokenizer: char, bpe, unigram or wordpiece (how pieces are learned: ``bpe_and_unigram.py``).
 
 All but ``char`` learn pieces of complete letters (aksharas; see ``letters.py``). The letters of common Bangla get a
 piece even if the corpus lacks them; single code points and bytes are only a fallback. On Bangla news, a plain
@@ -22,9 +22,15 @@ from kotha.text.choices import check_choice
 from kotha.text.normalize import RULE_NAMES, Normalizer
 from kotha.text.parallel.local import WorkerPool
 from kotha.text.tokenizer import special
+from kotha.text.tokenizer.bpe_and_unigram import (
+    character_merges,
+    letter_merges,
+    unigram_pieces,
+    word_merges,
+    word_pieces,
+)
 from kotha.text.tokenizer.decoding import byte_alphabet, byte_level
 from kotha.text.tokenizer.letters import Letters, common_letters, count_chunks, most_frequent
-from kotha.text.tokenizer.merges import character_merges, letter_merges, unigram_pieces, word_merges, word_pieces
 from kotha.text.tokenizer.pipeline import CHARACTERS, QWEN35, SPLITS, WORDS, assembled, normalizer_of, splitter_of
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

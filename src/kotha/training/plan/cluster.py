@@ -287,7 +287,7 @@ def tell_cluster(
 
 
 _GIVEN: list[Text] = list(
-    map(Message, ("parameters", "how", "tokens per step", "tokens a second", "share of the peak"))
+    map(Message, ("parameters", "how", "tokens per step", "tokens per second", "share of the peak"))
 )
 _NEEDED: list[Text] = list(
     map(

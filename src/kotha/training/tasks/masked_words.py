@@ -6,7 +6,7 @@ which cannot be divided in two.
 
 An example is ``[CLS] A [SEP] B [SEP]``. A passage is cut at a random position in its middle half; with probability 1/2
 B is the text that follows A, otherwise an equally long stretch of another document, so that length reveals nothing.
-Then words are masked. All random choices are made anew in each epoch, as a function of seed and turn.
+Then words are masked. Random choices differ in each epoch, as a function of seed and turn.
 
 Evaluation uses every passage of the validation split, with random choices that do not depend on the seed of the run.
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kotha.course.exercises.grading import Expected, Verdict, grade, readings, worked_sum
+from kotha.course.exercises.number_comparison import Expected, Verdict, grade, readings, worked_sum
 from kotha.i18n.numbers import bangla_digits
 
 CASES = json.loads((Path(__file__).parents[3] / "web/tests/data/typed.json").read_text(encoding="utf-8"))

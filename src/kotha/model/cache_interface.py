@@ -1,4 +1,4 @@
-"""The KV cache interface.
+"""The KV cache interface; ``generation/cache.py`` implements it.
 
 In a forward pass the model asks a cache for the positions of the new tokens, the attention mask, and, in each layer,
 all keys and values including the new ones. How they are stored is up to the cache: a growing cache returns tensors of
