@@ -6,7 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-import prose
+import prose  # noqa: E402 - in scripts/
 
 
 def test_the_word_list_finds_nothing() -> None:
