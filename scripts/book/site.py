@@ -42,7 +42,7 @@ SECTIONS = {
 }
 # Pages at the top of docs/, by the section that lists them after the pages of its own folder.
 LISTED = {
-    "howto": ("bangla-text.md", "troubleshooting.md"),
+    "howto": ("which-model.md", "bangla-text.md", "troubleshooting.md"),
     "reference": ("studio.md", "serving.md", "bundled-model.md", "gallery.md"),
 }
 LANGUAGES = ("en", "bn")

@@ -131,7 +131,7 @@ def test_a_classifier_cannot_generate_and_a_gpt_cannot_classify(
         UsageError, match="this is a gpt model, not a classifier; fine-tune it with `kotha finetune classify`"
     ):
         kotha.load(bases["gpt"]).classify("আজ")
-    with pytest.raises(ConfigError, match="a gpt-classifier model learns from labelled texts"):
+    with pytest.raises(ConfigError, match="a gpt-classifier model is trained on labelled texts"):
         kotha.prepare([write_lines(tmp_path)], classifier.tokenizer, tmp_path / "data")
         kotha.train(tmp_path / "data", start=runs["gpt"], out=tmp_path / "run", steps=1)
 

@@ -132,7 +132,7 @@ def test_documents_are_indexed_and_searched(school: Address) -> None:
     assert told["found"] and told["answer"] == expected.answer
     assert told["passages"][0]["source"] == "নদী.txt"
     assert not ask(school, "ask", index=id, question="zebra crossing?")["found"]
-    assert "has no indexes" in ask(school, "ask", 404, index="0" * 12, question="ক")
+    assert "unknown index" in ask(school, "ask", 404, index="0" * 12, question="ক")
     http.delete(f"{school.url}/api/jobs/{id}")
     assert "has no indexes" in ask(school, "ask", 404, index=id, question="ক")
 
