@@ -85,7 +85,7 @@ def quality(
 def not_found(
     folder: Path, questions: list[dict[str, str]], passages: list[dict[str, str]], embed: Embeds | None
 ) -> dict[str, Any]:
-    """Half of the passages are left out: of how many questions is it said, rightly and wrongly, that nothing fits."""
+    """Remove half of the passages; return how many questions are reported as unanswerable, rightly and wrongly."""
     kept = set(random.Random(0).sample(sorted({each["doc"] for each in passages}), len(passages) // 2))
     source = folder / "half.jsonl"
     lines = (json.dumps(each, ensure_ascii=False) for each in passages if each["doc"] in kept)

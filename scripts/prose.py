@@ -26,7 +26,7 @@ def rules() -> list[tuple[re.Pattern[str], str]]:
     """Return the word list: a pattern and what to write instead."""
     lines = (ROOT / "scripts" / "prose.txt").read_text(encoding="utf-8").splitlines()
     pairs = [line.split(" -> ") for line in lines if line.strip() and not line.startswith("#")]
-    return [(re.compile(rf"\b(?:{pattern})\b", re.IGNORECASE), advice) for pattern, advice in pairs]
+    return [(re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), advice) for pattern, advice in pairs]
 
 
 def files() -> list[Path]:
