@@ -145,7 +145,7 @@ def test_writing_is_walked_step_by_step(browser, pages) -> None:
         for place in (0, 1, 2):
             row = maps.steps[place].row
             assert seen(page) == (line[: row + 1], line[row + 1])
-            assert page.inner_text(".player output").startswith(f"piece {place + 1} of 3")
+            assert page.inner_text(".player output").startswith(f"token {place + 1} of 3")
             best = page.locator("section ol li .number").first.inner_text()
             assert abs(float(best.split()[0]) - 100 * maps.steps[place].best[0].probability) < 0.051
             if place < 2:

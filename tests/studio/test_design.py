@@ -61,7 +61,7 @@ def test_a_budget_becomes_a_design_and_a_training(enter: Opened) -> None:
     says.wait_for()
     told = page.locator(".bars", has=page.get_by_role("heading", name="Time on this machine")).locator("strong")
     # How long a step takes is the machine's, and it may be busy; the whole is the steps together.
-    steps, each = re.findall(r"in ([\d,]+) steps; ([\d.]+) s a step", says.inner_text())[0]
+    steps, each = re.findall(r"in ([\d,]+) steps; ([\d.]+) s per step", says.inner_text())[0]
     parts = re.findall(r"(\d+) (d|h|min|s)", told.inner_text())
     whole = sum(int(count) * {"d": 86_400, "h": 3600, "min": 60, "s": 1}[unit] for count, unit in parts)
     assert whole == pytest.approx(int(steps.replace(",", "")) * float(each), rel=0.1, abs=60), told.inner_text()

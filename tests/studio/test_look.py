@@ -186,7 +186,7 @@ def test_a_hidden_word_is_guessed(enter: Opened, families: Path) -> None:
     [words] = lm.fill(GAPPED, words=6).words
     assert words[0].word == BIRD and words[0].probability > 0.5, "it has learned the word"
     place = read_asked(lm.bundle, Asked(GAPPED)).masked[0]
-    answer = page.locator(".answer").filter(has_text=f"piece {place + 1}?")
+    answer = page.locator(".answer").filter(has_text=f"token {place + 1}?")
     answer.locator("li").nth(5).wait_for()
     shown = [tuple(text.split("\n")) for text in answer.locator("li").all_inner_texts()]
     assert [share for _, share in shown] == [f"{100 * each.probability:.1f} %" for each in words]

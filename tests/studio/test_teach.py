@@ -168,7 +168,7 @@ def test_a_file_that_is_no_table_is_answered_in_words(browser: Any, studio: str)
     only = {"name": "one.csv", "mimeType": "text/csv", "buffer": b"only\none\n"}
     page.get_by_label("Choose a table…").set_input_files(only)
     page.get_by_text("This table could not be read").wait_for()
-    page.get_by_text("one.csv has no fields").wait_for()
+    page.get_by_text("one.csv has no separate fields").wait_for()
     page.close()
 
 

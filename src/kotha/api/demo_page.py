@@ -47,7 +47,7 @@ def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -
         for name, prompt, text in zip(TEXTS["kinds"].values(), demo.prompts, demo.texts, strict=True)
     ]
     texts = [next(document.text for document in demo.written if document.kind == kind) for kind in TEXTS["kinds"]]
-    title = "Its training data: a story, a news item, an encyclopaedia entry, and the totals"
+    title = "Its training data: a sample story, news item and encyclopaedia entry, with totals"
     table = replace(prepared_table(demo.shards), remarks=())
     in_python: list[Block] = [
         Code(TEXTS["python"].format(folder=folder), Message("The same from Python")),

@@ -73,8 +73,8 @@ _REASONS = {
     "character measure the text itself and can be compared.",
     "texts": "The models were evaluated on {count} different texts, so bits per byte and per character cannot be "
     "compared either; evaluate all models on one text.",
-    "lost": "It is not known which text {names} was evaluated on (the data folder is gone); evaluate all models on "
-    "one text.",
+    "lost": "Cannot tell which text was used to evaluate {names} (the data folder is gone); evaluate all models on "
+    "the same text.",
     "tasks": "Perplexity is omitted: it is defined for next-token prediction, and these models were trained "
     "on {names}.",
     "trainings": "No best model is named: training metrics do not show how much of a difference is chance; "

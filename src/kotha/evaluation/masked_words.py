@@ -145,7 +145,7 @@ def _pairs(windows: Sequence[_Window]) -> list[Pair]:
 
 
 def _elsewhere(window: _Window, windows: Sequence[_Window]) -> Line:
-    """A stretch of another document, as long as the window's second part if one of a few draws is long enough."""
+    """A passage from another document, of the same length as the window's second part where possible."""
     text, chance, draws = np.empty(0, np.int64), window.chance, 0
     while not len(text) or (len(text) < len(window.second) and draws < _DRAWS):
         other = windows[int(chance.integers(len(windows)))]

@@ -52,7 +52,7 @@ def read_picture(path: Path, size: int, n_channels: int) -> NDArray[np.float32]:
     n = path.stat().st_size
     if n > _MOST_BYTES:
         raise UsageError(
-            "{path} has {n:,} bytes, more than {most:,}; make it smaller", path=path, n=n, most=_MOST_BYTES
+            "{path} is {n:,} bytes, over the limit of {most:,}; make it smaller", path=path, n=n, most=_MOST_BYTES
         )
     is_array = path.suffix.lower() in (".npy", ".json")
     return _fit(path, _read_array(path) if is_array else _read_with_pillow(path, path, size), n_channels)

@@ -276,13 +276,13 @@ class Dataset:
 
 
 def identity_of(description: dict[str, Any]) -> str:
-    """A hash of the tokenizer and the splits (with all shard hashes) in a data folder's description."""
+    """A hash of the tokenizer and the splits (including all shard hashes) of a data folder."""
     content = json.dumps([description.get("tokenizer"), description.get("splits")], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def _read_description(folder: Path) -> tuple[dict[str, Any], dict[str, SplitInfo]]:
-    """The content of ``dataset.json``, and its splits."""
+    """The contents of ``dataset.json``, and its splits."""
     path = folder / DATASET_FILE
     if not is_file(path):
         raise DataError(

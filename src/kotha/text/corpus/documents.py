@@ -65,7 +65,7 @@ def read_records(
     on_bytes: OnBytes | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
 ) -> Iterator[tuple[str, Record]]:
-    """Some fields of each record, with its source; a value may be blank.
+    """The selected fields of each record, with the record's source; values may be blank.
 
     Arguments are checked and files listed at the call, so that a wrong name fails early; files are read lazily.
     """

@@ -75,8 +75,8 @@ def _work(reference: list[Any], ours: list[str], *items: Any) -> list[Any]:
     if task.hex() not in _tasks:
         if versions() != ours:
             raise KothaError(
-                "a worker of the Ray cluster has {theirs}, but this machine has {ours}; install the same "
-                "versions on every node, or the results would differ",
+                "a worker in the Ray cluster has {theirs}, but this machine has {ours}; install the same "
+                "versions on every node, or results may differ",
                 theirs=versions(),
                 ours=ours,
             )

@@ -126,7 +126,7 @@ def read_search(words: Sequence[str], model: ModelConfig, fixed: Mapping[str, An
     names = [each.name for each in found]
     for each in found:
         if names.count(each.name) > 1:
-            raise UsageError("{name} is searched twice; list all of its values once", name=each.name)
+            raise UsageError("{name} appears twice in the search; list all of its values in one place", name=each.name)
         if each.name in (fixed or {}):
             raise UsageError("{name} is both set and searched; remove one of them", name=each.name)
     sizes = {"n_layers", "d_model", "n_heads", "d_ff"}.intersection(names)
