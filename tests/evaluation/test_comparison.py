@@ -45,7 +45,7 @@ def test_perplexity_is_shown_for_one_tokenizer_and_one_text() -> None:
         ({"tokenizer": "b" * 32}, "2 different tokenizers (aaaaaaaa, bbbbbbbb), and perplexity is per token"),
         ({"measured": Measured(400, 1_000_000)}, "evaluated on 2 different texts"),
         ({"measured": Measured(383, 900_000)}, "evaluated on 2 different texts"),
-        ({"measured": None}, "Cannot tell which text other was evaluated on"),
+        ({"measured": None}, "Cannot tell which text was used to evaluate other"),
         ({"task": "masked-words"}, "these models were trained on masked-words, next-token"),
         (
             {"tokenizer": "b" * 32, "measured": Measured(383, 999_000)},
