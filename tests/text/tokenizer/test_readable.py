@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.text.conftest import SENTENCES, trained
 from tokenizers import models
 
-from kotha.text.tokenizer import merges
+from kotha.text.tokenizer import bpe_and_unigram
 from kotha.text.tokenizer.decoding import byte_level
 from kotha.text.tokenizer.pipeline import SPLITS, WORDS
 from kotha.text.tokenizer.readable import apply_merges, best_cut, count_pairs, join, learn_merges
@@ -24,8 +24,8 @@ small_words = st.dictionaries(st.text("কখগা", min_size=1, max_size=6), s
 
 def library_merges(words, n_merges, min_frequency=0):
     alphabet = len(set("".join(words)))
-    backend = merges._trained_bpe(Counter(words), vocab_size=alphabet + n_merges, min_frequency=min_frequency)
-    return merges._merges(backend)
+    backend = bpe_and_unigram._trained_bpe(Counter(words), vocab_size=alphabet + n_merges, min_frequency=min_frequency)
+    return bpe_and_unigram._merges(backend)
 
 
 # -- learning ---------------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def test_ranges_become_optuna_suggestions() -> None:
         (["size=2..4"], "size is not a number; list its values"),
         (["size=2x96,large"], "size=large is not of the form layers x width"),
         (["size=2x96,4x192", "n_layers=2..3"], "n_layers is searched too"),
-        (["dropout=0,0.1", "dropout=0.2,0.3"], "dropout is searched twice"),
+        (["dropout=0,0.1", "dropout=0.2,0.3"], "dropout appears twice in the search"),
         (["weight_decay=0..1"], "weight_decay is both set and searched"),
     ],
 )
