@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from kotha.model.attention import Attention, set_implementation
 from kotha.model.config import BlockConfig
-from kotha.model.masks import Mask, causal_mask, looking_around, looking_back, padding_mask
+from kotha.model.masks import Mask, causal_mask, decoder_mask, encoder_mask, padding_mask
 from kotha.model.position import RotaryPositions
 
 B, T, S, C = 2, 5, 7, 16
@@ -23,11 +23,11 @@ def masks(name: str, n_keys: int) -> Mask:
     nowhere = torch.zeros(B, n_keys, dtype=torch.bool)
     nowhere[0] = True
     return {
-        "none": looking_around(None),
-        "causal": looking_back(None),
-        "padding": looking_around(real),
-        "causal and padding": looking_back(real),
-        "a row that may look nowhere": looking_around(nowhere),
+        "none": encoder_mask(None),
+        "causal": decoder_mask(None),
+        "padding": encoder_mask(real),
+        "causal and padding": decoder_mask(real),
+        "a row that may look nowhere": encoder_mask(nowhere),
     }[name]
 
 
@@ -205,7 +205,7 @@ def test_an_implementation_can_be_switched_on_a_live_model() -> None:
 
 def test_causal_and_padding_masks_combine() -> None:
     real = torch.tensor([[True, True, False]])
-    both = looking_back(real)
+    both = decoder_mask(real)
     assert isinstance(both, Tensor)
     assert both[0, 0].tolist() == [[True, False, False], [True, True, False], [True, True, False]]
     assert padding_mask(real).shape == (1, 1, 1, 3)

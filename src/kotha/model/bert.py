@@ -14,7 +14,7 @@ from kotha.model.block import Block, Stack
 from kotha.model.config import BERTConfig
 from kotha.model.initialization import initialize
 from kotha.model.inputs import check_ids, positions_of
-from kotha.model.masks import looking_around
+from kotha.model.masks import encoder_mask
 from kotha.model.norm import make_norm
 from kotha.model.position import make_positions
 
@@ -60,7 +60,7 @@ class BERT(nn.Module):
         check_ids(segments, self.config.n_segments, what=Message("segment id"), table=Message("the segment table"))
         x = self.positions(self.tokens(tokens) + self.segments(segments), positions)  # (B, T, C)
         x = self.dropout(self.embedding_norm(x))
-        y: Tensor = self.stack(x, looking_around(real), self.positions.rotation(positions))
+        y: Tensor = self.stack(x, encoder_mask(real), self.positions.rotation(positions))
         return y
 
     def guess(self, hidden: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from kotha.model.cache_interface import Cache
 from kotha.model.config import GPTConfig
 from kotha.model.initialization import initialize
 from kotha.model.inputs import positions_of
-from kotha.model.masks import looking_back
+from kotha.model.masks import decoder_mask
 from kotha.model.position import make_positions
 
 
@@ -38,7 +38,7 @@ class GPT(nn.Module):
     def hidden(self, tokens: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
         """The input of the head, for losses that never hold all logits: (B, T) -> (B, T, C)."""
         positions = positions_of(tokens, self.config, cache)
-        mask = looking_back(real) if cache is None else cache.mask(tokens.shape[1])
+        mask = decoder_mask(real) if cache is None else cache.mask(tokens.shape[1])
         x = self.positions(self.tokens(tokens), positions)  # (B, T, C)
         y: Tensor = self.stack(self.dropout(x), mask, self.positions.rotation(positions), cache)
         return y

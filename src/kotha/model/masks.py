@@ -32,14 +32,14 @@ def padding_mask(real: Tensor) -> Tensor:
     return real.bool()[:, None, None, :]
 
 
-def looking_back(real: Tensor | None) -> Mask:
+def decoder_mask(real: Tensor | None) -> Mask:
     """The decoder's mask: causal, combined with padding if any."""
     if real is None:
         return "causal"
     return causal_mask(real.shape[-1], real.shape[-1], real.device) & padding_mask(real)  # (B, 1, T, T)
 
 
-def looking_around(real: Tensor | None) -> Mask:
+def encoder_mask(real: Tensor | None) -> Mask:
     """The encoder's mask: padding if any."""
     return None if real is None else padding_mask(real)
 

@@ -15,7 +15,7 @@ from kotha.model.cache_interface import Cache
 from kotha.model.config import Seq2SeqConfig
 from kotha.model.initialization import initialize
 from kotha.model.inputs import positions_of
-from kotha.model.masks import looking_around, looking_back
+from kotha.model.masks import decoder_mask, encoder_mask
 from kotha.model.position import make_positions
 
 
@@ -49,7 +49,7 @@ class Seq2Seq(nn.Module):
     def encode(self, source: Tensor, real: Tensor | None = None) -> Tensor:
         """Contextual vectors of the source tokens: (B, S) -> (B, S, C)."""
         x, positions = self._embed(source)
-        y: Tensor = self.encoder(x, looking_around(real), self.positions.rotation(positions))
+        y: Tensor = self.encoder(x, encoder_mask(real), self.positions.rotation(positions))
         return y
 
     def project_kv(self, encoded: Tensor) -> list[KeysValues]:
@@ -66,9 +66,9 @@ class Seq2Seq(nn.Module):
     ) -> Tensor:
         """The input of the head: (B, T) -> (B, T, C). ``memories``: the output of ``encode`` or of ``project_kv``."""
         x, positions = self._embed(target, cache)
-        mask = looking_back(None) if cache is None else cache.mask(target.shape[1])
+        mask = decoder_mask(None) if cache is None else cache.mask(target.shape[1])
         rotation = self.positions.rotation(positions)
-        y: Tensor = self.decoder(x, mask, rotation, cache, memories, looking_around(real))
+        y: Tensor = self.decoder(x, mask, rotation, cache, memories, encoder_mask(real))
         return y
 
     def _embed(self, tokens: Tensor, cache: Cache | None = None) -> tuple[Tensor, Tensor]:

@@ -12,7 +12,7 @@ from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.model.initialization import initialize
 from kotha.model.inputs import positions_of
-from kotha.model.masks import looking_around
+from kotha.model.masks import encoder_mask
 from kotha.model.position import NoPositions
 
 
@@ -23,7 +23,7 @@ class LooksAhead(GPT):
         """Return the input of the head: (B, T) -> (B, T, C)."""
         positions = positions_of(tokens, self.config)
         x = self.positions(self.tokens(tokens), positions)  # (B, T, C)
-        y: Tensor = self.stack(self.dropout(x), looking_around(real), self.positions.rotation(positions))
+        y: Tensor = self.stack(self.dropout(x), encoder_mask(real), self.positions.rotation(positions))
         return y
 
 
