@@ -4,7 +4,7 @@ import { erf, openModel } from "@/model/gpt";
 import { LetterStream, lettersOf } from "@/model/letters";
 import { Tokenizer } from "@/model/tokenizer";
 import { unpacked } from "@/model/unpack";
-import { firstInSight, Numbers, Text } from "@/model/writing";
+import { contextStart, Numbers, Text } from "@/model/writing";
 import cases from "./cases/model.json";
 
 interface ModelCase {
@@ -51,7 +51,7 @@ test("a text that is gone on from is not read again, and another is", async () =
   }
   // longer than the context: its older half is forgotten
   const long = [...given.ids, ...given.ids];
-  expect(firstInSight(long.length, 5, 24)).toBe(24);
+  expect(contextStart(long.length, 5, 24)).toBe(24);
   expect([...text.logitsAfter(long, 5)]).toEqual([...whole.logitsAfter(long.slice(24), 16)]);
 });
 

@@ -9,7 +9,7 @@ A text prompt is read as the start of a document, after the start-of-document to
 Without that token small models produce much worse text (``docs/dev/experiments.md``). Token ids are used unchanged.
 
 When a row's context is full, its older half is dropped: the request moves to the front of the queue, and the rest is
-read again as a prompt. Which tokens are dropped depends only on the text (``plain.first_in_sight``).
+read again as a prompt. Which tokens are dropped depends only on the text (``plain.context_start``).
 """
 
 import itertools

@@ -1,7 +1,7 @@
 """Text generation without a cache, as in the course: the whole text is read again for each token.
 
 The readable version of the engine and its sampling; tests hold them equal. When the context is full, its older half is
-dropped (``first_in_sight``). ``chances`` applies the settings in this order:
+dropped (``context_start``). ``chances`` applies the settings in this order:
 
 1. repetition penalty, on the model's logits (Keskar et al. 2019, https://arxiv.org/abs/1909.05858);
 2. temperature;
@@ -47,7 +47,7 @@ def continue_plainly(
     """The tokens that continue ``start``, up to and excluding one of ``ends``."""
     device, written = model.tokens.weight.device, list(start)
     for number in uniforms(settings.seed, n_tokens).tolist():
-        first = first_in_sight(len(written), len(start), model.config.context_length)
+        first = context_start(len(written), len(start), model.config.context_length)
         context = torch.tensor([written[first:]], device=device)
         with evaluating(model):
             logits = model(context)[0, -1].float()  # (V,)
@@ -59,16 +59,16 @@ def continue_plainly(
     return written[len(start) :]
 
 
-def first_in_sight(n_tokens: int, n_prompt: int, context_length: int) -> int:
+def context_start(n_tokens: int, n_prompt: int, context_length: int) -> int:
     """The index of the first token in the context, for a text of ``n_tokens`` tokens including the prompt.
 
     The course drops one token for each new one and must then read all others again, because their positions change and
     all keys beyond the first layer depend on the dropped token. Dropping half of the context at once means that the
     rest is read again only once per half context.
 
-    >>> [first_in_sight(n, n_prompt=1, context_length=4) for n in (1, 4, 5, 6, 7, 8)]
+    >>> [context_start(n, n_prompt=1, context_length=4) for n in (1, 4, 5, 6, 7, 8)]
     [0, 0, 2, 2, 4, 4]
-    >>> first_in_sight(9, n_prompt=9, context_length=4)  # the end of a long prompt
+    >>> context_start(9, n_prompt=9, context_length=4)  # the end of a long prompt
     5
     """
     first = max(0, n_prompt - context_length)

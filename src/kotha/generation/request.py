@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import UsageError
-from kotha.generation.plain import first_in_sight, uniforms
+from kotha.generation.plain import context_start, uniforms
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import Option
 from kotha.text.akshara import units
@@ -134,7 +134,7 @@ class Answer:
     def context_tokens(self, context_length: int) -> list[int]:
         """The tokens of prompt and answer that are in the context."""
         n_prompt = len(self.start)
-        first = first_in_sight(n_prompt + len(self.ids), n_prompt, context_length)
+        first = context_start(n_prompt + len(self.ids), n_prompt, context_length)
         return self.start[first:] + self.ids[max(0, first - n_prompt) :]
 
     def extend(self, tokens: Sequence[int], seen: Sequence[Seen], ends: frozenset[int]) -> str:

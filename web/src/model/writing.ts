@@ -14,7 +14,7 @@ export interface Drawing {
 }
 
 /** The first token that is looked at when so many are there: when the context is full, its older half is forgotten. */
-export function firstInSight(count: number, prompt: number, context: number): number {
+export function contextStart(count: number, prompt: number, context: number): number {
   const first = Math.max(0, prompt - context);
   const half = Math.max(1, Math.floor(context / 2));
   return first + Math.ceil(Math.max(0, count - first - context) / half) * half;
@@ -29,7 +29,7 @@ export class Text {
 
   /** Logits behind these tokens; what was read before and stands there still is not read again. */
   logitsAfter(tokens: readonly number[], prompt: number): Float32Array {
-    const first = firstInSight(tokens.length, prompt, this.model.shape.context_length);
+    const first = contextStart(tokens.length, prompt, this.model.shape.context_length);
     const seen = tokens.slice(first);
     let known = 0;
     if (first === this.first) while (known < Math.min(this.read.length, seen.length - 1) && this.read[known] === seen[known]) known += 1;
