@@ -123,7 +123,7 @@ def test_the_chunked_loss_is_used_if_torch_has_none(monkeypatch: pytest.MonkeyPa
     torch.testing.assert_close(chosen(*values, 0.0), plain(*values, 0.0))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("way", [module.loss_and_slope, module._in_place])
+@pytest.mark.parametrize("way", [module.loss_and_gradient, module._in_place])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_padding_rows_of_the_head_change_nothing(way: Any, smoothing: float) -> None:
     """A head padded for a GPU: the logits of the padding rows are ignored."""

@@ -145,7 +145,7 @@ class _Chunked(torch.autograd.Function):
         return *(None if saved is None else saved * grads[0] for saved in ctx.saved_tensors), None, None, None, None
 
 
-def loss_and_slope(
+def loss_and_gradient(
     logits: Tensor,
     target: Tensor,
     scale: Tensor,
@@ -178,7 +178,7 @@ def loss_and_slope(
 def _in_place(
     logits: Tensor, target: Tensor, scale: Tensor, label_smoothing: float, n_words: int
 ) -> tuple[Tensor, Tensor]:
-    """``loss_and_slope`` in the memory of the logits, for when it is not compiled."""
+    """``loss_and_gradient`` in the memory of the logits, for when it is not compiled."""
     wide = logits.float()
     real = wide[:, :n_words]
     normaliser = real.logsumexp(dim=-1, keepdim=True)
@@ -196,19 +196,19 @@ _compiles = True
 
 
 def _kernel(logits: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
-    """``loss_and_slope``, compiled on a GPU if possible."""
+    """``loss_and_gradient``, compiled on a GPU if possible."""
     global _compiled, _compiles
     taught: Sequence[Tensor] = how[4]
     if logits.is_cuda and _compiles and not torch.compiler.is_compiling():
         try:
-            _compiled = _compiled or torch.compile(loss_and_slope, dynamic=False)
+            _compiled = _compiled or torch.compile(loss_and_gradient, dynamic=False)
             result: tuple[Tensor, Tensor] = _compiled(logits, *how)
             return result
         except torch.OutOfMemoryError:
             raise
         except Exception:  # no compiler: the fallback is slower, with the same result
             _compiles = False
-    return loss_and_slope(logits, *how) if taught else _in_place(logits, *how[:4])
+    return loss_and_gradient(logits, *how) if taught else _in_place(logits, *how[:4])
 
 
 def _product_type(rows: Tensor, weight: Tensor) -> torch.dtype:
