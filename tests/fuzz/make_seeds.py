@@ -30,7 +30,7 @@ from kotha.evaluation.judge.session import CHOICES, Judging
 from kotha.export.huggingface.export import write_hf
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig, config_from_dict
 from kotha.model.family import build
-from kotha.model.lora import add_low_rank, learned_whole
+from kotha.model.lora import add_low_rank, fully_trained_prefixes
 from kotha.model.presets import MODERN
 from kotha.retrieval.documents import Indexing
 from kotha.retrieval.index import update
@@ -133,7 +133,7 @@ def adapters(known: dict[str, bundle.Bundle]) -> None:
     base = base_fingerprint(known["plain"].model)
     for name, of, chat in (("writes", "plain", False), ("turns", "plain", True), ("classes", "classifier", False)):
         model = small(known[of].config, None).model
-        add_low_rank(model, 2, 4.0, learned_whole(model.config.family))
+        add_low_rank(model, 2, 4.0, fully_trained_prefixes(model.config.family))
         taught = ChatTemplate.of(known["plain"].tokenizer) if chat else None
         save_adapter(SEEDS / "adapter" / name, model, 2, 4.0, base, taught)
 

@@ -84,6 +84,6 @@ def merged_weights(model: nn.Module) -> dict[str, Tensor]:
     return {name: merged.get(name, each).detach() for name, each in named if not is_low_rank(name)}
 
 
-def learned_whole(family: str) -> tuple[str, ...]:
+def fully_trained_prefixes(family: str) -> tuple[str, ...]:
     """Name prefixes of the parameters that LoRA trains in full: a newly added head."""
     return ("head.", "body.pooler.") if family.endswith("-classifier") else ()

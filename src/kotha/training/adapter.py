@@ -24,7 +24,7 @@ from kotha.i18n.message import Message, Text
 from kotha.model.config import ModelConfig, config_from_dict
 from kotha.model.family import Model, build
 from kotha.model.fields import is_number
-from kotha.model.lora import add_low_rank, is_low_rank, learned_whole, merged_weights
+from kotha.model.lora import add_low_rank, fully_trained_prefixes, is_low_rank, merged_weights
 from kotha.storage.atomic import atomic_directory, atomic_write
 from kotha.storage.json_files import as_json, read_table
 from kotha.storage.output_paths import is_made_of
@@ -57,7 +57,7 @@ def save_adapter(
 
 def base_fingerprint(model: Model) -> str:
     """A hash of the frozen weights of a model; equal for equal weights."""
-    trained, digest = learned_whole(model.config.family), hashlib.sha256()
+    trained, digest = fully_trained_prefixes(model.config.family), hashlib.sha256()
     for name, each in sorted(model.named_parameters()):
         if not is_low_rank(name) and not (trained and name.startswith(trained)):
             digest.update(f"{name} {tuple(each.shape)}".encode())
@@ -75,7 +75,7 @@ def apply_adapter(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Model:
         model = build(config)
         Origin(str(name), base).initialize(model, base.tokenizer)
         found = base_fingerprint(model)
-        add_low_rank(model, rank, alpha, learned_whole(config.family))
+        add_low_rank(model, rank, alpha, fully_trained_prefixes(config.family))
     except (ConfigError, KeyError, TypeError, ValueError, ZeroDivisionError) as error:
         raise KothaError("{folder} does not fit {name}: {error}", folder=folder, name=name, error=error) from error
     if found != about.get("base"):

@@ -24,7 +24,7 @@ from kotha.errors import CheckpointError, ConfigError, TrainingError
 from kotha.i18n.message import Message, OnRemark, Option
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model, build
-from kotha.model.lora import add_low_rank, learned_whole
+from kotha.model.lora import add_low_rank, fully_trained_prefixes
 from kotha.storage.atomic import NotWrittenError
 from kotha.training.checkpointer import Checkpointer, Interrupts
 from kotha.training.config import TrainConfig, check_settings
@@ -125,7 +125,7 @@ class Training:
         if initialize is not None:
             initialize(self.model)
         if config.lora is not None:
-            add_low_rank(self.model, config.lora, config.lora_alpha, whole=learned_whole(model_config.family))
+            add_low_rank(self.model, config.lora, config.lora_alpha, whole=fully_trained_prefixes(model_config.family))
         learner = Learner(self.model, task)
         self.learner = distribute(learner, ranks, device)
         self.optimizers = Optimizers(self.model, config)

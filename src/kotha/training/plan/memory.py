@@ -23,7 +23,7 @@ from kotha.errors import ConfigError
 from kotha.i18n.numbers import Size
 from kotha.model.config import BERTConfig, ClassifierConfig, ModelConfig, Seq2SeqConfig, TextConfig, ViTConfig
 from kotha.model.family import build
-from kotha.model.lora import LowRankLinear, add_low_rank, learned_whole
+from kotha.model.lora import LowRankLinear, add_low_rank, fully_trained_prefixes
 from kotha.model.loss import CHUNK_LOGITS, GPU_CHUNK_LOGITS
 from kotha.training.config import Optimizer, TrainConfig
 from kotha.training.device import DTYPES, Arithmetic
@@ -201,7 +201,7 @@ def _sizes(model: ModelConfig, optimizer: Optimizer, lora: int | None) -> _Sizes
             d_ff=model.d_ff,
         ) from error
     if lora is not None:
-        add_low_rank(built, lora, alpha=1.0, whole=learned_whole(model.family))
+        add_low_rank(built, lora, alpha=1.0, whole=fully_trained_prefixes(model.family))
     muon, *adamw = split_parameters(built, use_muon=optimizer == "muon")
     moved = [each.numel() for group in adamw for _, each in group]
     matrices = [each.numel() for _, each in muon]
