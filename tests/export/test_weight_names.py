@@ -18,10 +18,10 @@ def test_weights_round_trip(name: str) -> None:
     assert layout.architecture == ARCHITECTURES[name]
     model = shaken(layout.full(CONFIGS[name])).model
     ours = unique_weights(model)
-    theirs = layout.to_theirs(ours, model.config)
+    theirs = layout.to_reference_layout(ours, model.config)
     places = layout.places(shapes_of(ours.items()), model.config)
     assert {each: place.shape for each, place in places.items()} == shapes_of(theirs.items())
-    back = layout.to_ours(theirs, shapes_of(ours.items()), model.config)
+    back = layout.from_reference_layout(theirs, shapes_of(ours.items()), model.config)
     assert back.keys() == ours.keys()
     assert all(torch.equal(back[each], ours[each]) for each in ours)
 
@@ -34,7 +34,7 @@ def test_gpt2_transposes_matrices_and_joins_queries_keys_and_values() -> None:
     gpt2 = BY_NAME["gpt2"]
     model = shaken(gpt2.full(CONFIGS["gpt2"])).model
     ours = unique_weights(model)
-    theirs = gpt2.to_theirs(ours, model.config)
+    theirs = gpt2.to_reference_layout(ours, model.config)
     joined = theirs["transformer.h.1.attn.c_attn.weight"]
     assert joined.shape == (16, 48)
     assert torch.equal(joined[:, 16:32].T, ours["stack.blocks.1.attention.key.weight"])

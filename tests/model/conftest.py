@@ -52,7 +52,7 @@ def converted(ours: Any, theirs: dict[str, Tensor]) -> dict[str, Tensor]:
     layout, shapes = choose_layout(ours.config), shapes_of(ours.named_parameters(remove_duplicate=False))
     places = layout.places(shapes, ours.config)
     named = {layout.usual(name, places): tensor for name, tensor in theirs.items()}
-    return layout.to_ours({name: tensor for name, tensor in named.items() if name}, shapes, ours.config)
+    return layout.from_reference_layout({name: tensor for name, tensor in named.items() if name}, shapes, ours.config)
 
 
 def gradients(model: nn.Module) -> dict[str, Tensor]:

@@ -153,7 +153,7 @@ class Layout:
             found[theirs] = Place(tuple(ours), shape, how == "turned")
         return found
 
-    def to_theirs(self, ours: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
+    def to_reference_layout(self, ours: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
         """Convert Kotha's weights to the other program's names and shapes."""
         found = {}
         for name, place in self.places(shapes_of(ours.items()), config).items():
@@ -162,7 +162,7 @@ class Layout:
             found[name] = (joined.mT if place.turned and joined.dim() == 2 else joined).reshape(place.shape)
         return found
 
-    def to_ours(
+    def from_reference_layout(
         self, theirs: Mapping[str, Tensor], shapes: Mapping[str, Shape], config: ModelConfig
     ) -> dict[str, Tensor]:
         """Convert the other program's weights to Kotha's names and shapes; missing weights are skipped."""
@@ -216,7 +216,7 @@ def foreign_weights(model: Model, layout: Layout, dtype: torch.dtype = torch.flo
         ours[name] = fitting(name, tensor, dtype)
     for name, each in shape_alone(full, _ANY).named_parameters():
         ours.setdefault(name, torch.zeros(each.shape, dtype=dtype))
-    return {name: tensor.contiguous() for name, tensor in layout.to_theirs(ours, full).items()}
+    return {name: tensor.contiguous() for name, tensor in layout.to_reference_layout(ours, full).items()}
 
 
 def fitting(name: str, tensor: Tensor, dtype: torch.dtype) -> Tensor:

@@ -225,7 +225,7 @@ def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[di
                 )
     dtype = next(iter(theirs.values())).dtype
     theirs |= {name: torch.zeros(places[name].shape, dtype=dtype) for name in absent}
-    return layout.to_ours(theirs, shapes, config), absent
+    return layout.from_reference_layout(theirs, shapes, config), absent
 
 
 def _check(weight: FoundWeight, place: Place | None) -> None:
