@@ -18,7 +18,7 @@ from tests.prepared import prepared_by_commands
 from kotha.artifacts.run_folder import CONFIG, LAUNCH, RunFolder
 from kotha.errors import CheckpointError, ConfigError
 from kotha.training.checkpoint import OnDisk, checkpoint_path, list_checkpoints, load_checkpoint, newest_complete
-from kotha.training.distributed import Ranks, goes_on, ranks_here
+from kotha.training.distributed import Ranks, is_restart, ranks_here
 
 STEPS = 12
 SETTINGS = [
@@ -230,13 +230,13 @@ def test_when_a_machine_leaves_the_others_fail_with_a_message_and_torchrun_resta
 
 def test_a_run_resumes_after_a_restart_or_with_the_same_launch(tmp_path: Path) -> None:
     folder = RunFolder(tmp_path)
-    assert not goes_on(folder, Ranks(restarts=1)), "there is no run to resume"
-    assert not goes_on(folder, Ranks(launch="song"))
+    assert not is_restart(folder, Ranks(restarts=1)), "there is no run to resume"
+    assert not is_restart(folder, Ranks(launch="song"))
     folder.write(CONFIG, {LAUNCH: "song"})
-    assert goes_on(folder, Ranks(restarts=1)) and goes_on(folder, Ranks(launch="song"))
-    assert not goes_on(folder, Ranks(launch="dance")) and not goes_on(folder, Ranks())
+    assert is_restart(folder, Ranks(restarts=1)) and is_restart(folder, Ranks(launch="song"))
+    assert not is_restart(folder, Ranks(launch="dance")) and not is_restart(folder, Ranks())
     folder.write(CONFIG, {})
-    assert not goes_on(folder, Ranks())
+    assert not is_restart(folder, Ranks())
 
 
 def test_torchruns_default_run_id_is_ignored(monkeypatch: pytest.MonkeyPatch) -> None:

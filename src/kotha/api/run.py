@@ -23,7 +23,7 @@ from kotha.storage.status import exists, is_file
 from kotha.text.choices import Errors
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.distributed import Ranks, find_disks, goes_on, joined, ranks_here
+from kotha.training.distributed import Ranks, find_disks, is_restart, joined, ranks_here
 from kotha.training.initial_weights import Origin
 from kotha.training.loop import OnEvent as OnEvent
 from kotha.training.reporting.report import write_report
@@ -177,7 +177,7 @@ def _train(
     with ExitStack() as stack:
         stack.enter_context(joined(ranks))
         ranks = find_disks(ranks, folder.path)
-        again = not resume and goes_on(folder, ranks)
+        again = not resume and is_restart(folder, ranks)
         if start is not None and not again:
             request = replace(request, origin=origin_at(start))
         if tensorboard and ranks.is_first:

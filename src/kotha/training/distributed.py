@@ -144,7 +144,7 @@ def ranks_here(shard: bool = False) -> Ranks:
     return Ranks(*values, shard=shard, launch=None if launch == "none" else launch)
 
 
-def goes_on(folder: RunFolder, ranks: Ranks) -> bool:
+def is_restart(folder: RunFolder, ranks: Ranks) -> bool:
     """Whether this launch of torchrun already started the run in the folder; the same on all processes.
 
     torchrun restarts the processes when one dies and when machines join or leave. It counts only the former, separately
