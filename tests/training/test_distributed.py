@@ -243,7 +243,7 @@ def test_torchruns_default_run_id_is_ignored(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "none")
     assert ranks_here().launch is None
     monkeypatch.setenv("TORCHELASTIC_RUN_ID", "song")
-    assert ranks_here().launch == "song" and ranks_here().writes and not ranks_here().several_disks
+    assert ranks_here().launch == "song" and ranks_here().writes and not ranks_here().several_file_systems
 
 
 def test_a_checkpoint_is_complete_if_its_files_are_on_any_disks() -> None:

@@ -23,7 +23,7 @@ from kotha.storage.status import exists, is_file
 from kotha.text.choices import Errors
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.distributed import Ranks, find_disks, is_restart, joined, ranks_here
+from kotha.training.distributed import Ranks, choose_writers, is_restart, joined, ranks_here
 from kotha.training.initial_weights import Origin
 from kotha.training.loop import OnEvent as OnEvent
 from kotha.training.reporting.report import write_report
@@ -176,7 +176,7 @@ def _train(
     """Train on a data folder in all processes, or on examples in a single process."""
     with ExitStack() as stack:
         stack.enter_context(joined(ranks))
-        ranks = find_disks(ranks, folder.path)
+        ranks = choose_writers(ranks, folder.path)
         again = not resume and is_restart(folder, ranks)
         if start is not None and not again:
             request = replace(request, origin=origin_at(start))

@@ -91,13 +91,13 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
                 _write(partial / f"{kind}{part}.safetensors", tensors, ranks)
         ranks.wait()
         state = as_json({"step": checkpoint.step, **checkpoint.state}, indent=1)
-        if ranks.several_disks:  # the same state on all disks
+        if ranks.several_file_systems:  # the same state on all disks
             state = ranks.each(state)[0]
         hashes: dict[str, str] = {}
         if ranks.writes:
             atomic_write(partial / STATE, state)
             hashes = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
-        if ranks.several_disks and ranks.sharded:  # every manifest lists the parts of all disks
+        if ranks.several_file_systems and ranks.sharded:  # every manifest lists the parts of all disks
             hashes = {name: each for part in ranks.each(hashes) for name, each in part.items()}
         if ranks.writes:
             atomic_write(partial / MANIFEST, json.dumps(dict(sorted(hashes.items())), indent=1))
@@ -254,7 +254,7 @@ def copy_missing_files(path: Path, ranks: Ranks) -> None:
 
     All processes call this.
     """
-    if not ranks.several_disks:
+    if not ranks.several_file_systems:
         return
     every = ranks.each(_files_on_disk(path) if ranks.writes else OnDisk())
     started = next((rank for rank, held in enumerate(every) if runs.CONFIG in held.files), 0)

@@ -54,7 +54,9 @@ class Ranks:
     launch: str | None = field(default=None, kw_only=True)  # torchrun's run id, the same for all processes of a launch
     device: str | None = field(default=None, kw_only=True)  # the device of this process; None: the best of the machine
     writer: int = field(default=0, kw_only=True)  # the process that writes to the disk that this process sees
-    several_disks: bool = field(default=False, kw_only=True)  # whether there are several disks (see checkpoint.py)
+    several_file_systems: bool = field(
+        default=False, kw_only=True
+    )  # whether there are several disks (see checkpoint.py)
 
     @property
     def is_first(self) -> bool:
@@ -179,7 +181,7 @@ def joined(ranks: Ranks) -> Iterator[None]:
         dist.destroy_process_group()
 
 
-def find_disks(ranks: Ranks, path: Path) -> Ranks:
+def choose_writers(ranks: Ranks, path: Path) -> Ranks:
     """Find out which processes share a file system at a path; on each disk, the first process will write."""
     if ranks.on_one_machine:
         return ranks
@@ -195,7 +197,7 @@ def find_disks(ranks: Ranks, path: Path) -> Ranks:
     writers = ranks.each(next(seen, 0))
     if marker is not None:
         (parent / marker).unlink(missing_ok=True)
-    return replace(ranks, writer=writers[ranks.rank], several_disks=len(set(writers)) > 1)
+    return replace(ranks, writer=writers[ranks.rank], several_file_systems=len(set(writers)) > 1)
 
 
 def _rendezvous_store(ranks: Ranks) -> Store:
