@@ -11,7 +11,7 @@ from kotha.evaluation.doctor.diagnosis import Examination, doctor_page, examine
 from kotha.export.targets import supported_targets
 from kotha.i18n.catalogue import translate
 from kotha.training.plan.design import TextSize
-from kotha.training.plan.render import tell_plan
+from kotha.training.plan.render import describe_plan
 from kotha.training.plan.step_time import gpu_named
 from kotha.training.start import TrainRequest
 
@@ -46,7 +46,7 @@ def planned(minutes: float | None = None) -> tuple[dict[str, Any], str]:
     preset = "pocket" if minutes is None else None
     given: dict[str, Any] = {"steps": 700} if minutes is None else {}
     request = TrainRequest(preset, "modern", minutes, None, None, gpu_named("t4"), given)
-    plan = tell_plan(request, text, supported_targets)
+    plan = describe_plan(request, text, supported_targets)
     return plan.found, plan.page()
 
 

@@ -10,9 +10,9 @@ from kotha.i18n.message import Option
 from kotha.model.config import GPTConfig
 from kotha.report.table import Table
 from kotha.storage.atomic import write_page as write_page
-from kotha.training.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster, read_tokens, tell_cluster
+from kotha.training.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster, describe_cluster, read_tokens
 from kotha.training.plan.design import TextSize
-from kotha.training.plan.render import TrainingPlan, tell_plan
+from kotha.training.plan.render import TrainingPlan, describe_plan
 from kotha.training.plan.step_time import gpu_named, use_fastest_threads
 from kotha.training.start import TrainRequest, choose_settings
 
@@ -47,7 +47,7 @@ def plan(
     gpu = None if options.gpu is None else gpu_named(options.gpu)
     memory = None if memory_gb is None else int(memory_gb * 1e9)
     request = TrainRequest(preset, options.recipe, minutes, memory, options.device, gpu, settings)
-    return tell_plan(request, data, supported_targets, timed=not options.no_time, before_timing=before_timing)
+    return describe_plan(request, data, supported_targets, timed=not options.no_time, before_timing=before_timing)
 
 
 def plan_cluster(
@@ -78,4 +78,4 @@ def plan_cluster(
         raise UsageError(message, preset=options.preset, family=choice.model.family)
     model = None if options.preset is None else choice.model
     sizes = settings.get("batch_size"), settings.get("context_length")
-    return tell_cluster(model, choice.settings, machines, read_tokens(cluster.tokens), *sizes)
+    return describe_cluster(model, choice.settings, machines, read_tokens(cluster.tokens), *sizes)

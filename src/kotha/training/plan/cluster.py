@@ -245,7 +245,7 @@ def read_tokens(words: Sequence[str]) -> tuple[float, ...]:
     return tuple(found) or TOKENS
 
 
-def tell_cluster(
+def describe_cluster(
     model: GPTConfig | None,
     training: TrainConfig,
     cluster: Cluster,

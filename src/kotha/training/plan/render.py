@@ -117,7 +117,7 @@ class TrainingPlan:
         return training_page("plan", "What a training needs, before it starts", data, made_by="kotha plan")
 
 
-def tell_plan(
+def describe_plan(
     request: TrainRequest,
     data: str | TextSize | None,
     export_formats: Callable[[ModelConfig], Sequence[Any]],
