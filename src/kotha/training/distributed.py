@@ -54,9 +54,7 @@ class Ranks:
     launch: str | None = field(default=None, kw_only=True)  # torchrun's run id, the same for all processes of a launch
     device: str | None = field(default=None, kw_only=True)  # the device of this process; None: the best of the machine
     writer: int = field(default=0, kw_only=True)  # the process that writes to the disk that this process sees
-    several_file_systems: bool = field(
-        default=False, kw_only=True
-    )  # whether there are several disks (see checkpoint.py)
+    several_file_systems: bool = field(default=False, kw_only=True)  # whether there are several (see checkpoint.py)
 
     @property
     def is_first(self) -> bool:
