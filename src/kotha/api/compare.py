@@ -49,7 +49,7 @@ def compare(
     text_name = None if text is None else str(text)
     rows: list[Row] = []
     nats: list[Nats] = []
-    folders = [bundled.place(each) for each in listed(runs)]
+    folders = [bundled.model_path(each) for each in listed(runs)]
     row_names = [bundled.title(folder) for folder in folders] if names is None else names
     for folder, name in zip(folders, row_names, strict=True):
         config = run_config(folder)

@@ -13,7 +13,7 @@ __all__ = ["ParityReport", "import_model", "lines_of", "parity_rows", "read_card
 
 def read_card(path: Place) -> str:
     """Read a model card: training data, licence, and limits of use."""
-    folder = bundled.place(path)
+    folder = bundled.model_path(path)
     file, name = folder / bundled.CARD_FILE, bundled.title(folder)
     if not folder.exists():
         raise KothaError("{run} not found; name a run folder or a model folder", run=folder)

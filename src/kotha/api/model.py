@@ -65,7 +65,7 @@ def load(path: Place = bundled.NAME, device: str = "auto", adapter: Place | None
     ...
     kotha.errors.KothaError: nowhere not found; name a run, model or Hugging Face folder, or box for the bundled model
     """
-    folder = bundled.place(path)
+    folder = bundled.model_path(path)
     chosen = _device(device)
     if not exists(folder):
         raise KothaError(

@@ -150,7 +150,7 @@ def train(
     """
     changes = settings if steps is None else {**settings, "steps": steps}
     if teachers:  # absolute, because the run may be resumed from another directory
-        changes["teachers"] = [str(bundled.place(each).absolute()) for each in teachers]
+        changes["teachers"] = [str(bundled.model_path(each).absolute()) for each in teachers]
     request = TrainRequest(preset, recipe, minutes, changes=changes)
     of_pairs: Any = {"pair": pair, "reverse": reverse, "tokenizer": tokenizer, "errors": errors}
     of_pairs |= {"validation": validation, "test": test}

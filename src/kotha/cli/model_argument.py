@@ -14,7 +14,7 @@ def model_path(word: str | None) -> Path:
     """Return the folder of the model that an argument names; warn if a local folder is called box too."""
     if word == bundled.NAME and is_directory(Path(word)):
         log(Message("{name} is the bundled model; for the folder here write ./{name}", name=bundled.NAME))
-    return bundled.place(word)
+    return bundled.model_path(word)
 
 
 def model_and_prompt(first: str | None, second: str | None, command: str) -> tuple[Path, str]:

@@ -99,7 +99,7 @@ class ModelRegistry:
     ) -> None:
         self.places: dict[str, Path] = {}
         for given in models:
-            path = bundled.place(given)
+            path = bundled.model_path(given)
             name = bundled.NAME if path == bundled.FOLDER else path.resolve().name
             if name in self.places and self.places[name].resolve() != path.resolve():
                 raise UsageError(

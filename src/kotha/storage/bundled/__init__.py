@@ -13,12 +13,12 @@ FOLDER = Path(__file__).parent
 CARD_FILE = "README.md"
 
 
-def place(name: str | os.PathLike[str] | None) -> Path:
+def model_path(name: str | os.PathLike[str] | None) -> Path:
     """Return the folder of a model from a path or the name ``box``.
 
-    >>> place("run"), place("./box")
+    >>> model_path("run"), model_path("./box")
     (PosixPath('run'), PosixPath('box'))
-    >>> place("box") == place(None) == FOLDER
+    >>> model_path("box") == model_path(None) == FOLDER
     True
     """
     return FOLDER if name is None or name == NAME else Path(name)

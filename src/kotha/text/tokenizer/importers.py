@@ -45,7 +45,7 @@ def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tok
     ``extra_ids`` is the number of sentinels (``<extra_id_0>`` …) to append to a SentencePiece model (T5 has 100). The
     default is the number in the settings files next to the model, or none without such files.
     """
-    path, name = bundled.place(source), str(source)
+    path, name = bundled.model_path(source), str(source)
     if is_directory(path):
         known = [file for file in KNOWN_FILES if is_file(path / file)]
         found = known or [file.name for file in matching(path, "*.model")]
