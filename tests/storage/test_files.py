@@ -456,7 +456,7 @@ def test_a_folder_locked_by_another_process_is_not_removed(tmp_path: Path) -> No
         held = Lock(folder)  # another process that locked the new folder first
         Lock(folder)
     assert folder.is_dir()
-    held.let_go()
+    held.release()
     with pytest.raises(InUseError), whole.filled_folder(tmp_path / "other"):
         raise InUseError(tmp_path / "elsewhere")
     assert not (tmp_path / "other").exists(), "another path is in use"
@@ -487,7 +487,7 @@ def test_waiting_for_a_removed_folder_raises_an_error(tmp_path: Path) -> None:
 
     def wait() -> None:
         try:
-            Lock(folder, wait=True).let_go()
+            Lock(folder, wait=True).release()
         except FileNotFoundError:
             told.append("gone")
 
@@ -495,16 +495,16 @@ def test_waiting_for_a_removed_folder_raises_an_error(tmp_path: Path) -> None:
     waiting.start()
     time.sleep(0.2)
     folder.rmdir()
-    held.let_go()
+    held.release()
     waiting.join(timeout=20)
     assert told == ["gone"]
 
 
 def test_releasing_a_lock_twice_closes_nothing_else(tmp_path: Path) -> None:
     held = Lock(tmp_path)
-    held.let_go()
+    held.release()
     with (tmp_path / "a").open("wb") as file:  # reuses the free descriptor
-        held.let_go()
+        held.release()
         file.write(b"a")
     assert (tmp_path / "a").read_bytes() == b"a"
 

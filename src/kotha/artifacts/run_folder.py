@@ -92,7 +92,7 @@ class RunFolder:
     def release(self) -> None:
         """Release the lock."""
         if self._lock is not None:
-            self._lock.let_go()
+            self._lock.release()
             self._lock = None
 
     __del__ = release

@@ -209,7 +209,7 @@ class _Unfinished:
         gone = self.held is None or self._has_its_name() is False
         held, self.held = self.held, None
         if held is not None:
-            held.let_go()
+            held.release()
         _unfinished.pop(self.partial, None)
         return gone
 
@@ -232,7 +232,7 @@ class _Unfinished:
         except (KothaError, OSError):
             pass
         finally:
-            found.let_go()
+            found.release()
 
 
 _unfinished: dict[Path, _Unfinished] = {}
@@ -290,9 +290,9 @@ def _claim(entry: _Unfinished, make: Callable[[Path], None]) -> Lock:
             if held.is_of(partial):
                 return held
         except OSError:  # an I/O error; release it, so that it can be removed
-            held.let_go()
+            held.release()
             raise
-        held.let_go()
+        held.release()
 
 
 def _clear_way(partial: Path) -> None:

@@ -46,10 +46,10 @@ if sys.platform != "win32":
             self._take(path, wait)
             try:
                 while wait and not self.is_of(path):  # its holder has moved it, and the name may have new content
-                    self.let_go()
+                    self.release()
                     self._take(path, wait)
             except OSError:  # an I/O error
-                self.let_go()
+                self.release()
                 raise
 
         def _take(self, path: Path, wait: bool) -> None:
@@ -73,7 +73,7 @@ if sys.platform != "win32":
             """Sync what is locked to disk."""
             os.fsync(self._descriptor)
 
-        def let_go(self) -> None:
+        def release(self) -> None:
             """Release the lock; may be called again, such as from a signal handler."""
             descriptor, self._descriptor = self._descriptor, -1
             if descriptor >= 0:
@@ -130,7 +130,7 @@ else:
                 with self._path.open("r+b") as file:
                     os.fsync(file.fileno())
 
-        def let_go(self) -> None:
+        def release(self) -> None:
             """Release the lock; may be called again, such as from a signal handler."""
             descriptor, self._descriptor = self._descriptor, -1
             if descriptor >= 0:

@@ -90,7 +90,7 @@ def open_study(url: str, name: str, folder: Path, about: Callable[[], dict[str, 
             if is_new and ABOUT not in study.user_attrs:  # unless another machine created it first
                 study.set_user_attr(ABOUT, description)
         finally:
-            lock.let_go()
+            lock.release()
     if ABOUT not in study.user_attrs:
         raise UsageError(
             "the study {name!r} in {url} was not made by kotha sweep; choose another name",
