@@ -170,9 +170,9 @@ try:
     kotha.storage.locks.Lock(Path("b"))
 except kotha.storage.locks.InUseError as error:
     found["held"] = str(error)
-held.let_go()
-held.let_go()
-kotha.storage.locks.Lock(Path("b")).let_go()
+held.release()
+held.release()
+kotha.storage.locks.Lock(Path("b")).release()
 found["left"] = sorted(os.listdir("."))
 print(json.dumps(found))
 """
