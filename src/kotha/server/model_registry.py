@@ -175,7 +175,7 @@ class ModelRegistry:
             if not served.users:
                 self._opened.pop(served.name).close(0)
 
-    def let_go(self, name: str) -> None:
+    def unload(self, name: str) -> None:
         """Unload a model before its folder is removed; raises RefusedError if it is in use."""
         served = self._opened.get(name)
         if name in self._opening or (served is not None and served.users):

@@ -109,7 +109,7 @@ def label(store: Store, id: NamedJob, body: LabelRequest) -> Job:
 @router.delete("/jobs/{id}")
 async def remove(request: Request, store: Store, id: NamedJob) -> Named:
     """Remove a job that is not running, with its output, its model and the files that only it uses."""
-    state_of(request).registry.let_go(id)
+    state_of(request).registry.unload(id)
     await asyncio.to_thread(store.remove, id)
     return Named(id=id)
 
