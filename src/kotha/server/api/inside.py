@@ -103,7 +103,7 @@ class AttentionWeights(WireAnswer):
     summaries: list[HeadSummary]
 
 
-class AttentionTold(Looked):
+class AttentionResponse(Looked):
     """Attention weights of every head."""
 
     written_from: int | None
@@ -111,7 +111,7 @@ class AttentionTold(Looked):
     steps: tuple[WrittenToken, ...]
 
 
-@route(router, "/inside/attention", AttentionTold)
+@route(router, "/inside/attention", AttentionResponse)
 def attention(served: Served, on_progress: OnProgress, body: AttentionRequest) -> JsonObject:
     """Return the attention weights of every head over a text or an image, to six decimal places."""
     options = body.to_input(served)

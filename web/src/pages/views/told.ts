@@ -11,7 +11,7 @@ export interface PackedMap extends Pick<Schemas["AttentionWeights"], "name" | "q
   other: string | null;
 }
 
-export interface AttentionData extends Pick<Schemas["AttentionTold"], "family" | "grid" | "written_from"> {
+export interface AttentionData extends Pick<Schemas["AttentionResponse"], "family" | "grid" | "written_from"> {
   lines: Record<string, Piece[]>;
   /** The number that a weight of one is stored as. */
   one: number;
