@@ -38,7 +38,7 @@ class ErrorDetail(BaseModel):
     values: JsonObject
 
 
-class ErrorAnswer(BaseModel):
+class ErrorResponse(BaseModel):
     """The body of every error answer."""
 
     error: ErrorDetail
@@ -46,8 +46,8 @@ class ErrorAnswer(BaseModel):
 
 # Declared as ranges, since the guard can reject a request to any route.
 RESPONSES: dict[int | str, JsonObject] = {
-    "4XX": {"model": ErrorAnswer, "description": "The request was rejected; the message says why."},
-    "5XX": {"model": ErrorAnswer, "description": "The server could not process the request."},
+    "4XX": {"model": ErrorResponse, "description": "The request was rejected; the message says why."},
+    "5XX": {"model": ErrorResponse, "description": "The server could not process the request."},
 }
 
 

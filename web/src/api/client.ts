@@ -70,7 +70,7 @@ export function refused(error: Schemas["ErrorDetail"], status: number): ApiError
 
 async function refusal(answer: Response): Promise<ApiError> {
   try {
-    return refused(((await answer.json()) as Schemas["ErrorAnswer"]).error, answer.status);
+    return refused(((await answer.json()) as Schemas["ErrorResponse"]).error, answer.status);
   } catch {
     return new ApiError(answer.statusText, answer.status);
   }

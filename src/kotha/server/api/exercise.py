@@ -26,7 +26,7 @@ from kotha.i18n.message import Message, Text
 from kotha.server.api.requests import (
     AboutModel,
     Example,
-    WireAnswer,
+    WireResponse,
     check_lengths,
     check_size,
     route,
@@ -102,7 +102,7 @@ class SpreadsheetRequest(ExerciseRequest):
         return self
 
 
-class ExerciseStep(WireAnswer):
+class ExerciseStep(WireResponse):
     """A matrix of the sheet and how it is computed; null is −∞ (masked)."""
 
     name: str
@@ -114,7 +114,7 @@ class ExerciseStep(WireAnswer):
     operands: list[str]
 
 
-class ExerciseSheet(WireAnswer):
+class ExerciseSheet(WireResponse):
     """A sheet to work out step by step."""
 
     text: Text

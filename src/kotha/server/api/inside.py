@@ -31,7 +31,7 @@ from kotha.server.api.requests import (
     Looked,
     LookRequest,
     WatchRequest,
-    WireAnswer,
+    WireResponse,
     check_lengths,
     check_size,
     check_texts,
@@ -47,14 +47,14 @@ router = APIRouter(prefix="/api", tags=["Inside"])
 LayerName = Annotated[str, Field(max_length=80)] | Annotated[int, Field(ge=0, le=100_000)]
 
 
-class AttentionSite(WireAnswer):
+class AttentionSite(WireResponse):
     """An attention and its heads; after pruning, the other heads keep their numbers."""
 
     name: str
     heads: list[int]
 
 
-class AboutServed(WireAnswer):
+class AboutServed(WireResponse):
     """The family and sizes of a model."""
 
     name: str
@@ -90,7 +90,7 @@ class AttentionRequest(WatchRequest):
     layers: list[LayerName] = Field([], max_length=1100)
 
 
-class AttentionWeights(WireAnswer):
+class AttentionWeights(WireResponse):
     """The weights of one attention: heads, queries, keys; each row sums to one."""
 
     name: str
@@ -135,7 +135,7 @@ class AlignmentRequest(AboutModel):
     beams: int = Field(4, ge=1, le=16)
 
 
-class AlignmentTable(WireAnswer):
+class AlignmentTable(WireResponse):
     """Weights from each written piece to each source piece; each row sums to one."""
 
     source: tuple[Piece, ...]
@@ -245,7 +245,7 @@ class EmbeddingsRequest(AboutModel):
     neighbours: int = Field(12, ge=1, le=100)
 
 
-class EmbeddingWord(WireAnswer):
+class EmbeddingWord(WireResponse):
     """The requested word and its neighbours."""
 
     text: str
@@ -253,7 +253,7 @@ class EmbeddingWord(WireAnswer):
     neighbours: list[Neighbour]
 
 
-class EmbeddingsMap(WireAnswer):
+class EmbeddingsMap(WireResponse):
     """Words in the plane of the first two principal components, and the share of variance along each."""
 
     width: int

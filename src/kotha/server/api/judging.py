@@ -14,7 +14,7 @@ from kotha.evaluation.judge.results import Choice, Meeting
 from kotha.evaluation.judge.session import Judging, write_continuations
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import OnProgress
-from kotha.server.api.requests import WireAnswer, route
+from kotha.server.api.requests import WireResponse, route
 from kotha.server.errors import RefusedError, refusing
 from kotha.server.json_requests import Id, JsonObject, ModelName, WireRequest
 from kotha.server.state import State
@@ -46,7 +46,7 @@ class Judgement(WireRequest):
     choice: Choice
 
 
-class ShownPair(WireAnswer):
+class ShownPair(WireResponse):
     """Two continuations of one prompt, without their models' names."""
 
     id: str
@@ -55,7 +55,7 @@ class ShownPair(WireAnswer):
     right: str
 
 
-class JudgingTold(WireAnswer):
+class JudgingTold(WireResponse):
     """A judge's progress, the next pair, and the results once there are enough judgements."""
 
     id: str

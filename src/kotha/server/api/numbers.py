@@ -15,7 +15,7 @@ from kotha.i18n.message import Message, OnProgress
 from kotha.inside.flow import FinalAnswer, final_answers
 from kotha.inside.numbers.arithmetic import CellLine, CellSource, Entry, Recipe
 from kotha.inside.numbers.ledger import Ledger, WeaveColumn, keep, weave
-from kotha.server.api.requests import Looked, WatchRequest, WireAnswer, check_size, read_as, route, watching
+from kotha.server.api.requests import Looked, WatchRequest, WireResponse, check_size, read_as, route, watching
 from kotha.server.errors import RefusedError, check_most
 from kotha.server.json_requests import JsonObject
 from kotha.server.model_registry import Served
@@ -27,7 +27,7 @@ _KEPT, _KEPT_BYTES = 4, 256 << 20
 _TERMS = 512
 
 
-class PassSite(WireAnswer):
+class PassSite(WireResponse):
     """A matrix of the pass, or one per head."""
 
     site: str
@@ -104,14 +104,14 @@ class RecipeRequest(CellRequest):
     column: int = Field(ge=0)
 
 
-class RecipeTerms(WireAnswer):
+class RecipeTerms(WireResponse):
     """The number and the sum of the omitted terms."""
 
     count: int
     value: float
 
 
-class RecipeLine(WireAnswer):
+class RecipeLine(WireResponse):
     """One line of arithmetic; the last line's value is the cell's."""
 
     gives: str
@@ -123,7 +123,7 @@ class RecipeLine(WireAnswer):
     value: float | None
 
 
-class RecipeTold(WireAnswer):
+class RecipeTold(WireResponse):
     """How one cell was computed, from which cells, and what uses it."""
 
     site: str

@@ -14,7 +14,7 @@ from kotha.api.plan import plan as plan_training
 from kotha.errors import ConfigError, CorpusError, DataError
 from kotha.i18n.message import Text
 from kotha.model.presets import presets
-from kotha.server.api.requests import WireAnswer, route
+from kotha.server.api.requests import WireResponse, route
 from kotha.server.errors import by_name, refusing
 from kotha.server.jobs.kinds import ModelSizes
 from kotha.server.json_requests import Id, JsonObject, ModelName, Said
@@ -48,7 +48,7 @@ class PlanRequest(ModelSizes):
     text_bytes: int | None = Field(None, ge=1000, le=10**13)
 
 
-class ExportDoor(WireAnswer):
+class ExportDoor(WireResponse):
     """An export format, and whether the model can be exported to it."""
 
     name: str
@@ -56,7 +56,7 @@ class ExportDoor(WireAnswer):
     because: Said
 
 
-class PlanAnswer(WireAnswer):
+class PlanResponse(WireResponse):
     """Parameters, operations, memory and time."""
 
     preset: str | None
@@ -85,7 +85,7 @@ class PlanAnswer(WireAnswer):
     design: JsonObject | None
 
 
-@route(router, "/plan", PlanAnswer)
+@route(router, "/plan", PlanResponse)
 def plan(state: State, body: PlanRequest) -> JsonObject:
     """Return a model's parameters and the cost of training it, by part; or a model that fits a time budget."""
     data = None if body.data is None else str(state.job_store("data").uploads.place(body.data))
@@ -107,7 +107,7 @@ def plan(state: State, body: PlanRequest) -> JsonObject:
     return {**found, "design": design}
 
 
-class MachineTold(WireAnswer):
+class MachineTold(WireResponse):
     """The hardware of this machine, as training uses it."""
 
     device: str
@@ -124,7 +124,7 @@ def machine(_state: State) -> JsonObject:
     return {**vars(found), "cores": os.cpu_count() or 1, "operations_per_second": found.usual}
 
 
-class PresetTold(WireAnswer):
+class PresetTold(WireResponse):
     """A preset with its complete config."""
 
     name: str

@@ -17,7 +17,7 @@ from kotha.model.vit import ViT
 from kotha.retrieval.sqlite_store import Measures
 from kotha.server.api.requests import (
     AboutModel,
-    WireAnswer,
+    WireResponse,
     check_count,
     check_texts,
     count_tokens,
@@ -41,14 +41,14 @@ class ClassesRequest(AboutModel):
     why: bool = False
 
 
-class ClassifyAnswer(WireAnswer):
+class ClassifyResponse(WireResponse):
     """A result for each text or image."""
 
     results: list[Classified]
     truncated: int
 
 
-@route(router, "/classify", ClassifyAnswer)
+@route(router, "/classify", ClassifyResponse)
 def classify(served: Served, body: ClassesRequest) -> JsonObject:
     """Classify texts or images; for texts, optionally with the influence of each token."""
     bundle = served.model.bundle
@@ -87,13 +87,13 @@ class TranslateRequest(AboutModel):
     beams: int = Field(4, ge=1, le=16)
 
 
-class TranslateAnswer(WireAnswer):
+class TranslateResponse(WireResponse):
     """A translation for each text."""
 
     texts: list[str]
 
 
-@route(router, "/translate", TranslateAnswer)
+@route(router, "/translate", TranslateResponse)
 def translate(served: Served, on_progress: OnProgress, body: TranslateRequest) -> dict[str, list[str]]:
     """Translate texts by beam search; needs a Seq2Seq."""
     check_count(served, body.texts, "texts")
@@ -113,7 +113,7 @@ class IndexSize(Measures):
     title: str
 
 
-class IndexList(WireAnswer):
+class IndexList(WireResponse):
     """The indexes of the server."""
 
     indexes: list[IndexSize]
@@ -140,7 +140,7 @@ class AskRequest(WireRequest):
     tokens: int = Field(100, ge=1, le=MOST_TOKENS)
 
 
-class FoundPassage(WireAnswer):
+class FoundPassage(WireResponse):
     """A passage: its file and position, the share of the question that it repeats, and the cosine similarity."""
 
     text: str
@@ -151,7 +151,7 @@ class FoundPassage(WireAnswer):
     meaning: float | None
 
 
-class AskAnswer(WireAnswer):
+class AskResponse(WireResponse):
     """An answer and its passages; ``cited`` has the numbers of the passages used, from 1."""
 
     question: str
@@ -162,7 +162,7 @@ class AskAnswer(WireAnswer):
     remark: Text | None
 
 
-@route(router, "/ask", AskAnswer, reads=True)
+@route(router, "/ask", AskResponse, reads=True)
 def ask(served: Served | None, request: Request, body: AskRequest) -> JsonObject:
     """Find the passages that match a question, and answer from them with citations, or report that none match."""
     state = state_of(request)

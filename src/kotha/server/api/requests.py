@@ -43,7 +43,7 @@ class AboutModel(WireRequest):
     model: ModelName
 
 
-class WireAnswer(BaseModel):
+class WireResponse(BaseModel):
     """Base class of answers; takes its fields from a dict or a dataclass."""
 
     model_config = ConfigDict(from_attributes=True)
@@ -221,7 +221,7 @@ class WatchRequest(LookRequest):
     silenced: Heads = Field([], max_length=4096)
 
 
-class Looked(WireAnswer):
+class Looked(WireResponse):
     """The input as it was read: sequences of pieces by name (``tokens``; ``source`` and ``target``; ``patches``)."""
 
     family: str

@@ -21,7 +21,7 @@ from kotha.evaluation.doctor.curve import evaluations_of, points_of, read_curve
 from kotha.evaluation.doctor.diagnosis import examine
 from kotha.finetune.examples import EXAMPLES, PARTS
 from kotha.i18n.message import OnProgress
-from kotha.server.api.requests import WireAnswer, route
+from kotha.server.api.requests import WireResponse, route
 from kotha.server.errors import RefusedError, by_name, refusing
 from kotha.server.jobs.status import TRAININGS, Job
 from kotha.server.jobs.table import NoSuchJobError
@@ -39,7 +39,7 @@ _SOME = 6
 _AFTER = "Return only measurements after this step."
 
 
-class RunRow(WireAnswer):
+class RunRow(WireResponse):
     """Summary of a training run."""
 
     name: str
@@ -53,7 +53,7 @@ class RunRow(WireAnswer):
     loss_nats: float | None
 
 
-class CurvePoint(WireAnswer):
+class CurvePoint(WireResponse):
     """Measurements at a training step."""
 
     step: int
@@ -66,7 +66,7 @@ class CurvePoint(WireAnswer):
     memory_bytes: float | None
 
 
-class CurveEvaluation(WireAnswer):
+class CurveEvaluation(WireResponse):
     """An evaluation on held-out text, and a sample of generated text."""
 
     step: int
@@ -142,7 +142,7 @@ def run(state: State, name: NamedRun, after: Annotated[int, Query(ge=-1, descrip
     }
 
 
-class ClassReached(WireAnswer):
+class ClassReached(WireResponse):
     """Results of one class."""
 
     label: str
@@ -152,7 +152,7 @@ class ClassReached(WireAnswer):
     support: int
 
 
-class RunScore(WireAnswer):
+class RunScore(WireResponse):
     """Results on held-out examples, with baselines."""
 
     measure: Literal["accuracy", "bleu", "none"]
@@ -200,7 +200,7 @@ class DoctorRequest(WireRequest):
     run: Annotated[RunName, Field(examples=["box"])]
 
 
-class FindingTold(WireAnswer):
+class FindingTold(WireResponse):
     """A finding with its evidence; words and advice by language (en, bn)."""
 
     kind: str
@@ -210,7 +210,7 @@ class FindingTold(WireAnswer):
     advice: dict[str, list[str]]
 
 
-class DoctorAnswer(WireAnswer):
+class DoctorResponse(WireResponse):
     """Findings, most severe first; ``healthy`` if there are none."""
 
     findings: list[FindingTold]
@@ -218,7 +218,7 @@ class DoctorAnswer(WireAnswer):
     looked_at_data: bool
 
 
-@route(router, "/doctor", DoctorAnswer)
+@route(router, "/doctor", DoctorResponse)
 def doctor(state: State, body: DoctorRequest) -> JsonObject:
     """Diagnose the loss curve of a run, in English and Bangla: what it shows and what to try."""
     path = _folder_of(state, body.run)

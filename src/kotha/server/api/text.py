@@ -29,7 +29,7 @@ from kotha.i18n.message import Message
 from kotha.server.api.requests import (
     AboutModel,
     Example,
-    WireAnswer,
+    WireResponse,
     check_size,
     count_tokens,
     route,
@@ -62,7 +62,7 @@ class CardRequest(AboutModel):
     text: Annotated[Example, Field(max_length=20_000)]
 
 
-class TokenizerCard(WireAnswer):
+class TokenizerCard(WireResponse):
     """The tokens of a text, and how well the tokenizer fits it."""
 
     kind: str
@@ -119,7 +119,7 @@ class WrittenPiece(SpelledPiece):
     others: list[OtherPiece]
 
 
-class WritingEnd(WireAnswer):
+class WritingEnd(WireResponse):
     """Why a text ended."""
 
     stopped: StopReason
@@ -127,7 +127,7 @@ class WritingEnd(WireAnswer):
     tokens_per_second: float
 
 
-class WritingNews(WireAnswer):
+class WritingNews(WireResponse):
     """An event of the stream: first the prompt, then generated tokens, then the end."""
 
     prompt: list[SpelledPiece] | None = None
@@ -196,7 +196,7 @@ class ReadPiece(SpelledPiece):
     rank: int | None
 
 
-class ReadTold(WireAnswer):
+class ReadTold(WireResponse):
     """The tokens of a text with their probabilities, given the tokens before."""
 
     tokens: list[ReadPiece]
@@ -220,7 +220,7 @@ def read(served: Served, body: ReadRequest) -> JsonObject:
     return {"tokens": tokens}
 
 
-class LogitsHead(WireAnswer):
+class LogitsHead(WireResponse):
     """The JSON header before the scores."""
 
     vocabulary: int

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Query
 from fastapi import Path as PathParameter
 
 from kotha.errors import KothaError
-from kotha.server.api.requests import WireAnswer, route
+from kotha.server.api.requests import WireResponse, route
 from kotha.server.errors import by_name, refusing
 from kotha.server.jobs.kinds import TwoColumnNames, uploaded_table
 from kotha.server.jobs.uploads import Ending
@@ -47,7 +47,7 @@ class TableRequest(WireRequest):
     fields: TwoColumnNames | None = None
 
 
-class TableProblem(WireAnswer):
+class TableProblem(WireResponse):
     """A problem with a row."""
 
     line: int | None
@@ -55,7 +55,7 @@ class TableProblem(WireAnswer):
     reason: Said
 
 
-class TableTold(WireAnswer):
+class TableTold(WireResponse):
     """The content of a table, as training would read it."""
 
     fields: list[str]
@@ -67,7 +67,7 @@ class TableTold(WireAnswer):
     problems: list[TableProblem]
 
 
-class ExampleTable(WireAnswer):
+class ExampleTable(WireResponse):
     """An example table as the content of a file."""
 
     text: str

@@ -3,7 +3,7 @@ import type { Page, Told as Said } from "@/words/told";
 import type { Schemas } from "@/api/client";
 
 type Run = Schemas["RunTold"];
-type Answer = Schemas["DoctorAnswer"];
+type Answer = Schemas["DoctorResponse"];
 
 export interface DoctorData extends Pick<Run, "sizes" | "steps" | "epochs" | "references" | "predicted_seconds" | "predicted_bytes" | "evaluations">, Answer {
   /** Whose curve. */
@@ -14,7 +14,7 @@ export interface DoctorData extends Pick<Run, "sizes" | "steps" | "epochs" | "re
   counted: boolean;
 }
 
-type Plan = Schemas["PlanAnswer"];
+type Plan = Schemas["PlanResponse"];
 type ByPart = Record<string, number>;
 
 export interface PlanData extends Omit<Plan, "flops" | "design" | "compiled" | "flops_per_token" | "time_source"> {
