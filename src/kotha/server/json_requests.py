@@ -53,7 +53,7 @@ class FieldError(KothaError, ValueError):
         self.param, self.names_field = param, names_field or param is not None
 
 
-class ToldMessage(BaseModel):
+class TranslatableMessage(BaseModel):
     """A message in English, with its template and values for clients that show it in another language."""
 
     text: str
@@ -62,13 +62,13 @@ class ToldMessage(BaseModel):
     one: str | None = None
 
     @classmethod
-    def of(cls, message: Messenger | str) -> "ToldMessage":
+    def of(cls, message: Messenger | str) -> "TranslatableMessage":
         """Return the JSON form of a message."""
         return cls(**to_json(message))
 
 
 Said = Annotated[
-    ToldMessage, BeforeValidator(lambda given: to_json(given) if isinstance(given, Message | str) else given)
+    TranslatableMessage, BeforeValidator(lambda given: to_json(given) if isinstance(given, Message | str) else given)
 ]
 
 

@@ -55,7 +55,7 @@ class ShownPair(WireResponse):
     right: str
 
 
-class JudgingTold(WireResponse):
+class JudgingResponse(WireResponse):
     """A judge's progress, the next pair, and the results once there are enough judgements."""
 
     id: str
@@ -67,7 +67,7 @@ class JudgingTold(WireResponse):
     meetings: list[Meeting]
 
 
-@route(router, "/judgings", JudgingTold, shares=True)
+@route(router, "/judgings", JudgingResponse, shares=True)
 def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -> JsonObject:
     """Start a judging: the models write, and their texts become blind pairs."""
     if len(set(body.models)) < len(body.models):
@@ -94,7 +94,7 @@ def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -
     return _status(made, id, "")
 
 
-@route(router, "/judgings/{id}", JudgingTold, method="GET", reads=True)
+@route(router, "/judgings/{id}", JudgingResponse, method="GET", reads=True)
 def judging(
     state: State,
     id: JudgingId,
@@ -104,7 +104,7 @@ def judging(
     return _status(_opened(state, id), id, judge)
 
 
-@route(router, "/judgings/{id}", JudgingTold, reads=True)
+@route(router, "/judgings/{id}", JudgingResponse, reads=True)
 def judged(state: State, id: JudgingId, judgement: Judgement) -> JsonObject:
     """Record a choice and return the next pair; a second choice for a pair replaces the first."""
     found = _opened(state, id)

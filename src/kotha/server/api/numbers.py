@@ -40,7 +40,7 @@ class PassSite(WireResponse):
     operands: list[str]
 
 
-class PassTold(Looked):
+class PassResponse(Looked):
     """A pass: the input, every matrix by name, the residual stream after each layer, and the answers."""
 
     masked: list[int]
@@ -49,7 +49,7 @@ class PassTold(Looked):
     answers: tuple[FinalAnswer, ...]
 
 
-@route(router, "/inside/pass", PassTold)
+@route(router, "/inside/pass", PassResponse)
 def read_pass(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
     """Run a pass over a text or an image; return all its matrices and the residual stream after each layer."""
     ledger = _ledger(served, on_progress, body)
@@ -123,7 +123,7 @@ class RecipeLine(WireResponse):
     value: float | None
 
 
-class RecipeTold(WireResponse):
+class RecipeResponse(WireResponse):
     """How one cell was computed, from which cells, and what uses it."""
 
     site: str
@@ -137,7 +137,7 @@ class RecipeTold(WireResponse):
     uses: list[str]
 
 
-@route(router, "/inside/recipe", RecipeTold)
+@route(router, "/inside/recipe", RecipeResponse)
 def recipe(served: Served, on_progress: OnProgress, body: RecipeRequest) -> JsonObject:
     """Return how one number was computed: its source cells, each term, and every step up to the value."""
     ledger = _ledger(served, on_progress, body)

@@ -107,7 +107,7 @@ def plan(state: State, body: PlanRequest) -> JsonObject:
     return {**found, "design": design}
 
 
-class MachineTold(WireResponse):
+class MachineResponse(WireResponse):
     """The hardware of this machine, as training uses it."""
 
     device: str
@@ -117,14 +117,14 @@ class MachineTold(WireResponse):
     operations_per_second: float
 
 
-@route(router, "/machine", MachineTold, method="GET")
+@route(router, "/machine", MachineResponse, method="GET")
 def machine(_state: State) -> JsonObject:
     """Return the hardware of this machine; the first call runs a short benchmark."""
     found = budget_for(minutes=1)
     return {**vars(found), "cores": os.cpu_count() or 1, "operations_per_second": found.usual}
 
 
-class PresetTold(WireResponse):
+class PresetResponse(WireResponse):
     """A preset with its complete config."""
 
     name: str
@@ -135,9 +135,9 @@ class PresetTold(WireResponse):
 
 
 @router.get("/presets")
-async def all_presets() -> list[PresetTold]:
+async def all_presets() -> list[PresetResponse]:
     """Return all presets."""
-    return [PresetTold(**{**vars(each), "config": each.config.to_dict()}) for each in presets()]
+    return [PresetResponse(**{**vars(each), "config": each.config.to_dict()}) for each in presets()]
 
 
 @router.get("/progress")

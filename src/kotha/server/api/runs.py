@@ -25,7 +25,7 @@ from kotha.server.api.requests import WireResponse, route
 from kotha.server.errors import RefusedError, by_name, refusing
 from kotha.server.jobs.status import TRAININGS, Job
 from kotha.server.jobs.table import NoSuchJobError
-from kotha.server.json_requests import Id, JsonObject, ToldMessage, WireRequest
+from kotha.server.json_requests import Id, JsonObject, TranslatableMessage, WireRequest
 from kotha.server.state import State, state_of
 from kotha.text.shards import Dataset
 
@@ -76,11 +76,11 @@ class CurveEvaluation(WireResponse):
     sample: str
 
 
-class RunTold(RunRow):
+class RunResponse(RunRow):
     """A training run: settings, predictions and measurements."""
 
     said: str
-    error: ToldMessage | None
+    error: TranslatableMessage | None
     stages: dict[str, bool]
     sizes: dict[str, int]
     epochs: float | None
@@ -113,7 +113,7 @@ def _known(name: str, folder: RunFolder, job: Job | None) -> JsonObject:
     return {**status, **found, **scores, "title": (job.name if job is not None else "") or name}
 
 
-@route(router, "/runs/{name}", RunTold, method="GET", reads=True)
+@route(router, "/runs/{name}", RunResponse, method="GET", reads=True)
 def run(state: State, name: NamedRun, after: Annotated[int, Query(ge=-1, description=_AFTER)] = -1) -> JsonObject:
     """Return a training run with its curve, even before the first training step."""
     path = _folder_of(state, name)
@@ -200,7 +200,7 @@ class DoctorRequest(WireRequest):
     run: Annotated[RunName, Field(examples=["box"])]
 
 
-class FindingTold(WireResponse):
+class DoctorFinding(WireResponse):
     """A finding with its evidence; words and advice by language (en, bn)."""
 
     kind: str
@@ -213,7 +213,7 @@ class FindingTold(WireResponse):
 class DoctorResponse(WireResponse):
     """Findings, most severe first; ``healthy`` if there are none."""
 
-    findings: list[FindingTold]
+    findings: list[DoctorFinding]
     healthy: dict[str, str] | None
     looked_at_data: bool
 

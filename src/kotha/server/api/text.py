@@ -196,13 +196,13 @@ class ReadPiece(SpelledPiece):
     rank: int | None
 
 
-class ReadTold(WireResponse):
+class ReadResponse(WireResponse):
     """The tokens of a text with their probabilities, given the tokens before."""
 
     tokens: list[ReadPiece]
 
 
-@route(router, "/read", ReadTold)
+@route(router, "/read", ReadResponse)
 def read(served: Served, body: ReadRequest) -> JsonObject:
     """Return the probability of each token of a text, given the tokens before it."""
     ids, tokenizer = _ids(served, body.prompt), tokenizer_of(served)

@@ -55,7 +55,7 @@ class TableProblem(WireResponse):
     reason: Said
 
 
-class TableTold(WireResponse):
+class TableResponse(WireResponse):
     """The content of a table, as training would read it."""
 
     fields: list[str]
@@ -74,7 +74,7 @@ class ExampleTable(WireResponse):
     ending: Ending
 
 
-@route(router, "/table", TableTold, reads=True)
+@route(router, "/table", TableResponse, reads=True)
 def table(state: State, body: TableRequest) -> JsonObject:
     """Return the first rows of a table, its classes, and its problems by line and column."""
     store = state.job_store()

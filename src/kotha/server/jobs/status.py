@@ -17,7 +17,7 @@ from kotha.errors import KothaError
 from kotha.i18n.message import Message
 from kotha.server.jobs.job_process import ERROR, LOG
 from kotha.server.jobs.table import process_of, words_of
-from kotha.server.json_requests import Id, ToldMessage
+from kotha.server.json_requests import Id, TranslatableMessage
 from kotha.storage.status import matching
 
 JobState = Literal["running", "done", "failed", "stopped", "killed"]
@@ -42,7 +42,7 @@ class Job(BaseModel):
     ended: float | None
     said: str
     tags: tuple[str, ...]
-    error: ToldMessage | None
+    error: TranslatableMessage | None
 
 
 def state_of(row: sqlite3.Row) -> JobState:
@@ -62,7 +62,7 @@ def job_of(jobs: Path, row: sqlite3.Row) -> Job:
     state, folder = state_of(row), jobs / row["id"]
     saved = row["kind"] in TRAININGS and _read_or(lambda: has_saved(folder), False)
     reason = _reason(state, row["code"], row["why"], saved)
-    failure = ToldMessage.of(reason) if reason else None
+    failure = TranslatableMessage.of(reason) if reason else None
     if reason is None and state == "failed":
         failure = _read_or(lambda: _error(jobs, row), None)
     parts = (_without_paths(_read_or(lambda: _end_of_log(folder), ""), jobs, words_of(row)), reason)
@@ -105,10 +105,10 @@ def _end_of_log(folder: Path) -> str:
         return file.read().decode("utf-8", "replace")
 
 
-def _error(jobs: Path, row: sqlite3.Row) -> ToldMessage:
+def _error(jobs: Path, row: sqlite3.Row) -> TranslatableMessage:
     """Return the error that a command wrote."""
     text = (jobs / row["id"] / ERROR).read_text(encoding="utf-8")
-    return ToldMessage.model_validate_json(_without_paths(text, jobs, words_of(row)))
+    return TranslatableMessage.model_validate_json(_without_paths(text, jobs, words_of(row)))
 
 
 def _without_paths(output: str, jobs: Path, words: list[str]) -> str:

@@ -2,7 +2,7 @@
 import type { Page, Told as Said } from "@/words/told";
 import type { Schemas } from "@/api/client";
 
-type Run = Schemas["RunTold"];
+type Run = Schemas["RunResponse"];
 type Answer = Schemas["DoctorResponse"];
 
 export interface DoctorData extends Pick<Run, "sizes" | "steps" | "epochs" | "references" | "predicted_seconds" | "predicted_bytes" | "evaluations">, Answer {

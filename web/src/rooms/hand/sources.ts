@@ -10,7 +10,7 @@ export interface Laid {
   steps: Step[];
   text: string;
   place: string;
-  remarks: Schemas["ToldMessage"][];
+  remarks: Schemas["TranslatableMessage"][];
 }
 
 /** A sheet on the desk, and the work on it. */

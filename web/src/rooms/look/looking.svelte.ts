@@ -5,10 +5,10 @@ import type { Tile } from "@/math/tiles";
 import { Asking } from "@/state/asking.svelte";
 import { go, note, place } from "@/state/place.svelte";
 
-export type Pass = Schemas["PassTold"];
+export type Pass = Schemas["PassResponse"];
 export type Site = Schemas["PassSite"];
 export type Column = Schemas["WeaveColumn"];
-export type Recipe = Schemas["RecipeTold"];
+export type Recipe = Schemas["RecipeResponse"];
 export type Question = Schemas["WatchRequest"];
 export type Piece = Schemas["Piece"];
 

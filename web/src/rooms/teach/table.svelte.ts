@@ -7,7 +7,7 @@ export type Use = "classify" | "translate";
 export class Table {
   name = $state("");
   file = $state("");
-  told: Schemas["TableTold"] | null = $state.raw(null);
+  told: Schemas["TableResponse"] | null = $state.raw(null);
   wrong: ApiError | null = $state.raw(null);
   busy = $state(false);
   /** Rows that cannot be read are left out. */

@@ -47,7 +47,7 @@ export class Work {
 
   async #measure(id: string): Promise<void> {
     const path = `${named("/api/runs/{name}", { name: id })}?after=${Math.max(-1, this.step - 1)}`;
-    const run = (await (await request(path)).json()) as Schemas["RunTold"];
+    const run = (await (await request(path)).json()) as Schemas["RunResponse"];
     const [last, looked] = [run.points.at(-1), run.evaluations.at(-1)];
     this.steps = run.steps;
     this.step = Math.max(this.step, last?.step ?? 0, looked?.step ?? 0);

@@ -2,7 +2,7 @@
 import { get, named, request, type Schemas } from "@/api/client";
 
 export type Row = Schemas["RunRow"];
-export type Run = Schemas["RunTold"];
+export type Run = Schemas["RunResponse"];
 
 const EVERY = 2000;
 
