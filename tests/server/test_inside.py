@@ -24,7 +24,7 @@ from kotha.inside.heads.importance import every_head, silence
 from kotha.inside.hook_points import layers
 from kotha.inside.inputs import read, read_image
 from kotha.inside.lens import lens_view
-from kotha.server.serial_executor import HowFar
+from kotha.server.serial_executor import ProgressResponse
 from kotha.server.settings import Limits
 from kotha.storage.images import decode_png
 
@@ -367,7 +367,7 @@ def test_the_progress_of_a_study_is_reported(house: Address) -> None:
     ask(house, "inside/flow", model="gpt", text="মা")
     turns = house.app.state.kotha.registry.opened["gpt"].turns
     assert http.get(f"{house.url}/api/progress", params={"model": "gpt"}).json() == nothing
-    turns.how_far = HowFar("silencing", 3, 8)
+    turns.how_far = ProgressResponse("silencing", 3, 8)
     assert http.get(f"{house.url}/api/progress", params={"model": "gpt"}).json() == {
         "stage": "silencing",
         "done": 3,

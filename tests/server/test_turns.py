@@ -14,7 +14,7 @@ from kotha.inside.heads.importance import every_head, silence
 from kotha.server import model_registry
 from kotha.server.errors import RefusedError
 from kotha.server.model_registry import Served
-from kotha.server.serial_executor import HowFar, SerialExecutor
+from kotha.server.serial_executor import ProgressResponse, SerialExecutor
 from kotha.server.settings import Limits
 
 
@@ -137,7 +137,7 @@ def test_progress_is_reported_while_work_runs() -> None:
 
         working = asyncio.create_task(turns.run(Asking(), 20, work))  # type: ignore[arg-type]
         await asyncio.to_thread(told.wait, 20)
-        assert turns.how_far == HowFar("looking", 3, 8)
+        assert turns.how_far == ProgressResponse("looking", 3, 8)
         go_on.set()
         await working
         assert turns.how_far is None

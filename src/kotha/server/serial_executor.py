@@ -32,7 +32,7 @@ class _GivenUpError(Exception):
 
 
 @dataclass(frozen=True)
-class HowFar:
+class ProgressResponse:
     """The progress of a task."""
 
     stage: str
@@ -44,7 +44,7 @@ class SerialExecutor:
     """Runs one task at a time; ``how_far`` is the progress of the running one."""
 
     def __init__(self) -> None:
-        self.how_far: HowFar | None = None
+        self.how_far: ProgressResponse | None = None
         self._turn, self._held, self._waiting = asyncio.Lock(), False, 0
 
     async def run(
@@ -55,14 +55,14 @@ class SerialExecutor:
         ``shares``: let waiting tasks run at each progress report; the work must have no hooks in a model then.
         """
         cancelled, loop = threading.Event(), asyncio.get_running_loop()
-        progress: HowFar | None = None
+        progress: ProgressResponse | None = None
 
         def on_progress(stage: Text, done: int, total: int) -> None:
             nonlocal progress
             if cancelled.is_set():
                 raise _GivenUpError
             if stage:
-                progress = self.how_far = HowFar(str(stage), done, total)
+                progress = self.how_far = ProgressResponse(str(stage), done, total)
                 if shares and self._waiting:
                     asyncio.run_coroutine_threadsafe(self._yield_turn(), loop).result()
                     self.how_far = progress

@@ -2,7 +2,7 @@
 import { request, type Schemas } from "@/api/client";
 
 const EVERY = 700;
-type Told = Schemas["HowFar"];
+type Told = Schemas["ProgressResponse"];
 
 export class Progress {
   /** What the server told last; null where nothing is under way, or it does not tell. */

@@ -18,7 +18,7 @@ from kotha.server.api.requests import WireResponse, route
 from kotha.server.errors import by_name, refusing
 from kotha.server.jobs.kinds import ModelSizes
 from kotha.server.json_requests import Id, JsonObject, ModelName, Said
-from kotha.server.serial_executor import HowFar
+from kotha.server.serial_executor import ProgressResponse
 from kotha.server.state import State, state_of
 from kotha.storage.json_files import as_json
 from kotha.training.plan.design import TextSize, budget_for
@@ -146,9 +146,9 @@ async def progress(
     model: Annotated[
         ModelName | None, Query(description="Model of the requests (default: requests without a model).")
     ] = None,
-) -> HowFar:
+) -> ProgressResponse:
     """Return the progress of the running slow request, such as a study of heads or the texts of a judging."""
     state = state_of(request)
     served = None if model is None else state.registry.opened.get(model)
     turns = state.turns if model is None else None if served is None else served.turns
-    return (turns and turns.how_far) or HowFar("", 0, 0)
+    return (turns and turns.how_far) or ProgressResponse("", 0, 0)
