@@ -170,18 +170,18 @@ def test_a_killed_training_job_is_reported_and_can_be_resumed(tmp_path: Path, da
     killed = waited(store, id, over)
     assert killed.state == "killed"
     assert "was killed" in killed.said and killed.said.endswith("resume it from its last checkpoint")
-    store.go_on(id)
+    store.resume(id)
     done = waited(store, id, over)
     assert done.state == "done", done.said
     steps = [json.loads(line).get("step", 0) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert steps == sorted(steps) and steps[-1] == 30
     with pytest.raises(JobConflictError, match="is done"):
-        store.go_on(id)
+        store.resume(id)
     for saved in (out / CHECKPOINTS).iterdir():
         shutil.rmtree(saved) if saved.is_dir() else saved.unlink()
     note(tmp_path, id, code=143, ended=1.0)
     with pytest.raises(JobConflictError, match="no checkpoint"):
-        store.go_on(id)
+        store.resume(id)
 
 
 def test_a_killed_command_is_reported(tmp_path: Path, endless: list[str]) -> None:

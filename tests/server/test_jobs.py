@@ -207,7 +207,7 @@ def test_concurrent_requests_cannot_exceed_the_limit_of_running_jobs(tmp_path: P
         begun = [id for id in workers.map(ask, stores) if id is not None]
     with pytest.raises(JobConflictError, match="2 jobs are already running"):
         add(tmp_path, "a" * 12, "train")
-        stores[0].go_on("a" * 12)
+        stores[0].resume("a" * 12)
     for id in begun:
         os.killpg(noted(tmp_path, id)["pid"], signal.SIGKILL)
     assert len(begun) == 2
@@ -221,7 +221,7 @@ def test_no_id_leads_out_of_the_folder(tmp_path: Path, id: str) -> None:
         store.stop,
         store.result,
         store.uploads.place,
-        store.go_on,
+        store.resume,
         store.remove,
         store.remove_file,
         store.label,
@@ -466,7 +466,7 @@ def test_a_training_job_survives_its_server_and_its_model_generates(working: Add
     assert waited(store, run, over).state == "stopped"
     # Another server, as after a crash: it finds the job, resumes it, and serves its model.
     at = serve(jobs=working.folder)
-    assert said(http.post(f"{at.url}/api/jobs/{run}/go-on"))["state"] == "running"
+    assert said(http.post(f"{at.url}/api/jobs/{run}/resume"))["state"] == "running"
     assert waited(store, run, over, 300).state == "done", store.status(run).said
     steps = [json.loads(line).get("step", 0) for line in metrics.read_text().splitlines()]
     assert steps == sorted(steps), "one curve"

@@ -121,8 +121,8 @@ def stop(store: Store, id: NamedJob) -> Job:
     return store.status(id)
 
 
-@router.post("/jobs/{id}/go-on")
-def go_on(store: Store, id: NamedJob) -> Job:
+@router.post("/jobs/{id}/resume")
+def resume(store: Store, id: NamedJob) -> Job:
     """Resume a training job that was stopped or killed."""
-    store.go_on(id)
+    store.resume(id)
     return store.status(id)

@@ -140,7 +140,7 @@ class JobStore:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
 
-    def go_on(self, id: str) -> None:
+    def resume(self, id: str) -> None:
         """Resume a training job that was stopped or killed."""
         _check_system()
         folder, status = self._folder(id), self.status(id)
