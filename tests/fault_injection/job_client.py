@@ -51,7 +51,7 @@ def go(folder: Path) -> int:
     words = ["tokenizer", "train", str(store.uploads.place(file)), "--vocab-size", "400", "--out", OUT_PLACE]
     job = left[0].id if left else _ended(store, store.begin("tokenizer", "t", words))
     if store.status(job).state != "done":
-        print(f"kotha: the job ended as {store.status(job).state}: {store.status(job).said}", file=sys.stderr)
+        print(f"kotha: the job ended as {store.status(job).state}: {store.status(job).output}", file=sys.stderr)
         return 1
     store.label(job, NAME, [TAG])
     print(f"{job} is done and is called {NAME}", flush=True)

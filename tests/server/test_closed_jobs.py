@@ -52,7 +52,7 @@ def test_an_unreadable_job_does_not_hide_others(
     store = JobStore(tmp_path)
     closed, other = written(store, "train", 0), written(store, "train", 0)
     shut(tmp_path / closed, number)
-    states = {each.id: (each.state, each.said) for each in JobStore(tmp_path).all()}
+    states = {each.id: (each.state, each.output) for each in JobStore(tmp_path).all()}
     assert states == {closed: ("done", ""), other: ("done", "")}
     monkeypatch.undo()
     assert JobStore(tmp_path).status(closed).state == "done", "nothing was removed"

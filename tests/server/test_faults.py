@@ -165,14 +165,14 @@ def test_a_killed_training_job_is_reported_and_can_be_resumed(tmp_path: Path, da
     id = store.begin("train", "", training(data, steps=30))
     out = store.result(id)
     waited(store, id, lambda status: over(status) or any((out / CHECKPOINTS).glob("step-*")))
-    assert store.status(id).state == "running", store.status(id).said
+    assert store.status(id).state == "running", store.status(id).output
     os.killpg(process_of(tmp_path / id), signal.SIGKILL)
     killed = waited(store, id, over)
     assert killed.state == "killed"
-    assert "was killed" in killed.said and killed.said.endswith("resume it from its last checkpoint")
+    assert "was killed" in killed.output and killed.output.endswith("resume it from its last checkpoint")
     store.resume(id)
     done = waited(store, id, over)
-    assert done.state == "done", done.said
+    assert done.state == "done", done.output
     steps = [json.loads(line).get("step", 0) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert steps == sorted(steps) and steps[-1] == 30
     with pytest.raises(JobConflictError, match="is done"):
@@ -187,17 +187,17 @@ def test_a_killed_training_job_is_reported_and_can_be_resumed(tmp_path: Path, da
 def test_a_killed_command_is_reported(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", endless)
-    waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
+    waited(store, id, lambda status: "Ctrl-C stops it" in status.output)
     os.kill(command_of(process_of(tmp_path / id)), signal.SIGKILL)
     killed = waited(store, id, over)
-    assert killed.state == "killed" and killed.ended is not None and "was killed" in killed.said
+    assert killed.state == "killed" and killed.ended is not None and "was killed" in killed.output
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a command together with its job")
 def test_a_command_does_not_outlive_its_job(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", endless)
-    waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
+    waited(store, id, lambda status: "Ctrl-C stops it" in status.output)
     job = process_of(tmp_path / id)
     command = Path(f"/proc/{command_of(job)}/stat")
     os.kill(job, signal.SIGKILL)
@@ -227,7 +227,7 @@ def test_a_killed_job_that_is_no_training_must_be_started_again(tmp_path: Path) 
         (1, "failed", ""),
     ]:
         note(tmp_path, id, code=code, ended=1.0)
-        assert store.status(id).state == state and words in store.status(id).said
+        assert store.status(id).state == state and words in store.status(id).output
 
 
 def test_a_killed_training_job_without_a_checkpoint_must_be_started_again(tmp_path: Path) -> None:
@@ -235,9 +235,9 @@ def test_a_killed_training_job_without_a_checkpoint_must_be_started_again(tmp_pa
     id = store.begin("train", "", ["presets"])
     waited(store, id, over)
     note(tmp_path, id, code=-signal.SIGKILL, ended=1.0)
-    assert store.status(id).said.endswith("the machine went down; start it again")
+    assert store.status(id).output.endswith("the machine went down; start it again")
     (store.result(id) / CHECKPOINTS / "step-00000004").mkdir(parents=True)
-    assert store.status(id).said.endswith("resume it from its last checkpoint")
+    assert store.status(id).output.endswith("resume it from its last checkpoint")
 
 
 def test_the_output_of_jobs_of_earlier_versions_is_kept(tmp_path: Path) -> None:
@@ -290,17 +290,17 @@ def test_a_job_on_a_full_disk_fails_with_a_message(small_disk: Path, data: Path)
     store = JobStore(small_disk / "jobs")
     id = store.begin("train", "", training(data, steps=200))
     failed = waited(store, id, over)
-    assert failed.state == "failed" and "No space left on device" in failed.said, failed
+    assert failed.state == "failed" and "No space left on device" in failed.output, failed
 
 
 def test_the_end_of_a_job_is_recorded_on_a_full_disk(small_disk: Path, endless: list[str]) -> None:
     store = JobStore(small_disk / "jobs")
     id = store.begin("train", "", endless)
-    waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
+    waited(store, id, lambda status: "Ctrl-C stops it" in status.output)
     fill(small_disk)
     os.kill(command_of(process_of(store.folder / id)), signal.SIGSEGV)
     ended = waited(store, id, over)
-    assert ended.state == "failed" and "terminated by SIGSEGV" in ended.said
+    assert ended.state == "failed" and "terminated by SIGSEGV" in ended.output
     assert ended.ended is not None and ended.ended > ended.began
 
 
@@ -353,7 +353,7 @@ def test_a_job_with_a_file_size_limit_fails_with_a_message(
     monkeypatch.setattr(os, "posix_spawn", limited)
     id = store.begin("train", "", training(data, steps=200))
     failed = waited(store, id, over)
-    assert failed.state == "failed" and "File too large" in failed.said, failed
+    assert failed.state == "failed" and "File too large" in failed.output, failed
     assert (tmp_path / id / LOG).is_file()
 
 

@@ -86,17 +86,17 @@ def test_a_job_runs_and_reports_how_it_ended(tmp_path: Path) -> None:
     id = store.begin("train", "প্রথম", ["presets"])
     done = waited(store, id, over)
     assert (done.state, done.kind, done.name) == ("done", "train", "প্রথম")
-    assert "bangla-58m" in done.said and done.ended is not None and done.ended >= done.began
+    assert "bangla-58m" in done.output and done.ended is not None and done.ended >= done.began
     failing = store.begin("train", "", ["train", "nowhere", "--out", OUT_PLACE])
     failed = waited(store, failing, over)
-    assert failed.state == "failed" and "nowhere" in failed.said
+    assert failed.state == "failed" and "nowhere" in failed.output
     assert [each.id for each in store.all()] == [failing, id]
 
 
 def test_another_server_finds_it_running_and_stops_it(tmp_path: Path, endless: list[str]) -> None:
     id = JobStore(tmp_path).begin("train", "", endless)
     other = JobStore(tmp_path, most_running=1)
-    waited(other, id, lambda status: "Ctrl-C stops it" in status.said)
+    waited(other, id, lambda status: "Ctrl-C stops it" in status.output)
     assert other.status(id).state == "running"
     with pytest.raises(KothaError, match="1 jobs are already running"):
         other.begin("train", "", ["presets"])
@@ -116,7 +116,7 @@ def test_a_job_stopped_right_after_its_start_leaves_no_process(
     store.stop(id)
     stopped = waited(store, id, over)
     assert stopped.state == "stopped" and stopped.ended is not None, stopped
-    assert "memory" not in stopped.said
+    assert "memory" not in stopped.output
     end = time.monotonic() + 60
     while processes_of(session) and time.monotonic() < end:  # the process that recorded the end needs a moment to exit
         time.sleep(0.05)
@@ -185,7 +185,7 @@ def test_what_a_killed_server_left_is_cleared_by_the_next(tmp_path: Path, endles
 def test_a_killed_job_is_not_reported_as_running(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", endless)
-    waited(store, id, lambda status: "Ctrl-C stops it" in status.said)
+    waited(store, id, lambda status: "Ctrl-C stops it" in status.output)
     os.killpg(noted(tmp_path, id)["pid"], signal.SIGKILL)
     assert waited(store, id, over).state == "killed"
     # A reused pid is not taken for it.
@@ -406,9 +406,9 @@ def test_the_output_of_a_job_contains_no_paths_of_the_server(working: Address, t
     failed = waited(store, id, over)
     log = (working.folder / id / "log.txt").read_text(encoding="utf-8")
     assert failed.state == "failed" and str(model) in log
-    assert str(tmp_path) not in failed.said and "model" in failed.said
+    assert str(tmp_path) not in failed.output and "model" in failed.output
     (working.folder / id / "log.txt").write_text(f"it cannot read {working.folder}/uploads/{file}.txt")
-    assert store.status(id).said == f"it cannot read uploads/{file}.txt"
+    assert store.status(id).output == f"it cannot read uploads/{file}.txt"
 
 
 def test_jobs_are_not_read_in_the_event_loop(
@@ -467,7 +467,7 @@ def test_a_training_job_survives_its_server_and_its_model_generates(working: Add
     # Another server, as after a crash: it finds the job, resumes it, and serves its model.
     at = serve(jobs=working.folder)
     assert said(http.post(f"{at.url}/api/jobs/{run}/resume"))["state"] == "running"
-    assert waited(store, run, over, 300).state == "done", store.status(run).said
+    assert waited(store, run, over, 300).state == "done", store.status(run).output
     steps = [json.loads(line).get("step", 0) for line in metrics.read_text().splitlines()]
     assert steps == sorted(steps), "one curve"
     assert run in [each["id"] for each in said(http.get(f"{at.url}/v1/models"))["data"]]
@@ -495,7 +495,7 @@ def test_one_job_makes_tokenizer_data_and_model(tmp_path: Path, models: Path) ->
             if status["state"] != "running":
                 break
             time.sleep(0.2)
-        assert status["state"] == "done", status["said"]
+        assert status["state"] == "done", status["output"]
         told = client.get(f"/api/runs/{id}").json()
         folder = RunFolder(tmp_path / id / "out")
         assert [each["step"] for each in told["points"]] == [

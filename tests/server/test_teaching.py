@@ -42,7 +42,7 @@ def done(address: Address, **asked: Any) -> str:
     while (status := read(address, f"jobs/{id}"))["state"] == "running":
         assert time.monotonic() < end
         time.sleep(0.2)
-    assert status["state"] == "done", status["said"]
+    assert status["state"] == "done", status["output"]
     return id
 
 

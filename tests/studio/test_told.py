@@ -41,4 +41,4 @@ def test_what_a_learner_meets_is_told_as_data(models: Path, tmp_path: Path) -> N
             job = client.post("/api/jobs", json=asked).json()["id"]
             while (status := client.get(f"/api/jobs/{job}").json())["state"] == "running":
                 time.sleep(0.1)
-            assert status["state"] == "failed" and status["error"]["text"] in status["said"], status
+            assert status["state"] == "failed" and status["error"]["text"] in status["output"], status

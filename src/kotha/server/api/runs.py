@@ -79,7 +79,7 @@ class CurveEvaluation(WireResponse):
 class RunResponse(RunRow):
     """A training run: settings, predictions and measurements."""
 
-    said: str
+    output: str
     error: TranslatableMessage | None
     stages: dict[str, bool]
     sizes: dict[str, int]
@@ -107,7 +107,7 @@ def _known(name: str, folder: RunFolder, job: Job | None) -> JsonObject:
     """Return the summary of a training run from its job, if it has one, and its run folder."""
     config, best = folder.about() if folder.exists else {}, folder.best() or {}
     steps = figure(config, "training", "steps")
-    status = {"tags": [], "state": "done", "began": None, "said": "", "error": None} if job is None else dict(job)
+    status = {"tags": [], "state": "done", "began": None, "output": "", "error": None} if job is None else dict(job)
     found = {"name": name, "family": mapping(config, "model").get("family"), "steps": steps and int(steps)}
     scores = {key: figure(best, key) for key in ("bits_per_byte", "loss_nats")}
     return {**status, **found, **scores, "title": (job.name if job is not None else "") or name}

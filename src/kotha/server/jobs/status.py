@@ -40,7 +40,7 @@ class Job(BaseModel):
     state: JobState
     began: float
     ended: float | None
-    said: str
+    output: str
     tags: tuple[str, ...]
     error: TranslatableMessage | None
 
@@ -70,7 +70,7 @@ def job_of(jobs: Path, row: sqlite3.Row) -> Job:
         **{name: row[name] for name in ("id", "kind", "began", "ended")},
         name=row["label"] or row["name"],
         state=state,
-        said="\n".join(str(part).rstrip() for part in parts if part),
+        output="\n".join(str(part).rstrip() for part in parts if part),
         tags=tuple(json.loads(row["tags"])),
         error=failure,
     )
