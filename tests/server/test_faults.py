@@ -301,7 +301,7 @@ def test_the_end_of_a_job_is_recorded_on_a_full_disk(small_disk: Path, endless: 
     os.kill(command_of(process_of(store.folder / id)), signal.SIGSEGV)
     ended = waited(store, id, over)
     assert ended.state == "failed" and "terminated by SIGSEGV" in ended.output
-    assert ended.ended is not None and ended.ended > ended.began
+    assert ended.ended is not None and ended.ended > ended.started
 
 
 def test_a_full_disk_rejects_uploads_and_jobs_with_a_message(small_disk: Path, serve: Any) -> None:

@@ -30,7 +30,14 @@ from kotha.server.app import make_app
 from kotha.server.jobs.kinds import LEAST_VOCABULARY, LearnJob
 from kotha.server.jobs.status import Job
 from kotha.server.jobs.store import OUT_PLACE, JobStore
-from kotha.server.jobs.table import DATABASE, JobConflictError, NoSuchJobError, began, create_table, transaction
+from kotha.server.jobs.table import (
+    DATABASE,
+    JobConflictError,
+    NoSuchJobError,
+    create_table,
+    process_start_time,
+    transaction,
+)
 from kotha.server.jobs.uploads import Uploads
 from kotha.server.settings import Limits, ServeSettings
 from kotha.text.stories.corpus import stories
@@ -86,7 +93,7 @@ def test_a_job_runs_and_reports_how_it_ended(tmp_path: Path) -> None:
     id = store.begin("train", "প্রথম", ["presets"])
     done = waited(store, id, over)
     assert (done.state, done.kind, done.name) == ("done", "train", "প্রথম")
-    assert "bangla-58m" in done.output and done.ended is not None and done.ended >= done.began
+    assert "bangla-58m" in done.output and done.ended is not None and done.ended >= done.started
     failing = store.begin("train", "", ["train", "nowhere", "--out", OUT_PLACE])
     failed = waited(store, failing, over)
     assert failed.state == "failed" and "nowhere" in failed.output
@@ -260,7 +267,7 @@ def written(store: JobStore, kind: str, code: int | None) -> str:
     if code is not None:
         add(store.folder, id, kind, code=code, ended=1.0)
     else:
-        add(store.folder, id, kind, pid=os.getpid(), process=began(os.getpid()))
+        add(store.folder, id, kind, pid=os.getpid(), process=process_start_time(os.getpid()))
     return id
 
 

@@ -15,12 +15,12 @@ from kotha.server.jobs.table import JobConflictError
 def test_without_proc_the_start_time_comes_from_ps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(table, "Path", lambda _: Path("/nowhere"))
     monkeypatch.setattr(table, "sys", SimpleNamespace(platform="darwin"))
-    mine = table.began(os.getpid())
-    assert mine is not None and mine == table.began(os.getpid()) and len(mine.split()) == 5
+    mine = table.process_start_time(os.getpid())
+    assert mine is not None and mine == table.process_start_time(os.getpid()) and len(mine.split()) == 5
     with subprocess.Popen([sys.executable, "-c", "pass"]) as child:
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has asked how
-        assert table.began(child.pid) is None
-    assert table.began(child.pid) is None
+        assert table.process_start_time(child.pid) is None
+    assert table.process_start_time(child.pid) is None
 
 
 def test_jobs_are_rejected_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:

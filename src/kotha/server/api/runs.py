@@ -46,7 +46,7 @@ class RunRow(WireResponse):
     title: str
     tags: list[str]
     state: str
-    began: float | None
+    started: float | None
     family: str | None
     steps: int | None
     bits_per_byte: float | None
@@ -107,7 +107,7 @@ def _known(name: str, folder: RunFolder, job: Job | None) -> JsonObject:
     """Return the summary of a training run from its job, if it has one, and its run folder."""
     config, best = folder.about() if folder.exists else {}, folder.best() or {}
     steps = figure(config, "training", "steps")
-    status = {"tags": [], "state": "done", "began": None, "output": "", "error": None} if job is None else dict(job)
+    status = {"tags": [], "state": "done", "started": None, "output": "", "error": None} if job is None else dict(job)
     found = {"name": name, "family": mapping(config, "model").get("family"), "steps": steps and int(steps)}
     scores = {key: figure(best, key) for key in ("bits_per_byte", "loss_nats")}
     return {**status, **found, **scores, "title": (job.name if job is not None else "") or name}

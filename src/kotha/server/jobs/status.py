@@ -38,7 +38,7 @@ class Job(BaseModel):
     kind: str
     name: str
     state: JobState
-    began: float
+    started: float
     ended: float | None
     output: str
     tags: tuple[str, ...]
@@ -67,7 +67,8 @@ def job_of(jobs: Path, row: sqlite3.Row) -> Job:
         failure = _read_or(lambda: _error(jobs, row), None)
     parts = (_without_paths(_read_or(lambda: _end_of_log(folder), ""), jobs, words_of(row)), reason)
     return Job(
-        **{name: row[name] for name in ("id", "kind", "began", "ended")},
+        **{name: row[name] for name in ("id", "kind", "ended")},
+        started=row["began"],
         name=row["label"] or row["name"],
         state=state,
         output="\n".join(str(part).rstrip() for part in parts if part),

@@ -34,11 +34,11 @@ from kotha.server.jobs.table import (
     SPARE_BYTES,
     JobConflictError,
     NoSuchJobError,
-    began,
     create_table,
     insert,
     needed_files,
     process_of,
+    process_start_time,
     row_of,
     transaction,
     update,
@@ -131,7 +131,7 @@ class JobStore:
                     sys.executable, command, os.environ, file_actions=nowhere, setsid=True, setsigmask=STOPPING
                 )
                 fresh = {"code": None, "ended": None, "why": None, "spare": bytes(SPARE_BYTES)}
-                update(table, folder.name, pid=pid, process=began(pid), **fresh)
+                update(table, folder.name, pid=pid, process=process_start_time(pid), **fresh)
         except BaseException:
             if pid is not None and sys.platform != "win32":
                 os.killpg(pid, signal.SIGKILL)

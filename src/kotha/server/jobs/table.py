@@ -112,7 +112,7 @@ def process_of(row: sqlite3.Row) -> int | None:
     pid: int = row["pid"]
     with suppress(ChildProcessError):  # reaps our own child, so it does not stay a zombie
         os.waitpid(pid, os.WNOHANG)
-    return pid if began(pid) == row["process"] is not None else None
+    return pid if process_start_time(pid) == row["process"] is not None else None
 
 
 def words_of(row: sqlite3.Row) -> list[str]:
@@ -127,16 +127,16 @@ def needed_files(table: sqlite3.Connection) -> set[str]:
     return {file for row in table.execute("SELECT files FROM jobs") for file in json.loads(row["files"])}
 
 
-def began(pid: int) -> str | None:
+def process_start_time(pid: int) -> str | None:
     """Return the start time of a process, in clock ticks or as ``ps`` prints it; None if there is none."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
     except OSError:
-        return None if sys.platform == "linux" else _began_by_ps(pid)
+        return None if sys.platform == "linux" else _start_time_by_ps(pid)
     return None if fields[0] == "Z" else fields[19]
 
 
-def _began_by_ps(pid: int) -> str | None:
+def _start_time_by_ps(pid: int) -> str | None:
     """Return the start time on systems without ``/proc``: macOS, BSD."""
     command = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
     done = subprocess.run(command, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": os.defpath}, check=False)
