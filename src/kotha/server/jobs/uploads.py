@@ -32,7 +32,7 @@ class Upload:
     id: Id
     ending: Ending
     n_bytes: int
-    brought: float
+    uploaded: float
     name: str
     spare: bool  # no job needs it, and it is old enough that no client is about to start a job with it
 
@@ -127,7 +127,7 @@ class Uploads:
                         about, id = path.stat(), path.stem
                         spare = id not in needed and about.st_mtime <= since
                         found.append(Upload(id, ending, about.st_size, about.st_mtime, self.name(id), spare))
-        return sorted(found, key=lambda each: -each.brought)
+        return sorted(found, key=lambda each: -each.uploaded)
 
     def remove(self, id: str) -> None:
         """Delete a file and its name."""
