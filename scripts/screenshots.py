@@ -107,7 +107,7 @@ def prepare(url: str) -> Work:
     longer = finished(url, kind="learn", name="গল্প, ১০ মিনিট", stories=2000, minutes=10, seed=0)
     table = ask(f"{url}/api/examples/classify")
     name = "তিন রকম লেখা"
-    file = ask(f"{url}/api/files", {"text": table["text"], "ending": table["ending"], "name": name})["id"]
+    file = ask(f"{url}/api/files", {"text": table["text"], "file_type": table["file_type"], "name": name})["id"]
     classifier = finished(url, kind="finetune", use="classify", name=name, model="box", table=file, epochs=2)
     return Work(longer, shorter, classifier)
 

@@ -310,10 +310,10 @@ def test_a_server_without_a_job_folder_rejects_jobs(address: Address) -> None:
 
 def test_files_are_listed_and_removed(working: Address) -> None:
     called = "  আমার\u202e নদী\0.csv" + "x" * 300  # as an uploaded file may be named
-    id = said(http.post(f"{working.url}/api/files", json={"text": "নদী", "ending": "csv", "name": called}))["id"]
+    id = said(http.post(f"{working.url}/api/files", json={"text": "নদী", "file_type": "csv", "name": called}))["id"]
     listed = {each["id"]: each for each in said(http.get(f"{working.url}/api/files"))}
     assert listed[id]["name"].startswith("আমার নদী.csvxx") and len(listed[id]["name"]) == 200
-    assert (listed[id]["ending"], listed[id]["n_bytes"]) == ("csv", len("নদী".encode()))
+    assert (listed[id]["file_type"], listed[id]["n_bytes"]) == ("csv", len("নদী".encode()))
     assert said(http.delete(f"{working.url}/api/files/{id}")) == {"id": id}
     assert id not in [each["id"] for each in said(http.get(f"{working.url}/api/files"))]
     assert http.delete(f"{working.url}/api/files/{id}").status_code == 404
@@ -522,7 +522,7 @@ def test_one_job_makes_tokenizer_data_and_model(tmp_path: Path, models: Path) ->
     [
         ("files", {"text": ""}, "text: it must not be empty"),
         ("files", {}, "text: it is missing"),
-        ("files", {"text": "ক", "ending": "sh"}, "ending: it must be 'txt', 'jsonl', 'csv' or 'tsv'"),
+        ("files", {"text": "ক", "file_type": "sh"}, "file_type: it must be 'txt', 'jsonl', 'csv' or 'tsv'"),
         ("jobs", {"minutes": 1}, "the field 'kind' is missing"),
         ("jobs", {"kind": "rm"}, "it must be 'learn', 'finetune', 'pairs', 'index'"),
         ("jobs", {"kind": "learn", "minutes": 1, "vocab_size": 511}, "vocab_size: it must be 512 or more"),

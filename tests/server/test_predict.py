@@ -233,7 +233,7 @@ def test_a_plan_is_the_librarys_own(office: Address, house: Address) -> None:
         assert f"{size}: it must be " in refused(office, "plan", preset="pocket", **{size: value})
     assert "specify what to plan" in refused(office, "plan")
     assert "data is missing" in refused(office, "plan", minutes=3)
-    empty = http.post(f"{office.url}/api/files", json={"text": " ", "ending": "jsonl"}).json()["id"]
+    empty = http.post(f"{office.url}/api/files", json={"text": " ", "file_type": "jsonl"}).json()["id"]
     said = refused(office, "plan", minutes=3, data=empty)
     assert empty in said and "/uploads" not in said, "by its id, and not by its place"
     refused(office, "plan", 404, minutes=3, data="0" * 12)

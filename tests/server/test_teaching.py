@@ -31,8 +31,8 @@ def school(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
         yield Address(url, app, folder)
 
 
-def bring(address: Address, text: str, ending: str, name: str = "") -> str:
-    return str(ask(address, "files", text=text, ending=ending, name=name)["id"])
+def bring(address: Address, text: str, file_type: str, name: str = "") -> str:
+    return str(ask(address, "files", text=text, file_type=file_type, name=name)["id"])
 
 
 def done(address: Address, **asked: Any) -> str:

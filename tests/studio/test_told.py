@@ -34,7 +34,7 @@ def test_what_a_learner_meets_is_told_as_data(models: Path, tmp_path: Path) -> N
                 assert error["template"] in catalogue("bn"), error
                 assert error["message"] != error["template"] and error["values"]
             for table in TABLES.values():
-                file = client.post("/api/files", json={"text": table, "ending": "csv"}).json()["id"]
+                file = client.post("/api/files", json={"text": table, "file_type": "csv"}).json()["id"]
                 error = client.post("/api/table", json={"file": file, "use": "classify"}).json()["error"]
                 assert error["message"] and error["template"] and "values" in error
             asked = {"kind": "finetune", "use": "classify", "table": file, "model": "plain"}

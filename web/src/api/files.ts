@@ -14,12 +14,12 @@ export type Unfit = typeof NO_TEXT | typeof NO_WORDS | (typeof WRAPPED)[number][
 export const UNFIT: readonly string[] = [NO_TEXT, NO_WORDS, ...WRAPPED.map(([code]) => code)];
 const LOOKED_AT = 200;
 
-export type Ending = NonNullable<Schemas["BroughtText"]["ending"]>;
-const ENDINGS: readonly Ending[] = ["txt", "jsonl", "csv", "tsv"];
+export type FileType = NonNullable<Schemas["BroughtText"]["file_type"]>;
+const FILE_TYPES: readonly FileType[] = ["txt", "jsonl", "csv", "tsv"];
 
 /** As what a file is read, by its name. */
-export function endingOf(name: string, otherwise: Ending): Ending {
-  return ENDINGS.find((each) => name.toLowerCase().endsWith(`.${each}`)) ?? otherwise;
+export function fileTypeOf(name: string, otherwise: FileType): FileType {
+  return FILE_TYPES.find((each) => name.toLowerCase().endsWith(`.${each}`)) ?? otherwise;
 }
 
 /** The text of a file: a browser's own `text()` puts a mark for what it cannot read, and nobody notices. */

@@ -14,7 +14,7 @@ from kotha.errors import KothaError
 from kotha.server.api.requests import WireResponse, route
 from kotha.server.errors import by_name, refusing
 from kotha.server.jobs.kinds import TwoColumnNames, uploaded_table
-from kotha.server.jobs.uploads import Ending
+from kotha.server.jobs.uploads import FileType
 from kotha.server.json_requests import Id, JsonObject, Said, WireRequest
 from kotha.server.state import State
 from kotha.text.corpus.columns import Named
@@ -71,7 +71,7 @@ class ExampleTable(WireResponse):
     """An example table as the content of a file."""
 
     text: str
-    ending: Ending
+    file_type: FileType
 
 
 @route(router, "/table", TableResponse, reads=True)
@@ -121,15 +121,15 @@ def examples(use: ExampleUse, rows: ExampleRows = 400, seed: ExampleSeed = 0) ->
     """Generate examples from the built-in grammar: labelled texts, sentences in two scripts, or stories to search."""
     documents = list(islice(stories(seed), rows))
     if use == "ask":
-        return ExampleTable(text="\n\n".join(each.text for each in documents), ending="txt")
+        return ExampleTable(text="\n\n".join(each.text for each in documents), file_type="txt")
     # The sentences of a document's first paragraph, which stands under its title.
     sentences = [_SENTENCE_END.split(each.text.split("\n")[1]) for each in documents]
     if use == "classify":
         kinds = [_KINDS[each.kind] for each in documents]
         labelled = [{"text": " ".join(some[:2]), "label": kind} for some, kind in zip(sentences, kinds, strict=True)]
         return ExampleTable(
-            text="".join(json.dumps(row, ensure_ascii=False) + "\n" for row in labelled), ending="jsonl"
+            text="".join(json.dumps(row, ensure_ascii=False) + "\n" for row in labelled), file_type="jsonl"
         )
     short = (each for each in chain(*sentences) if _SHORTEST <= len(each) <= _LONGEST and "“" not in each)
     pairs = (f"{romanized(each)}\t{each}\n" for each in islice(dict.fromkeys(short), rows))
-    return ExampleTable(text="latin\tbangla\n" + "".join(pairs), ending="tsv")
+    return ExampleTable(text="latin\tbangla\n" + "".join(pairs), file_type="tsv")

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from kotha.server.jobs.kinds import JobRequest
 from kotha.server.jobs.status import Job
 from kotha.server.jobs.store import JobStore
-from kotha.server.jobs.uploads import Ending, Upload
+from kotha.server.jobs.uploads import FileType, Upload
 from kotha.server.json_requests import Id, Name, SeenName, Tags, WireRequest
 from kotha.server.state import state_of
 
@@ -23,7 +23,7 @@ class BroughtText(WireRequest):
     """A file to upload."""
 
     text: str = Field(min_length=1)
-    ending: Ending = "txt"
+    file_type: FileType = "txt"
     name: SeenName | None = None
 
 
@@ -57,7 +57,7 @@ Store = Annotated[JobStore, Depends(_store)]
 @router.post("/files")
 def bring(store: Store, body: BroughtText) -> Named:
     """Upload a file; if the store is full, the oldest files that no job needs are removed."""
-    return Named(id=store.bring(body.text, body.ending, body.name or ""))
+    return Named(id=store.bring(body.text, body.file_type, body.name or ""))
 
 
 @router.get("/files")

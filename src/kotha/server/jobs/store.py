@@ -44,7 +44,7 @@ from kotha.server.jobs.table import (
     update,
     words_of,
 )
-from kotha.server.jobs.uploads import ID, Ending, Upload, Uploads
+from kotha.server.jobs.uploads import ID, FileType, Upload, Uploads
 from kotha.server.settings import Limits
 from kotha.storage.atomic import clear_leftovers, filled_folder, remove_directory
 from kotha.storage.status import exists, is_directory
@@ -205,10 +205,10 @@ class JobStore:
             for file in filter(self.uploads.has, set(json.loads(row["files"])) - needed_files(table)):
                 self.uploads.remove(file)
 
-    def bring(self, text: str, ending: Ending, name: str = "") -> str:
+    def bring(self, text: str, file_type: FileType, name: str = "") -> str:
         """Store a file and return its id; if the store is full, spare files are removed, oldest first."""
         with self._locked() as table:
-            return self.uploads.bring(text, ending, name, needed_files(table))
+            return self.uploads.bring(text, file_type, name, needed_files(table))
 
     def files(self) -> list[Upload]:
         """Return all files, newest first."""

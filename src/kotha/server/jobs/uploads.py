@@ -20,7 +20,7 @@ from kotha.server.settings import Limits
 from kotha.storage.atomic import atomic_write, clear_leftovers, filled_folder
 from kotha.storage.status import is_file, matching
 
-Ending = Literal["txt", "jsonl", "csv", "tsv"]
+FileType = Literal["txt", "jsonl", "csv", "tsv"]
 ID = re.compile(r"[0-9a-f]{12}")
 IDS_IN = re.compile(rf"(?<![0-9a-f]){ID.pattern}(?![0-9a-f])")  # ids in a text
 
@@ -30,7 +30,7 @@ class Upload:
     """A stored file."""
 
     id: Id
-    ending: Ending
+    file_type: FileType
     n_bytes: int
     uploaded: float
     name: str
@@ -52,17 +52,17 @@ class Uploads:
             if not self.has(path.stem):
                 path.unlink(missing_ok=True)
 
-    def bring(self, text: str, ending: Ending, name: str, needed: Collection[str]) -> str:
+    def bring(self, text: str, file_type: FileType, name: str, needed: Collection[str]) -> str:
         """Store a file and return its id; the caller holds the write transaction of the store."""
         self._make_room(len(text.encode()), needed)
         id = secrets.token_hex(6)
         try:
             if name:
                 atomic_write(self._folder / f"{id}.name", name)
-            atomic_write(self._folder / f"{id}.{ending}", text)
+            atomic_write(self._folder / f"{id}.{file_type}", text)
         except KothaError:  # full disk: remove both the file and its name
             with suppress(OSError):
-                (self._folder / f"{id}.{ending}").unlink(missing_ok=True)
+                (self._folder / f"{id}.{file_type}").unlink(missing_ok=True)
                 (self._folder / f"{id}.name").unlink(missing_ok=True)
             raise
         return id
@@ -114,19 +114,19 @@ class Uploads:
         return self._find(id) is not None
 
     def _find(self, id: str) -> Path | None:
-        paths = [self._folder / f"{id}.{ending}" for ending in get_args(Ending)] if ID.fullmatch(id) else []
+        paths = [self._folder / f"{id}.{file_type}" for file_type in get_args(FileType)] if ID.fullmatch(id) else []
         return next(filter(is_file, paths), None)
 
     def all(self, needed: Collection[str] = ()) -> list[Upload]:
         """Return all files, newest first; those that jobs need are not spare."""
         found, since = [], time.time() - self._limits.file_rest_seconds
-        for ending in get_args(Ending):
-            for path in matching(self._folder, f"*.{ending}"):
+        for file_type in get_args(FileType):
+            for path in matching(self._folder, f"*.{file_type}"):
                 if ID.fullmatch(path.stem):
                     with suppress(FileNotFoundError):  # removed meanwhile
                         about, id = path.stat(), path.stem
                         spare = id not in needed and about.st_mtime <= since
-                        found.append(Upload(id, ending, about.st_size, about.st_mtime, self.name(id), spare))
+                        found.append(Upload(id, file_type, about.st_size, about.st_mtime, self.name(id), spare))
         return sorted(found, key=lambda each: -each.uploaded)
 
     def remove(self, id: str) -> None:

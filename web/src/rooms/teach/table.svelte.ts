@@ -1,6 +1,6 @@
 /** A table that was brought: kept by the server, and read by it as a training would read it. */
 import { asError, get, post, type ApiError, type Schemas } from "@/api/client";
-import { bring, type Ending, endingOf, letGo, textOf } from "@/api/files";
+import { bring, type FileType, fileTypeOf, letGo, textOf } from "@/api/files";
 
 export type Use = "classify" | "translate";
 
@@ -28,14 +28,14 @@ export class Table {
   }
 
   async take(file: File): Promise<void> {
-    await this.#bring(() => textOf(file), endingOf(file.name, "csv"), file.name);
+    await this.#bring(() => textOf(file), fileTypeOf(file.name, "csv"), file.name);
   }
 
   async example(name: string): Promise<void> {
     this.busy = true;
     try {
       const found = await get("/api/examples/{use}", { use: this.use });
-      await this.#bring(() => Promise.resolve(found.text), found.ending, name);
+      await this.#bring(() => Promise.resolve(found.text), found.file_type, name);
     } catch (error) {
       this.wrong = asError(error);
     } finally {
@@ -43,11 +43,11 @@ export class Table {
     }
   }
 
-  async #bring(text: () => Promise<string>, ending: Ending, name: string): Promise<void> {
+  async #bring(text: () => Promise<string>, file_type: FileType, name: string): Promise<void> {
     [this.busy, this.wrong, this.told, this.skips, this.name] = [true, null, null, false, name];
     this.#letGo();
     try {
-      this.file = await bring({ text: await text(), ending, name });
+      this.file = await bring({ text: await text(), file_type, name });
       this.#loose = [this.file];
       await this.read(null);
     } catch (error) {
