@@ -80,7 +80,7 @@ def test_files_that_an_unreadable_job_may_need_are_kept(
         note(tmp_path, each, files=json.dumps([file]))
     shut(tmp_path / id, errno.EACCES)
     store.remove(other)
-    assert store.remove_spare_files() == []
+    assert store.remove_unused_files() == []
     monkeypatch.undo()
     assert store.uploads.has(file)
     store.remove(id)

@@ -58,10 +58,10 @@ def test_a_resumed_training_job_still_needs_its_table(tmp_path: Path) -> None:
     id = ended(store, table)
     assert json.loads(noted(tmp_path, id)["files"]) == [table]
     note(tmp_path, id, commands=json.dumps([["finetune", "classify", "--resume"]]))
-    assert store.remove_spare_files() == [] and ids(store) == {table}
+    assert store.remove_unused_files() == [] and ids(store) == {table}
 
 
-def test_the_oldest_spare_files_are_removed_to_make_room(tmp_path: Path) -> None:
+def test_the_oldest_unused_files_are_removed_to_make_room(tmp_path: Path) -> None:
     store = JobStore(tmp_path, limits=Limits(files=4, file_rest_seconds=60))
     needed, old, older, fresh = (store.bring(text, "txt") for text in "কখগঘ")
     ended(store, needed)
@@ -78,21 +78,21 @@ def test_the_oldest_spare_files_are_removed_to_make_room(tmp_path: Path) -> None
 
 def test_no_file_is_removed_if_that_would_not_make_enough_room(tmp_path: Path) -> None:
     store = JobStore(tmp_path, limits=Limits(files_bytes=20, file_rest_seconds=0))
-    spare, needed = store.bring("a" * 8, "txt"), store.bring("b" * 8, "txt")
+    unused, needed = store.bring("a" * 8, "txt"), store.bring("b" * 8, "txt")
     ended(store, needed)
     with pytest.raises(RefusedError, match="take 16 bytes and this one 13 more"):
         store.bring("c" * 13, "txt")
-    assert ids(store) == {spare, needed}
-    assert store.bring("c" * 12, "txt") in ids(store) and spare not in ids(store)
+    assert ids(store) == {unused, needed}
+    assert store.bring("c" * 12, "txt") in ids(store) and unused not in ids(store)
 
 
-def test_spare_files_are_marked_and_removed_together(tmp_path: Path, models: Path) -> None:
+def test_unused_files_are_marked_and_removed_together(tmp_path: Path, models: Path) -> None:
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path, limits=AT_ONCE), device="cpu")
     for client in clients(app):
-        spare, needed = (said(client.post("/api/files", json={"text": text}))["id"] for text in ("নদী", "গ্রাম"))
+        unused, needed = (said(client.post("/api/files", json={"text": text}))["id"] for text in ("নদী", "গ্রাম"))
         ended(JobStore(tmp_path), needed)
-        listed = {each["id"]: each["spare"] for each in said(client.get("/api/files"))}
-        assert listed == {spare: True, needed: False}
+        listed = {each["id"]: each["unused"] for each in said(client.get("/api/files"))}
+        assert listed == {unused: True, needed: False}
         assert said(client.delete("/api/files")) == {"count": 1, "n_bytes": len("নদী".encode())}
         assert [each["id"] for each in said(client.get("/api/files"))] == [needed]
         assert said(client.delete("/api/files")) == {"count": 0, "n_bytes": 0}
@@ -102,7 +102,7 @@ def test_a_job_is_not_started_if_its_file_was_removed_meanwhile(tmp_path: Path) 
     store = JobStore(tmp_path, limits=AT_ONCE)
     file = store.bring("ক", "txt")
     words = reading(store, file)
-    store.remove_spare_files()
+    store.remove_unused_files()
     with pytest.raises(NoSuchJobError, match=f"file '{file}' not found; upload it first"):
         store.begin("tokenizer", "", words)
     assert store.all() == []

@@ -33,7 +33,7 @@ class Named(BaseModel):
     id: Id
 
 
-class SpareFiles(BaseModel):
+class RemovedFiles(BaseModel):
     """Files that were removed because no job needs them."""
 
     count: int
@@ -67,10 +67,10 @@ def files(store: Store) -> list[Upload]:
 
 
 @router.delete("/files")
-def remove_spare_files(store: Store) -> SpareFiles:
+def remove_unused_files(store: Store) -> RemovedFiles:
     """Remove all files that no job needs."""
-    removed = store.remove_spare_files()
-    return SpareFiles(count=len(removed), n_bytes=sum(each.n_bytes for each in removed))
+    removed = store.remove_unused_files()
+    return RemovedFiles(count=len(removed), n_bytes=sum(each.n_bytes for each in removed))
 
 
 @router.delete("/files/{id}")

@@ -215,13 +215,13 @@ class JobStore:
         with transaction(self.folder) as table:
             return self.uploads.all(needed_files(table))
 
-    def remove_spare_files(self) -> list[Upload]:
+    def remove_unused_files(self) -> list[Upload]:
         """Remove all files that no job needs, and return them."""
         with self._locked() as table:
-            spares = [each for each in self.uploads.all(needed_files(table)) if each.spare]
-            for each in spares:
+            unused = [each for each in self.uploads.all(needed_files(table)) if each.unused]
+            for each in unused:
                 self.uploads.remove(each.id)
-        return spares
+        return unused
 
     def remove_file(self, id: str) -> None:
         """Remove a file that no running job reads."""

@@ -34,7 +34,7 @@ class Upload:
     n_bytes: int
     uploaded: float
     name: str
-    spare: bool  # no job needs it, and it is old enough that no client is about to start a job with it
+    unused: bool  # no job needs it, and it is old enough that no client is about to start a job with it
 
 
 class Uploads:
@@ -80,7 +80,7 @@ class Uploads:
         kept = [each.n_bytes for each in files]
         count, total, removed = len(kept), sum(kept), []
         for each in reversed(files):
-            if each.spare and (count >= limits.files or total + n_bytes > limits.files_bytes):
+            if each.unused and (count >= limits.files or total + n_bytes > limits.files_bytes):
                 count, total = count - 1, total - each.n_bytes
                 removed.append(each.id)
         if count >= limits.files:
@@ -125,8 +125,8 @@ class Uploads:
                 if ID.fullmatch(path.stem):
                     with suppress(FileNotFoundError):  # removed meanwhile
                         about, id = path.stat(), path.stem
-                        spare = id not in needed and about.st_mtime <= since
-                        found.append(Upload(id, file_type, about.st_size, about.st_mtime, self.name(id), spare))
+                        unused = id not in needed and about.st_mtime <= since
+                        found.append(Upload(id, file_type, about.st_size, about.st_mtime, self.name(id), unused))
         return sorted(found, key=lambda each: -each.uploaded)
 
     def remove(self, id: str) -> None:
