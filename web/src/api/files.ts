@@ -14,7 +14,7 @@ export type Unfit = typeof NO_TEXT | typeof NO_WORDS | (typeof WRAPPED)[number][
 export const UNFIT: readonly string[] = [NO_TEXT, NO_WORDS, ...WRAPPED.map(([code]) => code)];
 const LOOKED_AT = 200;
 
-export type FileType = NonNullable<Schemas["BroughtText"]["file_type"]>;
+export type FileType = NonNullable<Schemas["FileUpload"]["file_type"]>;
 const FILE_TYPES: readonly FileType[] = ["txt", "jsonl", "csv", "tsv"];
 
 /** As what a file is read, by its name. */
@@ -58,7 +58,7 @@ function encoding(bytes: Uint8Array): string {
 }
 
 /** Have the server keep a text; its id. */
-export async function bring(text: Schemas["BroughtText"], signal?: AbortSignal): Promise<string> {
+export async function bring(text: Schemas["FileUpload"], signal?: AbortSignal): Promise<string> {
   return (await post("/api/files", text, signal)).id;
 }
 

@@ -19,7 +19,7 @@ NamedFile = Annotated[Id, PathParameter(description="File id.")]
 NamedJob = Annotated[Id, PathParameter(description="Job id.")]
 
 
-class BroughtText(WireRequest):
+class FileUpload(WireRequest):
     """A file to upload."""
 
     text: str = Field(min_length=1)
@@ -27,7 +27,7 @@ class BroughtText(WireRequest):
     name: SeenName | None = None
 
 
-class Named(BaseModel):
+class ResourceId(BaseModel):
     """The id of a file or job."""
 
     id: Id
@@ -55,9 +55,9 @@ Store = Annotated[JobStore, Depends(_store)]
 
 
 @router.post("/files")
-def bring(store: Store, body: BroughtText) -> Named:
+def bring(store: Store, body: FileUpload) -> ResourceId:
     """Upload a file; if the store is full, the oldest files that no job needs are removed."""
-    return Named(id=store.bring(body.text, body.file_type, body.name or ""))
+    return ResourceId(id=store.bring(body.text, body.file_type, body.name or ""))
 
 
 @router.get("/files")
@@ -74,10 +74,10 @@ def remove_unused_files(store: Store) -> RemovedFiles:
 
 
 @router.delete("/files/{id}")
-def remove_file(store: Store, id: NamedFile) -> Named:
+def remove_file(store: Store, id: NamedFile) -> ResourceId:
     """Remove a file; a file that a running job reads is not removed (409)."""
     store.remove_file(id)
-    return Named(id=id)
+    return ResourceId(id=id)
 
 
 @router.get("/jobs")
@@ -87,10 +87,10 @@ def jobs(store: Store) -> list[Job]:
 
 
 @router.post("/jobs")
-def begin(request: Request, store: Store, body: JobRequest) -> Named:
+def begin(request: Request, store: Store, body: JobRequest) -> ResourceId:
     """Start a job."""
     commands = body.commands(store, state_of(request).registry.place)
-    return Named(id=store.begin(body.kind, body.name, *commands, tags=body.tags or ()))
+    return ResourceId(id=store.begin(body.kind, body.name, *commands, tags=body.tags or ()))
 
 
 @router.get("/jobs/{id}")
@@ -107,11 +107,11 @@ def label(store: Store, id: NamedJob, body: LabelRequest) -> Job:
 
 
 @router.delete("/jobs/{id}")
-async def remove(request: Request, store: Store, id: NamedJob) -> Named:
+async def remove(request: Request, store: Store, id: NamedJob) -> ResourceId:
     """Remove a job that is not running, with its output, its model and the files that only it uses."""
     state_of(request).registry.unload(id)
     await asyncio.to_thread(store.remove, id)
-    return Named(id=id)
+    return ResourceId(id=id)
 
 
 @router.post("/jobs/{id}/stop")
