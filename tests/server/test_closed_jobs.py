@@ -74,7 +74,7 @@ def test_files_that_an_unreadable_job_may_need_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shut: Callable[[Path, int], None]
 ) -> None:
     store = JobStore(tmp_path, limits=Limits(file_rest_seconds=0))
-    file = store.bring("কথা", "txt")
+    file = store.upload("কথা", "txt")
     id, other = written(store, "prepare", 0), written(store, "prepare", 0)
     for each in (id, other):
         note(tmp_path, each, files=json.dumps([file]))

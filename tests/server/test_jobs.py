@@ -286,7 +286,7 @@ def test_an_id_of_the_wrong_kind_or_too_early_is_rejected_with_a_message(
 ) -> None:
     app = make_app([str(models / "plain")], ServeSettings(jobs=tmp_path), device="cpu")
     store: JobStore = app.state.kotha.jobs
-    file, table = store.bring("নদী", "txt"), store.bring("text,label", "csv")
+    file, table = store.upload("নদী", "txt"), store.upload("text,label", "csv")
     kind, _, state = given.partition(" ")
     id = file if given == "file" else written(store, kind, None if state else 0)
     asked = {
@@ -346,7 +346,7 @@ def test_files_over_the_limit_are_rejected(tmp_path: Path, serve: Any) -> None:
 
 def test_a_running_job_and_its_inputs_are_not_removed(tmp_path: Path, endless: list[str]) -> None:
     store = JobStore(tmp_path)
-    file = store.bring("নদী", "txt")
+    file = store.upload("নদী", "txt")
     data = store.begin("prepare", "", ["presets"])
     waited(store, data, over)
     running = store.begin("train", "", endless)
@@ -406,7 +406,7 @@ def test_removing_a_job_removes_its_model_unless_in_use(tmp_path: Path, models: 
 
 def test_the_output_of_a_job_contains_no_paths_of_the_server(working: Address, tmp_path: Path) -> None:
     store = JobStore(working.folder)
-    file = store.bring("নদী", "txt")
+    file = store.upload("নদী", "txt")
     model = tmp_path / "some" / "model"
     texts = [str(store.uploads.place(file)), "--tokenizer", str(model)]
     id = store.begin("prepare", "", ["prepare", *texts, "--out", OUT_PLACE])
@@ -438,7 +438,7 @@ def test_jobs_are_not_read_in_the_event_loop(
     at = serve(jobs=tmp_path)
     for name in ("all", "status", "stop", "trained_as", "remove"):
         watched(JobStore, name)
-    for name in ("place", "all", "bring"):
+    for name in ("place", "all", "upload"):
         watched(Uploads, name)
     id = "0" * 12
     for path in (

@@ -42,7 +42,7 @@ def age(store: JobStore, file: str, seconds: float) -> None:
 
 def test_a_file_is_removed_with_the_last_job_that_uses_it(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
-    shared, own, other = (store.bring(text, "txt", "নদী.txt") for text in "কখগ")
+    shared, own, other = (store.upload(text, "txt", "নদী.txt") for text in "কখগ")
     first, second = ended(store, shared, own), ended(store, shared)
     store.remove(first)
     assert ids(store) == {shared, other}
@@ -54,7 +54,7 @@ def test_a_file_is_removed_with_the_last_job_that_uses_it(tmp_path: Path) -> Non
 def test_a_resumed_training_job_still_needs_its_table(tmp_path: Path) -> None:
     """Its command then names the run alone, whose folder knows where the table is."""
     store = JobStore(tmp_path, limits=AT_ONCE)
-    table = store.bring("text,label\n", "csv")
+    table = store.upload("text,label\n", "csv")
     id = ended(store, table)
     assert json.loads(noted(tmp_path, id)["files"]) == [table]
     note(tmp_path, id, commands=json.dumps([["finetune", "classify", "--resume"]]))
@@ -63,27 +63,27 @@ def test_a_resumed_training_job_still_needs_its_table(tmp_path: Path) -> None:
 
 def test_the_oldest_unused_files_are_removed_to_make_room(tmp_path: Path) -> None:
     store = JobStore(tmp_path, limits=Limits(files=4, file_rest_seconds=60))
-    needed, old, older, fresh = (store.bring(text, "txt") for text in "কখগঘ")
+    needed, old, older, fresh = (store.upload(text, "txt") for text in "কখগঘ")
     ended(store, needed)
     for file, seconds in ((needed, 900), (old, 300), (older, 600)):
         age(store, file, seconds)
-    fifth = store.bring("ঙ", "txt")
+    fifth = store.upload("ঙ", "txt")
     assert ids(store) == {needed, old, fresh, fifth}
-    sixth = store.bring("চ", "txt")
+    sixth = store.upload("চ", "txt")
     assert ids(store) == {needed, fresh, fifth, sixth}
     with pytest.raises(JobConflictError, match=r"4 files are stored, .* remove a job that is no longer needed"):
-        store.bring("ছ", "txt")
+        store.upload("ছ", "txt")
     assert ids(store) == {needed, fresh, fifth, sixth}
 
 
 def test_no_file_is_removed_if_that_would_not_make_enough_room(tmp_path: Path) -> None:
     store = JobStore(tmp_path, limits=Limits(files_bytes=20, file_rest_seconds=0))
-    unused, needed = store.bring("a" * 8, "txt"), store.bring("b" * 8, "txt")
+    unused, needed = store.upload("a" * 8, "txt"), store.upload("b" * 8, "txt")
     ended(store, needed)
     with pytest.raises(RefusedError, match="take 16 bytes and this one 13 more"):
-        store.bring("c" * 13, "txt")
+        store.upload("c" * 13, "txt")
     assert ids(store) == {unused, needed}
-    assert store.bring("c" * 12, "txt") in ids(store) and unused not in ids(store)
+    assert store.upload("c" * 12, "txt") in ids(store) and unused not in ids(store)
 
 
 def test_unused_files_are_marked_and_removed_together(tmp_path: Path, models: Path) -> None:
@@ -100,7 +100,7 @@ def test_unused_files_are_marked_and_removed_together(tmp_path: Path, models: Pa
 
 def test_a_job_is_not_started_if_its_file_was_removed_meanwhile(tmp_path: Path) -> None:
     store = JobStore(tmp_path, limits=AT_ONCE)
-    file = store.bring("ক", "txt")
+    file = store.upload("ক", "txt")
     words = reading(store, file)
     store.remove_unused_files()
     with pytest.raises(NoSuchJobError, match=f"file '{file}' not found; upload it first"):
@@ -122,5 +122,5 @@ def test_an_upload_to_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch, mo
 
     monkeypatch.setattr(uploads_module, "atomic_write", full)
     with pytest.raises(KothaError, match="No space left"):
-        store.bring("ক" * 1000, "txt", "নদী.txt")
+        store.upload("ক" * 1000, "txt", "নদী.txt")
     assert list((tmp_path / "uploads").iterdir()) == []

@@ -31,7 +31,7 @@ def school(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[A
         yield Address(url, app, folder)
 
 
-def bring(address: Address, text: str, file_type: str, name: str = "") -> str:
+def upload(address: Address, text: str, file_type: str, name: str = "") -> str:
     return str(ask(address, "files", text=text, file_type=file_type, name=name)["id"])
 
 
@@ -48,23 +48,23 @@ def done(address: Address, **asked: Any) -> str:
 
 def test_a_table_is_reported_as_training_would_read_it(school: Address) -> None:
     moods = "id,said,mood\n1,খুব ভালো,সুখ\n2,কী কষ্ট,দুঃখ\n3,আহা কী মজা,সুখ\n4,আর পারি না,দুঃখ\n"
-    told = ask(school, "table", file=bring(school, moods, "csv"), use="classify")
+    told = ask(school, "table", file=upload(school, moods, "csv"), use="classify")
     assert told["fields"] == ["id", "said", "mood"] and told["chosen"] == ["said", "mood"]
     assert told["rows"][0] == ["খুব ভালো", "সুখ"] and told["count"] == 4
     assert told["classes"] == {"সুখ": 2, "দুঃখ": 2} and told["broken"] == 0
-    file = bring(school, "আমি খাই\tI eat\nসে যায়\tshe goes away now\n" * 4, "tsv")
+    file = upload(school, "আমি খাই\tI eat\nসে যায়\tshe goes away now\n" * 4, "tsv")
     pairs = ask(school, "table", file=file, use="translate", fields=["1", "2"])
     assert pairs["rows"][1] == ["সে যায়", "she goes away now"] and pairs["classes"] == {}
 
 
 def test_problems_of_a_table_are_reported_by_line_and_column(school: Address) -> None:
-    file = bring(school, "text,label\nক খ,১\nগ,\n,২\nঘ,২\n", "csv", "moods.csv")
+    file = upload(school, "text,label\nক খ,১\nগ,\n,২\nঘ,২\n", "csv", "moods.csv")
     told = ask(school, "table", file=file, use="classify", fields=["text", "label"])
     assert told["broken"] == 2 and told["count"] == 2
     assert [(each["line"], each["field"]) for each in told["problems"]] == [(3, "label"), (4, "text")]
     missing = ask(school, "table", 400, file=file, use="classify", fields=["text", "class"])
     assert "moods.csv" in missing and "class" in missing and str(school.folder) not in missing
-    plain = bring(school, "কোনো ছক নয়", "txt")
+    plain = upload(school, "কোনো ছক নয়", "txt")
     assert "no columns" in ask(school, "table", 400, file=plain, use="classify")
     assert "not found" in ask(school, "table", 404, file="0" * 12, use="classify")
     ask(school, "jobs", 400, kind="finetune", use="classify", table=file, model="plain", fields=["text", "--out"])
@@ -84,7 +84,7 @@ def test_example_tables_are_valid(school: Address) -> None:
 
 @pytest.mark.extended
 def test_a_classifier_is_trained_on_a_table_and_scored(school: Address) -> None:
-    file = bring(school, read(school, "examples/classify?rows=60")["text"], "jsonl")
+    file = upload(school, read(school, "examples/classify?rows=60")["text"], "jsonl")
     asked = {"use": "classify", "table": file, "fields": ["text", "label"], "epochs": 0.5, "broken": "skip"}
     id = done(school, kind="finetune", model="plain", name="kinds", **asked)
     score, summary = read(school, f"runs/{id}/score"), RunFolder(school.folder / id / "out").summary()
@@ -101,7 +101,7 @@ def test_a_classifier_is_trained_on_a_table_and_scored(school: Address) -> None:
 
 @pytest.mark.slow  # the classifier above takes the same way each time
 def test_a_translator_is_trained_on_pairs_and_translates(school: Address) -> None:
-    file = bring(school, read(school, "examples/translate?rows=120")["text"], "tsv")
+    file = upload(school, read(school, "examples/translate?rows=120")["text"], "tsv")
     id = done(school, kind="pairs", table=file, steps=2, name="script")
     score = read(school, f"runs/{id}/score")
     summary = RunFolder(school.folder / id / "out").summary()
@@ -122,7 +122,7 @@ def test_a_bert_is_trained_on_stories_and_fills_gaps(school: Address) -> None:
 
 
 def test_documents_are_indexed_and_searched(school: Address) -> None:
-    river = bring(school, "পদ্মা নদীর ধারে রহিমের বাড়ি।\n\nকরিম স্কুলে যায় সাইকেলে।", "txt", "নদী.txt")
+    river = upload(school, "পদ্মা নদীর ধারে রহিমের বাড়ি।\n\nকরিম স্কুলে যায় সাইকেলে।", "txt", "নদী.txt")
     id = done(school, kind="index", texts=[river], name="গ্রাম")
     [listed] = [each for each in read(school, "indexes")["indexes"] if each["name"] == id]
     assert listed["title"] == "গ্রাম" and listed["sources"] == 1
@@ -139,7 +139,7 @@ def test_documents_are_indexed_and_searched(school: Address) -> None:
 
 def test_the_commands_of_jobs_are_valid(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
-    table = store.bring("a,b\n1,2\n", "csv")
+    table = store.upload("a,b\n1,2\n", "csv")
     place = str(store.uploads.place(table))
     [taught] = FinetuneJob(kind="finetune", use="instruct", table=table, fields=("q", "a"), model="m").commands(
         store, Path

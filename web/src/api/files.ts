@@ -58,11 +58,11 @@ function encoding(bytes: Uint8Array): string {
 }
 
 /** Have the server keep a text; its id. */
-export async function bring(text: Schemas["FileUpload"], signal?: AbortSignal): Promise<string> {
+export async function upload(text: Schemas["FileUpload"], signal?: AbortSignal): Promise<string> {
   return (await post("/api/files", text, signal)).id;
 }
 
 /** Let go of files that nothing came of; unheard, since the server removes them by itself once it needs their place. */
-export function letGo(...ids: string[]): void {
+export function discardUploads(...ids: string[]): void {
   for (const id of ids) void request(named("/api/files/{id}", { id }), { method: "DELETE" }).catch(() => undefined);
 }

@@ -55,9 +55,9 @@ Store = Annotated[JobStore, Depends(_store)]
 
 
 @router.post("/files")
-def bring(store: Store, body: FileUpload) -> ResourceId:
+def upload(store: Store, body: FileUpload) -> ResourceId:
     """Upload a file; if the store is full, the oldest files that no job needs are removed."""
-    return ResourceId(id=store.bring(body.text, body.file_type, body.name or ""))
+    return ResourceId(id=store.upload(body.text, body.file_type, body.name or ""))
 
 
 @router.get("/files")

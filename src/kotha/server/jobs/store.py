@@ -205,10 +205,10 @@ class JobStore:
             for file in filter(self.uploads.has, set(json.loads(row["files"])) - needed_files(table)):
                 self.uploads.remove(file)
 
-    def bring(self, text: str, file_type: FileType, name: str = "") -> str:
+    def upload(self, text: str, file_type: FileType, name: str = "") -> str:
         """Store a file and return its id; if the store is full, spare files are removed, oldest first."""
         with self._locked() as table:
-            return self.uploads.bring(text, file_type, name, needed_files(table))
+            return self.uploads.upload(text, file_type, name, needed_files(table))
 
     def files(self) -> list[Upload]:
         """Return all files, newest first."""

@@ -52,7 +52,7 @@ class Uploads:
             if not self.has(path.stem):
                 path.unlink(missing_ok=True)
 
-    def bring(self, text: str, file_type: FileType, name: str, needed: Collection[str]) -> str:
+    def upload(self, text: str, file_type: FileType, name: str, needed: Collection[str]) -> str:
         """Store a file and return its id; the caller holds the write transaction of the store."""
         self._make_room(len(text.encode()), needed)
         id = secrets.token_hex(6)

@@ -1,6 +1,6 @@
 /** A table that was brought: kept by the server, and read by it as a training would read it. */
 import { asError, get, post, type ApiError, type Schemas } from "@/api/client";
-import { bring, type FileType, fileTypeOf, letGo, textOf } from "@/api/files";
+import { discardUploads, type FileType, fileTypeOf, textOf, upload } from "@/api/files";
 
 export type Use = "classify" | "translate";
 
@@ -28,14 +28,14 @@ export class Table {
   }
 
   async take(file: File): Promise<void> {
-    await this.#bring(() => textOf(file), fileTypeOf(file.name, "csv"), file.name);
+    await this.#upload(() => textOf(file), fileTypeOf(file.name, "csv"), file.name);
   }
 
   async example(name: string): Promise<void> {
     this.busy = true;
     try {
       const found = await get("/api/examples/{use}", { use: this.use });
-      await this.#bring(() => Promise.resolve(found.text), found.file_type, name);
+      await this.#upload(() => Promise.resolve(found.text), found.file_type, name);
     } catch (error) {
       this.wrong = asError(error);
     } finally {
@@ -43,11 +43,11 @@ export class Table {
     }
   }
 
-  async #bring(text: () => Promise<string>, file_type: FileType, name: string): Promise<void> {
+  async #upload(text: () => Promise<string>, file_type: FileType, name: string): Promise<void> {
     [this.busy, this.wrong, this.told, this.skips, this.name] = [true, null, null, false, name];
-    this.#letGo();
+    this.#discard();
     try {
-      this.file = await bring({ text: await text(), file_type, name });
+      this.file = await upload({ text: await text(), file_type, name });
       this.#loose = [this.file];
       await this.read(null);
     } catch (error) {
@@ -72,13 +72,13 @@ export class Table {
     this.#loose = [];
   }
 
-  #letGo(): void {
-    letGo(...this.#loose);
+  #discard(): void {
+    discardUploads(...this.#loose);
     this.#loose = [];
   }
 
   forget(): void {
-    this.#letGo();
+    this.#discard();
     [this.told, this.wrong, this.file, this.name] = [null, null, "", ""];
   }
 }
