@@ -33,11 +33,13 @@ def test_a_named_gpu_has_a_time_and_a_page(capsys, tmp_path: Path) -> None:
     assert found["flops"]["rule_of_thumb_per_token"] == 6 * 58_139_648
     told = json.loads(page.read_text(encoding="utf-8").split('id="data">')[1].split("</script>")[0])["data"]
     assert told["schedule"]["steps"] == 1000 and told["design"] is None
-    numbers = [name for name in found if name in told and name not in ("time_source", "doors")]
+    numbers = [name for name in found if name in told and name not in ("time_source", "export_targets")]
     assert {name: told[name] for name in numbers} == {name: found[name] for name in numbers}
     assert told["time_source"]["text"] == found["time_source"], "a sentence is a message on the page"
-    assert [each["because"]["text"] for each in told["doors"]] == [each["because"] for each in found["doors"]]
-    assert {"parameters", "memory_bytes", "flops", "seconds", "doors"} <= told.keys()
+    assert [each["because"]["text"] for each in told["export_targets"]] == [
+        each["because"] for each in found["export_targets"]
+    ]
+    assert {"parameters", "memory_bytes", "flops", "seconds", "export_targets"} <= told.keys()
     assert main(command) == 0
     out = capsys.readouterr().out
     assert "on NVIDIA H200" in out

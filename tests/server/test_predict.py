@@ -215,7 +215,7 @@ def test_a_plan_is_the_librarys_own(office: Address, house: Address) -> None:
     said = ask(office, "plan", preset="pocket", n_layers=3, steps=100)
     assert said["config"]["n_layers"] == 3 and said["steps"] == 100
     assert said["parameters"]["total"] == 578_144 + (578_144 - 393_216 - 96) // 2
-    assert said["doors"][0]["name"] == "hf" and said["design"] is None
+    assert said["export_targets"][0]["name"] == "hf" and said["design"] is None
     on_gpu = ask(office, "plan", preset="bangla-58m", gpu="h200")
     assert on_gpu["gpu"] and on_gpu["seconds"] > 0
     text = "\n".join(some_stories(seed=5, n_documents=50))

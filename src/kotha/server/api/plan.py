@@ -48,7 +48,7 @@ class PlanRequest(ModelSizes):
     text_bytes: int | None = Field(None, ge=1000, le=10**13)
 
 
-class ExportFormat(WireResponse):
+class ExportTarget(WireResponse):
     """An export format, and whether the model can be exported to it."""
 
     name: str
@@ -81,7 +81,7 @@ class PlanResponse(WireResponse):
     epochs: float | None
     seconds: float | None
     peak_share: float | None
-    doors: list[ExportFormat]
+    export_targets: list[ExportTarget]
     design: JsonObject | None
 
 

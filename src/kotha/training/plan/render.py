@@ -60,7 +60,7 @@ class TrainingPlan:
         found, design = self.found, self.found.get("design")
         rows: Rows = [
             [each["name"], Message("available") if each["open"] else Message("unavailable"), each["because"]]
-            for each in found["doors"]
+            for each in found["export_targets"]
         ]
         formats = Table(Message("export formats (kotha export)"), [Message("format"), "", Message("reason")], rows)
         return [*([] if design is None else _design_tables(design)), *_plan_tables(found), formats]
@@ -138,7 +138,7 @@ def describe_plan(
         model, settings, request.device, timed=timed, pace=choice.seconds_per_step, gpu=request.gpu, train_tokens=tokens
     )
     found = {"preset": request.preset, "config": model.to_dict(), "parameters": asdict(count_parameters(model)), **plan}
-    found["doors"] = [asdict(each) for each in export_formats(model)]
+    found["export_targets"] = [asdict(each) for each in export_formats(model)]
     if choice.design is not None and text is not None:
         found["design"] = design_facts(choice.design, text)
     return TrainingPlan(found, settings)
