@@ -36,8 +36,8 @@ def test_a_named_gpu_has_a_time_and_a_page(capsys, tmp_path: Path) -> None:
     numbers = [name for name in found if name in told and name not in ("time_source", "export_targets")]
     assert {name: told[name] for name in numbers} == {name: found[name] for name in numbers}
     assert told["time_source"]["text"] == found["time_source"], "a sentence is a message on the page"
-    assert [each["because"]["text"] for each in told["export_targets"]] == [
-        each["because"] for each in found["export_targets"]
+    assert [each["details"]["text"] for each in told["export_targets"]] == [
+        each["details"] for each in found["export_targets"]
     ]
     assert {"parameters", "memory_bytes", "flops", "seconds", "export_targets"} <= told.keys()
     assert main(command) == 0

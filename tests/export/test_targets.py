@@ -25,7 +25,7 @@ QWEN3 = CONFIGS["qwen3"]
     ],
 )
 def test_presets_can_be_exported_to_hf(name: str, as_what: str) -> None:
-    assert str(supported_targets(preset(name))[0].because) == f"opens as {as_what}"
+    assert str(supported_targets(preset(name))[0].details) == f"opens as {as_what}"
 
 
 @pytest.mark.parametrize(
@@ -52,13 +52,13 @@ def test_the_unsupported_setting_is_named(config: GPTConfig, said: str) -> None:
 
 def test_removed_heads_rule_out_hf_and_gguf() -> None:
     config = QWEN3.replace(n_kv_heads=2, removed_heads=("blocks.0.attention.0",))
-    closed = {target.name: str(target.because) for target in supported_targets(config) if not target.open}
+    closed = {target.name: str(target.details) for target in supported_targets(config) if not target.supported}
     assert set(closed) == {"hf", "gguf"}
     assert (
         closed["gguf"]
         == "removed_heads: llama.cpp's qwen3 does not support removed heads; export the model before pruning"
     )
-    assert {target.name: str(target.because) for target in supported_targets(config)}[
+    assert {target.name: str(target.details) for target in supported_targets(config)}[
         "web"
     ] == "opens in any browser, as one file"
     assert "removed_heads: Qwen3 does not support removed heads; export the model before pruning" in closed["hf"]
@@ -67,9 +67,9 @@ def test_removed_heads_rule_out_hf_and_gguf() -> None:
 @pytest.mark.parametrize("name", ["bert", "marian", "vit"])
 def test_a_page_requires_a_gpt(name: str) -> None:
     target = supported_targets(CONFIGS[name])[-1]
-    assert (target.name, target.open) == ("web", False)
+    assert (target.name, target.supported) == ("web", False)
     assert (
-        str(target.because) == f"family={CONFIGS[name].family}: the page continues text, which only a gpt model can do"
+        str(target.details) == f"family={CONFIGS[name].family}: the page continues text, which only a gpt model can do"
     )
 
 
@@ -77,4 +77,4 @@ def test_a_page_requires_a_gpt(name: str) -> None:
 def test_every_preset_has_a_result_for_every_format(name: str) -> None:
     found = supported_targets(preset(name))
     assert [target.name for target in found] == ["hf", "gguf", "onnx", "web"]
-    assert all(str(target.because) for target in found)
+    assert all(str(target.details) for target in found)

@@ -40,7 +40,7 @@ def test_a_slider_that_moves_is_in_the_address_and_in_the_bars(enter: Opened) ->
 def test_doors_are_named_in_the_reader_s_language(enter: Opened) -> None:
     page = enter("design", lang="bn")
     for target in supported_targets(preset("pocket")):
-        page.locator(".export-targets").get_by_text(translate(target.because, "bn")).wait_for()
+        page.locator(".export-targets").get_by_text(translate(target.details, "bn")).wait_for()
     assert "opens" not in page.locator(".export-targets").inner_text()
 
 

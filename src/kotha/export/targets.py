@@ -29,8 +29,8 @@ class ExportTarget:
     """An export format, and whether a config supports it."""
 
     name: Target
-    open: bool
-    because: Text  # how the export opens, or the settings that rule the format out
+    supported: bool
+    details: Text  # how the export opens, or the settings that rule the format out
 
 
 def export(

@@ -52,8 +52,8 @@ class ExportTarget(WireResponse):
     """An export format, and whether the model can be exported to it."""
 
     name: str
-    open: bool
-    because: Said
+    supported: bool
+    details: Said
 
 
 class PlanResponse(WireResponse):

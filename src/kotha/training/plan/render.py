@@ -59,7 +59,7 @@ class TrainingPlan:
         """The design with its reasons; parameters, work and memory by part; export formats."""
         found, design = self.found, self.found.get("design")
         rows: Rows = [
-            [each["name"], Message("available") if each["open"] else Message("unavailable"), each["because"]]
+            [each["name"], Message("available") if each["supported"] else Message("unavailable"), each["details"]]
             for each in found["export_targets"]
         ]
         formats = Table(Message("export formats (kotha export)"), [Message("format"), "", Message("reason")], rows)
