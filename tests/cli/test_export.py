@@ -174,14 +174,14 @@ def test_torch_leaves_no_temporary_files(tmp_path: Path) -> None:
     assert not Path(f"/tmp/perf-{process.pid}.map").exists()
 
 
-@pytest.mark.parametrize("door", ["gguf", pytest.param("onnx", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("target", ["gguf", pytest.param("onnx", marks=pytest.mark.slow)])
 def test_bfloat16_weights_are_widened_for_targets_that_compute_locally(
-    door: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    target: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    pytest.importorskip("gguf" if door == "gguf" else "onnxscript", reason="this door needs its library")
+    pytest.importorskip("gguf" if target == "gguf" else "onnxscript", reason="this format needs its library")
     bundle = shaken(CONFIGS["qwen3"])
     save(tmp_path / "narrow", bundle.model.to(torch.bfloat16), bundle.tokenizer)
-    code = main(["export", str(tmp_path / "narrow"), "--to", door, "--out", str(tmp_path / "out"), "--json"])
+    code = main(["export", str(tmp_path / "narrow"), "--to", target, "--out", str(tmp_path / "out"), "--json"])
     told = capsys.readouterr()
     assert code == 0, told.err
     assert json.loads(told.out)["parity"]["best_equal"] >= 0.99

@@ -17,7 +17,7 @@ def told(report: ParityReport) -> list[str]:
     return [str(failure) for failure in report.failures]
 
 
-FRESH = ParityReport(door="hf", peer="someone 1.0")
+FRESH = ParityReport(target="hf", peer="someone 1.0")
 
 
 def with_logits(report: ParityReport, pairs: Any) -> ParityReport:
@@ -60,7 +60,7 @@ def test_lines_that_differ_are_counted_and_the_first_is_shown() -> None:
 
 
 def test_an_unchecked_report_neither_passes_nor_fails() -> None:
-    report = ParityReport(door="hf", remarks=["not checked: nobody is there"])
+    report = ParityReport(target="hf", remarks=["not checked: nobody is there"])
     assert (report.tokens_equal, report.checked, report.passed) == (None, False, True)
     assert repr(report) == "ParityReport(hf: nothing was compared)"
     assert shown(report) == [["parity", "not checked: nobody is there"]]

@@ -70,7 +70,7 @@ AWKWARD_LINES: tuple[str, ...] = (
 class ParityReport:
     """The result of a comparison; None for what was not compared."""
 
-    door: str
+    target: str
     peer: str | None = None  # the other program and its version; None if it is not installed
     architecture: str | None = None  # the other program's name for the architecture, if any
     weights: str | None = None  # type of the exported weights
@@ -88,12 +88,12 @@ class ParityReport:
     first_line_different: str | None = None
 
     @classmethod
-    def of(cls, door: str, library: str, peer: str = "{name} {version}", **judged: Any) -> "ParityReport":
+    def of(cls, target: str, library: str, peer: str = "{name} {version}", **judged: Any) -> "ParityReport":
         """An empty report; without a ``peer`` if the library for the comparison is not installed."""
         if find_spec(library) is None:
             remark = Message("not checked: {name} is not installed (pip install {name})", name=library)
-            return cls(door, remarks=[remark])
-        return cls(door, peer=peer.format(name=library, version=version(library)), **judged)
+            return cls(target, remarks=[remark])
+        return cls(target, peer=peer.format(name=library, version=version(library)), **judged)
 
     def compare_logits(self, pairs: Iterable[tuple[Tensor, Tensor]]) -> None:
         """Compare pairs of logits, (ours, theirs), each (..., V)."""
@@ -158,7 +158,7 @@ class ParityReport:
 
     def __repr__(self) -> str:
         verdict = "failed" if self.failures else "passed" if self.checked else "nothing was compared"
-        return f"ParityReport({self.door}: {'; '.join([verdict, *map(str, self.failures)])})"
+        return f"ParityReport({self.target}: {'; '.join([verdict, *map(str, self.failures)])})"
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-serializable dictionary."""
@@ -169,7 +169,7 @@ class ParityReport:
     def _repr_html_(self) -> str:
         """The report as a table for notebooks."""
         verdict = _PASSED if self.passed else Message("failed")
-        title = Message("{name}: {verdict}", name=self.door, verdict=verdict)
+        title = Message("{name}: {verdict}", name=self.target, verdict=verdict)
         return Table(title, [Message("parity"), ""], rows(self)).html()
 
 
