@@ -73,6 +73,6 @@ def test_other_formats_refer_classifiers_to_hf() -> None:
         target.name: target
         for target in supported_targets(classifying(CASES["Qwen3ForSequenceClassification"][0], LABELS))
     }
-    assert found["hf"].open and "Qwen3ForSequenceClassification" in str(found["hf"].because)
-    assert not found["gguf"].open and str(found["gguf"].because) == "family='gpt-classifier'"
+    assert found["hf"].supported and "Qwen3ForSequenceClassification" in str(found["hf"].details)
+    assert not found["gguf"].supported and str(found["gguf"].details) == "family='gpt-classifier'"
     assert not found["onnx"].open
