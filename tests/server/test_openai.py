@@ -157,7 +157,7 @@ def test_the_bundled_model_adds_the_remark() -> None:
         streamed = http.post(f"{url}/v1/chat/completions", json={**asked, "stream": True}, timeout=60).text
         about = http.get(f"{url}/api/models/box").json()
     assert (
-        said["kotha"] == {"remark": str(UNTAUGHT)} and streamed.count(str(UNTAUGHT)) == 1 and not about["takes_turns"]
+        said["kotha"] == {"remark": str(UNTAUGHT)} and streamed.count(str(UNTAUGHT)) == 1 and not about["supports_chat"]
     )
 
 

@@ -67,7 +67,7 @@ class Served:
         return Embeddings(self.apart.model, self.apart.tokenizer)
 
     @property
-    def takes_turns(self) -> bool:
+    def supports_chat(self) -> bool:
         """Whether it was fine-tuned for conversation."""
         return self.batcher is not None and self.batcher.engine.chat is not None
 

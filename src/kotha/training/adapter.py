@@ -48,7 +48,7 @@ def save_adapter(
     weights = {name: each.detach().cpu().contiguous() for name, each in model.named_parameters() if each.requires_grad}
     about: dict[str, Any] = {"format": _FORMAT, "format_version": _VERSION, "rank": rank, "alpha": alpha, "base": base}
     if chat is not None:
-        about["takes_turns"] = True
+        about["supports_chat"] = True
     is_adapter = lambda old: is_made_of(old, DESCRIPTION, lambda values: values.get("format") == _FORMAT, [WEIGHTS])
     with atomic_directory(folder, is_adapter) as partial:
         write_weights(partial / WEIGHTS, weights)
@@ -106,7 +106,8 @@ def load_adapted(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Bundle:
     """The base merged with an adapter, with the base's tokenizer."""
     model = merged(apply_adapter(base, folder, name))
     chat = base.chat
-    if base.tokenizer is not None and _read(_found(folder)).get("takes_turns") is True:
+    about = _read(_found(folder))
+    if base.tokenizer is not None and about.get("supports_chat", about.get("takes_turns")) is True:  # the former name
         chat = ChatTemplate.of(base.tokenizer)
     return Bundle(model, base.tokenizer, chat)
 

@@ -64,7 +64,7 @@ class AboutServed(WireResponse):
     context_length: int | None
     image_size: int | None
     labels: list[str]
-    takes_turns: bool
+    supports_chat: bool
     attentions: list[AttentionSite]
 
 
@@ -79,7 +79,7 @@ def about(served: Served, name: NamedModel) -> JsonObject:
         "name": name,
         "parameters": sum(each.numel() for each in model.parameters()),
         "labels": labels,
-        "takes_turns": served.takes_turns,
+        "supports_chat": served.supports_chat,
         "attentions": [{"name": each, "heads": found.heads} for each, found in attentions(model).items()],
     }
 

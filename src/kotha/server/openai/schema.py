@@ -173,12 +173,12 @@ class ChatRequest(Sampled):
     def prompts(self, served: Served) -> list[Prompt]:
         """Apply the chat template, or join the messages to one text; the oldest turns are dropped if it is too long."""
         turns = [Turn("system" if each.role == "developer" else each.role, each.text) for each in self.messages]
-        plain = not served.takes_turns
+        plain = not served.supports_chat
         return [tuple(conversation_prompt(writer_of(served).engine, turns, self.most_tokens, plain=plain))]
 
     def remark(self, served: Served) -> JsonObject:
         """Return a remark if the model was not fine-tuned for conversation."""
-        return {} if served.takes_turns else {"kotha": {"remark": str(UNTAUGHT)}}
+        return {} if served.supports_chat else {"kotha": {"remark": str(UNTAUGHT)}}
 
     def whole(self, result: Result) -> JsonObject:
         """Return the choice of a finished answer."""

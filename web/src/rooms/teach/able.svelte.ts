@@ -29,7 +29,7 @@ export const classifies = (about: About): boolean => about.family.endsWith("clas
 export const fills = (about: About): boolean => about.family === "bert";
 export const translates = (about: About): boolean => about.family === "seq2seq";
 export const learnsClasses = (about: About): boolean => about.family === "gpt" || about.family === "bert";
-export const answers = (about: About): boolean => about.family === "gpt" && about.takes_turns;
+export const answers = (about: About): boolean => about.family === "gpt" && about.supports_chat;
 
 /** The model at hand where it is one of these, else the newest of them. */
 export function chosenOf(names: readonly string[]): string {
