@@ -115,7 +115,7 @@ def test_errors_name_the_option_that_enables_a_feature(models: Path) -> None:
 
 
 def test_the_first_model_is_loaded_at_the_start(serve: Any) -> None:
-    at = serve("plain", "taught", opens_ahead=True)
+    at = serve("plain", "taught", preload=True)
     until = time.monotonic() + 60
     while not at.app.state.kotha.registry.opened and time.monotonic() < until:
         time.sleep(0.02)

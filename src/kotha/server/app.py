@@ -62,7 +62,7 @@ def make_app(
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        preload = asyncio.create_task(_open_first(registry)) if settings.opens_ahead else None
+        preload = asyncio.create_task(_open_first(registry)) if settings.preload else None
         yield
         if preload is not None:
             preload.cancel()

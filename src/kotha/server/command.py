@@ -69,7 +69,7 @@ def serve(
         indexes=index,
         book=book,
         log=log,
-        opens_ahead=True,
+        preload=True,
     )
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
@@ -108,7 +108,7 @@ def open_studio(
     from kotha.server.lifecycle import run
     from kotha.server.settings import Limits, ServeSettings
 
-    settings = ServeSettings(port=port, jobs=jobs, limits=Limits(rows=_ROWS), opens_ahead=True)
+    settings = ServeSettings(port=port, jobs=jobs, limits=Limits(rows=_ROWS), preload=True)
     # The studio selects the first model at the start.
     named = (*models, *(() if bundled.NAME in models else (bundled.NAME,)))
 

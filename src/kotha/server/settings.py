@@ -55,7 +55,7 @@ class ServeSettings:
     indexes: tuple[str, ...] = ()  # index files; clients select them by name
     book: Path | None = None  # folder of the built book; None: not served
     log: bool = False  # one line for each request
-    opens_ahead: bool = False  # load the first model at start
+    preload: bool = False  # load the first model at start
 
     def __post_init__(self) -> None:
         if not 0 <= self.port <= 65_535:
