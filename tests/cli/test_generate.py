@@ -176,7 +176,7 @@ def test_chat_with_a_base_model_continues_the_text(capsys: Any, monkeypatch: Any
     shown = capsys.readouterr()
     assert "was not trained for conversation" in shown.err
     rows = [json.loads(line) for line in shown.out.splitlines()]
-    assert not any(row["taught"] for row in rows)
+    assert not any(row["instruction_tuned"] for row in rows)
     assert [row["user"] for row in rows] == ["নদীর ধারে", "মা"]
     assert all(row["tokens"] <= 5 and row["text"] is not None for row in rows)
 

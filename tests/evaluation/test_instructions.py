@@ -61,7 +61,7 @@ def test_chat_models_get_turns_and_other_models_plain_text() -> None:
     asked = dialogues(("নদীর ধারে?", "মা।"), ("আম?", "পাঁচটি।"))
     plain = evaluate_instructions(Bundle(model, tokenizer), asked)
     taught = evaluate_instructions(Bundle(model, tokenizer, ChatTemplate.of(tokenizer)), asked)
-    assert (plain.taught, taught.taught) == (False, True)
+    assert (plain.instruction_tuned, taught.instruction_tuned) == (False, True)
     assert [reply.question for reply in taught.replies] == ["নদীর ধারে?", "আম?"]
     assert not any("।" in reply.said for reply in plain.replies), "its first sentence"
     with pytest.raises(UsageError, match="a bert model cannot answer questions"):

@@ -84,7 +84,11 @@ def test_from_examples_to_answers_with_the_chat_template(gpt: Path, pairs: Path,
     said = capsys.readouterr()
     assert code == OK, said.err
     summary = json.loads(said.out)
-    assert summary["before"]["taught"] is False and summary["taught"] is True and summary["examples"] == 2
+    assert (
+        summary["before"]["instruction_tuned"] is False
+        and summary["instruction_tuned"] is True
+        and summary["examples"] == 2
+    )
     assert (
         "fields: instruction, answer (guessed)" in said.err
         and "before training: 0.0% of 2 unseen questions" in said.err

@@ -88,7 +88,7 @@ def finetune_instruct(
     adapter of rank 8 instead of all weights.
 
     >>> taught = kotha.finetune_instruct("pairs.jsonl", start="run", out="taught", steps=2)
-    >>> taught.summary["before"]["taught"], taught.summary["taught"]
+    >>> taught.summary["before"]["instruction_tuned"], taught.summary["instruction_tuned"]
     (False, True)
     >>> taught.model.chat()
     Conversation(0 turns)

@@ -63,7 +63,7 @@ def summary_score(run: Run) -> PresentedScore | None:
         matrix_remark = Message("confusion matrix: {path} (open it in a browser)", path=page)
         remark = matrix_remark if classes.confusion else Message("page in {path}", path=page)
         return PresentedScore(classes, classes_table(classes, name), remark)
-    if "taught" in summary:
+    if summary.keys() & {"instruction_tuned", "taught"}:  # the former name
         right = InstructionScore.of_summary(summary)
         return PresentedScore(right, instructions_table(right, name, summary["before"]["right"]))
     return None

@@ -46,7 +46,10 @@ def chat(
         conversation.remember(result.text)
         if as_json:
             row = {"user": line, "text": result.text, "tokens": result.tokens, "stopped": result.stopped}
-            row |= {"tokens_per_second": round(result.tokens_per_second, 2), "taught": conversation.taught}
+            row |= {
+                "tokens_per_second": round(result.tokens_per_second, 2),
+                "instruction_tuned": conversation.instruction_tuned,
+            }
             from kotha.cli.terminal import print_json  # with rich, which plain text does not need
 
             print_json(row, indent=None)

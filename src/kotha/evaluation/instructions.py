@@ -9,8 +9,9 @@ first sentence of its continuation is taken as the answer.
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import DataError, UsageError
@@ -46,13 +47,14 @@ class InstructionScore(Measurement):
     """Accuracy of the answers."""
 
     part = Replied
+    renamed: ClassVar[Mapping[str, str]] = {"taught": "instruction_tuned"}
 
     right: float  # share of exact matches
     low: float  # 95 % interval of that share (Wilson)
     high: float
     word_f1: float
     examples: int
-    taught: bool  # whether it is a chat model; else it got the question as plain text
+    instruction_tuned: bool  # whether it is a chat model; else it got the question as plain text
     baselines: dict[str, float] = field(default_factory=dict)  # by name: share of exact matches
     replies: tuple[Replied, ...] = ()
 
@@ -96,7 +98,7 @@ def score_replies(
     questions: Sequence[str],
     wanted: Sequence[str],
     answers: Sequence[str],
-    taught: bool = True,
+    instruction_tuned: bool = True,
     learned: Dialogues | None = None,
 ) -> InstructionScore:
     """Compare the model's answers with the expected ones.
@@ -114,7 +116,7 @@ def score_replies(
         others["commonest answer"] = sum(a == most_frequent for a, _ in pairs) / n
     replies = tuple(map(Replied, questions, wanted, answers, right))
     f1 = sum(_word_f1(a, b) for a, b in pairs) / n
-    return InstructionScore(share, *wilson_interval(share, n), f1, n, taught, others, replies)
+    return InstructionScore(share, *wilson_interval(share, n), f1, n, instruction_tuned, others, replies)
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:
@@ -131,7 +133,9 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 
 def instructions_table(score: InstructionScore, name: str, before: float | None = None) -> Table:
     """A table of the share of correct answers, the baselines (``before``: before fine-tuning) and the first replies."""
-    asked = "{n}; asked as chat turns" if score.taught else "{n}; not a chat model: its first sentence counts"
+    asked = (
+        "{n}; asked as chat turns" if score.instruction_tuned else "{n}; not a chat model: its first sentence counts"
+    )
     interval = {name: f"{getattr(score, name):.1%}" for name in ("low", "high")}
     rows: list[list[Text]] = [
         [Message("answered correctly"), Message("{share} ({low} to {high})", share=f"{score.right:.1%}", **interval)],

@@ -13,6 +13,7 @@ class Measurement:
     left_out: ClassVar[tuple[str, ...]] = ()  # fields too long for JSON
     figures: ClassVar[tuple[str, ...]] = ()  # score fields, which baselines have too
     part: ClassVar[type | None] = None  # dataclass of the objects in its tuples
+    renamed: ClassVar[Mapping[str, str]] = {}  # current names of fields, by their names in earlier summaries
     baselines: Any
 
     def to_dict(self) -> dict[str, Any]:
@@ -29,14 +30,22 @@ class Measurement:
     @classmethod
     def of_summary(cls, summary: Mapping[str, Any]) -> Self:
         """Restore a score from a run's summary, as written by `to_dict`; missing fields get their defaults."""
+        summary = _current(summary, cls)
         names = {each.name for each in fields(cls)}  # type: ignore[arg-type]
         return cls(**{name: _restored(summary[name], cls.part) for name in names & summary.keys()})
+
+
+def _current(values: Mapping[str, Any], kind: Any) -> dict[str, Any]:
+    renamed = getattr(kind, "renamed", {})
+    return {renamed.get(name, name): value for name, value in values.items()}
 
 
 def _restored(value: Any, part: type | None) -> Any:
     if not isinstance(value, list | tuple):
         return value
-    return tuple(part(**each) if part and isinstance(each, dict) else _restored(each, part) for each in value)
+    return tuple(
+        part(**_current(each, part)) if part and isinstance(each, dict) else _restored(each, part) for each in value
+    )
 
 
 def baseline_rows(others: Mapping[str, float]) -> list[list[Text]]:

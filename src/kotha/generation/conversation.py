@@ -25,8 +25,8 @@ class Conversation:
     def __init__(self, engine: Engine, plain: bool = False) -> None:
         assert engine.tokenizer is not None, "a conversation needs a tokenizer"
         self.engine, self.tokenizer = engine, engine.tokenizer
-        self.taught = engine.chat is not None
-        self.plain = plain or not self.taught
+        self.instruction_tuned = engine.chat is not None
+        self.plain = plain or not self.instruction_tuned
         self._turns: list[Turn] = []
 
     def __repr__(self) -> str:
@@ -36,7 +36,7 @@ class Conversation:
     @property
     def remark(self) -> Message | None:
         """A remark that must be shown before the first turn, or None."""
-        return None if self.taught else UNTAUGHT
+        return None if self.instruction_tuned else UNTAUGHT
 
     @checked(SamplingSettings)
     def say(self, text: str, *, tokens: int = 150, seed: int = 0, stop: str | Sequence[str] = (), **how: Any) -> str:
