@@ -34,7 +34,7 @@ def by_kind(file: Path, replies: list[dict[str, Any]]) -> dict[str, dict[str, fl
     kinds = [json.loads(line)["kind"] for line in file.read_text(encoding="utf-8").splitlines()]
     found: dict[str, list[bool]] = defaultdict(list)
     for kind, reply in zip(kinds, replies, strict=True):
-        found[kind].append(reply["right"])
+        found[kind].append(reply["correct"])
     return {kind: {"questions": len(right), "right": sum(right) / len(right)} for kind, right in sorted(found.items())}
 
 
@@ -56,7 +56,7 @@ def one_seed(start: str, seed: int, folder: Path, asked: argparse.Namespace) -> 
     )
     seconds = time.perf_counter() - began
     summary = run.summary
-    figures = ("right", "low", "high", "word_f1", "examples")
+    figures = ("exact_match", "low", "high", "word_f1", "examples")
     perturbed = run.model.evaluate(unseen, perturb=_PERTURBED).falls if asked.perturb else ()
     return {
         "seed": seed,

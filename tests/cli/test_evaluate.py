@@ -146,7 +146,7 @@ def test_a_model_that_translates(capsys, made: Path, tmp_path: Path) -> None:
     alone.write_text("আজ", encoding="utf-8")
     assert "no separate fields for source and target" in said(capsys, "evaluate", tmp_path / "model", alone, code=1)
     asked = answer(capsys, "evaluate", made / "one", pairs, "--pair", "en", "bn")
-    assert (asked["examples"], asked["right"]) == (2, 0.0), (
+    assert (asked["examples"], asked["exact_match"]) == (2, 0.0), (
         "a GPT gets one field as a question, the other is the answer"
     )
 

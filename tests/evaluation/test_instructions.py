@@ -30,8 +30,8 @@ def test_punctuation_case_and_spaces_are_ignored() -> None:
     wanted = ["পাঁচটি।", "রহিমের মা", "Dhaka", "তিন টাকা।"]
     said = [" পাঁচটি ", "রহিমের  মা।", "dhaka.", "চার টাকা।"]
     score = score_replies(["?"] * 4, wanted, said)
-    assert [reply.right for reply in score.replies] == [True, True, True, False]
-    assert score.right == 0.75 and score.word_f1 == pytest.approx((3 + 0.5) / 4), "one of two words in common"
+    assert [reply.correct for reply in score.replies] == [True, True, True, False]
+    assert score.exact_match == 0.75 and score.word_f1 == pytest.approx((3 + 0.5) / 4), "one of two words in common"
     assert InstructionScore.of_summary(score.to_dict()) == score
 
 
@@ -48,7 +48,7 @@ def test_the_interval_solves_wilsons_equation() -> None:
 def test_the_most_frequent_answer_is_the_baseline() -> None:
     learned = dialogues(("ক?", "মা।"), ("খ?", "মা"), ("গ?", "বাবা।"))
     score = score_replies(["?", "?"], ["মা।", "দাদা।"], ["x", "y"], learned=learned)
-    assert score.baselines == {"commonest answer": 0.5} and score.right == 0.0
+    assert score.baselines == {"commonest answer": 0.5} and score.exact_match == 0.0
     rows = {str(name): str(value) for name, value in instructions_table(score, "run", before=0.25).cells[:4]}
     assert rows["before fine-tuning"] == "25.0%" and rows["baseline: commonest answer"] == "50.0%"
 
@@ -63,7 +63,7 @@ def test_chat_models_get_turns_and_other_models_plain_text() -> None:
     taught = evaluate_instructions(Bundle(model, tokenizer, ChatTemplate.of(tokenizer)), asked)
     assert (plain.instruction_tuned, taught.instruction_tuned) == (False, True)
     assert [reply.question for reply in taught.replies] == ["নদীর ধারে?", "আম?"]
-    assert not any("।" in reply.said for reply in plain.replies), "its first sentence"
+    assert not any("।" in reply.answer for reply in plain.replies), "its first sentence"
     with pytest.raises(UsageError, match="a bert model cannot answer questions"):
         evaluate_instructions(Bundle(build(BERTConfig(**sizes)), tokenizer), asked)
     with pytest.raises(DataError, match="no questions to evaluate on"):

@@ -178,5 +178,5 @@ def test_trained_answers_are_given_and_end(gpt: Path, pairs: Path, tmp_path: Pat
     run = kotha.finetune_instruct(pairs, start=gpt, out=tmp_path / "taught", **how)
     learned = run.path / "examples" / "train.jsonl"
     before, after = (kotha.load(model).evaluate(learned) for model in (gpt, run.path))
-    assert before.right == 0 and after.right > 0.6, "a name or a fruit by chance: less than a third"
-    assert all(len(reply.said) < 12 for reply in after.replies), "its turn ends with the answer"
+    assert before.exact_match == 0 and after.exact_match > 0.6, "a name or a fruit by chance: less than a third"
+    assert all(len(reply.answer) < 12 for reply in after.replies), "its turn ends with the answer"

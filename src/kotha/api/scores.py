@@ -64,6 +64,7 @@ def summary_score(run: Run) -> PresentedScore | None:
         remark = matrix_remark if classes.confusion else Message("page in {path}", path=page)
         return PresentedScore(classes, classes_table(classes, name), remark)
     if summary.keys() & {"instruction_tuned", "taught"}:  # the former name
-        right = InstructionScore.of_summary(summary)
-        return PresentedScore(right, instructions_table(right, name, summary["before"]["right"]))
+        answers, before = InstructionScore.of_summary(summary), summary["before"]
+        share = before["exact_match"] if "exact_match" in before else before["right"]  # the former name
+        return PresentedScore(answers, instructions_table(answers, name, share))
     return None

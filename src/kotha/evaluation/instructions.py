@@ -33,30 +33,32 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Replied:
+class Reply:
     """A question, its expected answer and the model's answer."""
 
+    renamed: ClassVar[Mapping[str, str]] = {"wanted": "expected", "said": "answer", "right": "correct"}
+
     question: str
-    wanted: str
-    said: str
-    right: bool
+    expected: str
+    answer: str
+    correct: bool
 
 
 @dataclass(frozen=True)
 class InstructionScore(Measurement):
     """Accuracy of the answers."""
 
-    part = Replied
-    renamed: ClassVar[Mapping[str, str]] = {"taught": "instruction_tuned"}
+    part = Reply
+    renamed: ClassVar[Mapping[str, str]] = {"taught": "instruction_tuned", "right": "exact_match"}
 
-    right: float  # share of exact matches
+    exact_match: float  # share of exact matches
     low: float  # 95 % interval of that share (Wilson)
     high: float
     word_f1: float
     examples: int
     instruction_tuned: bool  # whether it is a chat model; else it got the question as plain text
     baselines: dict[str, float] = field(default_factory=dict)  # by name: share of exact matches
-    replies: tuple[Replied, ...] = ()
+    replies: tuple[Reply, ...] = ()
 
 
 def evaluate_instructions(
@@ -104,7 +106,7 @@ def score_replies(
     """Compare the model's answers with the expected ones.
 
     >>> score = score_replies(["?", "?"], ["পাঁচটি।", "মা।"], ["পাঁচটি", "বাবা।"])
-    >>> score.right, round(score.low, 3), round(score.high, 3)
+    >>> score.exact_match, round(score.low, 3), round(score.high, 3)
     (0.5, 0.095, 0.905)
     """
     pairs = list(zip(map(_plain, wanted), map(_plain, answers), strict=True))
@@ -114,7 +116,7 @@ def score_replies(
     if learned is not None and len(learned):
         most_frequent = Counter(_plain(turns[-1].text) for turns in learned.turns).most_common(1)[0][0]
         others["commonest answer"] = sum(a == most_frequent for a, _ in pairs) / n
-    replies = tuple(map(Replied, questions, wanted, answers, right))
+    replies = tuple(map(Reply, questions, wanted, answers, right))
     f1 = sum(_word_f1(a, b) for a, b in pairs) / n
     return InstructionScore(share, *wilson_interval(share, n), f1, n, instruction_tuned, others, replies)
 
@@ -138,14 +140,17 @@ def instructions_table(score: InstructionScore, name: str, before: float | None 
     )
     interval = {name: f"{getattr(score, name):.1%}" for name in ("low", "high")}
     rows: list[list[Text]] = [
-        [Message("answered correctly"), Message("{share} ({low} to {high})", share=f"{score.right:.1%}", **interval)],
+        [
+            Message("answered correctly"),
+            Message("{share} ({low} to {high})", share=f"{score.exact_match:.1%}", **interval),
+        ],
         [Message("word overlap (F1)"), f"{score.word_f1:.3f}"],
     ]
     rows += [] if before is None else [[Message("before fine-tuning"), f"{before:.1%}"]]
     rows += [*baseline_rows(score.baselines), [Message("questions"), Message(asked, n=f"{score.examples:,}")]]
     for reply in score.replies[:_SHOWN]:
-        verdict = Message("right") if reply.right else Message("expected {answer}", answer=reply.wanted)
-        rows.append([reply.question.split("\n")[-1], Message("{said} ({verdict})", said=reply.said, verdict=verdict)])
+        verdict = Message("right") if reply.correct else Message("expected {answer}", answer=reply.expected)
+        rows.append([reply.question.split("\n")[-1], Message("{said} ({verdict})", said=reply.answer, verdict=verdict)])
     return Table(name, ["", ""], rows)
 
 

@@ -75,7 +75,7 @@ class AnswerQuestions(ExampleTask):
                 "before training: {share:.1%} of {n} unseen question answered correctly",
                 "before training: {share:.1%} of {n:,} unseen questions answered correctly",
                 n=before["examples"],
-                share=before["right"],
+                share=before["exact_match"],
             )
             say(remark)
         return {"before": before}
