@@ -24,7 +24,7 @@ def record() -> Record:
     config = {
         "model": {"family": "gpt", "n_layers": 4, "d_model": 192},
         "data": {"path": "a/long/path/" * 12, "tokenizer": "f" * 64},
-        "references": {"ln V": 8.32, "unigram": 6.41},
+        "references": {"uniform": 8.32, "unigram": 6.41},
         "floors": {"bits_per_byte": 0.047},
         "predicted": {"memory_bytes": {"weights": 9e6, "total": 4e8}, "seconds": 3400.0},
     }

@@ -53,7 +53,7 @@ def test_the_page_begins_with_the_results(page: Shown) -> None:
     ]
     (chart,) = page.blocks("curves")
     names = [text(label).partition(" = ")[0] for _, label in chart["levels"]]
-    assert names == ["ln V", "unigram", "floor"], "the baselines are in the chart"
+    assert names == ["uniform", "unigram", "floor"], "the baselines are in the chart"
     labels = [text(each["label"]) for each in page.blocks("columns")[0]["columns"][1][1:]]
     assert labels[0] == "step 0: random weights"
     assert re.fullmatch(r"step (\d+) of \1", labels[-1]), "the last sample is that of the last step"

@@ -65,9 +65,9 @@ def test_a_run_on_its_validation_split_with_baselines(capsys, made: Path) -> Non
     config = json.loads((made / "one" / "config.json").read_text())
     assert found["tokenizer"] == config["data"]["tokenizer"]
     rows = found["baselines"]
-    assert list(rows) == ["ln V", "unigram", "3-gram", "5-gram"]
+    assert list(rows) == ["uniform", "unigram", "3-gram", "5-gram"]
     assert rows["unigram"]["loss_nats"] == pytest.approx(config["references"]["unigram"])
-    assert rows["ln V"]["perplexity"] == pytest.approx(700)
+    assert rows["uniform"]["perplexity"] == pytest.approx(700)
     assert abs(found["loss_nats"] - math.log(700)) < 0.5, "almost untrained"
 
 
@@ -85,7 +85,7 @@ def test_the_model_folder_and_other_windows(capsys, made: Path) -> None:
 
 def test_the_table_explains_its_figures(capsys, made: Path) -> None:
     out = said(capsys, "evaluate", made / "one", made / "data-a")
-    assert all(name in out for name in ("bits per byte", "ln V", "unigram", "3-gram", "5-gram"))
+    assert all(name in out for name in ("bits per byte", "uniform", "unigram", "3-gram", "5-gram"))
     assert "context 4, stride 2; tokenizer " in out
     out = said(capsys, "evaluate", made / "one" / "best", made / "data-a")
     assert "this text, for this model: not known" in out

@@ -75,7 +75,7 @@ def test_the_summary_of_a_run(capsys, data: Path, tmp_path: Path) -> None:
     assert f"Report: {out / 'report.html'}" in capsys.readouterr().out
     config = json.loads((out / "config.json").read_text(encoding="utf-8"))
     assert config["task"] == "next-token"
-    assert config["references"]["ln V"] > config["references"]["unigram"] > 0
+    assert config["references"]["uniform"] > config["references"]["unigram"] > 0
     assert config["predicted"]["memory_bytes"]["total"] > 0
     assert config["machine"]["precision"] == "float32"
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]

@@ -199,9 +199,9 @@ def test_each_baseline_beats_the_one_before(data, tokenizer) -> None:
     text = from_dataset(data, tokenizer)
     found = count_baselines(data, text, vocab_size=700)
     losses = {name: each["loss_nats"] for name, each in found.items()}
-    assert list(losses) == ["ln V", "unigram", "3-gram", "5-gram"]
-    assert losses["ln V"] == math.log(700)
-    assert losses["ln V"] > losses["unigram"] > losses["3-gram"] > 0
+    assert list(losses) == ["uniform", "unigram", "3-gram", "5-gram"]
+    assert losses["uniform"] == math.log(700)
+    assert losses["uniform"] > losses["unigram"] > losses["3-gram"] > 0
     for row in found.values():
         assert row["perplexity"] == pytest.approx(math.exp(row["loss_nats"]))
         assert row["bits_per_byte"] * text.bytes == pytest.approx(row["loss_nats"] / math.log(2) * len(text.line))
@@ -217,7 +217,7 @@ def test_the_first_two_baselines_equal_the_references_of_a_run(data, tokenizer, 
 def test_numbers_on_paper() -> None:
     text = HeldOut("paper", np.array([1, 2, 0]), end=0, bytes=6, characters=2, tokenizer="none")
     rows = baselines(np.array([1, 1, 0]), text, vocab_size=4, orders=(1,))
-    assert rows["ln V"]["bits_per_byte"] == pytest.approx(3 * 2 / 6), "two bits per token"
+    assert rows["uniform"]["bits_per_byte"] == pytest.approx(3 * 2 / 6), "two bits per token"
     assert rows["unigram"]["loss_nats"] == pytest.approx(-(math.log(3 / 7) + math.log(1 / 7) + math.log(2 / 7)) / 3)
     counted = KneserNey(np.array([1, 1, 0]), 1, 4, end=0).nats(text.line).mean()
     assert rows["1-gram"]["loss_nats"] == pytest.approx(counted)

@@ -21,7 +21,17 @@ from kotha.training.sweep.findings import SweepFindings, Trial, sweep_document
 
 NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[-+]?\d+)?)( ?(?:million|হাজার|লাখ|কোটি)(?![A-Za-z]))?")
 UNITS = {"": 1, "হাজার": 1e3, "লাখ": 1e5, "million": 1e6, "কোটি": 1e7}
-KNOWN = ("chrF++", "BLEU", "TF-IDF + logistic regression", "GPT-2 pattern", "GPT", "ln V", "ln K", "CPU", "Python")
+KNOWN = (
+    "chrF++",
+    "BLEU",
+    "TF-IDF + logistic regression",
+    "GPT-2 pattern",
+    "GPT",
+    "uniform",
+    "uniform over classes",
+    "CPU",
+    "Python",
+)
 KNOWN += ("torch", "UTF-8", "bpe", "nearest neighbour", "NaN", "signature")
 
 
@@ -50,7 +60,7 @@ METRICS = [
 CONFIG = {
     "model": {"family": "gpt", "n_layers": 2, "d_model": 64, "tied_head": True, "dropout": None},
     "training": {"steps": 40, "gradient_clip": 1.0, "best_by": "loss", "sampling": "documents"},
-    "references": {"ln V": 6.9, "unigram": 5.2},
+    "references": {"uniform": 6.9, "unigram": 5.2},
     "floors": {"bits_per_byte": 0.4},
     "data": {"train_tokens": 123_456},
     "machine": {"cores": 2, "reason": "bfloat16 takes about 100 times as long here"},
@@ -75,7 +85,12 @@ def test_a_run_s_report() -> None:
     ],
 )
 def test_a_report_of_another_task_and_of_an_unfinished_run(task, figures) -> None:
-    config = {**CONFIG, "task": task, "references": {"ln K": 0.7, "class frequencies": 0.68}, "floors": {}}
+    config = {
+        **CONFIG,
+        "task": task,
+        "references": {"uniform over classes": 0.7, "class frequencies": 0.68},
+        "floors": {},
+    }
     for metrics in ([*METRICS[:30], {"step": 30, "validation": figures}], METRICS[:3], []):
         held(report_document(Record(config, metrics, {})))
 

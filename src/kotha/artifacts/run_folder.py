@@ -38,6 +38,7 @@ CONFIG, METRICS, SUMMARY, CHECKPOINTS = "config.json", "metrics.jsonl", "summary
 BEST, BEST_MODEL = "best.json", "best"
 # Key of the config: torchrun's id of the launch.
 LAUNCH = "launch"
+_FORMER_NAMES = {"ln V": "uniform", "ln K": "uniform over classes", "ln 2": "coin flip"}
 
 
 class RunFolder:
@@ -223,6 +224,12 @@ def mapping(row: dict[str, Any], key: str) -> dict[str, Any]:
     """Return a nested object from a row; empty if there is none."""
     value = row.get(key)
     return value if isinstance(value, dict) else {}
+
+
+def reference_losses(config: dict[str, Any]) -> dict[str, float]:
+    """Return the losses of a run's baselines in nats, by name; former names are replaced."""
+    known = mapping(config, "references")
+    return {_FORMER_NAMES.get(name, name): nats for name in known if (nats := figure(known, name)) is not None}
 
 
 def _step(line: str) -> int:

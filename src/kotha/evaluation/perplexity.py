@@ -11,7 +11,7 @@ https://huggingface.co/docs/transformers/perplexity.)
 Perplexity is e to the loss per token, so it is comparable under one tokenizer only. Bits per byte and per character
 divide the same nats by the size of the text itself.
 
-Baselines on the same tokens: ``ln V`` is uniform guessing over the vocabulary. ``unigram`` knows the frequency of each
+Baselines on the same tokens: ``uniform`` is uniform guessing over the vocabulary. ``unigram`` knows the frequency of each
 token (counts plus one), as in a run's ``references``. ``3-gram`` and ``5-gram`` are n-gram models (``ngram.py``) of the
 model's training data; a model that does not beat them has learned nothing that counting does not give in a minute.
 """
@@ -232,7 +232,7 @@ def baselines(
 ) -> dict[str, dict[str, float]]:
     """Scores of the baselines on a text, by name, counted in the concatenated documents of ``learned``."""
     counts = (np.bincount(each, minlength=vocab_size) for each in (learned, text.line))
-    losses = {"ln V": math.log(vocab_size), "unigram": frequency_nats(*counts)}
+    losses = {"uniform": math.log(vocab_size), "unigram": frequency_nats(*counts)}
     for done, order in enumerate(orders, 1):
         counted = KneserNey(learned, order, vocab_size, text.end)
         losses[f"{order}-gram"] = float(counted.nats(text.line).mean())

@@ -156,7 +156,7 @@ def _material(bundle: Bundle, path: Path, pair: tuple[str | None, str | None], e
                 (*turns[:-2], Turn(turns[-2].role, above + line_end + question), turns[-1])
                 for turns, (above, line_end, _), question in zip(dialogues.turns, parts, questions, strict=True)
             )
-            return evaluate_instructions(bundle, replace(dialogues, turns=changed)).right
+            return evaluate_instructions(bundle, replace(dialogues, turns=changed)).exact_match
 
         return _Material(Message("answered correctly"), tuple(question for *_, question in parts), correct)
     held_out = read_held_out(path, tokenizer, errors=errors, most_bytes=_MOST_BYTES)

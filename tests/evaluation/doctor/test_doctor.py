@@ -181,7 +181,7 @@ def test_question_7b_and_12b_of_the_workshop() -> None:
     falling = {500: (7.0, 7.1), 1500: (5.6, 5.7), 2500: (4.9, 5.0), 3500: (4.3, 4.5), 4500: (3.8, 4.13)}
     stalled = {5000: (3.6, 4.12), 5500: (3.4, 4.11), 6000: (3.25, 4.10), 6500: (3.1, 4.11), 7000: (2.95, 4.09)}
     end = {7500: (2.85, 4.10), 8000: (2.7, 4.09), 8500: (2.6058, 4.0778)}
-    config = {"references": {"ln V": math.log(32_100), "unigram": 7.2}, "data": {"train_tokens": 2_400_000}}
+    config = {"references": {"uniform": math.log(32_100), "unigram": 7.2}, "data": {"train_tokens": 2_400_000}}
     (found,) = diagnose(config, told({**falling, **stalled, **end}))
     assert found.kind == "memorising"
     assert str(found.words) == (
@@ -203,10 +203,10 @@ def test_a_short_run_below_a_baseline_should_train_longer() -> None:
 
 
 def test_a_healthy_run_names_what_was_checked() -> None:
-    assert str(reassure(3.0, {"ln V": 9.0, "unigram": 6.0, "3-gram": 2.9})).endswith(
-        "below these baselines: ln V, unigram."
+    assert str(reassure(3.0, {"uniform": 9.0, "unigram": 6.0, "3-gram": 2.9})).endswith(
+        "below these baselines: uniform, unigram."
     )
-    assert "Nothing was evaluated on held-out text" in str(reassure(None, {"ln V": 9.0}))
+    assert "Nothing was evaluated on held-out text" in str(reassure(None, {"uniform": 9.0}))
 
 
 def test_a_loss_that_is_not_finite() -> None:
@@ -269,7 +269,8 @@ rows = st.dictionaries(
 )
 configs = st.dictionaries(
     st.sampled_from(["model", "training", "data", "references", "floors"]),
-    anything | st.dictionaries(st.sampled_from(["ln V", "unigram", "train_tokens", "dropout", "vocab_size"]), anything),
+    anything
+    | st.dictionaries(st.sampled_from(["uniform", "unigram", "train_tokens", "dropout", "vocab_size"]), anything),
 )
 
 

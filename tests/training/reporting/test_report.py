@@ -22,7 +22,7 @@ CONFIG: dict[str, Any] = {
     "versions": {"kotha": "0.1.0", "torch": "2.13.0"},
     "task": "next-token",
     "machine": {"device": "cpu", "precision": "bfloat16", "processor": "two cores"},
-    "references": {"ln V": math.log(4096), "unigram": 6.41},
+    "references": {"uniform": math.log(4096), "unigram": 6.41},
     "floors": {"bits_per_byte": 0.047},
     "predicted": {"memory_bytes": {"weights": 10 * 2**20, "total": 100 * 2**20}, "seconds": 50.0},
 }

@@ -75,7 +75,7 @@ def test_scores_and_references() -> None:
     assert score == pytest.approx({"loss_nats": 0.5, "accuracy": 4 / 6, "majority": 0.5, "examples": 6})
     # Counts 3, 5 and 2 of ten, each plus one; the held-out counts are 2, 3 and 1.
     frequencies = -(2 * math.log(4 / 13) + 3 * math.log(6 / 13) + math.log(3 / 13)) / 6
-    assert made.references() == pytest.approx({"ln K": math.log(3), "class frequencies": frequencies})
+    assert made.references() == pytest.approx({"uniform over classes": math.log(3), "class frequencies": frequencies})
 
 
 def test_images_of_another_size_are_rejected() -> None:

@@ -197,7 +197,7 @@ def test_the_unigram_counts_targets_only() -> None:
     answers, vocab_size = [*pair[1], END], TOKENIZER.vocab_size
     counts = np.bincount(answers, minlength=vocab_size)
     chances = (3 * counts + 1) / (3 * len(answers) + vocab_size)
-    expected = {"ln V": math.log(vocab_size), "unigram": -np.log(chances[answers]).mean()}
+    expected = {"uniform": math.log(vocab_size), "unigram": -np.log(chances[answers]).mean()}
     assert made.references() == pytest.approx(expected)
     assert made.score({"tokens": 6.0, "right": 1.0}, {"tokens": 4}) == {"loss_nats": 1.5, "accuracy": 0.25, "tokens": 4}
 

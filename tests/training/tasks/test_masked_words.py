@@ -203,7 +203,7 @@ def test_scores_are_means_and_references_are_of_masked_words(data: Dataset) -> N
     vocab_size = data.tokenizer.vocab_size
     # Every word of the fixture occurs once, plus one.
     unigram = -math.log(2 / (sum(LENGTHS) + vocab_size))
-    expected = {"ln V": math.log(vocab_size), "unigram": unigram, "ln 2": math.log(2)}
+    expected = {"uniform": math.log(vocab_size), "unigram": unigram, "coin flip": math.log(2)}
     assert made.references() == pytest.approx(expected)
 
 

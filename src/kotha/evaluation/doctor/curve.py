@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from kotha.artifacts.run_folder import figure, mapping
+from kotha.artifacts.run_folder import figure, mapping, reference_losses
 from kotha.training.reporting.report import Record
 
 Row = dict[str, Any]
@@ -43,7 +43,7 @@ class Curve:
     losses: list[float]  # training loss at each
     lost: int | None  # first step whose loss was NaN or infinite
     evaluations: list[Evaluation]
-    references: dict[str, float]  # baseline losses by name: "ln V", "unigram", "3-gram" …
+    references: dict[str, float]  # baseline losses by name: "uniform", "unigram", "3-gram" …
     learning_rate: float  # peak; 0 if none was logged
     vocab_size: float  # 0 if unknown
     epochs: float | None  # epochs on the training text
@@ -73,13 +73,12 @@ def read_curve(config: dict[str, Any], metrics: Sequence[Row], references: dict[
         evaluations.append(Evaluation(int(row["step"]), loss or 0.0, training, _last(near, "tokens"), *bits))
     tokens, corpus = _last(learned, "tokens"), figure(config, "data", "train_tokens")
     harder = (("model", "dropout"), *(("training", name) for name in ("label_smoothing", "ema_decay", "backwards")))
-    known = mapping(config, "references")
     return Curve(
         steps=[int(row["step"]) for row in finite],
         losses=[float(row["loss_nats"]) for row in finite],
         lost=next((int(row["step"]) for row in learned if figure(row, "loss_nats") is None), None),
         evaluations=evaluations,
-        references={name: nats for name in known if (nats := figure(known, name)) is not None} | (references or {}),
+        references=reference_losses(config) | (references or {}),
         learning_rate=max((figure(row, "learning_rate") or 0.0 for row in learned), default=0.0),
         vocab_size=figure(config, "model", "vocab_size") or 0,
         epochs=tokens / corpus if tokens is not None and corpus else None,
@@ -131,7 +130,10 @@ def evaluations_of(metrics: Sequence[Row]) -> list[Row]:
 
 # The threshold of each sign, with its reason.
 RISE_NATS = 0.5  # training loss (median of eleven steps) above its lowest; single batches vary as much
-LEARNED_SHARE = 0.5  # of the way from ln V to unigram; a model learns token frequencies first, in a few hundred steps
+LEARNED_SHARE = (
+    0.5  # of the way from uniform to unigram; a model learns token frequencies first, in a few hundred steps
+)
+GUESSES = ("uniform", "uniform over classes", "coin flip")  # baselines that know nothing about the text
 BEATEN_SHARE = 0.01  # a baseline is beaten by at least this share; less is noise of the validation set
 READ_ONCE = 0.9  # passes; below this the model has read less text than the counts of the baseline
 FLAT_SHARE = 0.005  # of the total gain: validation loss this close to its best is flat; seeds differ as much
@@ -172,7 +174,7 @@ def learning_rate_too_high(curve: Curve) -> Symptoms | None:
 
 def untrained(curve: Curve) -> Symptoms | None:
     """The loss is closer to uniform guessing than to the unigram baseline."""
-    loss, nothing = _reached(curve), curve.references.get("ln V")
+    loss, nothing = _reached(curve), curve.references.get("uniform")
     if loss is None or nothing is None:
         return None
     way = nothing - curve.references.get("unigram", math.inf)
@@ -182,9 +184,9 @@ def untrained(curve: Curve) -> Symptoms | None:
 
 
 def no_better_than_counting(curve: Curve) -> Symptoms | None:
-    """The easiest counting baseline that the model does not beat; "ln …" (uniform guessing) is `untrained`."""
+    """The easiest counting baseline that the model does not beat; uniform guessing is `untrained`."""
     loss = _reached(curve)
-    counted = {nats: name for name, nats in curve.references.items() if not name.startswith("ln ")}
+    counted = {nats: name for name, nats in curve.references.items() if name not in GUESSES}
     missed = [nats for nats in counted if loss and loss > nats * (1 - BEATEN_SHARE)]
     if loss is None or not missed:
         return None
@@ -297,5 +299,5 @@ def _turning_point(curve: Curve) -> Evaluation | None:
 def _noise(curve: Curve) -> float:
     """Differences in validation loss up to this many nats are noise."""
     assert curve.best is not None, "no evaluation to take the noise of"
-    start = curve.references.get("ln V", curve.evaluations[0].loss)
+    start = curve.references.get("uniform", curve.evaluations[0].loss)
     return FLAT_SHARE * max(curve.best.loss, start - curve.best.loss)

@@ -147,8 +147,8 @@ def advice() -> dict[str, Any]:
 def reassure(loss: float | None, references: Mapping[str, float]) -> Message:
     """The message for a run without findings; ``loss`` is its best validation loss.
 
-    >>> print(reassure(3.0, {"ln V": 9.0, "5-gram": 2.5}))
-    No problem found: the loss falls, on held-out text too. It is below these baselines: ln V.
+    >>> print(reassure(3.0, {"uniform": 9.0, "5-gram": 2.5}))
+    No problem found: the loss falls, on held-out text too. It is below these baselines: uniform.
     """
     if loss is None:
         return Message(

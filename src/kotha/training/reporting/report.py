@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from kotha.artifacts.run_folder import RunFolder, figure, mapping
+from kotha.artifacts.run_folder import RunFolder, figure, mapping, reference_losses
 from kotha.errors import CheckpointError, KothaError
 from kotha.i18n.message import Message, Plural, Text
 from kotha.i18n.numbers import Count, Duration
@@ -236,8 +236,7 @@ def loss_chart(record: Record) -> Curves | None:
 
 def references(record: Record) -> dict[str, float]:
     """Reference losses in nats: baselines, and the floor that no model can get below."""
-    known = mapping(record.config, "references")
-    values = {name: value for name in known if (value := figure(known, name)) is not None}
+    values = reference_losses(record.config)
     floor, best = figure(record.config, "floors", "bits_per_byte"), mapping(record.best or {}, "validation")
     loss, bits = figure(best, "loss_nats"), figure(best, "bits_per_byte")
     if floor is not None and loss and bits:

@@ -34,7 +34,7 @@ from kotha.training.tasks.task import Batch, Score, Tensors, check_vocabulary
 class _Classes(ExamplesTask):
     """Examples with a class each (the last column); subclasses define the inputs."""
 
-    part, reference_names = "examples", ("ln K", "class frequencies")
+    part, reference_names = "examples", ("uniform over classes", "class frequencies")
     reads: tuple[str, ...]  # names of the input tensors of the model
 
     def __init__(self, config: TrainConfig, n_classes: int, train: Columns, held_out: Columns) -> None:

@@ -124,7 +124,7 @@ class ExamplesTask(Task):
     context_length = 0
     too_long = 0  # number of examples that do not fit the context
     part: ClassVar[str] = "tokens"  # the unit that the loss averages over
-    reference_names: ClassVar[tuple[str, str]] = ("ln V", "unigram")
+    reference_names: ClassVar[tuple[str, str]] = ("uniform", "unigram")
 
     def __init__(self, config: TrainConfig, n_answers: int, train: Columns, held_out: Columns) -> None:
         self._train, self._held_out, self._n_answers = train, held_out, n_answers

@@ -200,13 +200,13 @@ class MaskedWords(Task):
         }
 
     def references(self) -> dict[str, float]:
-        """See Task; compare ``ln V`` and ``unigram`` with ``words_nats``, and ``ln 2`` with ``pairs_nats``."""
+        """See Task; compare ``uniform`` and ``unigram`` with ``words_nats``, and ``coin flip`` with ``pairs_nats``."""
         words = torch.cat([batch.tensors["words"].flatten() for batch in self.validation()])
         held_out = torch.bincount(words[words != IGNORED], minlength=self._vocab_size).numpy()
         train = count_tokens(self.data, "train", self._vocab_size)
         train[: len(self._masking.is_ordinary)] *= self._masking.is_ordinary  # special tokens are never masked
         unigram = frequency_nats(train, held_out)
-        return {"ln V": math.log(self._vocab_size), "unigram": unigram, "ln 2": math.log(2)}
+        return {"uniform": math.log(self._vocab_size), "unigram": unigram, "coin flip": math.log(2)}
 
 
 def _filled(rows: list[Ids], width: int, filling: int) -> Ids:

@@ -207,7 +207,7 @@ class NextToken(Task):
 
     def references(self) -> dict[str, float]:
         train, held_out = (count_tokens(self.data, split, self._vocab_size) for split in ("train", "validation"))
-        return {"ln V": math.log(self._vocab_size), "unigram": frequency_nats(train, held_out)}
+        return {"uniform": math.log(self._vocab_size), "unigram": frequency_nats(train, held_out)}
 
     def validation(self) -> list[Batch]:
         tokens = self._config.evaluate_tokens
