@@ -100,7 +100,7 @@ def evaluate_masked(
                 on_progress(Message("windows"), min(start + _ROWS, len(windows)), len(windows))
     others = {} if learned is None else _by_counting(learned, masked, marks.is_ordinary)
     if pairs:
-        others |= {"pairs: a coin": 0.5, "pairs: pieces in common": _by_common_pieces(pairs)}
+        others |= {"pairs: random guess": 0.5, "pairs: token overlap": _by_common_pieces(pairs)}
     pairs_accuracy, text = judged / len(pairs) if pairs else None, str(held_out.name)
     right, near, nats = (sums / len(masked)).tolist()
     return MaskedScore(right, near, nats, len(masked), pairs_accuracy, len(pairs), held_out.documents, text, others)
@@ -210,7 +210,7 @@ def _by_counting(learned: Line, masked: Sequence[tuple[int, int]], ordinary: NDA
     best = dict(zip(before[order].tolist(), after[order].tolist(), strict=True))
     by_pair = sum(best.get(prior, most_frequent) == word for prior, word in masked)
     by_one = sum(word == most_frequent for _, word in masked)
-    return {"the commonest piece": by_one / len(masked), "the commonest after the one before": by_pair / len(masked)}
+    return {"most frequent token": by_one / len(masked), "bigram": by_pair / len(masked)}
 
 
 def _by_common_pieces(pairs: Sequence[Pair]) -> float:
