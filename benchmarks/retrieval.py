@@ -72,7 +72,7 @@ def quality(
     keep("FTS5 as it comes", evaluate_fts5(texts, numbered))
     keep("FTS5, marks kept", evaluate_fts5(texts, numbered, MARKS_KEPT))
     store = SqliteStore(folder / "quality", write=True)
-    update(store, [data / "passages.jsonl.zst"], Indexing(letters=WHOLE), embed)
+    update(store, [data / "passages.jsonl.zst"], Indexing(passage_length=WHOLE), embed)
     placed = [(question, f"line {number + 1}") for question, number in numbered]
     keep("words", evaluate_search(store, placed, "words"))
     if embed is not None:
@@ -91,7 +91,7 @@ def not_found(
     lines = (json.dumps(each, ensure_ascii=False) for each in passages if each["doc"] in kept)
     source.write_text("\n".join(lines), encoding="utf-8")
     store = SqliteStore(folder / "half", write=True)
-    update(store, [source], Indexing(letters=WHOLE), embed)
+    update(store, [source], Indexing(passage_length=WHOLE), embed)
     counts = {"there": 0, "there_found": 0, "absent": 0, "absent_found": 0, "sentence_holds_answer": 0}
     for each in questions:
         kind = "there" if each["doc"] in kept else "absent"

@@ -44,6 +44,6 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(tmp_path: Path, file: Path) -> Iterator[SqliteStore]:
     made = SqliteStore(tmp_path / "index", write=True)
-    update(made, [file], Indexing(letters=200), BagOfStems())
+    update(made, [file], Indexing(passage_length=200), BagOfStems())
     yield made
     made.close()

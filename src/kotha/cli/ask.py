@@ -25,7 +25,7 @@ def index(
     *,
     out: str,
     model: str | None = None,
-    letters: int = 600,
+    passage_length: int = 600,
     field: Field = "text",
     errors: OnErrors = "stop",
 ) -> Output:
@@ -34,12 +34,14 @@ def index(
     Args:
         out: Index file to create or update.
         model: Model whose embeddings are stored too (default: none, search by words only).
-        letters: Maximum length of a passage in characters.
+        passage_length: Maximum length of a passage in characters.
     """
     import kotha
 
     with corpus_listeners() as listeners:
-        report = kotha.Index(out, model).update(paths, letters=letters, field=field, errors=errors, **listeners)
+        report = kotha.Index(out, model).update(
+            paths, passage_length=passage_length, field=field, errors=errors, **listeners
+        )
     rows: list[list[Text]] = [
         [Message("sources"), f"{report.sources:,}"],
         [Message("documents"), f"{report.documents:,}"],

@@ -12,7 +12,7 @@ from pathlib import Path
 from kotha.errors import CorpusError, UsageError
 from kotha.i18n.message import Option
 from kotha.retrieval.paragraphs import READERS, read_paragraphs
-from kotha.retrieval.passages import FEWEST_LETTERS, LETTERS, Excerpt, gather
+from kotha.retrieval.passages import PASSAGE_LENGTH, SHORTEST_PASSAGE_LENGTH, Excerpt, gather
 from kotha.storage.status import is_directory
 from kotha.text.choices import Errors
 from kotha.text.corpus.documents import OnBytes, OnProblem, Reading, read_documents
@@ -26,17 +26,17 @@ _KNOWN = [".txt", ".jsonl", ".csv", ".tsv", ".parquet", *READERS]
 class Indexing:
     """Options for reading and splitting documents."""
 
-    letters: int = LETTERS  # maximum characters of a passage
+    passage_length: int = PASSAGE_LENGTH  # maximum characters of a passage
     field: str = "text"  # of a record, with its text
     errors: Errors = "stop"  # what to do with unreadable documents
 
     def __post_init__(self) -> None:
-        if self.letters < FEWEST_LETTERS:  # too short to hold a sentence
+        if self.passage_length < SHORTEST_PASSAGE_LENGTH:  # too short to hold a sentence
             raise UsageError(
-                "{letters} is too few; use at least {fewest} characters ({usual} is usual)",
-                letters=Option("letters", self.letters),
-                fewest=FEWEST_LETTERS,
-                usual=LETTERS,
+                "{passage_length} is too few; use at least {fewest} characters ({usual} is usual)",
+                passage_length=Option("passage_length", self.passage_length),
+                fewest=SHORTEST_PASSAGE_LENGTH,
+                usual=PASSAGE_LENGTH,
             )
 
 
@@ -83,6 +83,8 @@ def read_file(
         reading: Reading = {"errors": how.errors, "on_problem": on_problem, "on_bytes": on_bytes}
         records = read_documents([file], field=how.field, **reading)
         found = (Excerpt(each.text, str(file), f"{place} {each.position}") for each in records)
-        return gather(found, how.letters) if kind == "txt" else found
+        return gather(found, how.passage_length) if kind == "txt" else found
     complaints = Complaints(shown(file), how.errors, on_problem)
-    return gather((Excerpt(text, str(file), place) for text, place in read_paragraphs(file, complaints)), how.letters)
+    return gather(
+        (Excerpt(text, str(file), place) for text, place in read_paragraphs(file, complaints)), how.passage_length
+    )

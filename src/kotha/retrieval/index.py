@@ -136,7 +136,7 @@ class _Update:
                 if position != document.place:
                     moved.append((number, document.place))
             else:
-                fresh[digest] = NewDocument(document.place, digest, cut(document.text, self.how.letters))
+                fresh[digest] = NewDocument(document.place, digest, cut(document.text, self.how.passage_length))
             if sum(len(each.passages) for each in fresh.values()) >= _BATCH_PASSAGES:
                 self.keep(str(file), fresh.values())
                 fresh = {}
@@ -162,7 +162,7 @@ class _Update:
 
     def _digest(self, text: str) -> bytes:
         """The digest of a document; it covers the passage size and the model as well as the text."""
-        parts = (str(self.how.letters), "" if self.embed is None else self.embed.note.fingerprint, text)
+        parts = (str(self.how.passage_length), "" if self.embed is None else self.embed.note.fingerprint, text)
         return hashlib.sha256("\0".join(parts).encode()).digest()
 
     def _advance(self, n_bytes: int) -> None:

@@ -12,8 +12,8 @@ import regex
 
 from kotha.text.akshara import aksharas
 
-LETTERS = 600  # maximum code points of a passage: about a hundred words, so that several fit a small context
-FEWEST_LETTERS = 40
+PASSAGE_LENGTH = 600  # maximum code points of a passage: about a hundred words, so that several fit a small context
+SHORTEST_PASSAGE_LENGTH = 40
 # The end of a sentence: its mark, closing quotes or brackets, white space; or an empty line.
 _SENTENCE = regex.compile(r""".*?(?:[।॥৷.!?…]["'”’»)\]]*(?=\s|$)|।|\n\s*\n|$)""", regex.DOTALL)
 
@@ -37,16 +37,16 @@ def sentences(text: str) -> list[str]:
     return [each for each in found if each]
 
 
-def cut(text: str, letters: int = LETTERS) -> list[str]:
+def cut(text: str, passage_length: int = PASSAGE_LENGTH) -> list[str]:
     """Split a document into passages: sentences in order, as many in each as fit.
 
-    >>> cut("নদীর ধারে একটি গ্রাম। সেখানে থাকে মিনা। মিনা স্কুলে যায় রোজ সকালে।", letters=50)
+    >>> cut("নদীর ধারে একটি গ্রাম। সেখানে থাকে মিনা। মিনা স্কুলে যায় রোজ সকালে।", passage_length=50)
     ['নদীর ধারে একটি গ্রাম। সেখানে থাকে মিনা।', 'মিনা স্কুলে যায় রোজ সকালে।']
     """
-    return list(_packed((piece for each in sentences(text) for piece in _pieces(each, letters)), letters))
+    return list(_packed((piece for each in sentences(text) for piece in _pieces(each, passage_length)), passage_length))
 
 
-def gather(texts: Iterable[Excerpt], letters: int = LETTERS) -> Iterator[Excerpt]:
+def gather(texts: Iterable[Excerpt], passage_length: int = PASSAGE_LENGTH) -> Iterator[Excerpt]:
     """Join short paragraphs of one source with the next, so that a heading stays with its text.
 
     >>> parts = [Excerpt("নদী", "a.md", "line 1"), Excerpt("নদীর ধারে একটি গ্রাম।" * 20, "a.md", "line 3")]
@@ -58,18 +58,18 @@ def gather(texts: Iterable[Excerpt], letters: int = LETTERS) -> Iterator[Excerpt
         if pending is not None:
             each = Excerpt(f"{pending.text}\n\n{each.text}", pending.source, pending.place)
         pending = each
-        if len(each.text) * 2 >= letters:
+        if len(each.text) * 2 >= passage_length:
             yield each
             pending = None
     if pending is not None:
         yield pending
 
 
-def _packed(pieces: Iterable[str], letters: int) -> Iterator[str]:
+def _packed(pieces: Iterable[str], passage_length: int) -> Iterator[str]:
     passage = ""
     for piece in pieces:
         joined = f"{passage} {piece}" if passage else piece
-        if len(joined) > letters:
+        if len(joined) > passage_length:
             yield passage
             joined = piece
         passage = joined
@@ -77,18 +77,18 @@ def _packed(pieces: Iterable[str], letters: int) -> Iterator[str]:
         yield passage
 
 
-def _pieces(sentence: str, letters: int) -> Iterator[str]:
+def _pieces(sentence: str, passage_length: int) -> Iterator[str]:
     """A sentence, or its parts if it is longer than a passage."""
-    if len(sentence) <= letters:
+    if len(sentence) <= passage_length:
         yield sentence
         return
     for word in sentence.split():
-        if len(word) <= letters:
+        if len(word) <= passage_length:
             yield word
             continue
         part = ""
         for akshara in aksharas(word):
-            if part and len(part) + len(akshara) > letters:
+            if part and len(part) + len(akshara) > passage_length:
                 yield part
                 part = ""
             part += akshara
