@@ -171,7 +171,7 @@ def test_a_client_that_leaves_shared_work_releases_the_turn() -> None:
 def test_hooks_never_affect_the_batch(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the batch writes with the model's own weights, as on a GPU, looking inside has a copy."""
     if shared:
-        monkeypatch.setattr(model_registry, "as_they_are", lambda _: None)
+        monkeypatch.setattr(model_registry, "stored_weights", lambda _: None)
     model = tiny("modern", context_length=32)
     served = Served("x", LanguageModel(Bundle(model, trained("unigram"))), Limits(rows=1))
     assert served.batcher is not None

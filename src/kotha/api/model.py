@@ -24,7 +24,7 @@ from kotha.generation.engine import Engine as Engine
 from kotha.generation.request import Request as Request
 from kotha.generation.request import Result as Result
 from kotha.generation.settings import SamplingSettings as SamplingSettings
-from kotha.generation.weights import Weights, as_they_are
+from kotha.generation.weights import Weights, stored_weights
 from kotha.i18n.message import OnProgress, Option
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
@@ -150,11 +150,11 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     @checked()
     def engine(
-        self, max_batch: int = 1, weights: Weights | Literal["as-they-are"] | None = None, *, kept_bytes: int = 0
+        self, max_batch: int = 1, weights: Weights | Literal["stored"] | None = None, *, kept_bytes: int = 0
     ) -> Engine:
         """Return the engine behind ``generate``, for custom requests: probabilities, many texts, narrower weights.
 
-        ``as-they-are`` copies the weights in their own type into a layout that is fast to read. ``kept_bytes`` limits
+        ``stored`` copies the weights in their own type into a layout that is fast to read. ``kept_bytes`` limits
         the memory of the prompt cache, which speeds up prompts with the same beginning.
 
         >>> from kotha.generation.request import Request
@@ -166,7 +166,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
             raise self._family_error("{called} is a {family} without a tokenizer and cannot generate text")
         if not isinstance(self.model, GPT):
             raise self._family_error("{called} is a {family} and does not generate text{instead}")
-        stored = as_they_are(self.model) if weights == "as-they-are" else weights
+        stored = stored_weights(self.model) if weights == "stored" else weights
         settings: Any = {"max_batch": max_batch, "chat": self.bundle.chat, "kept_bytes": kept_bytes}
         return Engine(self.model, self.tokenizer, weights=stored, **settings)
 

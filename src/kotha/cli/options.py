@@ -112,7 +112,7 @@ class Writing:
     """Random seed; the same seed gives the same text."""
     stop: tuple[str, ...] = ()
     """Text to stop before; may be repeated."""
-    weights: Literal["as-they-are", "float32", "bfloat16", "int8"] = "as-they-are"
+    weights: Literal["stored", "float32", "bfloat16", "int8"] = "stored"
     """Type of the weights; narrower types are faster, with almost the same output."""
 
     def settings(self, index: int = 0) -> "SamplingSettings":

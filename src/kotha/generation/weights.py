@@ -41,7 +41,7 @@ def prepare(model: GPT, weights: Weights | None) -> GPT:
     return prepared.eval()
 
 
-def as_they_are(model: nn.Module) -> Weights | None:
+def stored_weights(model: nn.Module) -> Weights | None:
     """The ``weights`` setting that changes no number: on a CPU "float32", whose copy the step in C can use."""
     on_cpu = all(weight.device.type == "cpu" and weight.dtype == torch.float32 for weight in model.parameters())
     return "float32" if isinstance(model, GPT) and on_cpu else None

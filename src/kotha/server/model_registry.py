@@ -17,7 +17,7 @@ from pathlib import Path
 from kotha.api.model import LanguageModel, load
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError, UsageError, nearest
-from kotha.generation.weights import Weights, as_they_are
+from kotha.generation.weights import Weights, stored_weights
 from kotha.inside.embeddings import Embeddings
 from kotha.inside.heads.overlap import HeadWeights, head_weights
 from kotha.inside.numbers.ledger import Ledger
@@ -45,7 +45,7 @@ class Served:
         self.passes: OrderedDict[str, Ledger] = OrderedDict()  # the last few passes, by request
         self.batcher: Batcher | None = None
         if isinstance(model.model, GPT) and not isinstance(model.model, TextClassifier) and model.tokenizer is not None:
-            engine = model.engine(limits.rows, weights or as_they_are(model.model), kept_bytes=_PREFIX_CACHE_BYTES)
+            engine = model.engine(limits.rows, weights or stored_weights(model.model), kept_bytes=_PREFIX_CACHE_BYTES)
             self.batcher = Batcher(engine, limits.waiting, limits.waiting_for_one, name)
 
     @cached_property
