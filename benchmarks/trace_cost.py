@@ -47,7 +47,7 @@ def main() -> None:
         traced_before(tokens)
 
     def traced(places: list[str] | None) -> None:
-        with trace(traced_before, places=places):
+        with trace(traced_before, hook_points=places):
             traced_before(tokens)
 
     ways: dict[str, Callable[[], object]] = {

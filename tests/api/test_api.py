@@ -152,7 +152,7 @@ def test_results_have_a_readable_repr(world: dict[str, Any]) -> None:
     lm = world["lm"]
     assert repr(lm.tokenizer) == "Tokenizer(unigram, 600 pieces)"
     assert len(lm.tokenizer) == 600
-    with lm.trace("নদী", places=["logits", "tokens"]) as few:
+    with lm.trace("নদী", hook_points=["logits", "tokens"]) as few:
         assert repr(few) == "Trace(2 hook points recorded)"
     assert repr(lm.lens("নদী")) == "View(Lens of 'নদী')"
     assert "is empty" in repr(lm.flow(""))

@@ -97,10 +97,10 @@ def test_flow_has_the_workshops_text(capsys, models: Path) -> None:
 def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Path) -> None:
     out = run(capsys, "trace", models / "gpt", "--text", "আজ মেলা", "--layer", "blocks.0")
     assert "blocks.0.attention.weights" in out and "blocks.1" not in out
-    words = ["trace", models / "gpt", "--text", "আজ মেলা", "--place", "*.weights"]
+    words = ["trace", models / "gpt", "--text", "আজ মেলা", "--hook", "*.weights"]
     found = json.loads(run(capsys, *words, "--npz", tmp_path / "a.npz", "--json"))
     with np.load(tmp_path / "a.npz") as arrays:
-        assert sorted(arrays) == [each["place"] for each in found["places"]]
+        assert sorted(arrays) == [each["hook_point"] for each in found["activations"]]
         assert arrays["blocks.0.attention.weights"].sum(-1) == pytest.approx(1, abs=1e-5)
 
 
@@ -123,9 +123,9 @@ def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Pa
         (["trace", "gpt", "--text", "আজ", "--npz", "a.txt"], "name it a.txt.npz"),
         (["trace", "gpt", "--text", "আজ", "--layer", "block.0"], "did you mean 'blocks.0'"),
         (["trace", "gpt", "--text", "আজ", "--layer", "7"], "known: blocks.0, blocks.1"),
-        (["trace", "gpt", "--text", "আজ", "--place", "weights"], "did you mean '*.weights'?"),
+        (["trace", "gpt", "--text", "আজ", "--hook", "weights"], "did you mean '*.weights'?"),
         (
-            ["trace", "gpt", "--text", "আজ", "--place", "blob"],
+            ["trace", "gpt", "--text", "আজ", "--hook", "blob"],
             "unknown hook point 'blob'; known: *.attention, *.att",
         ),
     ],

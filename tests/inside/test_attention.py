@@ -48,7 +48,7 @@ def data_in(html: str) -> Any:
 @pytest.mark.parametrize("body", BODIES)
 def test_the_page_holds_the_traced_weights(body: str) -> None:
     model, given = small(body).model, input_of(body)
-    with trace(model, places=["*.weights"]) as seen, torch.no_grad():
+    with trace(model, hook_points=["*.weights"]) as seen, torch.no_grad():
         model(*given.inputs)
     data = data_in(page_of(body))
     assert [f"{each['name']}.weights" for each in data["maps"]] == list(seen)
@@ -115,7 +115,7 @@ def test_each_step_refers_to_the_row_it_was_generated_from() -> None:
     first = given.written_from
     assert first is not None and [step.row for step in maps.steps] == list(range(first - 1, first + 4))
     for step in maps.steps:
-        with trace(model, places=["*.weights", "logits"]) as seen, torch.no_grad():
+        with trace(model, hook_points=["*.weights", "logits"]) as seen, torch.no_grad():
             model(torch.tensor([ids[: step.row + 1]]))
         for each in maps.maps:
             alone = seen[f"{each.name}.weights"][0, :, -1]

@@ -96,10 +96,10 @@ def test_matrices_equal_the_trace(body: str) -> None:
     ledger = keep(model, given)
     missing = []
     for seen in record(model, given):
-        if seen.place not in ledger.entries:
-            missing.append(seen.place.rpartition(".")[2])
-        elif seen.place != "logits" or body != "vit":
-            torch.testing.assert_close(ledger[seen.place].values, seen.values)
+        if seen.hook_point not in ledger.entries:
+            missing.append(seen.hook_point.rpartition(".")[2])
+        elif seen.hook_point != "logits" or body != "vit":
+            torch.testing.assert_close(ledger[seen.hook_point].values, seen.values)
     # Values that have another name here, or are not recorded because nothing is masked.
     assert set(missing) <= {"residual_mid", "residual_cross", "masked_scores", "positions"}
     assert ledger.output is not None

@@ -79,7 +79,7 @@ def test_every_hook_point_is_recorded_and_consistent(family_member: Member) -> N
 
 def test_only_requested_hook_points_are_kept(gpt: Member) -> None:
     model, inputs = gpt
-    with trace(model, layers=["blocks.1"], places=["*.attention.weights", "logits"]) as seen:
+    with trace(model, layers=["blocks.1"], hook_points=["*.attention.weights", "logits"]) as seen:
         model(*inputs)
         model(*inputs)
     assert list(seen) == ["blocks.1.attention.weights", "logits"]
@@ -92,7 +92,7 @@ def test_a_wrong_name_suggests_the_nearest(gpt: Member) -> None:
     model, _ = gpt
     with pytest.raises(UsageError, match=r"did you mean 'blocks\.1'"), trace(model, layers=["blocks1"]):
         pass
-    with pytest.raises(UsageError, match="did you mean 'logits'"), trace(model, places=["logit"]):
+    with pytest.raises(UsageError, match="did you mean 'logits'"), trace(model, hook_points=["logit"]):
         pass
     with trace(model) as seen, pytest.raises(UsageError, match="nothing has been recorded at logits yet"):
         seen["logits"]

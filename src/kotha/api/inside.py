@@ -39,11 +39,11 @@ class InspectionMixin(OpenedModel):
     @contextmanager
     @checked()
     def trace(
-        self, text: str, *, layers: Sequence[str | int] | None = None, places: Sequence[str] | None = None
+        self, text: str, *, layers: Sequence[str | int] | None = None, hook_points: Sequence[str] | None = None
     ) -> "Iterator[Trace]":
         """Record the activations at every hook point while the model reads a text.
 
-        ``layers`` are numbers or names such as ``blocks.0``; ``places`` are hook points or patterns such as
+        ``layers`` are numbers or names such as ``blocks.0``; ``hook_points`` are hook points or patterns such as
         ``*.weights`` (default: all).
 
         >>> with lm.trace("নদীর ধারে") as seen:
@@ -56,7 +56,7 @@ class InspectionMixin(OpenedModel):
 
         given = read(self.bundle.model, self.bundle.tokenizer, _as_text(text))
         chosen = choose_layers(self.bundle.model, layers) if layers else None
-        with trace(self.bundle.model, layers=chosen, places=places) as seen:
+        with trace(self.bundle.model, layers=chosen, hook_points=hook_points) as seen:
             given.pass_through(self.bundle.model)
             yield seen
 

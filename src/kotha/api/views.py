@@ -18,7 +18,7 @@ from kotha.inside.heads.study import Study as Study
 from kotha.inside.hook_points import choose_layers
 from kotha.inside.inputs import ModelInput
 from kotha.inside.lens import Lens
-from kotha.inside.trace import Seen, record
+from kotha.inside.trace import Activation, record
 from kotha.inside.trace import write_arrays as write_arrays
 from kotha.inside.view import View as View
 from kotha.inside.view import to_json as to_json
@@ -80,12 +80,12 @@ def lens_table(view: View[Lens]) -> Table:
 
 
 def record_pass(
-    run: Place, options: Asked, layers: Sequence[str | int] = (), places: Sequence[str] = ()
-) -> tuple[ModelInput, list[Seen]]:
+    run: Place, options: Asked, layers: Sequence[str | int] = (), hook_points: Sequence[str] = ()
+) -> tuple[ModelInput, list[Activation]]:
     """Return the model's input, and the activations at every hook point of one forward pass."""
     bundle = load(run, "cpu").bundle
     given = read_asked(bundle, options)
-    return given, record(bundle.model, given, choose_layers(bundle.model, layers), places or None)
+    return given, record(bundle.model, given, choose_layers(bundle.model, layers), hook_points or None)
 
 
 def prune_heads(

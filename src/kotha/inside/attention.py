@@ -95,7 +95,7 @@ def attention_maps(model: Model, given: ModelInput, chosen: Iterable[str] | None
     _check_size(model, given, wanted)
     places = ["*.queries", "*.keys", "*.weights"]
     places += ["logits"] if given.written_from is not None else []
-    with trace(model, layers=wanted, places=places) as seen:
+    with trace(model, layers=wanted, hook_points=places) as seen:
         given.pass_through(model)
     maps = []
     for name, attention in attentions(model).items():

@@ -66,7 +66,7 @@ def lens(model: Model, given: ModelInput) -> Lens:
     name, stack = list(stacks(model).items())[-1]
     places = {"embedding": f"{name}.0.residual_in"}
     places |= {f"{name}.{layer}": f"{name}.{layer}.residual_out" for layer in range(len(stack.blocks))}
-    with trace(model, places=[*places.values(), "logits"]) as seen:
+    with trace(model, hook_points=[*places.values(), "logits"]) as seen:
         given.pass_through(model)
     final = seen["logits"][0].float().log_softmax(dim=-1)  # (T, V)
     following = [] if isinstance(model, BERT) else [piece.id or 0 for piece in given.last_line[1:]]

@@ -40,8 +40,8 @@ _RECOMPUTED = ("scores", "masked_scores", "weights")
 class Trace:
     """The recorded values of each hook point, pass by pass."""
 
-    def __init__(self, known: Sequence[str], places: Iterable[str] | None) -> None:
-        self._wanted = None if places is None else tuple(places)
+    def __init__(self, known: Sequence[str], hook_points: Iterable[str] | None) -> None:
+        self._wanted = None if hook_points is None else tuple(hook_points)
         self._seen: dict[str, list[Tensor]] = {}
         self._known = [name for name in known if self.wants(name)]
         for pattern in self._wanted or ():
@@ -89,17 +89,17 @@ def trace(
     model: nn.Module,
     *,
     layers: Iterable[str] | None = None,
-    places: Iterable[str] | None = None,
+    hook_points: Iterable[str] | None = None,
     more: Iterable[Site] = (),
 ) -> Iterator[Trace]:
     """Record named activations of every pass inside the ``with`` block.
 
-    ``layers`` are names such as ``blocks.0`` (default: all), ``places`` names or patterns such as
+    ``layers`` are names such as ``blocks.0`` (default: all), ``hook_points`` names or patterns such as
     ``*.attention.weights``, ``more`` additional hook points.
     """
     chosen = None if layers is None else list(layers)
     known = [*sites(model, chosen), *more]
-    seen = Trace([site.name for site in known], places)
+    seen = Trace([site.name for site in known], hook_points)
     with ExitStack() as hooks:
         for site in known:
             if seen.wants(site.name):
@@ -143,10 +143,10 @@ def _recompute(attention: Attention, hooks: ExitStack) -> None:
 
 
 @dataclass(frozen=True)
-class Seen:
+class Activation:
     """The value of one hook point, without the batch dimension."""
 
-    place: str
+    hook_point: str
     values: Tensor
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,27 +157,27 @@ class Seen:
         find = {"mean": Tensor.mean, "std": partial(Tensor.std, correction=0), "min": Tensor.min, "max": Tensor.max}
         figures = {name: float(figure(finite)) if finite.numel() else None for name, figure in find.items()}
         hidden = values.numel() - finite.numel()
-        return {"place": self.place, "shape": list(values.shape), **figures, "hidden": hidden}
+        return {"hook_point": self.hook_point, "shape": list(values.shape), **figures, "hidden": hidden}
 
 
 def record(
-    model: Model, given: ModelInput, layers: Sequence[str] | None = None, places: Sequence[str] | None = None
-) -> list[Seen]:
+    model: Model, given: ModelInput, layers: Sequence[str] | None = None, hook_points: Sequence[str] | None = None
+) -> list[Activation]:
     """Record every hook point of one pass; one that runs twice (a Seq2Seq's tokens) is split into source and target."""
-    with trace(model, layers=layers, places=places) as seen:
+    with trace(model, layers=layers, hook_points=hook_points) as seen:
         given.pass_through(model)
     found = []
-    for place in seen:
-        passes = seen.passes(place)
-        names = [place] if len(passes) == 1 else [f"{place}.{line}" for line in given.lines]
+    for hook_point in seen:
+        passes = seen.passes(hook_point)
+        names = [hook_point] if len(passes) == 1 else [f"{hook_point}.{line}" for line in given.lines]
         for name, values in zip(names, passes, strict=True):
             # Drop the batch dimension, which a ViT's position embeddings do not have.
-            found.append(Seen(name, values[0].cpu() if values.ndim > 2 or len(values) == 1 else values.cpu()))
+            found.append(Activation(name, values[0].cpu() if values.ndim > 2 or len(values) == 1 else values.cpu()))
     return found
 
 
-def write_arrays(path: Path, found: Sequence[Seen]) -> None:
+def write_arrays(path: Path, found: Sequence[Activation]) -> None:
     """Write the arrays by hook point as a NumPy .npz file, atomically."""
-    arrays: dict[str, Any] = {each.place: each.values.float().numpy() for each in found}
+    arrays: dict[str, Any] = {each.hook_point: each.values.float().numpy() for each in found}
     with atomic_file(path, ".npz") as file:
         np.savez_compressed(file.buffer, **arrays)

@@ -71,25 +71,25 @@ def trace(
     *,
     options: InputOptions = Asked(),  # noqa: B008 - frozen
     layer: tuple[str, ...] = (),
-    place: tuple[str, ...] = (),
+    hook: tuple[str, ...] = (),
     npz: Annotated[Path | None, written()] = None,
 ) -> Output:
     """Record the activations at every hook point, as a table or as arrays.
 
     Args:
         layer: Layer to record, such as 0 or decoder.1; may be repeated (default: all).
-        place: Hook point to record, or a pattern such as '*.weights'; may be repeated (default: all).
+        hook: Hook point to record, or a pattern such as '*.weights'; may be repeated (default: all).
         npz: Output .npz file for the arrays.
     """
     from kotha.api.views import record_pass, to_json, write_arrays
 
     if npz is not None and npz.suffix != ".npz":
         raise UsageError("--npz {npz} must end in .npz; name it {name}.npz", npz=npz, name=npz.name)
-    given, found = record_pass(run, options, layer, place)
+    given, found = record_pass(run, options, layer, hook)
     for remark in given.remarks:
         log(remark)
     records = [each.to_dict() for each in found]
-    result = {"lines": to_json(given.lines), "places": records}
+    result = {"lines": to_json(given.lines), "activations": records}
     if npz is not None:
         write_arrays(npz, found)
         log(Message("{n_found} arrays in {npz}", n_found=len(found), npz=npz))
@@ -97,6 +97,6 @@ def trace(
     rows = []
     for each in records:
         figures = ("-" if each[name] is None else f"{each[name]:.4f}" for name in ("mean", "std", "min", "max"))
-        rows.append([each["place"], " x ".join(map(str, each["shape"])), *figures])
-    header = [Message("place"), Message("shape"), Message("mean"), Message("std"), Message("min"), Message("max")]
+        rows.append([each["hook_point"], " x ".join(map(str, each["shape"])), *figures])
+    header = [Message("hook point"), Message("shape"), Message("mean"), Message("std"), Message("min"), Message("max")]
     return Output(result, Table(Message("activations at each hook point"), header, rows))

@@ -97,7 +97,7 @@ def look(model: nn.Module, passage: Passage) -> list[Sight]:
     """Run a passage and return the weights of every attention, on the CPU."""
     device = next(model.parameters()).device
     body: Any = model
-    with evaluating(model), trace(model, places=["*.weights", "*.masked_scores"]) as seen:
+    with evaluating(model), trace(model, hook_points=["*.weights", "*.masked_scores"]) as seen:
         body.hidden(*(tokens.to(device) for tokens in passage.inputs))  # the head has no attention
     found = []
     for name in attentions(model):
