@@ -204,7 +204,7 @@ def test_inside_has_the_figures_of_the_json(run, capsys) -> None:
     assert err == "kotha: সব হেডের পাতা চাইলে `--html FILE` দিন।\n"
     found = told(["inside", "trace", str(run), *text], capsys)
     out, _ = spoken(["inside", "trace", str(run), *text], capsys)
-    assert "কোন জায়গায় কী দেখা গেল" in out and f"{found['places'][-1]['mean']:.4f}" in out
+    assert "কোন জায়গায় কী দেখা গেল" in out and f"{found['activations'][-1]['mean']:.4f}" in out
 
 
 def test_documents_are_indexed(tmp_path, capsys) -> None:

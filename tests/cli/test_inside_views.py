@@ -91,7 +91,7 @@ def test_flow_has_the_workshops_text(capsys, models: Path) -> None:
     start, *words = [piece["text"] for piece in found["lines"]["tokens"]]
     assert start == "<|endoftext|>" and "".join(words).replace("␣", " ").strip().startswith("বাংলাদেশ")
     image = json.loads(run(capsys, "flow", models / "vit", "--image", models / "image.npy", "--json"))
-    assert image["stations"][0]["place"] == "patches"
+    assert image["stations"][0]["hook_point"] == "patches"
 
 
 def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Path) -> None:

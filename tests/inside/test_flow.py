@@ -24,7 +24,7 @@ def found_of(body: str) -> Flow:
 
 @pytest.mark.parametrize(("body", "order"), [("gpt", PRE), ("gpt-post", POST), ("bert", POST), ("vit", PRE)])
 def test_stations_are_in_order_of_computation(body: str, order: list[str]) -> None:
-    places = [station.place for station in found_of(body).stations]
+    places = [station.hook_point for station in found_of(body).stations]
     layers = [f"blocks.{layer}.{place}" for layer in (0, 1) for place in order]
     start = places.index(layers[0])
     assert places[start : start + len(layers)] == layers
@@ -48,9 +48,9 @@ def test_figures_match_the_trace(body: str) -> None:
         model(*given.inputs)
     checked = 0
     for station in flow(model, given).stations:
-        if station.place not in seen or len(seen.passes(station.place)) > 1:
+        if station.hook_point not in seen or len(seen.passes(station.hook_point)) > 1:
             continue
-        values = np.atleast_2d(seen[station.place][0].double().numpy())
+        values = np.atleast_2d(seen[station.hook_point][0].double().numpy())
         assert station.shape == values.shape
         figures = [values.mean(), values.std(), values.min(), values.max()]
         np.testing.assert_allclose(
@@ -59,7 +59,7 @@ def test_figures_match_the_trace(body: str) -> None:
         np.testing.assert_allclose(station.norms, np.linalg.norm(values, axis=-1), rtol=1e-9)
         checked += 1
         if station.entropies:
-            weights = seen[f"{station.place}.weights"][0].double().numpy()
+            weights = seen[f"{station.hook_point}.weights"][0].double().numpy()
             logs = np.log2(weights, out=np.zeros_like(weights), where=weights > 0)
             np.testing.assert_allclose(list(station.entropies.values()), -(weights * logs).sum(-1).mean(-1), rtol=1e-6)
     assert checked >= 8
@@ -88,7 +88,7 @@ def test_the_page_has_every_station_and_escapes_text(body: str) -> None:
     view = flow_view(small(body), replace(input_of(body), title=HOSTILE))
     assert HOSTILE not in view.html and view.html.count("</script>") == 3
     stations = data_in(view.html)["stations"]
-    assert [each["place"] for each in stations] == [station.place for station in view.found.stations]
+    assert [each["hook_point"] for each in stations] == [station.hook_point for station in view.found.stations]
     assert len(view.found.table().cells) == len(stations)
     assert json.loads(json.dumps(view.to_dict()))["family"] == view.found.family
 

@@ -96,7 +96,7 @@ def test_lens_and_flow_are_the_librarys_own(house: Address, model: str) -> None:
             assert [each["id"] for each in mine["best"]] == [each["id"] for each in position["best"]]
             assert mine["kl_nats"] == pytest.approx(position["kl_nats"], abs=1e-5)
     said, expected = ask(house, "inside/flow", model=model, text=TEXT), lm.flow(TEXT).to_dict()
-    assert [each["place"] for each in said["stations"]] == [each["place"] for each in expected["stations"]]
+    assert [each["hook_point"] for each in said["stations"]] == [each["hook_point"] for each in expected["stations"]]
     for told, station in zip(said["stations"], expected["stations"], strict=True):
         assert told["norms"] == pytest.approx(station["norms"], rel=1e-4)
     assert said["answers"][0]["best"][0]["text"] == expected["answers"][0]["best"][0]["text"]

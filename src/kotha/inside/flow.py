@@ -38,7 +38,7 @@ _LABELS = {"attention": "attention", "cross": "attention to the source", "feedfo
 class Station:
     """Figures of the values at one hook point."""
 
-    place: str
+    hook_point: str
     label: str
     kind: str  # value, norm, part (computes an update) or sum (adds it to the residual stream)
     shape: tuple[int, ...]
@@ -75,7 +75,7 @@ class Flow:
         """Return a table with a row of figures for each station."""
         rows = [
             [
-                each.place,
+                each.hook_point,
                 _by(each.shape),
                 *(f"{value:.4g}" for value in (each.mean, each.std, each.low, each.high, each.norm)),
                 ", ".join(f"{bits:.2f}" for bits in each.entropies.values()) or "-",
