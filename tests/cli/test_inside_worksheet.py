@@ -174,9 +174,9 @@ def test_a_whole_block_the_notes_examples_and_positions(capsys: Any, tmp_path: P
 def test_custom_matrices(capsys: Any, tmp_path: Path) -> None:
     file, one = tmp_path / "own.csv", "1,0\n0,1"
     file.write_text("\n\n".join(f"{name}\n{one}" for name in ("X", "W_Q", "W_K", "W_V")), encoding="utf-8")
-    assert answer(capsys, "--given", str(file))["tokens"] == ["token 1", "token 2"]
-    assert main(["inside", "worksheet", "--given", str(file), "--sheet", "robot"]) != 0
+    assert answer(capsys, "--matrices", str(file))["tokens"] == ["token 1", "token 2"]
+    assert main(["inside", "worksheet", "--matrices", str(file), "--sheet", "robot"]) != 0
     assert "cannot be combined" in capsys.readouterr().err
     file.write_text("X\n1,x\n", encoding="utf-8")
-    assert main(["inside", "worksheet", "--given", str(file)]) != 0
+    assert main(["inside", "worksheet", "--matrices", str(file)]) != 0
     assert "X: row 1 is [1.0, 'x']" in capsys.readouterr().err

@@ -75,9 +75,9 @@ def test_a_named_sheet_has_its_own_numbers_and_a_block_other_ones_too(house: Add
         assert post(house, paper="block", **asked).status_code == 400
     assert post(house, paper="robot", seed=5).status_code == 400
     given = {"W_O": [[1.0] * 4] * 4}
-    file = post(house, "/spreadsheet", paper="block", given=given)
+    file = post(house, "/spreadsheet", paper="block", matrices=given)
     assert file.status_code == 200 and zipfile.is_zipfile(io.BytesIO(file.content))
-    refused = post(house, "/spreadsheet", paper="block", given={"W_O": [[1.0] * 3] * 4})
+    refused = post(house, "/spreadsheet", paper="block", matrices={"W_O": [[1.0] * 3] * 4})
     assert refused.status_code == 400 and "W_O has shape (4, 3)" in refused.json()["error"]["message"]
 
 
@@ -121,8 +121,8 @@ def test_a_spreadsheet_is_sent_as_a_file(house: Address) -> None:
     assert said.headers["content-type"].endswith("spreadsheetml.sheet")
     assert "<v>0.8</v>" in steps_page(said) and "<f>IF(ISNUMBER(" in steps_page(said)
     given = {"X": [[2.5, 1.0, 0.0], [1.0, 0.0, 0.0]]}
-    assert "<v>2.5</v>" in steps_page(post(house, "/spreadsheet", size="2x3x2", given=given))
-    assert "X has shape (2, 3)" in post(house, "/spreadsheet", given=given).text
-    assert "the same length" in post(house, "/spreadsheet", given={"X": [[1.0], [1.0, 2.0]]}).text
-    assert "without a model" in post(house, "/spreadsheet", given=given, model="gpt", text="নদী").text
+    assert "<v>2.5</v>" in steps_page(post(house, "/spreadsheet", size="2x3x2", matrices=given))
+    assert "X has shape (2, 3)" in post(house, "/spreadsheet", matrices=given).text
+    assert "the same length" in post(house, "/spreadsheet", matrices={"X": [[1.0], [1.0, 2.0]]}).text
+    assert "without a model" in post(house, "/spreadsheet", matrices=given, model="gpt", text="নদী").text
     assert "SQRT(" in steps_page(post(house, "/spreadsheet", model="gpt", text="নদী"))

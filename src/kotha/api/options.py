@@ -138,7 +138,7 @@ class SheetOptions:
 
     sheet: Literal["attention", "block", "thinking", "robot", "bank", "positions"] = "attention"
     """Sheet: one head, a whole block, an example of the notes (thinking, robot, bank), or positions."""
-    given: Path | None = None
+    matrices: Path | None = None
     """File with your own X, W_Q, W_K and W_V, .json or .csv."""
     run: str | None = None
     """Run folder (its best model) or model folder (default: box, the bundled model)."""

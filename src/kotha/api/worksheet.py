@@ -14,14 +14,16 @@ from kotha.i18n.numbers import Language
 def worksheet(options: SheetOptions, language: Language = "en") -> SheetView:
     """Return a sheet to compute by hand: the workshop's (with another ``size`` or ``seed``), or another one by name.
 
-    ``given`` is a file of custom matrices; a ``text`` is read by the model of ``run``.
+    ``matrices`` is a file of custom matrices; a ``text`` is read by the model of ``run``.
     """
     run, text, size, own = options.run, options.text, options.size, options.sheet
-    if own != "attention" or options.given is not None:
-        if any(each is not None for each in (run, text, size)) or (options.given is not None and own != "attention"):
-            alone, others = _options("sheet", "given"), _options("run", "text", "size")
+    if own != "attention" or options.matrices is not None:
+        if any(each is not None for each in (run, text, size)) or (options.matrices is not None and own != "attention"):
+            alone, others = _options("sheet", "matrices"), _options("run", "text", "size")
             raise UsageError("{alone} cannot be combined with each other or with {others}", alone=alone, others=others)
-        sheet = paper_sheet(own, options.seed, language) if options.given is None else sheet_of_file(options.given)
+        sheet = (
+            paper_sheet(own, options.seed, language) if options.matrices is None else sheet_of_file(options.matrices)
+        )
     elif run is None and text is None:
         chosen = [name for name, value in options.of_model.items() if value not in (None, 0, "attention")]
         if chosen:

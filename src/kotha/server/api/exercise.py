@@ -91,13 +91,13 @@ class ExerciseRequest(WireRequest, OfHead):
 class SpreadsheetRequest(ExerciseRequest):
     """A sheet, with numbers that replace those of its matrices."""
 
-    given: dict[str, _Rows] | None = Field(None, max_length=24)
+    matrices: dict[str, _Rows] | None = Field(None, max_length=24)
 
     @model_validator(mode="after")
     def _own_or_model(self) -> "SpreadsheetRequest":
-        if self.given is not None and self.model is not None:
-            raise FieldError("`given` is only valid for a sheet without a model; a model's head has its own numbers")
-        if any(len({len(row) for row in rows}) != 1 for rows in (self.given or {}).values()):
+        if self.matrices is not None and self.model is not None:
+            raise FieldError("`matrices` is only valid for a sheet without a model; a model's head has its own numbers")
+        if any(len({len(row) for row in rows}) != 1 for rows in (self.matrices or {}).values()):
             raise FieldError("all rows of a matrix must have the same length")
         return self
 
@@ -140,7 +140,7 @@ def exercise_spreadsheet(served: Served | None, body: SpreadsheetRequest) -> Res
     if served is not None:
         sheet = _of_model(served, body, MOST_TOKENS)
     else:
-        sheet = recomputed(_by_hand(body), {name: np.array(rows) for name, rows in (body.given or {}).items()})
+        sheet = recomputed(_by_hand(body), {name: np.array(rows) for name, rows in (body.matrices or {}).items()})
     headers = {"content-disposition": 'attachment; filename="worksheet.xlsx"'}
     return Response(spreadsheet(sheet), media_type=XLSX, headers=headers)
 
