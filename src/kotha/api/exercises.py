@@ -72,7 +72,7 @@ def _begin(choice: QuestionChoice, language: Language, path: Path | None, name: 
             "{path} holds other questions ({sheet}, {wanted}); use a new file",
             path=path,
             sheet=record.choice.sheet,
-            wanted=record.choice.wanted,
+            wanted=record.choice.questions,
         )
     if name not in (None, record.name):
         raise UsageError(

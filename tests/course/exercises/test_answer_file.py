@@ -26,10 +26,10 @@ def answers(**choice: Any) -> dict[str, str]:
 
 
 def test_no_two_students_have_the_same_sheet() -> None:
-    typed = [json.dumps(answers(wanted=wanted, seed=seed)) for wanted in ("1", "9") for seed in range(30)]
+    typed = [json.dumps(answers(questions=wanted, seed=seed)) for wanted in ("1", "9") for seed in range(30)]
     assert len(set(typed)) == len(typed)
     assert answers(seed=3) == answers(seed=3) != answers()
-    assert answers(seed=3, wanted="12a") != answers(wanted="12a"), "the flowchart has another order"
+    assert answers(seed=3, questions="12a") != answers(questions="12a"), "the flowchart has another order"
 
 
 def test_the_key_answers_the_sheet(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -48,7 +48,7 @@ def test_the_key_answers_the_sheet(capsys: Any, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_progress_is_saved_and_resumed(capsys: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    right, file = answers(wanted="9", seed=8), str(tmp_path / "rahima.json")
+    right, file = answers(questions="9", seed=8), str(tmp_path / "rahima.json")
     words = ["inside", "exercise", "9", "--seed", "8", "--progress", file, "--name", "রহিমা", "--json"]
     type_in(monkeypatch, right["9a-1"], "1")
     assert main(words) == 0
@@ -73,7 +73,7 @@ def test_progress_of_another_student_is_not_resumed(
     capsys: Any, tmp_path: Path, words: list[str], wording: str
 ) -> None:
     file = tmp_path / "rahima.json"
-    AnswerFile("রহিমা", "en", QuestionChoice(wanted="9", seed=8)).save(file)
+    AnswerFile("রহিমা", "en", QuestionChoice(questions="9", seed=8)).save(file)
     assert main(["inside", "exercise", *words, "--progress", str(file)]) == 2
     assert wording in capsys.readouterr().err
 
@@ -89,12 +89,12 @@ def test_flags_that_do_not_go_together(capsys: Any, tmp_path: Path) -> None:
 
 def handed_in(folder: Path, name: str, seed: int, typed: dict[str, str]) -> Path:
     given = tuple(GivenAnswer(number, (answer,), 0) for number, answer in typed.items())
-    AnswerFile(name, "en", QuestionChoice(wanted="9", seed=seed), given).save(file := folder / f"{name}.json")
+    AnswerFile(name, "en", QuestionChoice(questions="9", seed=seed), given).save(file := folder / f"{name}.json")
     return file
 
 
 def test_a_class_in_one_table(capsys: Any, tmp_path: Path) -> None:
-    right = answers(wanted="9", seed=1)
+    right = answers(questions="9", seed=1)
     files = [
         handed_in(tmp_path, "mina", 1, right),
         handed_in(tmp_path, "raju", 1, right),

@@ -55,5 +55,5 @@ def test_every_open_question_has_a_script() -> None:
     ],
 )
 def test_common_misconceptions_get_a_reply(number: str, typed: str, said: str) -> None:
-    question, *_ = QuestionChoice(wanted=number).prepare()
+    question, *_ = QuestionChoice(questions=number).prepare()
     assert str(judge(question, typed).said[0]).startswith(said)

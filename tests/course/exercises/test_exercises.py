@@ -169,7 +169,9 @@ def test_answers_of_another_preset_and_other_sizes() -> None:
 
 
 def test_the_measured_memory_is_shown_for_its_own_model_only() -> None:
-    (workshop,), (small,) = (QuestionChoice(wanted="10b-parts", preset=of).prepare() for of in ("bangla-58m", "pocket"))
+    (workshop,), (small,) = (
+        QuestionChoice(questions="10b-parts", preset=of).prepare() for of in ("bangla-58m", "pocket")
+    )
     assert "4.33 GB" in str(workshop.text) and "৪.৩৩ GB" in translate(workshop.text, "bn")
     assert "0.93 GB" in str(workshop.worked[0])
     assert "GB" not in str(small.text) and "0.0093 GB" in str(small.worked[0])

@@ -43,7 +43,7 @@ def softmax(scores: Any, axis: int = 1) -> Any:
 
 
 def one(number: str) -> Question:
-    return next(each for each in QuestionChoice(wanted=number).prepare() if each.id == number)
+    return next(each for each in QuestionChoice(questions=number).prepare() if each.id == number)
 
 
 ROUNDED_EARLY = (M["Q"][:, None, :] * M["K"][None, :, :]).round(1).sum(axis=2)

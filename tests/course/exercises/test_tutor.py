@@ -20,7 +20,7 @@ UNSCALED = "0.4218 0.3481 0.3745; 0.3481 0.2652 0.3165; 0.3745 0.3165 0.33"
 
 
 def take(wanted: str, *answers: str, tries: int = 2, language: Language = "en") -> tuple[Summary, str]:
-    return typed.take(QuestionChoice(wanted=wanted).prepare(), *answers, tries=tries, language=language)
+    return typed.take(QuestionChoice(questions=wanted).prepare(), *answers, tries=tries, language=language)
 
 
 def test_a_second_try_counts_half_and_says_so() -> None:
@@ -101,7 +101,7 @@ def test_the_points_are_the_workshops() -> None:
 
 
 def test_the_flowchart_is_put_in_order_with_partial_credit() -> None:
-    (question,) = QuestionChoice(wanted="12a").prepare()
+    (question,) = QuestionChoice(questions="12a").prepare()
     assert question.order is not None and len(question.order.pieces) == 9
     right = list(question.order.numbers)
     assert right != sorted(right), "the numbers do not give the order away"
@@ -118,7 +118,7 @@ def test_the_flowchart_is_put_in_order_with_partial_credit() -> None:
 
 
 def test_a_model_with_rotary_positions_has_no_piece_for_them() -> None:
-    (question,) = QuestionChoice(wanted="12a", preset="bangla-modern").prepare()
+    (question,) = QuestionChoice(questions="12a", preset="bangla-modern").prepare()
     assert question.order is not None
     assert not any("positions are added" in str(piece) for piece in question.order.pieces)
 

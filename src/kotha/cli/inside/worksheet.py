@@ -83,10 +83,10 @@ class AnswerFileOptions:
 
 
 def exercise(
-    wanted: str = "all",
+    questions: str = "all",
     /,
     *,
-    questions: QuestionOptions = QuestionOptions(),  # noqa: B008 - frozen
+    options: QuestionOptions = QuestionOptions(),  # noqa: B008 - frozen
     tries: Literal[1, 2] | None = None,
     answers: AnswerFileOptions = AnswerFileOptions(),  # noqa: B008
     key: bool = False,
@@ -96,7 +96,7 @@ def exercise(
     """Practise with a bilingual tutor: questions, hints, recognised mistakes, points.
 
     Args:
-        wanted: Questions to ask: all, a question such as 7, or a part such as 7c.
+        questions: Questions to ask: all, a question such as 7, or a part such as 7c.
         tries: Attempts per question (default: 2 at a terminal, 1 from a pipe).
         key: Print the answer key instead of asking.
         paper: Print the questions for paper instead of asking.
@@ -104,7 +104,7 @@ def exercise(
     """
     from kotha.api.exercises import QuestionChoice, on_paper, practise
 
-    choice, language = QuestionChoice(wanted=wanted, **vars(questions)), current_language()
+    choice, language = QuestionChoice(questions=questions, **vars(options)), current_language()
     if key or paper:
         if answers.progress is not None:
             raise UsageError("--key and --paper do not ask questions; omit --progress")

@@ -37,18 +37,19 @@ class QuestionChoice:
     """The chosen questions and their numbers."""
 
     set: SetName = "workshop"
-    wanted: str = "all"
+    questions: str = "all"
     preset: str = "bangla-58m"
     size: str | None = None
     seed: int | None = None
 
     def prepare(self) -> list[Question]:
         """Build the chosen questions."""
-        return choose(_prepared(replace(self, wanted="all")), self.wanted)
+        return choose(_prepared(replace(self, questions="all")), self.questions)
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> "QuestionChoice":
         """Build a choice from a file's data; raise ``DataError`` if it is invalid."""
+        data = {"questions": data.get("wanted", "all"), **data}  # the former name
         known = {field.name: data.get(field.name, field.default) for field in fields(cls)}
         kinds = {**get_type_hints(cls), "set": str}
         if known["set"] not in get_args(SetName) or not all(isinstance(known[name], kinds[name]) for name in known):

@@ -195,7 +195,7 @@ def answer_of(question: Question) -> str:
     """Return what to type for full marks; empty for a question answered in words.
 
     >>> from kotha.course.exercises.selection import QuestionChoice
-    >>> [answer_of(each) for each in QuestionChoice(wanted="2").prepare()[:2]]
+    >>> [answer_of(each) for each in QuestionChoice(questions="2").prepare()[:2]]
     ['2 3', '3 3']
     """
     if question.order is not None:
