@@ -24,7 +24,7 @@ from kotha.generation.batch_state import PendingSteps, Plan, Rows
 from kotha.generation.cache import RowCache
 from kotha.generation.decode_step import Steps, at_work
 from kotha.generation.prefill import Prompt, PromptReader
-from kotha.generation.request import Answer, Request, Result, Written
+from kotha.generation.request import Answer, GeneratedToken, Request, Result
 from kotha.generation.weights import Weights, prepare
 from kotha.i18n.message import Option
 from kotha.model.gpt import GPT
@@ -46,7 +46,7 @@ class Event:
     number: int
     text: str
     result: Result | None = None
-    written: tuple[Written, ...] = ()  # the tokens since the last event, if probabilities were requested
+    written: tuple[GeneratedToken, ...] = ()  # the tokens since the last event, if probabilities were requested
 
 
 class Engine:

@@ -51,7 +51,7 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Chance:
+class TokenProbability:
     """A candidate token and its log-probability before any sampling setting."""
 
     id: int
@@ -64,10 +64,10 @@ class Chance:
 
 
 @dataclass(frozen=True)
-class Written(Chance):
+class GeneratedToken(TokenProbability):
     """A generated token, with the likeliest tokens at its position."""
 
-    alternatives: tuple[Chance, ...]
+    alternatives: tuple[TokenProbability, ...]
     rank: int  # rank by probability; 1: no other token was likelier
     above: float  # total probability of all likelier tokens
 
@@ -85,7 +85,7 @@ class Result:
     stopped: StopReason  # why it ended
     prompt_tokens: int  # encoded tokens; of a prompt much longer than the context only the end is encoded
     tokens_per_second: float  # measured from the submission of the request
-    written: tuple[Written, ...] = ()  # each token with its probability, if ``alternatives`` was set
+    written: tuple[GeneratedToken, ...] = ()  # each token with its probability, if ``alternatives`` was set
 
     @property
     def tokens(self) -> int:
@@ -103,7 +103,7 @@ class Answer:
     def __init__(self, number: int, request: Request, start: list[int], tokenizer: Tokenizer | None) -> None:
         self.number, self.request, self.start = number, request, start
         self.ids: list[int] = []
-        self.written: list[Written] = []
+        self.written: list[GeneratedToken] = []
         self.read = 0  # tokens in the cache, including those of pending steps
         self.scheduled = 0  # sampled tokens, including those of pending steps
         self.stopped: StopReason | None = None
@@ -183,7 +183,9 @@ class Answer:
         tokenizer = self._tokenizer
         spelled = ("" if tokenizer is None else tokenizer.decode([token], skip_special=False) for token in ids)
         first, *others = zip(ids, spelled, chances, strict=True)
-        self.written.append(Written(*first, tuple(Chance(*each) for each in others), rank[0], above[0]))
+        self.written.append(
+            GeneratedToken(*first, tuple(TokenProbability(*each) for each in others), rank[0], above[0])
+        )
 
 
 class Stops:

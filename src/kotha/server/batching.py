@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 from kotha.generation.engine import Engine
-from kotha.generation.request import Request, Result, Written
+from kotha.generation.request import GeneratedToken, Request, Result
 from kotha.server.errors import RefusedError
 from kotha.server.metrics import TOKENS
 
@@ -24,7 +24,7 @@ class StreamChunk:
 
     text: str
     result: Result | None = None
-    written: tuple[Written, ...] = ()  # the tokens, if probabilities were requested
+    written: tuple[GeneratedToken, ...] = ()  # the tokens, if probabilities were requested
 
 
 class Ticket:

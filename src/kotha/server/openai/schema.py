@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from kotha.generation.conversation import UNTAUGHT, conversation_prompt
-from kotha.generation.request import Result, Written
+from kotha.generation.request import GeneratedToken, Result
 from kotha.server.api.requests import writer_of
 from kotha.server.batching import StreamChunk
 from kotha.server.json_requests import (
@@ -122,7 +122,7 @@ class CompletionRequest(Sampled):
         reason = None if chunk.result is None else _ENDS[chunk.result.stopped]
         return [{"text": chunk.text, "logprobs": self._logprobs(chunk.written), "finish_reason": reason}]
 
-    def _logprobs(self, written: Sequence[Written]) -> JsonObject | None:
+    def _logprobs(self, written: Sequence[GeneratedToken]) -> JsonObject | None:
         """Return the log probabilities of tokens and their alternatives."""
         if self.logprobs is None:
             return None
