@@ -1,11 +1,11 @@
 /** One text that the model writes: what streams in is shown once a frame, and Stop keeps it. */
-import type { Order, ReadPiece, Written } from "./protocol";
+import type { Order, ReadPiece, GeneratedToken } from "./protocol";
 import type { Source } from "./source";
 
 export interface Sheet {
   typed: string;
   prompt: ReadPiece[];
-  tokens: Written[];
+  tokens: GeneratedToken[];
   /** Characters of the tokens that no sign can change any more. */
   certain: number;
   ended: boolean;
@@ -31,7 +31,7 @@ export class Desk {
   }
 
   /** With another token at a place; what stood there can be had back. */
-  async fork(place: number, chosen: Written, order: Order): Promise<void> {
+  async fork(place: number, chosen: GeneratedToken, order: Order): Promise<void> {
     const here = this.sheet;
     if (here === null) return;
     this.before = here;

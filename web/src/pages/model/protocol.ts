@@ -21,7 +21,7 @@ export interface ReadPiece extends Piece {
   adds: string;
 }
 
-export interface Written extends ReadPiece {
+export interface GeneratedToken extends ReadPiece {
   /** What the model itself gave it, before any setting acted. */
   probability: number;
   rank: number;
@@ -50,5 +50,5 @@ export type FromWorker =
   | { number: number; answer: Answers[keyof Answers] }
   /** What each token that stood there behind the prompt adds to the text. */
   | { number: number; kept: string[] }
-  | { number: number; token: Written; certain: number }
+  | { number: number; token: GeneratedToken; certain: number }
   | { number: number; error: string };

@@ -1,6 +1,6 @@
 /** The model behind the page: questions to its worker, answers when they come. */
 import type { Description } from "@/model/description";
-import type { Answers, FromWorker, Order, Question, Written } from "./protocol";
+import type { Answers, FromWorker, Order, Question, GeneratedToken } from "./protocol";
 import ModelWorker from "./worker?worker&inline";
 
 interface Waiting {
@@ -11,7 +11,7 @@ interface Waiting {
 
 /** Who is told of a text while it is written. */
 export interface Listener {
-  token: (token: Written, certain: number) => void;
+  token: (token: GeneratedToken, certain: number) => void;
   kept?: (adds: string[]) => void;
 }
 

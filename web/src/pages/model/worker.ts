@@ -7,7 +7,7 @@ import { LetterStream } from "@/model/letters";
 import { Tokenizer } from "@/model/tokenizer";
 import { unpacked } from "@/model/unpack";
 import { drawn, Numbers, Text, told } from "@/model/writing";
-import type { Answers, FromWorker, Piece, Question, ToWorker, Written } from "./protocol";
+import type { Answers, FromWorker, Piece, Question, ToWorker, GeneratedToken } from "./protocol";
 
 /** So many of the best are spelled for whoever shows them. */
 const SPELLED = 64;
@@ -98,7 +98,7 @@ async function write(number: number, { ids, prompt, order }: Question & { kind: 
   return end("length");
 }
 
-function describe(logits: Float32Array, token: number, adds: string): Written {
+function describe(logits: Float32Array, token: number, adds: string): GeneratedToken {
   const { probability, rank, above, others } = told(logits, token);
   return { ...spelled(token), adds, probability, rank, above, others: others.map((other) => ({ ...spelled(other.token), probability: other.probability })) };
 }
