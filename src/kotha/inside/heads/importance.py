@@ -162,7 +162,7 @@ def least_important(importance: dict[str, float], count: int) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Spoken:
+class ModelAnswers:
     """A model's answers for an input."""
 
     answers: tuple[FinalAnswer, ...]
@@ -173,14 +173,14 @@ class Spoken:
 
 def without_heads(
     model: Model, given: ModelInput, heads: Sequence[str], go_on: Callable[[], str] | None = None
-) -> tuple[Spoken, Spoken]:
+) -> tuple[ModelAnswers, ModelAnswers]:
     """Compare a model with all heads and with some silenced; ``go_on`` generates a continuation."""
 
-    def speak() -> Spoken:
+    def speak() -> ModelAnswers:
         output = given.pass_through(model)
         nats = _nats(given, output[0]) if isinstance(model, GPT | Seq2Seq) else ()
         loss = sum(nats) / len(nats) if nats else None
-        return Spoken(final_answers(model, given, output), nats, loss, None if go_on is None else go_on())
+        return ModelAnswers(final_answers(model, given, output), nats, loss, None if go_on is None else go_on())
 
     with silence(model, heads):  # raises for unknown heads
         without = speak()

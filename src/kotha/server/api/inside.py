@@ -16,7 +16,7 @@ from kotha.i18n.message import Message, OnProgress, Text
 from kotha.inside.attention import HeadSummary, WrittenToken, alignment_view, attention_view, summarize
 from kotha.inside.embeddings import Dot, Neighbour, nearest_words, word_map
 from kotha.inside.flow import QUESTION, FinalAnswer, Station, flow_view
-from kotha.inside.heads.importance import Spoken, without_heads
+from kotha.inside.heads.importance import ModelAnswers, without_heads
 from kotha.inside.heads.measuring import TextSource
 from kotha.inside.heads.study import Study, heads_view
 from kotha.inside.hook_points import attentions, choose_layers
@@ -222,8 +222,8 @@ class Silenced(Looked):
     """Results of the complete model and of the model without some heads."""
 
     heads: list[str]
-    whole: Spoken
-    without: Spoken
+    whole: ModelAnswers
+    without: ModelAnswers
 
 
 @route(router, "/inside/silence", Silenced)
