@@ -71,7 +71,7 @@ class Passage:
 
 
 @dataclass(frozen=True)
-class Sight:
+class AttentionPattern:
     """The weights of one attention on a passage."""
 
     attention: str
@@ -93,7 +93,7 @@ class Sight:
 
 
 @torch.no_grad()
-def look(model: nn.Module, passage: Passage) -> list[Sight]:
+def look(model: nn.Module, passage: Passage) -> list[AttentionPattern]:
     """Run a passage and return the weights of every attention, on the CPU."""
     device = next(model.parameters()).device
     body: Any = model
@@ -105,7 +105,7 @@ def look(model: nn.Module, passage: Passage) -> list[Sight]:
         crosses, encodes = name.endswith(".cross"), name.startswith("encoder.")
         source = passage.tokens if passage.source is None else passage.source
         asking, asked = source if encodes else passage.tokens, source if encodes or crosses else passage.tokens
-        found.append(Sight(name, weights.float(), ~masked_scores.isneginf(), asking, asked, crosses))
+        found.append(AttentionPattern(name, weights.float(), ~masked_scores.isneginf(), asking, asked, crosses))
     return found
 
 
@@ -146,14 +146,14 @@ def rarest(counts: Sequence[int], share: float = 0.1, besides: Collection[int] =
 
 # -- where a head of each kind attends --------------------------------------------------------------------------------
 
-Pattern = Callable[[Sight], Tensor]  # True where such a head would attend: (T, S)
+Pattern = Callable[[AttentionPattern], Tensor]  # True where such a head would attend: (T, S)
 
 
-def _duplicates(sight: Sight) -> Tensor:
+def _duplicates(sight: AttentionPattern) -> Tensor:
     return (sight.asking[:, None] == sight.asked) & (sight.offsets != 0)
 
 
-def _after_duplicates(sight: Sight) -> Tensor:
+def _after_duplicates(sight: AttentionPattern) -> Tensor:
     return torch.nn.functional.pad(_duplicates(sight)[:, :-1], (1, 0))
 
 
@@ -224,7 +224,7 @@ class _Tally:
     """Weight on each key token (``rare-word`` only), to discount a single favourite."""
     cases: dict[int, ClearestCase] = field(default_factory=dict)
 
-    def add(self, sight: Sight, kind: str, pattern: Tensor, on_probe: bool) -> None:
+    def add(self, sight: AttentionPattern, kind: str, pattern: Tensor, on_probe: bool) -> None:
         """Add a passage: repeats are counted on probes, other kinds on the text; cases always come from the text."""
         target = pattern & sight.allowed
         n_allowed, n_target = sight.n_allowed, target.sum(dim=-1)  # each (T,)
@@ -266,7 +266,7 @@ class Witness:
         self._tallies: dict[tuple[str, str, int | None], _Tally] = {}  # by attention, kind and offset
         self._evenness: dict[str, Tensor] = {}  # by attention (H, 3): sums of entropy and distance, number of tokens
 
-    def read(self, sights: Iterable[Sight]) -> None:
+    def read(self, sights: Iterable[AttentionPattern]) -> None:
         """Add the weights of a passage of the text."""
         for sight in sights:
             self._add(sight, self._patterns(sight), on_probe=False)
@@ -282,7 +282,7 @@ class Witness:
             for sight in look(self._model, passage):
                 self._add(sight, (), on_probe=True)
 
-    def _patterns(self, sight: Sight) -> Iterator[tuple[str, int | None, Tensor]]:
+    def _patterns(self, sight: AttentionPattern) -> Iterator[tuple[str, int | None, Tensor]]:
         """Yield each kind measured on text, its offset, and where such a head would attend: (T, S) or (S,)."""
         yield "first-token", None, torch.arange(len(sight.asked)) == 0
         for kind, tokens in self._among.items():
@@ -290,7 +290,7 @@ class Witness:
         for offset in range(-_FARTHEST, _FARTHEST + 1):
             yield *_kind_at(offset, sight.crosses), sight.offsets == offset
 
-    def _add(self, sight: Sight, patterns: Iterable[tuple[str, int | None, Tensor]], on_probe: bool) -> None:
+    def _add(self, sight: AttentionPattern, patterns: Iterable[tuple[str, int | None, Tensor]], on_probe: bool) -> None:
         repeats = [(kind, None, pattern(sight)) for kind, pattern in ON_REPEATS.items() if not sight.crosses]
         for kind, offset, pattern in (*patterns, *repeats):
             tally = self._tallies.setdefault((sight.attention, kind, offset), _Tally())

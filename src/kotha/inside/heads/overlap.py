@@ -22,7 +22,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from kotha.inside.heads.kinds import FEWEST_CHOICES, Sight
+from kotha.inside.heads.kinds import FEWEST_CHOICES, AttentionPattern
 from kotha.inside.hook_points import attentions
 from kotha.model.attention import Attention
 
@@ -171,7 +171,7 @@ class Resemblance:
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
 
-    def read(self, sights: Sequence[Sight]) -> None:
+    def read(self, sights: Sequence[AttentionPattern]) -> None:
         """Add the weights of a passage."""
         for sight in sights:
             weights = sight.weights[:, sight.n_allowed >= FEWEST_CHOICES]  # (H, T, S)
