@@ -50,7 +50,7 @@ class SharedRank:
 
 
 @dataclass(frozen=True)
-class Likeness:
+class HeadSimilarity:
     """The most similar head of the same attention."""
 
     head: str
@@ -111,14 +111,14 @@ class HeadWeights:
         weights = (getattr(self.attention, name).weight for name in ("query", "key", "value"))
         return Sharing(self.name, *(shared_rank(_array(weight)) for weight in weights))
 
-    def nearest(self, alike: Tensor) -> dict[str, Likeness]:
+    def nearest(self, alike: Tensor) -> dict[str, HeadSimilarity]:
         """Return the most similar head for each head, from similarities (H, H); empty if there is only one head."""
         if len(alike) < 2:
             return {}
         names, found = [f"{self.name}.{number}" for number in self.attention.heads], {}
         best = alike.clone().fill_diagonal_(-1.0).max(dim=-1)
         for here, (share, there) in enumerate(zip(*map(Tensor.tolist, best), strict=True)):
-            found[names[here]] = Likeness(names[there], share, self.overlap(here, there))
+            found[names[here]] = HeadSimilarity(names[there], share, self.overlap(here, there))
         return found
 
 

@@ -22,7 +22,7 @@ from kotha.inside.heads.kinds import (
     probes,
 )
 from kotha.inside.heads.measuring import Examined, TextSource, batch_loss, gather
-from kotha.inside.heads.overlap import HeadWeights, Likeness, Resemblance, Sharing, head_weights
+from kotha.inside.heads.overlap import HeadSimilarity, HeadWeights, Resemblance, Sharing, head_weights
 from kotha.inside.inputs import Spell, speller
 from kotha.inside.view import View, to_json, view_of
 
@@ -54,7 +54,7 @@ class HeadReport:
     ablation_nats: float  # increase of the loss without it
     gradient_nats: float  # how steeply the loss falls with it
     symmetry: float  # of W_Q W_K^T: 1 symmetric, 0.5 by chance
-    most_similar: Likeness | None
+    most_similar: HeadSimilarity | None
     found: dict[str, Any] | None  # the evidence as figures; the page makes its own sentence of them
 
 
@@ -94,7 +94,7 @@ def study(examined: Examined, weights: Sequence[HeadWeights] = (), on_progress: 
     witness.probe(probes(examined.ordinary, examined.context_length, translates))
     ablation = by_ablation(model, examined.batches, batch_loss, on_progress)
     gradient = by_gradient(model, examined.batches, batch_loss)
-    likenesses: dict[str, Likeness] = {}
+    likenesses: dict[str, HeadSimilarity] = {}
     symmetries: list[float] = []
     for done, each in enumerate(weights):
         report(Message("comparing"), done, len(weights))
