@@ -30,7 +30,7 @@ _BEST = 5
 
 
 @dataclass(frozen=True)
-class Opinion:
+class PositionPrediction:
     """The prediction of one layer at one position; figures to six decimals."""
 
     best: tuple[Likely, ...]  # most likely tokens, best first
@@ -42,11 +42,11 @@ class Opinion:
 
 
 @dataclass(frozen=True)
-class LayerOpinions:
+class LayerPredictions:
     """The predictions of one layer at every position; the first layer is the embedding."""
 
     layer: str
-    positions: tuple[Opinion, ...]
+    positions: tuple[PositionPrediction, ...]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Lens:
     family: str
     question: Message
     positions: tuple[Piece, ...]
-    layers: tuple[LayerOpinions, ...]
+    layers: tuple[LayerPredictions, ...]
 
 
 @torch.no_grad()
@@ -76,12 +76,14 @@ def lens(model: Model, given: ModelInput) -> Lens:
         hidden = stack.norm(seen[place])
         logits: Tensor = body.head(body.guess(hidden) if isinstance(model, BERT) else hidden)
         log_probs = logits[0].float().log_softmax(dim=-1)
-        layers.append(LayerOpinions(layer, _opinions(given, log_probs, final, following)))
+        layers.append(LayerPredictions(layer, _opinions(given, log_probs, final, following)))
     question = Message("which word is here") if isinstance(model, BERT) else Message("what comes next")
     return Lens(model.config.family, question, given.last_line, tuple(layers))
 
 
-def _opinions(given: ModelInput, log_probs: Tensor, final: Tensor, following: Sequence[int]) -> tuple[Opinion, ...]:
+def _opinions(
+    given: ModelInput, log_probs: Tensor, final: Tensor, following: Sequence[int]
+) -> tuple[PositionPrediction, ...]:
     """Compare a layer with the last one, row by row: (T, V), (T, V) -> T; ``following`` are the actual next tokens."""
     answered = log_probs.gather(-1, final.argmax(dim=-1, keepdim=True))  # (T, 1)
     kl = (final.exp() * (final - log_probs)).sum(dim=-1).clamp(min=0)
@@ -92,7 +94,9 @@ def _opinions(given: ModelInput, log_probs: Tensor, final: Tensor, following: Se
     found = []
     for t, (rank, (share, away, spread)) in enumerate(zip(ranks, figures, strict=True)):
         surprise = -float(log_probs[t, following[t]]) if t < len(following) else None
-        found.append(Opinion(given.likeliest(log_probs[t].exp(), _BEST), rank, share, away, spread, surprise))
+        found.append(
+            PositionPrediction(given.likeliest(log_probs[t].exp(), _BEST), rank, share, away, spread, surprise)
+        )
     return tuple(found)
 
 

@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from kotha.inside.heads.importance import silence
 from kotha.inside.hook_points import AFTER, Site, layers, parts_of, stacks
 from kotha.inside.inputs import ModelInput
-from kotha.inside.lens import Opinion, lens
+from kotha.inside.lens import PositionPrediction, lens
 from kotha.inside.numbers import arithmetic as by
 from kotha.inside.numbers.arithmetic import CellOperation, Entry
 from kotha.inside.trace import trace
@@ -307,7 +307,7 @@ class WeaveColumn:
     line: str
     lengths: tuple[float, ...]
     changes: tuple[float, ...] | None  # length of the change in this layer, relative to the input
-    cells: tuple[Opinion, ...] | None  # for models that predict tokens
+    cells: tuple[PositionPrediction, ...] | None  # for models that predict tokens
 
 
 def weave(ledger: Ledger) -> list[WeaveColumn]:
