@@ -23,11 +23,13 @@ def test_the_last_layer_equals_the_model(body: str) -> None:
         output: Any = model(*given.inputs)
     own = (output if isinstance(output, torch.Tensor) else output.token_logits)[0].softmax(-1)
     last = lens(model, given).layers[-1].positions
-    for place, opinion in enumerate(last):
+    for place, prediction in enumerate(last):
         best, ids = own[place].topk(5)
-        assert [each.id for each in opinion.best] == ids.tolist()
-        torch.testing.assert_close(torch.tensor([each.probability for each in opinion.best]), best, atol=1e-6, rtol=0)
-        assert opinion.rank_of_answer == 1 and opinion.kl_nats == pytest.approx(0, abs=2e-6)
+        assert [each.id for each in prediction.best] == ids.tolist()
+        torch.testing.assert_close(
+            torch.tensor([each.probability for each in prediction.best]), best, atol=1e-6, rtol=0
+        )
+        assert prediction.rank_of_answer == 1 and prediction.kl_nats == pytest.approx(0, abs=2e-6)
 
 
 @pytest.mark.parametrize("body", ["gpt", "gpt-grouped", "gpt-post"])
@@ -42,16 +44,16 @@ def test_every_layer_equals_the_truncated_model(body: str) -> None:
         x = model.positions(model.tokens(tokens), places)
         for depth in range(3):
             said = model.head(model.stack.norm(x))[0].double().softmax(-1)
-            for place, opinion in enumerate(found.layers[depth].positions):
+            for place, prediction in enumerate(found.layers[depth].positions):
                 row, end = said[place], final[place]
-                best = opinion.best[0]
+                best = prediction.best[0]
                 assert (best.id, best.probability) == (int(row.argmax()), pytest.approx(float(row.max()), abs=1e-6))
-                assert opinion.rank_of_answer == row.argsort(descending=True).tolist().index(int(end.argmax())) + 1
-                assert opinion.probability_of_answer == pytest.approx(float(row[end.argmax()]), abs=2e-6)
+                assert prediction.rank_of_answer == row.argsort(descending=True).tolist().index(int(end.argmax())) + 1
+                assert prediction.probability_of_answer == pytest.approx(float(row[end.argmax()]), abs=2e-6)
                 kl = torch.nn.functional.kl_div(row.log(), end, reduction="sum")
-                assert opinion.kl_nats == pytest.approx(float(kl), abs=1e-4)
+                assert prediction.kl_nats == pytest.approx(float(kl), abs=1e-4)
                 entropy = torch.distributions.Categorical(probs=row).entropy()
-                assert opinion.entropy_nats == pytest.approx(float(entropy), abs=1e-4)
+                assert prediction.entropy_nats == pytest.approx(float(entropy), abs=1e-4)
             if depth < 2:
                 x = model.stack.blocks[depth](x, "causal", model.positions.rotation(places))
 

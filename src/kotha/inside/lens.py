@@ -76,12 +76,12 @@ def lens(model: Model, given: ModelInput) -> Lens:
         hidden = stack.norm(seen[place])
         logits: Tensor = body.head(body.guess(hidden) if isinstance(model, BERT) else hidden)
         log_probs = logits[0].float().log_softmax(dim=-1)
-        layers.append(LayerPredictions(layer, _opinions(given, log_probs, final, following)))
+        layers.append(LayerPredictions(layer, _predictions(given, log_probs, final, following)))
     question = Message("which word is here") if isinstance(model, BERT) else Message("what comes next")
     return Lens(model.config.family, question, given.last_line, tuple(layers))
 
 
-def _opinions(
+def _predictions(
     given: ModelInput, log_probs: Tensor, final: Tensor, following: Sequence[int]
 ) -> tuple[PositionPrediction, ...]:
     """Compare a layer with the last one, row by row: (T, V), (T, V) -> T; ``following`` are the actual next tokens."""

@@ -316,16 +316,16 @@ def weave(ledger: Ledger) -> list[WeaveColumn]:
     predictions = [] if isinstance(model, ViT) else [layer.positions for layer in lens(model, given).layers]
     columns = []
     for line, (name, stack) in zip(given.lines, stacks(model).items(), strict=True):
-        opinions_of_line = predictions if line == list(given.lines)[-1] else []
+        predictions_of_line = predictions if line == list(given.lines)[-1] else []
         numbers = range(len(stack.blocks))
         sites = {None: f"{name}.0.residual_in"} | {f"{name}.{n}": f"{name}.{n}.residual_out" for n in numbers}
         before: Tensor | None = None
-        for (layer, site), opinions in zip_longest(sites.items(), opinions_of_line):
+        for (layer, site), layer_predictions in zip_longest(sites.items(), predictions_of_line):
             vectors = ledger[site].values.double()  # (T, C)
             changes = None if before is None else (vectors - before).norm(dim=-1) / before.norm(dim=-1)
             lengths, moved = (
                 None if each is None else tuple(each.tolist()) for each in (vectors.norm(dim=-1), changes)
             )
-            columns.append(WeaveColumn(site, layer, line, lengths or (), moved, opinions))
+            columns.append(WeaveColumn(site, layer, line, lengths or (), moved, layer_predictions))
             before = vectors
     return columns
