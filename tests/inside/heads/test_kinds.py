@@ -65,7 +65,7 @@ def test_cases_come_from_the_text_only() -> None:
     for head in found.values():
         for evidence in head.scores.values():
             if evidence.case is not None:
-                assert {evidence.case.asking, evidence.case.asked} <= set(words.tolist()), (head.head, evidence.kind)
+                assert {evidence.case.query, evidence.case.key} <= set(words.tolist()), (head.head, evidence.kind)
     induction = found["blocks.1.attention.1"]
     assert induction.kind == "induction" and induction.evidence is not None
     assert "measured on repeated random tokens" in str(evidence_text(induction))

@@ -104,19 +104,19 @@ def test_shared_directions_reduce_the_rank() -> None:
 
 def test_similarity_matches_jensen_shannon() -> None:
     model, inputs = with_inputs("gpt")
-    sights = look(model, Passage(inputs[0][0]))
+    observations = look(model, Passage(inputs[0][0]))
     found = Resemblance()
-    found.read(sights)
-    sight = sights[0]
-    a, b = sight.weights[0].double().numpy(), sight.weights[2].double().numpy()
+    found.read(observations)
+    observed = observations[0]
+    a, b = observed.weights[0].double().numpy(), observed.weights[2].double().numpy()
     alike = []
     for row in range(3, len(a)):  # from the fourth token on there are four keys
         p, q = a[row, : row + 1], b[row, : row + 1]
         middle = (p + q) / 2
         divergence = (p @ np.log(p / middle) + q @ np.log(q / middle)) / 2
         alike.append(1 - divergence / math.log(2))
-    assert found.of(sight.attention)[0, 2].item() == pytest.approx(np.mean(alike), abs=1e-5)
-    torch.testing.assert_close(found.of(sight.attention).diagonal(), torch.ones(4, dtype=torch.float64))
+    assert found.of(observed.attention)[0, 2].item() == pytest.approx(np.mean(alike), abs=1e-5)
+    torch.testing.assert_close(found.of(observed.attention).diagonal(), torch.ones(4, dtype=torch.float64))
 
 
 def test_the_nearest_head_keeps_its_original_number() -> None:

@@ -66,7 +66,7 @@ def _table(found: "Study") -> Table:
             shown = Message("{evidence}; in the text: {case}", evidence=shown, case=each.example)
         if like is not None:
             name = like.head.rpartition(".")[2]
-            similar = f"{name}: {like.alike:.2f}, QK {like.overlap.qk:.2f}, OV {like.overlap.ov:.2f}"
+            similar = f"{name}: {like.attention_similarity:.2f}, QK {like.overlap.qk:.2f}, OV {like.overlap.ov:.2f}"
         worth = [f"{each.ablation_nats:+.4f}", f"{each.gradient_nats:.4f}"]
         rows.append([each.head, each.kind, shown, *worth, similar])
     legend = Message(

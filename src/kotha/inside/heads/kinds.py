@@ -77,8 +77,8 @@ class AttentionPattern:
     attention: str
     weights: Tensor  # (H, T, S)
     allowed: Tensor  # which keys each query may attend to: (T, S)
-    asking: Tensor  # query tokens: (T,)
-    asked: Tensor  # key tokens: (S,)
+    query_tokens: Tensor  # query tokens: (T,)
+    key_tokens: Tensor  # key tokens: (S,)
     crosses: bool  # whether this is cross-attention
 
     @cached_property
@@ -89,7 +89,7 @@ class AttentionPattern:
     @cached_property
     def offsets(self) -> Tensor:
         """Offset of each key from its query: (T, S); -1 is the token before."""
-        return torch.arange(len(self.asked))[None] - torch.arange(len(self.asking))[:, None]
+        return torch.arange(len(self.key_tokens))[None] - torch.arange(len(self.query_tokens))[:, None]
 
 
 @torch.no_grad()
@@ -104,8 +104,13 @@ def look(model: nn.Module, passage: Passage) -> list[AttentionPattern]:
         weights, masked_scores = seen[f"{name}.weights"][0].cpu(), seen[f"{name}.masked_scores"][0, 0].cpu()
         crosses, encodes = name.endswith(".cross"), name.startswith("encoder.")
         source = passage.tokens if passage.source is None else passage.source
-        asking, asked = source if encodes else passage.tokens, source if encodes or crosses else passage.tokens
-        found.append(AttentionPattern(name, weights.float(), ~masked_scores.isneginf(), asking, asked, crosses))
+        query_tokens, key_tokens = (
+            source if encodes else passage.tokens,
+            source if encodes or crosses else passage.tokens,
+        )
+        found.append(
+            AttentionPattern(name, weights.float(), ~masked_scores.isneginf(), query_tokens, key_tokens, crosses)
+        )
     return found
 
 
@@ -149,12 +154,12 @@ def rarest(counts: Sequence[int], share: float = 0.1, besides: Collection[int] =
 Pattern = Callable[[AttentionPattern], Tensor]  # True where such a head would attend: (T, S)
 
 
-def _duplicates(sight: AttentionPattern) -> Tensor:
-    return (sight.asking[:, None] == sight.asked) & (sight.offsets != 0)
+def _duplicates(observed: AttentionPattern) -> Tensor:
+    return (observed.query_tokens[:, None] == observed.key_tokens) & (observed.offsets != 0)
 
 
-def _after_duplicates(sight: AttentionPattern) -> Tensor:
-    return torch.nn.functional.pad(_duplicates(sight)[:, :-1], (1, 0))
+def _after_duplicates(observed: AttentionPattern) -> Tensor:
+    return torch.nn.functional.pad(_duplicates(observed)[:, :-1], (1, 0))
 
 
 ON_REPEATS: dict[str, Pattern] = {"induction": _after_duplicates, "duplicate-token": _duplicates}
@@ -174,8 +179,8 @@ def _kind_at(offset: int, crosses: bool) -> tuple[str, int | None]:
 class ClearestCase:
     """The clearest case of a kind: a query token and the key token that it attends to."""
 
-    asking: int
-    asked: int
+    query: int
+    key: int
     distance: int  # offset of the key from the query; -1 is the token before
     weight: float
 
@@ -224,28 +229,30 @@ class _Tally:
     """Weight on each key token (``rare-word`` only), to discount a single favourite."""
     cases: dict[int, ClearestCase] = field(default_factory=dict)
 
-    def add(self, sight: AttentionPattern, kind: str, pattern: Tensor, on_probe: bool) -> None:
+    def add(self, observed: AttentionPattern, kind: str, pattern: Tensor, on_probe: bool) -> None:
         """Add a passage: repeats are counted on probes, other kinds on the text; cases always come from the text."""
-        target = pattern & sight.allowed
-        n_allowed, n_target = sight.n_allowed, target.sum(dim=-1)  # each (T,)
+        target = pattern & observed.allowed
+        n_allowed, n_target = observed.n_allowed, target.sum(dim=-1)  # each (T,)
         counted = (n_allowed >= FEWEST_CHOICES) & (n_target > 0) & (n_target < n_allowed)
         if not counted.any():
             return
-        on_target = sight.weights * (target & counted[:, None])  # (H, T, S)
+        on_target = observed.weights * (target & counted[:, None])  # (H, T, S)
         if on_probe == (kind in ON_REPEATS):
             self.share += on_target.sum(dim=(1, 2))
             self.chance += float((n_target / n_allowed)[counted].sum())
             self.tokens += int(counted.sum())
         if kind == "rare-word":
             for place in target[counted].any(dim=0).nonzero().flatten().tolist():
-                token, more = int(sight.asked[place]), on_target[:, :, place].sum(dim=-1)
+                token, more = int(observed.key_tokens[place]), on_target[:, :, place].sum(dim=-1)
                 self.by_token[token] = self.by_token.get(token, 0) + more
         if on_probe:
             return
         for head, (weight, place) in enumerate(zip(*map(Tensor.tolist, on_target.flatten(1).max(dim=-1)), strict=True)):
             if head not in self.cases or weight > self.cases[head].weight:
-                here, there = divmod(place, len(sight.asked))
-                self.cases[head] = ClearestCase(int(sight.asking[here]), int(sight.asked[there]), there - here, weight)
+                here, there = divmod(place, len(observed.key_tokens))
+                self.cases[head] = ClearestCase(
+                    int(observed.query_tokens[here]), int(observed.key_tokens[there]), there - here, weight
+                )
 
     def evidence(self, kind: str, head: int, offset: int | None) -> Evidence | None:
         """Return the evidence for a head; None if there were too few tokens."""
@@ -266,35 +273,37 @@ class Witness:
         self._tallies: dict[tuple[str, str, int | None], _Tally] = {}  # by attention, kind and offset
         self._evenness: dict[str, Tensor] = {}  # by attention (H, 3): sums of entropy and distance, number of tokens
 
-    def read(self, sights: Iterable[AttentionPattern]) -> None:
+    def read(self, observations: Iterable[AttentionPattern]) -> None:
         """Add the weights of a passage of the text."""
-        for sight in sights:
-            self._add(sight, self._patterns(sight), on_probe=False)
-            counted = sight.n_allowed >= FEWEST_CHOICES  # (T,)
-            entropy = torch.special.entr(sight.weights).sum(dim=-1) / sight.n_allowed.clamp(min=2).log()  # (H, T)
-            distance = (sight.weights * sight.offsets.abs()).sum(dim=-1)  # (H, T)
+        for observed in observations:
+            self._add(observed, self._patterns(observed), on_probe=False)
+            counted = observed.n_allowed >= FEWEST_CHOICES  # (T,)
+            entropy = torch.special.entr(observed.weights).sum(dim=-1) / observed.n_allowed.clamp(min=2).log()  # (H, T)
+            distance = (observed.weights * observed.offsets.abs()).sum(dim=-1)  # (H, T)
             sums = [each[:, counted].sum(dim=-1) for each in (entropy, distance, torch.ones_like(entropy))]
-            self._evenness[sight.attention] = self._evenness.get(sight.attention, 0) + torch.stack(sums, dim=-1)
+            self._evenness[observed.attention] = self._evenness.get(observed.attention, 0) + torch.stack(sums, dim=-1)
 
     def probe(self, passages: Iterable[Passage]) -> None:
         """Run probes and add their weights."""
         for passage in passages:
-            for sight in look(self._model, passage):
-                self._add(sight, (), on_probe=True)
+            for observed in look(self._model, passage):
+                self._add(observed, (), on_probe=True)
 
-    def _patterns(self, sight: AttentionPattern) -> Iterator[tuple[str, int | None, Tensor]]:
+    def _patterns(self, observed: AttentionPattern) -> Iterator[tuple[str, int | None, Tensor]]:
         """Yield each kind measured on text, its offset, and where such a head would attend: (T, S) or (S,)."""
-        yield "first-token", None, torch.arange(len(sight.asked)) == 0
+        yield "first-token", None, torch.arange(len(observed.key_tokens)) == 0
         for kind, tokens in self._among.items():
-            yield kind, None, torch.isin(sight.asked, tokens)
+            yield kind, None, torch.isin(observed.key_tokens, tokens)
         for offset in range(-_FARTHEST, _FARTHEST + 1):
-            yield *_kind_at(offset, sight.crosses), sight.offsets == offset
+            yield *_kind_at(offset, observed.crosses), observed.offsets == offset
 
-    def _add(self, sight: AttentionPattern, patterns: Iterable[tuple[str, int | None, Tensor]], on_probe: bool) -> None:
-        repeats = [(kind, None, pattern(sight)) for kind, pattern in ON_REPEATS.items() if not sight.crosses]
+    def _add(
+        self, observed: AttentionPattern, patterns: Iterable[tuple[str, int | None, Tensor]], on_probe: bool
+    ) -> None:
+        repeats = [(kind, None, pattern(observed)) for kind, pattern in ON_REPEATS.items() if not observed.crosses]
         for kind, offset, pattern in (*patterns, *repeats):
-            tally = self._tallies.setdefault((sight.attention, kind, offset), _Tally())
-            tally.add(sight, kind, pattern, on_probe)
+            tally = self._tallies.setdefault((observed.attention, kind, offset), _Tally())
+            tally.add(observed, kind, pattern, on_probe)
 
     def verdicts(self) -> list[HeadKind]:
         """Return the kind of each head, in order."""

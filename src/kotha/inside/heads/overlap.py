@@ -54,7 +54,7 @@ class HeadSimilarity:
     """The most similar head of the same attention."""
 
     head: str
-    alike: float  # 1: both attend to exactly the same positions
+    attention_similarity: float  # 1: both attend to exactly the same positions
     overlap: Overlap
 
 
@@ -171,15 +171,15 @@ class Resemblance:
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}
 
-    def read(self, sights: Sequence[AttentionPattern]) -> None:
+    def read(self, observations: Sequence[AttentionPattern]) -> None:
         """Add the weights of a passage."""
-        for sight in sights:
-            weights = sight.weights[:, sight.n_allowed >= FEWEST_CHOICES]  # (H, T, S)
+        for observed in observations:
+            weights = observed.weights[:, observed.n_allowed >= FEWEST_CHOICES]  # (H, T, S)
             alone = torch.special.entr(weights).sum(dim=-1)  # (H, T)
             both = torch.stack([torch.special.entr((weights + each) / 2).sum(dim=-1) for each in weights])  # (H, H, T)
             divergence = (both - (alone[:, None] + alone) / 2) / math.log(2)
             alike = (1 - divergence).clamp(0, 1).double().sum(dim=-1)
-            self._sums[sight.attention] = self._sums.get(sight.attention, 0) + alike
+            self._sums[observed.attention] = self._sums.get(observed.attention, 0) + alike
 
     def of(self, attention: str) -> Tensor:
         """Return the similarity of each pair of heads: (H, H), 1 for equal weights."""

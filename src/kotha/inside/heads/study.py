@@ -86,19 +86,19 @@ def study(examined: Examined, weights: Sequence[HeadWeights] = (), on_progress: 
     weights, spell = weights or head_weights(model), speller(examined.tokenizer)
     witness, resemblance = Witness(model, examined.rare, examined.punctuation), Resemblance()
     for done, passage in enumerate(passages):
-        sights = look(model, passage)
-        witness.read(sights)
-        resemblance.read(sights)
+        observations = look(model, passage)
+        witness.read(observations)
+        resemblance.read(observations)
         report(Message("looking"), done + 1, len(passages))
     translates = examined.bundle.config.family == "seq2seq"
     witness.probe(probes(examined.ordinary, examined.context_length, translates))
     ablation = by_ablation(model, examined.batches, batch_loss, on_progress)
     gradient = by_gradient(model, examined.batches, batch_loss)
-    likenesses: dict[str, HeadSimilarity] = {}
+    similarities: dict[str, HeadSimilarity] = {}
     symmetries: list[float] = []
     for done, each in enumerate(weights):
         report(Message("comparing"), done, len(weights))
-        likenesses |= each.nearest(resemblance.of(each.name))
+        similarities |= each.nearest(resemblance.of(each.name))
         symmetries += each.symmetries
     reports = []
     for kind, symmetry in zip(witness.verdicts(), symmetries, strict=True):
@@ -116,7 +116,7 @@ def study(examined: Examined, weights: Sequence[HeadWeights] = (), on_progress: 
                 ablation[kind.head],
                 gradient[kind.head],
                 symmetry,
-                likenesses.get(kind.head),
+                similarities.get(kind.head),
                 None if best is None else _figures(kind.kind, best),
             )
         )
@@ -159,7 +159,7 @@ def case_text(found: Evidence | None, spell: Spell) -> str:
     if found is None or found.case is None:
         return ""
     case = found.case
-    return f"{spell(case.asking)} → {spell(case.asked)} ({case.distance:+d}, {case.weight:.2f})"
+    return f"{spell(case.query)} → {spell(case.key)} ({case.distance:+d}, {case.weight:.2f})"
 
 
 def _figures(kind: str, found: Evidence) -> dict[str, Any]:
