@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import record
 
+from kotha.api.bench.rounds import BenchmarkResult, Work, measure_rounds
 from kotha.api.bench.sides import our_writer, prompts, their_writer
-from kotha.api.bench.turns import Turns, Work, take_turns
 from kotha.artifacts.model_folder import save
 from kotha.model.gpt import GPT
 from kotha.model.presets import preset
@@ -78,8 +78,8 @@ def compare(
     sides: dict[str, Callable[[], Work]], device: str, batch: int, n_tokens: int, rounds: int
 ) -> dict[str, Any]:
     """Return tokens per second of each side, measured in turns; a side that cannot run reports why."""
-    outcome = Turns(f"batch {batch}", "tokens", batch * n_tokens)
-    take_turns(outcome, sides, torch.device(device), rounds, lambda stage, done, total: None)
+    outcome = BenchmarkResult(f"batch {batch}", "tokens", batch * n_tokens)
+    measure_rounds(outcome, sides, torch.device(device), rounds, lambda stage, done, total: None)
     found: dict[str, Any] = {name: {} for name in sides}
     for name, side in outcome.sides().items():
         found[name] = {

@@ -19,7 +19,7 @@ import tokenizers
 import torch
 from torch import Tensor, nn
 
-from kotha.api.bench.turns import Turns, Work, check_count, take_turns
+from kotha.api.bench.rounds import BenchmarkResult, Work, check_count, measure_rounds
 from kotha.api.model import load
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import DataError, UsageError, library
@@ -78,7 +78,7 @@ def gpt_only(model: str | ModelConfig) -> GPTConfig:
 
 def bench_training(
     of: str | ModelConfig, batch_size: int, precision: Any, rounds: int, tell: OnProgress, device: str | None = None
-) -> Turns:
+) -> BenchmarkResult:
     """Measure training tokens per second, Kotha's share of peak speed, and the predicted step time."""
     check_count("batch_size", batch_size, _MOST_ROWS)
     model, arithmetic = gpt_only(of), choose_arithmetic(precision, device)
@@ -89,10 +89,10 @@ def bench_training(
         rows=batch_size,
         context=context,
     )
-    outcome = Turns(title, "tokens", batch_size * context)
+    outcome = BenchmarkResult(title, "tokens", batch_size * context)
     sides = {"kotha": our_step, "transformers": their_step}
     makers = {name: partial(make, model, settings, arithmetic) for name, make in sides.items()}
-    take_turns(outcome, makers, arithmetic.device, rounds, tell)
+    measure_rounds(outcome, makers, arithmetic.device, rounds, tell)
     seconds = median(outcome.seconds["kotha"])
     predicted = predict_seconds_per_step(model, settings, batch_size, context, arithmetic)
     products = peak_flops_per_second(arithmetic.device, arithmetic.dtype)
@@ -174,7 +174,7 @@ def bench_writing(
     n_tokens: int,
     rounds: int,
     tell: OnProgress,
-) -> Turns:
+) -> BenchmarkResult:
     """Measure generated tokens per second in a batch; transformers has no int8 and uses float32.
 
     ``of`` is a model or a run (default: an untrained model with the preset's sizes).
@@ -198,10 +198,10 @@ def bench_writing(
     title = Message(
         "generating {rows} x {tokens} tokens in {weights}", rows=batch_size, tokens=n_tokens, weights=weights
     )
-    outcome = Turns(title, "tokens", batch_size * n_tokens)
+    outcome = BenchmarkResult(title, "tokens", batch_size * n_tokens)
     sides = {"kotha": our_writer, "transformers": their_writer}
     makers = {name: partial(make, model, weights, batch_size, n_tokens) for name, make in sides.items()}
-    take_turns(outcome, makers, model.tokens.weight.device, rounds, tell)
+    measure_rounds(outcome, makers, model.tokens.weight.device, rounds, tell)
     return outcome
 
 
@@ -231,7 +231,7 @@ def prompts(model: GPT, n_rows: int) -> Tensor:
 
 def bench_tokenizing(
     source: Sequence[str] | str | None, tokenizer: Tokenizer | str | None, rounds: int, tell: OnProgress
-) -> Turns:
+) -> BenchmarkResult:
     """Measure tokenized megabytes per second, on a list of texts, a file, or stories."""
     if source is None or isinstance(source, str):
         documents: Any = read_documents([source]) if source else stories()
@@ -244,9 +244,9 @@ def bench_tokenizing(
     if not isinstance(tokenizer, Tokenizer):
         tokenizer = import_tokenizer(tokenizer) if tokenizer else train(texts, vocab_size=_PIECES)
     title = Message("tokenizing {size:.3g} MB, {pieces:,} pieces", size=megabytes, pieces=tokenizer.vocab_size)
-    outcome = Turns(title, "MB", megabytes)
+    outcome = BenchmarkResult(title, "MB", megabytes)
     makers = {"kotha": partial(our_encoder, tokenizer, texts), "transformers": partial(their_encoder, tokenizer, texts)}
-    take_turns(outcome, makers, torch.device("cpu"), rounds, tell)
+    measure_rounds(outcome, makers, torch.device("cpu"), rounds, tell)
     return outcome
 
 

@@ -19,13 +19,13 @@ from kotha.report.table import Table
 from kotha.training.device import now
 
 _WARM_UP = {"cpu": 2, "cuda": 10}  # runs; a GPU first compiles, and records CUDA graphs
-_TURN_SECONDS = 0.1  # shorter work is repeated for this long
+_ROUND_SECONDS = 0.1  # shorter work is repeated for this long
 
 Work = Callable[[], Any]  # one run of the work; tests compare its result
 
 
 @dataclass
-class Turns:
+class BenchmarkResult:
     """The result of a benchmark; the first implementation is Kotha's."""
 
     title: Text
@@ -57,8 +57,12 @@ class Turns:
         return Table(self.title, header, rows, self.remarks)
 
 
-def take_turns(
-    outcome: Turns, makers: Mapping[str, Callable[[], Work]], device: torch.device, rounds: int, tell: OnProgress
+def measure_rounds(
+    outcome: BenchmarkResult,
+    makers: Mapping[str, Callable[[], Work]],
+    device: torch.device,
+    rounds: int,
+    tell: OnProgress,
 ) -> None:
     """Create and measure the implementations; ``outcome`` receives their times and peak GPU memory."""
     check_count("rounds", rounds, 1000)
@@ -84,7 +88,7 @@ def take_turns(
         tell(Message("measuring"), turn, rounds)
         for name in reversed(works) if turn % 2 else works:
             start, runs = now(device), 0
-            while not runs or time.perf_counter() - start < _TURN_SECONDS:
+            while not runs or time.perf_counter() - start < _ROUND_SECONDS:
                 works[name]()
                 runs += 1
             outcome.seconds[name].append((now(device) - start) / runs)
