@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 import record
 
 from kotha.api.bench.rounds import BenchmarkResult, Work, measure_rounds
-from kotha.api.bench.sides import our_writer, prompts, their_writer
+from kotha.api.bench.workloads import our_writer, prompts, their_writer
 from kotha.artifacts.model_folder import save
 from kotha.model.gpt import GPT
 from kotha.model.presets import preset
@@ -81,7 +81,7 @@ def compare(
     outcome = BenchmarkResult(f"batch {batch}", "tokens", batch * n_tokens)
     measure_rounds(outcome, sides, torch.device(device), rounds, lambda stage, done, total: None)
     found: dict[str, Any] = {name: {} for name in sides}
-    for name, side in outcome.sides().items():
+    for name, side in outcome.implementations().items():
         found[name] = {
             "tokens_per_second": round(side["per_second"], 1),
             "spread": [round(outcome.amount / each, 1) for each in sorted(outcome.seconds[name])],

@@ -22,7 +22,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import record
 
-from kotha.api.bench.sides import bench_training
+from kotha.api.bench.workloads import bench_training
 from kotha.model.presets import preset
 
 # With GPT-2's own activation, so that the other side is GPT-2 as its users have it.
@@ -34,7 +34,7 @@ if not torch.cuda.is_available():
 def compare(device: str, precision: str, batch_size: int, rounds: int) -> dict[str, Any]:
     """Both, turn by turn."""
     outcome = bench_training(MODEL, batch_size, precision, rounds, lambda stage, done, total: None, device)
-    rates = {name: side["per_second"] for name, side in outcome.sides().items()}
+    rates = {name: side["per_second"] for name, side in outcome.implementations().items()}
     seconds = {"ours": outcome.seconds["kotha"], "peer": outcome.seconds["transformers"]}
     peaks = {"ours": outcome.figures["gpu_bytes"]["kotha"], "peer": outcome.figures["gpu_bytes"]["transformers"]}
     return {

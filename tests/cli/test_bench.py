@@ -29,9 +29,9 @@ def test_table_and_json_carry_the_figures(
     words = [str(text) if word == "TEXT" else word for word in words]
     assert main(["bench", *words, "--rounds", "2", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["sides"].keys() == {"kotha"}
-    assert found["sides"]["kotha"].keys() == FIGURES
-    assert found["sides"]["kotha"]["ratio"] == 1
+    assert found["implementations"].keys() == {"kotha"}
+    assert found["implementations"]["kotha"].keys() == FIGURES
+    assert found["implementations"]["kotha"]["ratio"] == 1
     assert len(found["seconds"]["kotha"]) == 2
     assert any("transformers was not measured: " in remark for remark in found["remarks"]), "a remark, no error"
     assert main(["bench", *words, "--rounds", "1"]) == 0

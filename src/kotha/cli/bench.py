@@ -23,7 +23,7 @@ def train(
         batch_size: Sequences per step.
         precision: Precision of the matrix products.
     """
-    from kotha.api.bench.sides import bench_training
+    from kotha.api.bench.workloads import bench_training
 
     with progress() as advance:
         found = bench_training(preset, batch_size, precision, rounds, advance)
@@ -49,7 +49,7 @@ def generate(
         tokens: Tokens per text.
         weights: Type of the weights.
     """
-    from kotha.api.bench.sides import bench_writing
+    from kotha.api.bench.workloads import bench_writing
 
     with progress() as advance:
         found = bench_writing(run, preset, weights, batch_size, tokens, rounds, advance)
@@ -63,7 +63,7 @@ def tokenize(source: str | None = None, /, *, tokenizer: str | None = None, roun
         source: Text file or folder (default: the built-in stories).
         tokenizer: Tokenizer file, folder or hub name (default: a newly trained one).
     """
-    from kotha.api.bench.sides import bench_tokenizing
+    from kotha.api.bench.workloads import bench_tokenizing
 
     with progress() as advance:
         found = bench_tokenizing(source, tokenizer, rounds, advance)

@@ -21,7 +21,7 @@ def noting(name: str, notes: list[str]) -> Callable[[], Callable[[], None]]:
 
 def test_rates_and_ratios_are_those_of_the_median_rounds() -> None:
     outcome = BenchmarkResult("made up", "tokens", 60.0, {"kotha": [1.0, 30.0, 2.0], "peer": [3.0, 6.0, 4.0]})
-    assert outcome.sides() == {
+    assert outcome.implementations() == {
         "kotha": {"per_second": 30.0, "slowest": 2.0, "fastest": 60.0, "ratio": 1.0},
         "peer": {"per_second": 15.0, "slowest": 10.0, "fastest": 20.0, "ratio": 2.0},
     }
@@ -44,7 +44,7 @@ def test_a_failing_peer_is_a_remark_and_a_failing_kotha_an_error() -> None:
     outcome = BenchmarkResult("", "tokens", 1.0)
     measure_rounds(outcome, {"kotha": noting("kotha", notes), "peer": broken}, CPU, 1, quiet)
     assert list(map(str, outcome.remarks)) == ["peer was not measured: it is not installed"]
-    assert list(outcome.sides()) == ["kotha"]
+    assert list(outcome.implementations()) == ["kotha"]
     with pytest.raises(KothaError, match="not installed"):
         measure_rounds(BenchmarkResult("", "tokens", 1.0), {"kotha": broken}, CPU, 1, quiet)
 

@@ -35,7 +35,7 @@ class BenchmarkResult:
     figures: dict[str, Any] = field(default_factory=dict)  # other measured or predicted figures
     remarks: list[Text] = field(default_factory=list)  # the same as messages, and skipped implementations
 
-    def sides(self) -> dict[str, dict[str, float]]:
+    def implementations(self) -> dict[str, dict[str, float]]:
         """Return the rates of each implementation, and the speedup of Kotha, by the medians."""
         ours, *_ = self.seconds.values()
         found = {}
@@ -47,13 +47,15 @@ class BenchmarkResult:
 
     def to_dict(self) -> dict[str, Any]:
         """Convert to JSON."""
-        return {**vars(self), "sides": self.sides()}
+        return {**vars(self), "implementations": self.implementations()}
 
     def table(self) -> Table:
         """Return a table with a row for each implementation."""
         header: list[Text] = ["", Message("{unit} per second", unit=self.unit), Message("slowest"), Message("fastest")]
         header.append(Message("speedup of kotha"))
-        rows = [[name, *(f"{figure:,.4g}" for figure in side.values())] for name, side in self.sides().items()]
+        rows = [
+            [name, *(f"{figure:,.4g}" for figure in side.values())] for name, side in self.implementations().items()
+        ]
         return Table(self.title, header, rows, self.remarks)
 
 

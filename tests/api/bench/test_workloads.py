@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from kotha.api.bench import sides
+from kotha.api.bench import workloads
 from kotha.errors import DataError, UsageError
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
@@ -64,7 +64,7 @@ def test_both_give_the_same_ids(kind: str) -> None:
 
 def test_training_reports_measured_and_predicted_time() -> None:
     outcome = sides.bench_training(CLASSIC, 2, "float32", 2, quiet, "cpu")
-    assert list(outcome.sides()) == ["kotha", "transformers"]
+    assert list(outcome.implementations()) == ["kotha", "transformers"]
     assert outcome.amount == 2 * CLASSIC.context_length
     assert outcome.figures.keys() >= {"peak_share", "seconds_per_step", "predicted_seconds_per_step"}
     assert "predicts" in str(outcome.remarks[-1])
@@ -72,7 +72,7 @@ def test_training_reports_measured_and_predicted_time() -> None:
 
 def test_a_model_without_a_transformers_layout_is_measured_alone() -> None:
     outcome = sides.bench_writing(GPT(CLASSIC.replace(norm_order="post")), None, "float32", 1, 4, 1, quiet)
-    assert list(outcome.sides()) == ["kotha"]
+    assert list(outcome.implementations()) == ["kotha"]
     assert "transformers was not measured: no Hugging Face architecture fits" in str(outcome.remarks[0])
 
 
