@@ -11,7 +11,7 @@ from tests.server.conftest import Address, ask, refused
 from tests.server.test_inside import IMAGES, library, png
 
 from kotha.api.model_input import read_asked
-from kotha.api.options import Asked
+from kotha.api.options import InputOptions
 from kotha.inside.embeddings import Embeddings, nearest_words, word_map
 from kotha.inside.numbers.ledger import Ledger, keep
 from kotha.server.settings import Limits
@@ -30,7 +30,11 @@ def read(model: str) -> dict[str, Any]:
 
 def ledger(house: Address, model: str) -> Ledger:
     bundle = library(house, model).bundle
-    asked = Asked(**READ[model]) if READ[model] else Asked(image=IMAGES[0][None].astype(np.float32) / 127.5 - 1)
+    asked = (
+        InputOptions(**READ[model])
+        if READ[model]
+        else InputOptions(image=IMAGES[0][None].astype(np.float32) / 127.5 - 1)
+    )
     return keep(bundle.model, read_asked(bundle, asked))
 
 

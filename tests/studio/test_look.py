@@ -15,7 +15,7 @@ from tests.studio.learned import BANGLA, BIRD, BIRD_PLACE, BIRD_SENTENCE, LATIN,
 
 import kotha
 from kotha.api.model_input import read_asked
-from kotha.api.options import Asked
+from kotha.api.options import InputOptions
 from kotha.artifacts.model_folder import Bundle
 from kotha.generation.classify import classify_pixels
 from kotha.inside.embeddings import Embeddings, nearest_words
@@ -36,7 +36,12 @@ READ: dict[str, dict[str, str]] = {
     "bert": {"x": BIRD_SENTENCE, "k": str(BIRD_PLACE)},
     "seq2seq": {"x": LATIN, "t": BANGLA},
 }
-ASKED = {"box": Asked(STORY), "gpt": Asked(TEXT), "bert": Asked(GAPPED), "seq2seq": Asked(LATIN, target=BANGLA)}
+ASKED = {
+    "box": InputOptions(STORY),
+    "gpt": InputOptions(TEXT),
+    "bert": InputOptions(GAPPED),
+    "seq2seq": InputOptions(LATIN, target=BANGLA),
+}
 
 
 def place_of(families: Path, model: str) -> Path:
@@ -185,7 +190,7 @@ def test_a_hidden_word_is_guessed(enter: Opened, families: Path) -> None:
     lm = kotha.load(families / "bert", device="cpu")
     [words] = lm.fill(GAPPED, words=6).words
     assert words[0].word == BIRD and words[0].probability > 0.5, "it has learned the word"
-    place = read_asked(lm.bundle, Asked(GAPPED)).masked[0]
+    place = read_asked(lm.bundle, InputOptions(GAPPED)).masked[0]
     answer = page.locator(".answer").filter(has_text=f"token {place + 1}?")
     answer.locator("li").nth(5).wait_for()
     shown = [tuple(text.split("\n")) for text in answer.locator("li").all_inner_texts()]
@@ -219,7 +224,9 @@ def test_an_image_is_dropped_in_named_and_looked_at(enter: Opened, families: Pat
     sent = base64.b64decode(said.value.request.post_data_json["image"])
     bundle = opened_bundle(families, "vit")
     decoded = decode_png(sent, SIDE, 1, 4096)
-    weights = keep(bundle.model, read_asked(bundle, Asked(image=decoded)))["blocks.1.attention.weights"].matrix(1)[2]
+    weights = keep(bundle.model, read_asked(bundle, InputOptions(image=decoded)))["blocks.1.attention.weights"].matrix(
+        1
+    )[2]
     expected = [f"{100 * float(share):.0f} %" for share in weights[1:]]
     assert wait_until(
         page,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from kotha.api import Place
 from kotha.api.loaded_model import OpenedModel
 from kotha.api.model_input import read_asked, translator
-from kotha.api.options import Asked, SheetOptions
+from kotha.api.options import InputOptions, SheetOptions
 from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.i18n.message import OnProgress
@@ -60,7 +60,7 @@ class InspectionMixin(OpenedModel):
             given.pass_through(self.bundle.model)
             yield seen
 
-    @checked(Asked)
+    @checked(InputOptions)
     def attention(
         self, text: str | None = None, *, layers: Sequence[str | int] = (), **options: Any
     ) -> "View[AttentionMaps]":
@@ -75,7 +75,7 @@ class InspectionMixin(OpenedModel):
         from kotha.inside.hook_points import choose_layers
 
         chosen = choose_layers(self.bundle.model, layers)
-        return attention_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **options)), chosen)
+        return attention_view(self.bundle, read_asked(self.bundle, InputOptions(_as_text(text), **options)), chosen)
 
     @checked()
     def alignment(
@@ -92,7 +92,7 @@ class InspectionMixin(OpenedModel):
 
         return alignment_view(self.bundle, text, target, layer, translator(self.bundle, beams))
 
-    @checked(Asked)
+    @checked(InputOptions)
     def flow(self, text: str | None = None, **options: Any) -> "View[Flow]":
         """Follow a text through the model: shapes and figures at every stage, and the prediction.
 
@@ -101,9 +101,9 @@ class InspectionMixin(OpenedModel):
         """
         from kotha.inside.flow import QUESTION, flow_view
 
-        return flow_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **options), QUESTION))
+        return flow_view(self.bundle, read_asked(self.bundle, InputOptions(_as_text(text), **options), QUESTION))
 
-    @checked(Asked)
+    @checked(InputOptions)
     def lens(self, text: str | None = None, **options: Any) -> "View[Lens]":
         """Return what each layer would predict next if the model ended there (the logit lens).
 
@@ -113,7 +113,7 @@ class InspectionMixin(OpenedModel):
         from kotha.inside.lens import lens_view, refuse_classes
 
         refuse_classes(self.bundle.model)
-        return lens_view(self.bundle, read_asked(self.bundle, Asked(_as_text(text), **options)))
+        return lens_view(self.bundle, read_asked(self.bundle, InputOptions(_as_text(text), **options)))
 
     @checked()
     def heads(

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from kotha.api.options import Asked
+from kotha.api.options import InputOptions
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.generation.beam import BeamSettings, beam_search
@@ -23,7 +23,7 @@ from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 
 
-def read_asked(bundle: Bundle, options: Asked, otherwise: str | None = None) -> ModelInput:
+def read_asked(bundle: Bundle, options: InputOptions, otherwise: str | None = None) -> ModelInput:
     """Build the input of a model; ``otherwise`` is the text if none is given and the model reads text."""
     if options.image is not None:
         title: Text = Message("An image") if isinstance(options.image, np.ndarray) else Path(options.image).name
@@ -37,7 +37,7 @@ def read_asked(bundle: Bundle, options: Asked, otherwise: str | None = None) -> 
     return replace(given, title=headline(text))
 
 
-def _writer(bundle: Bundle, options: Asked) -> Write | None:
+def _writer(bundle: Bundle, options: InputOptions) -> Write | None:
     """Return a function that generates ids: for a GPT if requested, for a Seq2Seq also without a target."""
     model, generate = bundle.model, options.generate
     special = {} if bundle.tokenizer is None else bundle.tokenizer.special
@@ -69,7 +69,7 @@ def translator(bundle: Bundle, beams: int, tokens: int | None = None) -> Write:
     return write
 
 
-def continuation(bundle: Bundle, options: Asked) -> str:
+def continuation(bundle: Bundle, options: InputOptions) -> str:
     """Return the model's continuation of a text, as long as requested."""
     given = read_asked(bundle, options)
     ids = [piece.id for piece in given.last_line[given.written_from :] if piece.id is not None]

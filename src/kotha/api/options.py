@@ -15,7 +15,7 @@ from kotha.text.choices import Errors
 
 
 @dataclass(frozen=True)
-class Asked:
+class InputOptions:
     """The input of an inspected model, and the number of tokens it generates."""
 
     text: str | None = None

@@ -7,7 +7,7 @@ from typing import Any
 from kotha.api import Place
 from kotha.api.model import load
 from kotha.api.model_input import read_asked
-from kotha.api.options import Asked
+from kotha.api.options import InputOptions
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.inside.attention import AttentionMaps, summarize
 from kotha.inside.flow import Flow
@@ -80,7 +80,7 @@ def lens_table(view: View[Lens]) -> Table:
 
 
 def record_pass(
-    run: Place, options: Asked, layers: Sequence[str | int] = (), hook_points: Sequence[str] = ()
+    run: Place, options: InputOptions, layers: Sequence[str | int] = (), hook_points: Sequence[str] = ()
 ) -> tuple[ModelInput, list[Activation]]:
     """Return the model's input, and the activations at every hook point of one forward pass."""
     bundle = load(run, "cpu").bundle

@@ -15,16 +15,16 @@ from kotha.model.gpt import GPT
 from kotha.model.loss import CHUNK_LOGITS, IGNORED, next_token_loss
 from kotha.model.seq2seq import Seq2Seq
 
-Asked = tuple[Tensor, Tensor]
+TokenHeadInputs = tuple[Tensor, Tensor]
 """Inputs of the token head (..., C) and target tokens (...), IGNORED where there is no target."""
 
 
-def next_token(model: GPT, sequences: Tensor) -> Asked:
+def next_token(model: GPT, sequences: Tensor) -> TokenHeadInputs:
     """Predict each token from those before it: (B, T + 1) -> (B, T, C), (B, T)."""
     return model.hidden(sequences[:, :-1]), sequences[:, 1:]
 
 
-def teacher_forcing(model: Seq2Seq, source: Tensor, target: Tensor, real: Tensor | None = None) -> Asked:
+def teacher_forcing(model: Seq2Seq, source: Tensor, target: Tensor, real: Tensor | None = None) -> TokenHeadInputs:
     """Predict target tokens from the source and earlier target tokens: (B, S), (B, T + 1) -> (B, T, C), (B, T).
 
     A target runs from its start token to its end token, then IGNORED; ``real`` (B, S) is False at the source's padding.
@@ -33,7 +33,7 @@ def teacher_forcing(model: Seq2Seq, source: Tensor, target: Tensor, real: Tensor
     return model.hidden(source, inputs, real), target[:, 1:]
 
 
-def masked_words(model: BERT, hidden: Tensor, places: Tensor, words: Tensor) -> Asked:
+def masked_words(model: BERT, hidden: Tensor, places: Tensor, words: Tensor) -> TokenHeadInputs:
     """Predict masked tokens of a text: (B, T, C), (B, K), (B, K) -> (B, K, C), (B, K).
 
     ``hidden`` is BERT's output for the masked text, ``places`` are the masked positions. Shorter rows are padded with
@@ -43,7 +43,9 @@ def masked_words(model: BERT, hidden: Tensor, places: Tensor, words: Tensor) -> 
     return model.guess(rows), words
 
 
-def word_loss(model: GPT | BERT | Seq2Seq, inputs: Asked, label_smoothing: float = 0.0, **taught: Any) -> Tensor:
+def word_loss(
+    model: GPT | BERT | Seq2Seq, inputs: TokenHeadInputs, label_smoothing: float = 0.0, **taught: Any
+) -> Tensor:
     """Mean loss of the target tokens in nats: -> (); ``taught`` are the teacher arguments of ``next_token_loss``."""
     rows, words = inputs
     how: Any = {"label_smoothing": label_smoothing, **taught}
@@ -74,7 +76,7 @@ def judge(logits: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def judge_words(model: GPT | BERT | Seq2Seq, inputs: Asked) -> tuple[Tensor, Tensor]:
+def judge_words(model: GPT | BERT | Seq2Seq, inputs: TokenHeadInputs) -> tuple[Tensor, Tensor]:
     """``judge`` for target tokens, one chunk of logits at a time: -> (), ()."""
     size = max(1, CHUNK_LOGITS // model.head.out_features)
     chunks = zip(torch.split(inputs[0].flatten(0, -2), size), torch.split(inputs[1].flatten(), size), strict=True)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.api.options import Asked
+from kotha.api.options import InputOptions
 from kotha.cli.language import log
 from kotha.cli.options import BOX, Flat, Page, Run, Several, written
 from kotha.cli.terminal import Output, Table
@@ -15,7 +15,7 @@ from kotha.i18n.message import Message, Text
 if TYPE_CHECKING:
     from kotha.api.views import View
 
-InputOptions = Annotated[Asked, Flat]
+Inputs = Annotated[InputOptions, Flat]
 Html = Annotated[Page, Parameter(help="Output file for the result as an offline HTML page.")]
 
 
@@ -26,7 +26,9 @@ def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **options
     return Output(view, *parts, page=html, **options)
 
 
-def attention(run: Run = BOX, /, *, options: InputOptions = Asked(), layers: Several = (), html: Html = None) -> Output:  # noqa: B008
+def attention(
+    run: Run = BOX, /, *, options: Inputs = InputOptions(), layers: Several = (), html: Html = None
+) -> Output:  # noqa: B008
     """Show the attention weights of every head, layer by layer.
 
     Args:
@@ -45,7 +47,7 @@ def flow(
     run: Run = BOX,
     /,
     *,
-    options: InputOptions = Asked(),  # noqa: B008 - frozen
+    options: Inputs = InputOptions(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
     """Follow a text through the model, with shapes and figures at every stage."""
@@ -56,7 +58,7 @@ def flow(
     return viewed(view, html, *flow_tables(view))
 
 
-def lens(run: Run = BOX, /, *, options: InputOptions = Asked(), html: Html = None) -> Output:  # noqa: B008
+def lens(run: Run = BOX, /, *, options: Inputs = InputOptions(), html: Html = None) -> Output:  # noqa: B008
     """Show what each layer would predict next (logit lens)."""
     import kotha
     from kotha.api.views import lens_table
@@ -69,7 +71,7 @@ def trace(
     run: Run = BOX,
     /,
     *,
-    options: InputOptions = Asked(),  # noqa: B008 - frozen
+    options: Inputs = InputOptions(),  # noqa: B008 - frozen
     layer: tuple[str, ...] = (),
     hook: tuple[str, ...] = (),
     npz: Annotated[Path | None, written()] = None,

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request, Response
 from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from kotha.api.options import Asked
+from kotha.api.options import InputOptions
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
 from kotha.i18n.message import Message, OnProgress, Text
@@ -197,7 +197,7 @@ class LookRequest(AboutModel):
     target: str | None = None
     image: str | None = None
 
-    def to_input(self, served: Served, generate: int | None = None) -> Asked:
+    def to_input(self, served: Served, generate: int | None = None) -> InputOptions:
         """Return the library's form of the input, checked against the limits."""
         most, pixels = served.limits.positions, None
         if self.image is not None:
@@ -212,7 +212,7 @@ class LookRequest(AboutModel):
                 left -= 0 if given is None else count_tokens(served, given, left, name)
             if self.target is not None:
                 count_tokens(served, self.target, most, "target")
-        return Asked(self.text, self.second, self.target, pixels, generate)
+        return InputOptions(self.text, self.second, self.target, pixels, generate)
 
 
 class WatchRequest(LookRequest):

@@ -25,7 +25,7 @@ from kotha.i18n.message import Message
 from kotha.model.config import TextConfig
 from kotha.model.gpt import GPT
 from kotha.model.loss import IGNORED
-from kotha.model.objectives import Asked, judge_words, teacher_forcing, word_loss
+from kotha.model.objectives import TokenHeadInputs, judge_words, teacher_forcing, word_loss
 from kotha.model.seq2seq import Seq2Seq
 from kotha.text.corpus.dialogues import Dialogue
 from kotha.text.held_out import Counts, frequency_nats
@@ -196,7 +196,7 @@ class _Sequences(ExamplesTask):
         """The input and target rows of an example; None if it does not fit."""
 
     @abstractmethod
-    def _predicted(self, model: Any, tensors: Tensors) -> Asked:
+    def _predicted(self, model: Any, tensors: Tensors) -> TokenHeadInputs:
         """The inputs of the head, and the target tokens."""
 
     def _prepare(self, what: Message, examples: Sequence[Any]) -> Columns:
@@ -256,7 +256,7 @@ class AnswerTokens(_Sequences):
     def _width(self, some: Any) -> int:
         return int(some[0].lengths.max())
 
-    def _predicted(self, model: GPT, tensors: Tensors) -> Asked:
+    def _predicted(self, model: GPT, tensors: Tensors) -> TokenHeadInputs:
         return model.hidden(tensors["inputs"]), tensors["targets"]
 
     def _counts(self, some: Any) -> Counts:
@@ -300,7 +300,7 @@ class Translation(_Sequences):
         tensors = {"source": source, "real": real, "target": target}
         return Batch(tensors, {self.part: int(is_target[:, 1:].sum())}, source.numel() + target[:, 1:].numel())
 
-    def _predicted(self, model: Seq2Seq, tensors: Tensors) -> Asked:
+    def _predicted(self, model: Seq2Seq, tensors: Tensors) -> TokenHeadInputs:
         return teacher_forcing(model, *(tensors[name] for name in ("source", "target", "real")))
 
     def _counts(self, some: Any) -> Counts:
