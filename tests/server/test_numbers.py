@@ -10,7 +10,7 @@ from tests.loopback import http
 from tests.server.conftest import Address, ask, refused
 from tests.server.test_inside import IMAGES, library, png
 
-from kotha.api.model_input import read_asked
+from kotha.api.model_input import read_input
 from kotha.api.options import InputOptions
 from kotha.inside.embeddings import Embeddings, nearest_words, word_map
 from kotha.inside.numbers.ledger import Ledger, keep
@@ -35,7 +35,7 @@ def ledger(house: Address, model: str) -> Ledger:
         if READ[model]
         else InputOptions(image=IMAGES[0][None].astype(np.float32) / 127.5 - 1)
     )
-    return keep(bundle.model, read_asked(bundle, asked))
+    return keep(bundle.model, read_input(bundle, asked))
 
 
 def window(house: Address, **asked: Any) -> np.ndarray[Any, Any]:

@@ -14,7 +14,7 @@ from tests.studio.conftest import LOOKS, Opened, check_everyone_can_use_it
 from tests.studio.learned import BANGLA, BIRD, BIRD_PLACE, BIRD_SENTENCE, LATIN, SHAPES, SIDE, drawn_shapes
 
 import kotha
-from kotha.api.model_input import read_asked
+from kotha.api.model_input import read_input
 from kotha.api.options import InputOptions
 from kotha.artifacts.model_folder import Bundle
 from kotha.generation.classify import classify_pixels
@@ -54,7 +54,7 @@ def opened_bundle(families: Path, model: str) -> Bundle:
 
 def ledger(families: Path, model: str) -> Ledger:
     bundle = opened_bundle(families, model)
-    return keep(bundle.model, read_asked(bundle, ASKED[model]))
+    return keep(bundle.model, read_input(bundle, ASKED[model]))
 
 
 def written(value: float, decimals: int) -> str:
@@ -149,7 +149,7 @@ def test_a_head_is_switched_off_with_one_click_and_rows_stay_where_they_are(ente
     top = page.evaluate(place)
     page.get_by_role("switch", name="Switch off head 1").click()
     bundle = opened_bundle(families, "gpt")
-    given = read_asked(bundle, ASKED["gpt"])
+    given = read_input(bundle, ASKED["gpt"])
     before, after = (f"{each.loss_nats:.2f}" for each in without_heads(bundle.model, given, ["blocks.0.attention.1"]))
     page.get_by_text(f"from {before} to {after} nats").wait_for()
     assert page.evaluate(place) == top
@@ -190,7 +190,7 @@ def test_a_hidden_word_is_guessed(enter: Opened, families: Path) -> None:
     lm = kotha.load(families / "bert", device="cpu")
     [words] = lm.fill(GAPPED, words=6).words
     assert words[0].word == BIRD and words[0].probability > 0.5, "it has learned the word"
-    place = read_asked(lm.bundle, InputOptions(GAPPED)).masked[0]
+    place = read_input(lm.bundle, InputOptions(GAPPED)).masked[0]
     answer = page.locator(".answer").filter(has_text=f"token {place + 1}?")
     answer.locator("li").nth(5).wait_for()
     shown = [tuple(text.split("\n")) for text in answer.locator("li").all_inner_texts()]
@@ -224,7 +224,7 @@ def test_an_image_is_dropped_in_named_and_looked_at(enter: Opened, families: Pat
     sent = base64.b64decode(said.value.request.post_data_json["image"])
     bundle = opened_bundle(families, "vit")
     decoded = decode_png(sent, SIDE, 1, 4096)
-    weights = keep(bundle.model, read_asked(bundle, InputOptions(image=decoded)))["blocks.1.attention.weights"].matrix(
+    weights = keep(bundle.model, read_input(bundle, InputOptions(image=decoded)))["blocks.1.attention.weights"].matrix(
         1
     )[2]
     expected = [f"{100 * float(share):.0f} %" for share in weights[1:]]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from kotha.api import Place
 from kotha.api.loaded_model import OpenedModel
-from kotha.api.model_input import read_asked, translator
+from kotha.api.model_input import read_input, translator
 from kotha.api.options import InputOptions, SheetOptions
 from kotha.arguments import checked
 from kotha.errors import UsageError
@@ -75,7 +75,7 @@ class InspectionMixin(OpenedModel):
         from kotha.inside.hook_points import choose_layers
 
         chosen = choose_layers(self.bundle.model, layers)
-        return attention_view(self.bundle, read_asked(self.bundle, InputOptions(_as_text(text), **options)), chosen)
+        return attention_view(self.bundle, read_input(self.bundle, InputOptions(_as_text(text), **options)), chosen)
 
     @checked()
     def alignment(
@@ -101,7 +101,7 @@ class InspectionMixin(OpenedModel):
         """
         from kotha.inside.flow import QUESTION, flow_view
 
-        return flow_view(self.bundle, read_asked(self.bundle, InputOptions(_as_text(text), **options), QUESTION))
+        return flow_view(self.bundle, read_input(self.bundle, InputOptions(_as_text(text), **options), QUESTION))
 
     @checked(InputOptions)
     def lens(self, text: str | None = None, **options: Any) -> "View[Lens]":
@@ -113,7 +113,7 @@ class InspectionMixin(OpenedModel):
         from kotha.inside.lens import lens_view, refuse_classes
 
         refuse_classes(self.bundle.model)
-        return lens_view(self.bundle, read_asked(self.bundle, InputOptions(_as_text(text), **options)))
+        return lens_view(self.bundle, read_input(self.bundle, InputOptions(_as_text(text), **options)))
 
     @checked()
     def heads(

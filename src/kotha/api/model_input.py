@@ -23,7 +23,7 @@ from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 
 
-def read_asked(bundle: Bundle, options: InputOptions, otherwise: str | None = None) -> ModelInput:
+def read_input(bundle: Bundle, options: InputOptions, otherwise: str | None = None) -> ModelInput:
     """Build the input of a model; ``otherwise`` is the text if none is given and the model reads text."""
     if options.image is not None:
         title: Text = Message("An image") if isinstance(options.image, np.ndarray) else Path(options.image).name
@@ -71,6 +71,6 @@ def translator(bundle: Bundle, beams: int, tokens: int | None = None) -> Write:
 
 def continuation(bundle: Bundle, options: InputOptions) -> str:
     """Return the model's continuation of a text, as long as requested."""
-    given = read_asked(bundle, options)
+    given = read_input(bundle, options)
     ids = [piece.id for piece in given.last_line[given.written_from :] if piece.id is not None]
     return "" if bundle.tokenizer is None else bundle.tokenizer.decode(ids)

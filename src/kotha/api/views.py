@@ -6,7 +6,7 @@ from typing import Any
 
 from kotha.api import Place
 from kotha.api.model import load
-from kotha.api.model_input import read_asked
+from kotha.api.model_input import read_input
 from kotha.api.options import InputOptions
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.inside.attention import AttentionMaps, summarize
@@ -84,7 +84,7 @@ def record_pass(
 ) -> tuple[ModelInput, list[Activation]]:
     """Return the model's input, and the activations at every hook point of one forward pass."""
     bundle = load(run, "cpu").bundle
-    given = read_asked(bundle, options)
+    given = read_input(bundle, options)
     return given, record(bundle.model, given, choose_layers(bundle.model, layers), hook_points or None)
 
 

@@ -12,7 +12,7 @@ from tests.inside.small_models import TEXT, make, small
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from kotha.api.model_input import continuation, read_asked
+from kotha.api.model_input import continuation, read_input
 from kotha.api.options import InputOptions
 from kotha.errors import UsageError
 from kotha.inside.heads.importance import (
@@ -180,7 +180,7 @@ def test_examples_have_equal_weight_in_any_batches() -> None:
 def test_silencing_equals_removing() -> None:
     """Compare with the same heads removed from the weights."""
     bundle, heads = make("gpt"), ["blocks.0.attention.1", "blocks.1.attention.0"]
-    given = read_asked(bundle, InputOptions(TEXT))
+    given = read_input(bundle, InputOptions(TEXT))
     whole, without = without_heads(bundle.model, given, heads)
     smaller = remove_heads(bundle.model, heads).eval()
     logits = given.pass_through(smaller)[0]
@@ -195,7 +195,7 @@ def test_silencing_equals_removing() -> None:
 
 def test_both_models_generate_and_hooks_are_removed() -> None:
     bundle, asked = small("gpt"), InputOptions(TEXT, generate=4)
-    given, heads = read_asked(bundle, InputOptions(TEXT)), every_head(bundle.model)
+    given, heads = read_input(bundle, InputOptions(TEXT)), every_head(bundle.model)
     whole, without = without_heads(bundle.model, given, heads, lambda: continuation(bundle, asked))
     assert whole.written and without.written and whole.written != without.written
     assert not any(module._forward_hooks for module in bundle.model.modules())
@@ -205,7 +205,7 @@ def test_both_models_generate_and_hooks_are_removed() -> None:
 def test_every_architecture_answers(body: str) -> None:
     bundle = small(body)
     image = np.random.default_rng(0).uniform(-1, 1, (1, 8, 8)).astype(np.float32)
-    given = read_asked(bundle, InputOptions(image=image) if body == "vit" else InputOptions(TEXT))
+    given = read_input(bundle, InputOptions(image=image) if body == "vit" else InputOptions(TEXT))
     whole, without = without_heads(bundle.model, given, every_head(bundle.model)[:3])
     assert whole.answers != without.answers
     assert (whole.loss_nats is None) == (body != "seq2seq")

@@ -9,7 +9,7 @@ from typing import Annotated
 from fastapi import APIRouter
 from pydantic import Field
 
-from kotha.api.model_input import continuation, read_asked, translator
+from kotha.api.model_input import continuation, read_input, translator
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import DataError
 from kotha.i18n.message import Message, OnProgress, Text
@@ -116,7 +116,7 @@ def attention(served: Served, on_progress: OnProgress, body: AttentionRequest) -
     """Return the attention weights of every head over a text or an image, to six decimal places."""
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
-        view = attention_view(bundle, read_asked(bundle, options), choose_layers(bundle.model, body.layers))
+        view = attention_view(bundle, read_input(bundle, options), choose_layers(bundle.model, body.layers))
     advice = Message("use a shorter text, or name fewer layers, such as 0 and 1")
     check_size(served, sum(each.weights.numel() for each in view.found.maps), advice)
     maps = [
@@ -167,7 +167,7 @@ def lens(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObj
     """Return what each layer would predict if the model ended there, at every position: the logit lens."""
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
-        view = lens_view(bundle, read_asked(bundle, options))
+        view = lens_view(bundle, read_input(bundle, options))
     return {**vars(view.found), "remarks": view.remarks}
 
 
@@ -183,7 +183,7 @@ def flow(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObj
     """Return shapes and statistics of every value on the way of a text or an image through the model."""
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
-        given = read_asked(bundle, options, QUESTION)
+        given = read_input(bundle, options, QUESTION)
         view = flow_view(bundle, given)
     return {**vars(view.found), **read_as(bundle, given)}
 
@@ -231,7 +231,7 @@ def silence(served: Served, on_progress: OnProgress, body: SilenceRequest) -> Js
     """Switch heads off; return the next token, the loss on the text, and a continuation, with and without them."""
     with watching(served, on_progress) as bundle:
         options = body.to_input(served, body.generate)
-        given = read_asked(bundle, replace(options, generate=None))
+        given = read_input(bundle, replace(options, generate=None))
         go_on = None if body.generate is None else lambda: continuation(bundle, options)
         whole, without = without_heads(bundle.model, given, body.heads, go_on)
     return {**read_as(bundle, given), "heads": body.heads, "whole": whole, "without": without}

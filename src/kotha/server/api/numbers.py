@@ -10,7 +10,7 @@ import numpy as np
 from fastapi import APIRouter, Response
 from pydantic import Field
 
-from kotha.api.model_input import read_asked
+from kotha.api.model_input import read_input
 from kotha.i18n.message import Message, OnProgress
 from kotha.inside.flow import FinalAnswer, final_answers
 from kotha.inside.numbers.arithmetic import CellLine, CellSource, Entry, Recipe
@@ -170,7 +170,7 @@ def _ledger(served: Served, on_progress: OnProgress, body: WatchRequest) -> Ledg
     if key not in kept:
         options = body.to_input(served)
         with watching(served, on_progress) as bundle:
-            given = read_asked(bundle, options)
+            given = read_input(bundle, options)
             longest = max(map(len, given.lines.values()))  # now known for a generated translation too
             check_most(longest, served.limits.positions, Message("positions"))
             kept[key] = keep(bundle.model, given, body.silenced)
