@@ -4,7 +4,7 @@ import { preferences } from "@/state/preferences.svelte";
 import { fromTold, type Step } from "@/math/sheet";
 import type { Work } from "./work.svelte";
 
-export type Asked = Schemas["ExerciseRequest"];
+export type SheetRequest = Schemas["ExerciseRequest"];
 
 export interface Laid {
   steps: Step[];
@@ -23,11 +23,11 @@ export interface Opened {
 
 /** The same, as the server was asked for it. */
 export interface Fetched extends Opened {
-  asked: Asked;
+  asked: SheetRequest;
 }
 
 /** Which sheet it was, for the teacher; the numbers themselves stand in the file. A model's numbers are in none. */
-export function scoreOf({ model, paper, size, seed }: Asked): Opened["score"] {
+export function scoreOf({ model, paper, size, seed }: SheetRequest): Opened["score"] {
   if (model != null) return null;
   if (paper != null) return { sheet: seed === 0 ? paper : `${paper}, seed ${seed}`, whole: true };
   return { sheet: size == null ? "workshop" : `${size}, seed ${seed}`, whole: false };
@@ -37,7 +37,7 @@ export function scoreOf({ model, paper, size, seed }: Asked): Opened["score"] {
 export const PAPERS = ["block", "thinking", "robot", "bank", "positions"] as const;
 
 /** What the address asks for: `s` is a size such as 4x6x3, a paper's name, or `head`; nothing is the workshop's. */
-export function askedFor(query: Record<string, string>, model: string, text: string): Asked {
+export function sheetRequestFor(query: Record<string, string>, model: string, text: string): SheetRequest {
   const usual = { language: "en" as const, seed: 0, layer: 0, head: 0, part: "attention" as const };
   const kind = query.s ?? "";
   if (kind === "") return usual;
@@ -57,10 +57,10 @@ export function askedFor(query: Record<string, string>, model: string, text: str
 }
 
 /** The name under which a browser keeps the work on a sheet. */
-export const keptAs = (asked: Asked): string =>
+export const keptAs = (asked: SheetRequest): string =>
   `kotha.hand.${JSON.stringify([asked.size ?? "", asked.seed, asked.paper ?? asked.model ?? "", asked.text ?? "", asked.layer, asked.head, asked.part, asked.target ?? ""])}`;
 
-export async function fetchSheet(asked: Asked, signal?: AbortSignal): Promise<Laid> {
+export async function fetchSheet(asked: SheetRequest, signal?: AbortSignal): Promise<Laid> {
   const told = await post("/api/exercise", asked, signal);
   return { steps: fromTold(told.steps), text: told.text, place: told.place, remarks: told.remarks };
 }
