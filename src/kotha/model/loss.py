@@ -122,8 +122,8 @@ class _Chunked(torch.autograd.Function):
             logits = functional.linear(rows[here], head, shift)  # (n, V), with padding on a GPU
             target = targets[here].where(counted[here], 0)[:, None]  # (n, 1)
             scale = (counted[here] * share)[:, None]  # (n, 1)
-            taught = [functional.linear(each[here], each_head) for each, each_head in teachers]
-            loss, slope = _kernel(logits, target, scale, label_smoothing, n_words, taught, teacher_share)
+            teacher_logits = [functional.linear(each[here], each_head) for each, each_head in teachers]
+            loss, slope = _kernel(logits, target, scale, label_smoothing, n_words, teacher_logits, teacher_share)
             total = total + loss  # not in place: in a graph, torch 2.11 then returns zeros for all gradients
             if grad_bias is not None:
                 grad_bias += slope.float().sum(0)
@@ -151,7 +151,7 @@ def loss_and_gradient(
     scale: Tensor,
     label_smoothing: float,
     n_words: int,
-    taught: Sequence[Tensor] = (),
+    teacher_logits: Sequence[Tensor] = (),
     teacher_share: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
     """The scaled loss of all rows in nats and its gradient by the logits: (n, V), (n, 1), (n, 1) -> (), (n, V).
@@ -164,10 +164,10 @@ def loss_and_gradient(
     wide = logits.float().where(exists, -torch.inf)
     normaliser = wide.logsumexp(dim=-1, keepdim=True)  # (n, 1)
     wanted = (words == target) * (1 - label_smoothing) + exists * (label_smoothing / n_words)  # (n, V)
-    if taught:
-        guesses = [some.float().where(exists, -torch.inf).softmax(dim=-1) for some in taught]
+    if teacher_logits:
+        guesses = [some.float().where(exists, -torch.inf).softmax(dim=-1) for some in teacher_logits]
         wanted = teacher_share * torch.stack(guesses).mean(dim=0) + (1 - teacher_share) * wanted
-    if taught or label_smoothing:
+    if teacher_logits or label_smoothing:
         losses = normaliser - (wanted * wide.where(exists, 0)).sum(dim=-1, keepdim=True)  # (n, 1)
     else:
         losses = normaliser - wide.gather(1, target)
@@ -198,7 +198,7 @@ _compiles = True
 def _kernel(logits: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
     """``loss_and_gradient``, compiled on a GPU if possible."""
     global _compiled, _compiles
-    taught: Sequence[Tensor] = how[4]
+    teacher_logits: Sequence[Tensor] = how[4]
     if logits.is_cuda and _compiles and not torch.compiler.is_compiling():
         try:
             _compiled = _compiled or torch.compile(loss_and_gradient, dynamic=False)
@@ -208,7 +208,7 @@ def _kernel(logits: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
             raise
         except Exception:  # no compiler: the fallback is slower, with the same result
             _compiles = False
-    return loss_and_gradient(logits, *how) if taught else _in_place(logits, *how[:4])
+    return loss_and_gradient(logits, *how) if teacher_logits else _in_place(logits, *how[:4])
 
 
 def _product_type(rows: Tensor, weight: Tensor) -> torch.dtype:

@@ -44,11 +44,11 @@ def masked_words(model: BERT, hidden: Tensor, places: Tensor, words: Tensor) -> 
 
 
 def word_loss(
-    model: GPT | BERT | Seq2Seq, inputs: TokenHeadInputs, label_smoothing: float = 0.0, **taught: Any
+    model: GPT | BERT | Seq2Seq, inputs: TokenHeadInputs, label_smoothing: float = 0.0, **teacher: Any
 ) -> Tensor:
-    """Mean loss of the target tokens in nats: -> (); ``taught`` are the teacher arguments of ``next_token_loss``."""
+    """Mean loss of the target tokens in nats: -> (); ``teacher`` are the teacher arguments of ``next_token_loss``."""
     rows, words = inputs
-    how: Any = {"label_smoothing": label_smoothing, **taught}
+    how: Any = {"label_smoothing": label_smoothing, **teacher}
     return next_token_loss(rows, model.head.weight, words, model.head.bias, **how)
 
 
