@@ -134,6 +134,6 @@ def test_judging_sums_what_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     expected = cross_entropy(logits.flatten(0, 1), words.flatten(), ignore_index=IGNORED, reduction="sum")
     for chunk in (1, 7, 1 << 20):
         monkeypatch.setattr(objectives, "CHUNK_LOGITS", chunk)
-        nats, right = objectives.judge_words(model, (rows, words))
+        nats, right = objectives.score_token_predictions(model, (rows, words))
         assert float(nats) == pytest.approx(float(expected), rel=1e-5)
         assert int(right) == 8

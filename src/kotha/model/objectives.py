@@ -69,16 +69,16 @@ def classes(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0, weight
 
 
 @torch.no_grad()
-def judge(logits: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
+def score_predictions(logits: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
     """The summed loss in nats and the number of correct predictions, IGNORED excluded: (N, K), (N,) -> (), ()."""
     nats = cross_entropy(logits.float(), answers, ignore_index=IGNORED, reduction="sum").double()
     return nats, (logits.argmax(dim=-1) == answers).sum()
 
 
 @torch.no_grad()
-def judge_words(model: GPT | BERT | Seq2Seq, inputs: TokenHeadInputs) -> tuple[Tensor, Tensor]:
-    """``judge`` for target tokens, one chunk of logits at a time: -> (), ()."""
+def score_token_predictions(model: GPT | BERT | Seq2Seq, inputs: TokenHeadInputs) -> tuple[Tensor, Tensor]:
+    """``score_predictions`` for target tokens, one chunk of logits at a time: -> (), ()."""
     size = max(1, CHUNK_LOGITS // model.head.out_features)
     chunks = zip(torch.split(inputs[0].flatten(0, -2), size), torch.split(inputs[1].flatten(), size), strict=True)
-    nats, right = zip(*(judge(model.head(rows), words) for rows, words in chunks), strict=True)
+    nats, right = zip(*(score_predictions(model.head(rows), words) for rows, words in chunks), strict=True)
     return torch.stack(nats).sum(), torch.stack(right).sum()

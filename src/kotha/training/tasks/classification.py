@@ -22,7 +22,7 @@ from torch.nn.functional import affine_grid, grid_sample
 
 from kotha.errors import DataError
 from kotha.model.config import ClassifierConfig, ViTConfig
-from kotha.model.objectives import classes, judge
+from kotha.model.objectives import classes, score_predictions
 from kotha.text.held_out import Counts
 from kotha.text.tokenizer.prompt import MarkedTexts
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -66,7 +66,7 @@ class _Classes(ExamplesTask):
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
         """See Task; includes the counts for the F1 of each class."""
         logits, labels = model(*(tensors[name] for name in self.reads)), tensors["labels"]
-        nats, correct = judge(logits, labels)
+        nats, correct = score_predictions(logits, labels)
         predicted, sums = logits.argmax(dim=-1), {self.part: nats, "right": correct}
         for label in range(self._n_answers):
             sums[f"both/{label}"] = ((predicted == label) & (labels == label)).sum()

@@ -25,7 +25,7 @@ from kotha.i18n.message import Message
 from kotha.model.config import TextConfig
 from kotha.model.gpt import GPT
 from kotha.model.loss import IGNORED
-from kotha.model.objectives import TokenHeadInputs, judge_words, teacher_forcing, word_loss
+from kotha.model.objectives import TokenHeadInputs, score_token_predictions, teacher_forcing, word_loss
 from kotha.model.seq2seq import Seq2Seq
 from kotha.text.corpus.dialogues import Dialogue
 from kotha.text.held_out import Counts, frequency_nats
@@ -216,7 +216,7 @@ class _Sequences(ExamplesTask):
         return {self.part: word_loss(model, self._predicted(model, tensors), self._label_smoothing)}
 
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
-        nats, right = judge_words(model, self._predicted(model, tensors))
+        nats, right = score_token_predictions(model, self._predicted(model, tensors))
         return {self.part: nats, "right": right}
 
 

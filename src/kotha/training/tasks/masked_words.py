@@ -27,7 +27,7 @@ from kotha.errors import ConfigError, DataError
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig
 from kotha.model.loss import IGNORED
-from kotha.model.objectives import judge, judge_words, masked_words, sentence_pairs, word_loss
+from kotha.model.objectives import masked_words, score_predictions, score_token_predictions, sentence_pairs, word_loss
 from kotha.text.held_out import frequency_nats
 from kotha.text.shards import Dataset, Split
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -182,8 +182,10 @@ class MaskedWords(Task):
 
     def measure(self, model: BERT, tensors: Tensors) -> Tensors:
         hidden = model.hidden(tensors["tokens"], tensors["segments"], tensors["real"])
-        words, words_right = judge_words(model, masked_words(model, hidden, tensors["places"], tensors["words"]))
-        pairs, pairs_right = judge(model.pair_head(model.pool(hidden)), tensors["unrelated"])
+        words, words_right = score_token_predictions(
+            model, masked_words(model, hidden, tensors["places"], tensors["words"])
+        )
+        pairs, pairs_right = score_predictions(model.pair_head(model.pool(hidden)), tensors["unrelated"])
         return {_WORDS: words, _PAIRS: pairs, "words_right": words_right, "pairs_right": pairs_right}
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
