@@ -6,7 +6,7 @@ from tests.retrieval.conftest import DOCUMENTS
 from kotha.generation.engine import Engine
 from kotha.model.family import build
 from kotha.model.presets import preset
-from kotha.retrieval.answer import NOT_FOUND, UNTAUGHT, TaughtWriter, answer, why_not_found
+from kotha.retrieval.answer import NO_CHAT_MODEL, NOT_FOUND, ChatWriter, answer, why_not_found
 from kotha.retrieval.hybrid import Hit
 from kotha.retrieval.index import SearchResult, search
 from kotha.retrieval.passages import Excerpt
@@ -42,7 +42,7 @@ def ask(store: SqliteStore, question: str) -> SearchResult:
 def test_without_a_chat_model_the_best_sentence_is_the_answer(store: SqliteStore) -> None:
     said = answer(ask(store, "বাঘের গায়ে কী আছে?"), None)
     assert said.found and said.answer == "বাঘের গায়ে ডোরা আছে। [1]" and said.cited == [1]
-    assert said.remark == UNTAUGHT
+    assert said.remark == NO_CHAT_MODEL
 
 
 def test_generated_sentences_cite_their_passages(store: SqliteStore) -> None:
@@ -83,7 +83,7 @@ def test_a_share_below_the_threshold_is_rounded_down() -> None:
 
 
 def test_only_a_chat_model_writes_and_prompts_leave_room_for_the_answer(engine: Engine) -> None:
-    assert TaughtWriter.of(engine, 10) is None, "a fresh model was taught nothing"
-    writer = TaughtWriter(engine, tokens=10)
+    assert ChatWriter.of(engine, 10) is None, "a fresh model was taught nothing"
+    writer = ChatWriter(engine, tokens=10)
     assert writer.fits("ক" * (64 - 10 - 3)) and not writer.fits("ক" * (64 - 10 - 2))
     assert writer.say("বাঘ") == writer.say("বাঘ"), "always the best token, so always the same"

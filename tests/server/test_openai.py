@@ -11,7 +11,7 @@ from tests.server.conftest import Address, started
 
 from kotha.api.model import load
 from kotha.artifacts import model_folder as bundle
-from kotha.generation.conversation import UNTAUGHT
+from kotha.generation.conversation import NOT_INSTRUCTION_TUNED
 from kotha.generation.engine import Engine
 from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
@@ -145,9 +145,9 @@ def test_a_chat_uses_the_models_own_template(client: Any, address: Address) -> N
 def test_a_model_without_chat_training_always_adds_a_remark(client: Any) -> None:
     messages = [{"role": "user", "content": [{"type": "text", "text": PROMPT}]}]
     said = client.chat.completions.create(model="plain", messages=messages, max_tokens=5)
-    assert said.model_extra["kotha"]["remark"] == str(UNTAUGHT)
+    assert said.model_extra["kotha"]["remark"] == str(NOT_INSTRUCTION_TUNED)
     first = next(iter(client.chat.completions.create(model="plain", messages=messages, max_tokens=5, stream=True)))
-    assert first.model_extra["kotha"]["remark"] == str(UNTAUGHT)
+    assert first.model_extra["kotha"]["remark"] == str(NOT_INSTRUCTION_TUNED)
 
 
 def test_the_bundled_model_adds_the_remark() -> None:
@@ -157,7 +157,9 @@ def test_the_bundled_model_adds_the_remark() -> None:
         streamed = http.post(f"{url}/v1/chat/completions", json={**asked, "stream": True}, timeout=60).text
         about = http.get(f"{url}/api/models/box").json()
     assert (
-        said["kotha"] == {"remark": str(UNTAUGHT)} and streamed.count(str(UNTAUGHT)) == 1 and not about["supports_chat"]
+        said["kotha"] == {"remark": str(NOT_INSTRUCTION_TUNED)}
+        and streamed.count(str(NOT_INSTRUCTION_TUNED)) == 1
+        and not about["supports_chat"]
     )
 
 

@@ -136,6 +136,6 @@ class Index:
         lm = self._loaded_model()
         if lm is None or lm.config.family != "gpt":
             return None
-        from kotha.retrieval.answer import TaughtWriter
+        from kotha.retrieval.answer import ChatWriter
 
-        return TaughtWriter.of(lm.engine(), tokens)
+        return ChatWriter.of(lm.engine(), tokens)

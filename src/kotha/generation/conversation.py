@@ -16,7 +16,7 @@ from kotha.i18n.message import Message
 from kotha.text.tokenizer.chat import Turn
 from kotha.text.tokenizer.prompt import encode_end, start_of_document
 
-UNTAUGHT = Message("this model was not trained for conversation: it continues the text you write")
+NOT_INSTRUCTION_TUNED = Message("this model was not trained for conversation: it continues the text you write")
 
 
 class Conversation:
@@ -36,7 +36,7 @@ class Conversation:
     @property
     def remark(self) -> Message | None:
         """A remark that must be shown before the first turn, or None."""
-        return None if self.instruction_tuned else UNTAUGHT
+        return None if self.instruction_tuned else NOT_INSTRUCTION_TUNED
 
     @checked(SamplingSettings)
     def say(self, text: str, *, tokens: int = 150, seed: int = 0, stop: str | Sequence[str] = (), **how: Any) -> str:

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
     from kotha.generation.engine import Engine
 
 NOT_FOUND = Message("not found in these documents")
-UNTAUGHT = Message("no chat model was given, so the answer is the sentence that fits the question best")
+NO_CHAT_MODEL = Message("no chat model was given, so the answer is the sentence that fits the question best")
 _THRESHOLD = 0.4  # share of the question that the best passage must cover
 _SUPPORTED = 0.3  # share of a generated sentence that a passage must cover to be cited for it
 _LOOKED_AT = 3  # best passages that a sentence is taken from
 _UNSUPPORTED = "[?]"
 
 
-class TaughtWriter:
+class ChatWriter:
     """A chat model that answers from passages: greedily, and without a repetition penalty, since it quotes passages."""
 
     def __init__(self, engine: "Engine", tokens: int) -> None:
@@ -69,14 +69,14 @@ class CitedAnswer:
     remark: Message | None = None
 
 
-def answer(result: SearchResult, write: TaughtWriter | None) -> CitedAnswer:
+def answer(result: SearchResult, write: ChatWriter | None) -> CitedAnswer:
     """Answer a question from its search result, with a chat model if ``write`` is given."""
     hits = result.hits
     if (reason := why_not_found(result)) is not None:
         return CitedAnswer(result.question, NOT_FOUND, False, [], hits, reason)
     if write is None:
         sentence, number = best_sentence(result.question, hits)
-        return CitedAnswer(result.question, f"{sentence} [{number}]", True, [number], hits, UNTAUGHT)
+        return CitedAnswer(result.question, f"{sentence} [{number}]", True, [number], hits, NO_CHAT_MODEL)
     shown = list(hits)  # at least one; if it is too long, the model sees only its end
     while len(shown) > 1 and not write.fits(prompt(result.question, shown)):
         shown.pop()

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from kotha.generation.conversation import UNTAUGHT, conversation_prompt
+from kotha.generation.conversation import NOT_INSTRUCTION_TUNED, conversation_prompt
 from kotha.generation.request import GeneratedToken, Result
 from kotha.server.api.requests import writer_of
 from kotha.server.batching import StreamChunk
@@ -178,7 +178,7 @@ class ChatRequest(Sampled):
 
     def remark(self, served: Served) -> JsonObject:
         """Return a remark if the model was not fine-tuned for conversation."""
-        return {} if served.supports_chat else {"kotha": {"remark": str(UNTAUGHT)}}
+        return {} if served.supports_chat else {"kotha": {"remark": str(NOT_INSTRUCTION_TUNED)}}
 
     def whole(self, result: Result) -> JsonObject:
         """Return the choice of a finished answer."""
