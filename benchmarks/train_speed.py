@@ -28,7 +28,7 @@ import record
 
 from kotha.artifacts.run_folder import RunFolder
 from kotha.model.config import GPTConfig
-from kotha.model.objectives import judge_words, next_token, word_loss
+from kotha.model.objectives import score_token_predictions, next_token, word_loss
 from kotha.model.presets import preset
 from kotha.training.config import TrainConfig, recipe
 from kotha.training.device import peak_memory
@@ -59,7 +59,7 @@ class Shards(Task):
         return {"tokens": word_loss(model, next_token(model, tensors["sequences"]))}
 
     def measure(self, model: Any, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-        return {"tokens": judge_words(model, next_token(model, tensors["sequences"]))[0]}
+        return {"tokens": score_token_predictions(model, next_token(model, tensors["sequences"]))[0]}
 
     def validation(self) -> list[Batch]:
         return [self.batch(0, 0, 2)]
