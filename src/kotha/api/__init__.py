@@ -4,10 +4,10 @@ import os
 from collections.abc import Iterable
 
 # A path of an input or an output.
-Place = str | os.PathLike[str]
+AnyPath = str | os.PathLike[str]
 
 
-def listed(paths: Place | Iterable[Place]) -> list[str]:
+def listed(paths: AnyPath | Iterable[AnyPath]) -> list[str]:
     """Return one path or several as a list."""
     several = [paths] if isinstance(paths, str | os.PathLike) else paths
     return [os.fspath(path) for path in several]

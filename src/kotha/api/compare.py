@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from kotha.api import Place, listed
+from kotha.api import AnyPath, listed
 from kotha.api.model import load
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import find_data, run_config
@@ -26,9 +26,9 @@ _MOST_BYTES = 500_000
 
 @checked()
 def compare(
-    runs: Iterable[Place],
+    runs: Iterable[AnyPath],
     *,
-    text: Place | None = None,
+    text: AnyPath | None = None,
     field: str = "text",
     whole: bool = False,
     device: str = "auto",

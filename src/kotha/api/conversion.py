@@ -1,6 +1,6 @@
 """Import from Hugging Face, parity reports, and model cards."""
 
-from kotha.api import Place
+from kotha.api import AnyPath
 from kotha.errors import KothaError
 from kotha.export.huggingface.import_ import import_model as import_model
 from kotha.export.parity import ParityReport as ParityReport
@@ -11,7 +11,7 @@ from kotha.storage import bundled
 __all__ = ["ParityReport", "import_model", "lines_of", "parity_rows", "read_card"]
 
 
-def read_card(path: Place) -> str:
+def read_card(path: AnyPath) -> str:
     """Read a model card: training data, licence, and limits of use."""
     folder = bundled.model_path(path)
     file, name = folder / bundled.CARD_FILE, bundled.title(folder)

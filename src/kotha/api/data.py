@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from kotha.api import Place, listed
+from kotha.api import AnyPath, listed
 from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, OnProgress, Option, Text
@@ -48,7 +48,7 @@ def built_in_stories(documents: int = 1000, *, seed: int = 0, kinds: Iterable[st
 
 @checked()
 def write_stories(
-    out: Place,
+    out: AnyPath,
     documents: int = 1000,
     *,
     seed: int = 0,
@@ -81,7 +81,7 @@ def _line(row: dict[str, Any]) -> str:
 
 @checked()
 def write_questions(
-    out: Place, stories: int = 200, *, seed: int = 0, per_story: int = 3, whole: bool = False
+    out: AnyPath, stories: int = 200, *, seed: int = 0, per_story: int = 3, whole: bool = False
 ) -> tuple[Path, int]:
     """Write questions about built-in stories with their answers to .jsonl; return the path and their number.
 
@@ -109,7 +109,7 @@ def write_questions(
 
 @checked()
 def inspect_corpus(
-    paths: Place | Iterable[Place],
+    paths: AnyPath | Iterable[AnyPath],
     *,
     field: str = "text",
     language: str = "bn",
@@ -139,7 +139,7 @@ def cards_table(cards: Sequence[card.Card]) -> Table:
 
 def compare_tokenizers(
     tokenizers: Sequence[str],
-    text: Place | Iterable[Place],
+    text: AnyPath | Iterable[AnyPath],
     *,
     caution: bool = True,
     field: str = "text",
@@ -174,7 +174,7 @@ def cut(tokenizer: str, text: str) -> dict[str, Any]:
     return {"tokens": [vars(token) for token in tokens], "text": loaded.decode(token.id for token in tokens)}
 
 
-def keep_tokenizer(source: str, out: Place, *, extra_ids: int | None = None, overwrite: bool = False) -> Tokenizer:
+def keep_tokenizer(source: str, out: AnyPath, *, extra_ids: int | None = None, overwrite: bool = False) -> Tokenizer:
     """Import a tokenizer from another library, and save it as tokenizer.json."""
     check_free(Path(out), overwrite)
     tokenizer = import_tokenizer(source, extra_ids=extra_ids)
@@ -184,11 +184,11 @@ def keep_tokenizer(source: str, out: Place, *, extra_ids: int | None = None, ove
 
 @checked(train_pieces)
 def train_tokenizer(
-    paths: Place | Iterable[Place],
+    paths: AnyPath | Iterable[AnyPath],
     *,
     kind: str = "unigram",
     vocab_size: int = 8192,
-    out: Place | None = None,
+    out: AnyPath | None = None,
     overwrite: bool = False,
     field: str = "text",
     errors: Errors = "stop",
@@ -221,9 +221,9 @@ def train_tokenizer(
 
 @checked(PrepareOptions)
 def prepare(
-    paths: Place | Iterable[Place],
-    tokenizer: Tokenizer | Place,
-    out: Place,
+    paths: AnyPath | Iterable[AnyPath],
+    tokenizer: Tokenizer | AnyPath,
+    out: AnyPath,
     *,
     on_progress: OnProgress | None = None,
     on_problem: OnProblem | None = None,

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from kotha.api import Place
+from kotha.api import AnyPath
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder, figure, find_data
 from kotha.errors import UsageError
@@ -17,7 +17,7 @@ from kotha.text.shards import Dataset
 
 
 @checked()
-def doctor(run: Place, *, data: Place | None = None, ngrams: bool = False) -> View[Examination]:
+def doctor(run: AnyPath, *, data: AnyPath | None = None, ngrams: bool = False) -> View[Examination]:
     """Diagnose the loss curve of a run, finished or not, with the evidence.
 
     ``data`` is the data folder, if it has moved; ``ngrams`` also counts n-grams in it as a baseline.

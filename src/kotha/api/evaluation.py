@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from kotha.api import Place
+from kotha.api import AnyPath
 from kotha.api.loaded_model import OpenedModel
 from kotha.api.options import EvaluateOptions
 from kotha.arguments import checked
@@ -35,7 +35,7 @@ class EvaluationMixin(OpenedModel):
     @checked(EvaluateOptions)
     def evaluate(
         self,
-        text: Place | Sequence[str],
+        text: AnyPath | Sequence[str],
         *,
         on_progress: OnProgress | None = None,
         on_problem: "OnProblem | None" = None,
@@ -95,7 +95,7 @@ class EvaluationMixin(OpenedModel):
 
     def _on_text(
         self,
-        text: Place | Sequence[str],
+        text: AnyPath | Sequence[str],
         how: EvaluateOptions,
         on_progress: OnProgress | None,
         on_problem: "OnProblem | None",

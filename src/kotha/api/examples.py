@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kotha.api import Place
+from kotha.api import AnyPath
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import UsageError
@@ -36,7 +36,7 @@ _MAX_CONVERSATIONS = 300
 
 
 def train_on_examples(
-    data: Place,
+    data: AnyPath,
     folder: RunFolder,
     request: TrainRequest,
     of_pairs: dict[str, Any] | None,
@@ -65,9 +65,9 @@ def _with_pairs(
     *,
     pair: tuple[str, str] | None,  # fields of source and target; None: guess them
     reverse: bool,
-    tokenizer: Tokenizer | Place | None,
-    validation: Place | None,
-    test: Place | None,
+    tokenizer: Tokenizer | AnyPath | None,
+    validation: AnyPath | None,
+    test: AnyPath | None,
     errors: Errors,
 ) -> ExamplesRequest:
     """Add the pairs of the table to the request, in the requested direction, with the held-out pairs."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from kotha.api import Place
+from kotha.api import AnyPath
 from kotha.api.examples import measure_answers, measure_texts
 from kotha.api.run import OnEvent, Run, origin_at
 from kotha.arguments import checked
@@ -21,14 +21,14 @@ from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 
 @checked()
 def finetune_classify(
-    data: Place | None = None,
+    data: AnyPath | None = None,
     *,
-    out: Place,
-    start: Place | None = None,
+    out: AnyPath,
+    start: AnyPath | None = None,
     text: str | None = None,
     label: str | None = None,
-    validation: Place | None = None,
-    test: Place | None = None,
+    validation: AnyPath | None = None,
+    test: AnyPath | None = None,
     held_out: float = 0.1,
     epochs: float = 8.0,
     errors: Errors = "stop",
@@ -64,14 +64,14 @@ def finetune_classify(
 
 @checked()
 def finetune_instruct(
-    data: Place | None = None,
+    data: AnyPath | None = None,
     *,
-    out: Place,
-    start: Place | None = None,
+    out: AnyPath,
+    start: AnyPath | None = None,
     instruction: str | None = None,
     answer: str | None = None,
     group: str | None = None,
-    test: Place | None = None,
+    test: AnyPath | None = None,
     held_out: float = 0.1,
     epochs: float = 8.0,
     errors: Errors = "stop",
@@ -108,8 +108,8 @@ def finetune_instruct(
 def _finetune(
     task: Any,
     read: Callable[[Path], tuple[Any, dict[str, Any]]] | None,
-    data: Place | None,
-    start: Place | None,
+    data: AnyPath | None,
+    start: AnyPath | None,
     out: Path,
     settings: dict[str, Any],
     *,

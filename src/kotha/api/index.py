@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from kotha.api import Place, listed
+from kotha.api import AnyPath, listed
 from kotha.arguments import checked
 from kotha.i18n.message import OnProgress
 from kotha.retrieval.answer import CitedAnswer as CitedAnswer
@@ -35,7 +35,7 @@ class Index:
     """
 
     @checked()
-    def __init__(self, path: Place, model: "LanguageModel | Place | None" = None) -> None:
+    def __init__(self, path: AnyPath, model: "LanguageModel | Place | None" = None) -> None:
         self.path = os.fspath(path)
         self._model = model
         self._embed: Embeds | None = None
@@ -53,7 +53,7 @@ class Index:
     @checked(Indexing)
     def update(
         self,
-        paths: Place | Iterable[Place],
+        paths: AnyPath | Iterable[AnyPath],
         *,
         on_progress: OnProgress | None = None,
         on_problem: OnProblem | None = None,

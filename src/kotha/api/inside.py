@@ -5,7 +5,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from kotha.api import Place
+from kotha.api import AnyPath
 from kotha.api.loaded_model import OpenedModel
 from kotha.api.model_input import read_input, translator
 from kotha.api.options import InputOptions, SheetOptions
@@ -120,7 +120,7 @@ class InspectionMixin(OpenedModel):
         self,
         text: str | Path | None = None,
         *,
-        path: Place | None = None,
+        path: AnyPath | None = None,
         tokens: int = 2048,
         field: str = "text",
         pair: tuple[str, str] | None = None,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kotha.api import Place
+from kotha.api import AnyPath
 from kotha.api.model import load
 from kotha.arguments import checked
 from kotha.errors import UsageError
@@ -23,10 +23,10 @@ _MOST_ROWS = 64
 
 @checked(SamplingSettings)
 def judge(
-    models: Sequence[Place] = (),
-    prompts: Place | Sequence[str] | None = None,
+    models: Sequence[AnyPath] = (),
+    prompts: AnyPath | Sequence[str] | None = None,
     *,
-    out: Place,
+    out: AnyPath,
     tokens: int = 60,
     seed: int = 0,
     on_progress: OnProgress | None = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
-from kotha.api import Place
+from kotha.api import AnyPath
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import CorpusError, UsageError
@@ -44,7 +44,7 @@ _USES = {
 class OpenedModel:
     """The base of ``LanguageModel``: a bundle and the path it was loaded from."""
 
-    def __init__(self, bundle: Bundle, path: Place | None = None) -> None:
+    def __init__(self, bundle: Bundle, path: AnyPath | None = None) -> None:
         self.bundle = bundle
         self.path = None if path is None else Path(path)
 
@@ -88,7 +88,7 @@ class OpenedModel:
     def _called(self) -> str:
         return "this" if self.path is None else bundled.title(self.path)
 
-    def _held_out(self, tokenizer: Tokenizer, text: Place | Sequence[str], **reading: Any) -> "HeldOut":
+    def _held_out(self, tokenizer: Tokenizer, text: AnyPath | Sequence[str], **reading: Any) -> "HeldOut":
         """Read the documents of a file, a folder or a data folder; or take the texts of a list."""
         from kotha.text.held_out import from_texts, read_held_out
 
@@ -102,7 +102,7 @@ class OpenedModel:
                 raise UsageError(template, name=reprlib.repr(text)) from error
             raise
 
-    def _data(self, baselines: Place) -> Dataset | None:
+    def _data(self, baselines: AnyPath) -> Dataset | None:
         """Return the data folder for the baselines, if any; auto is the folder the run was trained on, if it exists."""
         if baselines == "auto":
             found = None if self.path is None else find_data(run_config(self.path), self.path)

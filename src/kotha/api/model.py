@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 import torch
 
-from kotha.api import Place
+from kotha.api import AnyPath
 from kotha.api.evaluation import EvaluationMixin
 from kotha.api.inside import InspectionMixin
 from kotha.arguments import checked
@@ -51,7 +51,7 @@ Texts = TypeVar("Texts", str, list[str])
 
 
 @checked()
-def load(path: Place = bundled.NAME, device: str = "auto", adapter: Place | None = None) -> "LanguageModel":
+def load(path: AnyPath = bundled.NAME, device: str = "auto", adapter: AnyPath | None = None) -> "LanguageModel":
     """Load a model from a run folder (its best model), a model folder or a Hugging Face folder (default: box).
 
     ``box`` is the bundled model; ``kotha card`` describes it. ``device`` is cpu, cuda, or auto: a GPU if available.
@@ -260,13 +260,13 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         return found[0] if isinstance(text, str) else found
 
     @overload
-    def classify(self, text: Place, *, why: bool = False) -> "Classified": ...
+    def classify(self, text: AnyPath, *, why: bool = False) -> "Classified": ...
 
     @overload
     def classify(self, text: list[str] | list[Path], *, why: bool = False) -> "list[Classified]": ...
 
     @checked()
-    def classify(self, text: Place | Sequence[Place], *, why: bool = False) -> "Classified | list[Classified]":
+    def classify(self, text: AnyPath | Sequence[AnyPath], *, why: bool = False) -> "Classified | list[Classified]":
         """Classify a text, or each text of a list, with probabilities; ``why`` adds the contribution of each token.
 
         For a ViT, the arguments are paths of images; ``attention(image=…)`` shows its attention.
@@ -282,7 +282,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         from kotha.generation.classify import Classifier, classify_images
 
         is_single = isinstance(text, str | os.PathLike)
-        inputs: list[Place] = [text] if isinstance(text, str | os.PathLike) else list(text)
+        inputs: list[AnyPath] = [text] if isinstance(text, str | os.PathLike) else list(text)
         if isinstance(self.model, ViT):
             if why:
                 raise UsageError("{why} applies only to texts; for a ViT use attention", why=Option("why"))
@@ -297,7 +297,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
     def export(
         self,
         to: Literal["hf", "gguf", "onnx", "web"],
-        out: Place,
+        out: AnyPath,
         *,
         weights: str | None = None,
         license: str | None = None,

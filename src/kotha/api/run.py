@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from kotha.api import Place
+from kotha.api import AnyPath
 from kotha.api.examples import train_on_examples
 from kotha.api.model import LanguageModel, load
 from kotha.arguments import checked
@@ -40,7 +40,7 @@ class Run:
     """
 
     @checked()
-    def __init__(self, path: Place) -> None:
+    def __init__(self, path: AnyPath) -> None:
         self.path = Path(path)
         self.folder = RunFolder(self.path)
         self.folder.about()  # raises an error if this is not a run folder
@@ -99,20 +99,20 @@ class Run:
 
 @checked()
 def train(
-    data: Place,
+    data: AnyPath,
     *,
-    out: Place,
+    out: AnyPath,
     minutes: float | None = None,
     steps: int | None = None,
     preset: str | None = None,
     recipe: str | None = None,
-    start: Place | None = None,
-    teachers: Sequence[Place] = (),
+    start: AnyPath | None = None,
+    teachers: Sequence[AnyPath] = (),
     pair: tuple[str, str] | None = None,
     reverse: bool = False,
-    tokenizer: Tokenizer | Place | None = None,
-    validation: Place | None = None,
-    test: Place | None = None,
+    tokenizer: Tokenizer | AnyPath | None = None,
+    validation: AnyPath | None = None,
+    test: AnyPath | None = None,
     errors: Errors = "stop",
     resume: bool = False,
     shard: bool = False,
@@ -166,7 +166,7 @@ def _train(
     of_pairs: dict[str, Any],
     ranks: Ranks,
     *,
-    start: Place | None,
+    start: AnyPath | None,
     resume: bool,
     prompt: str,
     on_event: OnEvent | None,
@@ -215,7 +215,7 @@ def _both(first: OnEvent | None, second: OnEvent) -> OnEvent:
     return notify
 
 
-def origin_at(path: Place) -> Origin:
+def origin_at(path: AnyPath) -> Origin:
     """Load a model to start training from."""
     return Origin(str(path), load(path, device="cpu").bundle)
 

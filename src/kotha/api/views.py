@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from kotha.api import Place
+from kotha.api import AnyPath
 from kotha.api.model import load
 from kotha.api.model_input import read_input
 from kotha.api.options import InputOptions
@@ -80,7 +80,7 @@ def lens_table(view: View[Lens]) -> Table:
 
 
 def record_pass(
-    run: Place, options: InputOptions, layers: Sequence[str | int] = (), hook_points: Sequence[str] = ()
+    run: AnyPath, options: InputOptions, layers: Sequence[str | int] = (), hook_points: Sequence[str] = ()
 ) -> tuple[ModelInput, list[Activation]]:
     """Return the model's input, and the activations at every hook point of one forward pass."""
     bundle = load(run, "cpu").bundle
