@@ -19,7 +19,7 @@ def test_weights_round_trip(name: str) -> None:
     model = shaken(layout.full(CONFIGS[name])).model
     ours = unique_weights(model)
     theirs = layout.to_reference_layout(ours, model.config)
-    places = layout.places(shapes_of(ours.items()), model.config)
+    places = layout.reference_weights(shapes_of(ours.items()), model.config)
     assert {each: place.shape for each, place in places.items()} == shapes_of(theirs.items())
     back = layout.from_reference_layout(theirs, shapes_of(ours.items()), model.config)
     assert back.keys() == ours.keys()

@@ -50,7 +50,7 @@ def assert_parity(
 def converted(ours: Any, theirs: dict[str, Tensor]) -> dict[str, Tensor]:
     """The weights of transformers, or their gradients, by Kotha's names."""
     layout, shapes = choose_layout(ours.config), shapes_of(ours.named_parameters(remove_duplicate=False))
-    places = layout.places(shapes, ours.config)
+    places = layout.reference_weights(shapes, ours.config)
     named = {layout.usual(name, places): tensor for name, tensor in theirs.items()}
     return layout.from_reference_layout({name: tensor for name, tensor in named.items() if name}, shapes, ours.config)
 

@@ -36,12 +36,12 @@ class UnsupportedError(ConfigError):
 
 
 @dataclass(frozen=True)
-class Place:
+class ReferenceWeight:
     """A weight of the other program that holds one or several of Kotha's weights, concatenated."""
 
     ours: tuple[str, ...]
     shape: Shape
-    turned: bool  # transposed: GPT-2's matrices are (in, out), nn.Linear's (out, in)
+    transposed: bool  # transposed: GPT-2's matrices are (in, out), nn.Linear's (out, in)
 
 
 @dataclass(frozen=True)
@@ -137,29 +137,29 @@ class Layout:
         """The other program's name for one of Kotha's weights."""
         return self._find(ours)[0]
 
-    def places(self, shapes: Mapping[str, Shape], config: Any) -> dict[str, Place]:
+    def reference_weights(self, shapes: Mapping[str, Shape], config: Any) -> dict[str, ReferenceWeight]:
         """For each of the other program's names, which of Kotha's weights it holds."""
         found = {}
         for name in shapes:
             theirs, ours, how = self._find(name)
             rows, *rest = sum(shapes[each][0] for each in ours), *shapes[name][1:]
             shape = {
-                "turned": (*rest, rows),
+                "transposed": (*rest, rows),
                 "one_row": (1, rows, *rest),
                 "one_token": (1, 1, rows, *rest),
             }.get(how, (rows, *rest))
             if how == "patches":  # a flat projection becomes a convolution
                 shape = (rows, config.n_channels, config.patch_size, config.patch_size)
-            found[theirs] = Place(tuple(ours), shape, how == "turned")
+            found[theirs] = ReferenceWeight(tuple(ours), shape, how == "transposed")
         return found
 
     def to_reference_layout(self, ours: Mapping[str, Tensor], config: ModelConfig) -> dict[str, Tensor]:
         """Convert Kotha's weights to the other program's names and shapes."""
         found = {}
-        for name, place in self.places(shapes_of(ours.items()), config).items():
-            parts = [ours[each] for each in place.ours]
+        for name, weight in self.reference_weights(shapes_of(ours.items()), config).items():
+            parts = [ours[each] for each in weight.ours]
             joined = torch.cat(parts) if len(parts) > 1 else parts[0]
-            found[name] = (joined.mT if place.turned and joined.dim() == 2 else joined).reshape(place.shape)
+            found[name] = (joined.mT if weight.transposed and joined.dim() == 2 else joined).reshape(weight.shape)
         return found
 
     def from_reference_layout(
@@ -167,12 +167,12 @@ class Layout:
     ) -> dict[str, Tensor]:
         """Convert the other program's weights to Kotha's names and shapes; missing weights are skipped."""
         found: dict[str, Tensor] = {}
-        for name, place in self.places(shapes, config).items():
+        for name, weight in self.reference_weights(shapes, config).items():
             if name in theirs:
-                joined = theirs[name].mT if place.turned and theirs[name].dim() == 2 else theirs[name]
-                rows = [shapes[each][0] for each in place.ours]
-                parts = torch.split(joined.reshape(sum(rows), *shapes[place.ours[0]][1:]), rows)
-                found |= zip(place.ours, parts, strict=True)
+                joined = theirs[name].mT if weight.transposed and theirs[name].dim() == 2 else theirs[name]
+                rows = [shapes[each][0] for each in weight.ours]
+                parts = torch.split(joined.reshape(sum(rows), *shapes[weight.ours[0]][1:]), rows)
+                found |= zip(weight.ours, parts, strict=True)
         return found
 
     def usual(self, written: str, known: Container[str]) -> str | None:

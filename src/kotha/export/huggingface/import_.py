@@ -23,7 +23,7 @@ from kotha.errors import KothaError, UsageError, reason
 from kotha.export.huggingface.check import check_hf
 from kotha.export.huggingface.config import CONFIG_FILE, read_config, recorded
 from kotha.export.parity import ParityReport
-from kotha.export.weight_names import Layout, Place, shapes_of
+from kotha.export.weight_names import Layout, ReferenceWeight, shapes_of
 from kotha.i18n.message import Message, Text
 from kotha.model.config import GPTConfig, ModelConfig, TextConfig
 from kotha.storage.bundled import CARD_FILE
@@ -201,15 +201,15 @@ def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[di
     except KothaError as error:
         raise KothaError("{path}: {why} in its files", path=folder, why=reason(error)) from error
     shapes = shapes_of(model.named_parameters(remove_duplicate=False))
-    places = layout.places(shapes, config)
+    expected = layout.reference_weights(shapes, config)
     shared = {layout.name_of(name): layout.name_of(first) for name, first in first_names(model).items()}
     placed: dict[str, list[FoundWeight]] = {}
     for weight in found:
-        name = layout.usual(weight.name, places)
+        name = layout.usual(weight.name, expected)
         if name is not None:
-            _check(weight, places.get(name))
+            _check(weight, expected.get(name))
             placed.setdefault(shared.get(name, name), []).append(weight)
-    absent = [name for name in places if name not in placed and shared.get(name, name) == name]
+    absent = [name for name in expected if name not in placed and shared.get(name, name) == name]
     for name in absent:
         if not name.startswith(tuple(layout.may_lack)):
             raise KothaError("{path} lacks {name}, which its config asks for", path=folder, name=name)
@@ -224,11 +224,11 @@ def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[di
                     other=first.name,
                 )
     dtype = next(iter(theirs.values())).dtype
-    theirs |= {name: torch.zeros(places[name].shape, dtype=dtype) for name in absent}
+    theirs |= {name: torch.zeros(expected[name].shape, dtype=dtype) for name in absent}
     return layout.from_reference_layout(theirs, shapes, config), absent
 
 
-def _check(weight: FoundWeight, place: Place | None) -> None:
+def _check(weight: FoundWeight, place: ReferenceWeight | None) -> None:
     if place is None:
         raise KothaError(
             "{path} has {name}, which its config has no place for", path=weight.file, name=weight.name[:200]
@@ -249,8 +249,8 @@ def _without_fills(ours: dict[str, Tensor], full: ModelConfig, exact: ModelConfi
     """Remove the biases that an export added, if Kotha's own config is known and they are still zero."""
     if exact is None:
         return full
-    places = first_names(shape_alone(exact, len(ours)))
-    unknown = [name for name in ours if name not in places]
+    expected = first_names(shape_alone(exact, len(ours)))
+    unknown = [name for name in ours if name not in expected]
     if any(torch.count_nonzero(ours[name]) for name in unknown):
         return full  # trained further elsewhere
     for name in unknown:
