@@ -24,7 +24,7 @@ MINUS_INFINITY = "−∞"
 Array = NDArray[np.float64]
 Matrices = Mapping[str, Array]
 # Which operand a cell reads, and which cell of it.
-Place = tuple[int, int, int]
+CellIndex = tuple[int, int, int]
 _MOST_LEADING_ZEROS = 4
 
 
@@ -115,18 +115,18 @@ class _OnPaper:
         return between.join(ends_of([way.format(replace(self, number=number)) for number in self.numbers]))
 
 
-def _same_cell(operands: list[Array], row: int, column: int) -> tuple[int, list[Place]]:
+def _same_cell(operands: list[Array], row: int, column: int) -> tuple[int, list[CellIndex]]:
     """The same cell of every operand, with broadcasting."""
     return 0, [(n, min(row, len(each) - 1), min(column, each.shape[1] - 1)) for n, each in enumerate(operands)]
 
 
-def _pair(operands: list[Array], row: int, column: int) -> tuple[int, list[Place]]:
+def _pair(operands: list[Array], row: int, column: int) -> tuple[int, list[CellIndex]]:
     """A number, the angle of its pair, and its partner in the other half."""
     half = operands[1].shape[1]
     return column // half, [(0, row, column), (1, row, column % half), (0, row, (column + half) % (2 * half))]
 
 
-def _beside(operands: list[Array], row: int, column: int) -> tuple[int, list[Place]]:
+def _beside(operands: list[Array], row: int, column: int) -> tuple[int, list[CellIndex]]:
     """The source cell of a cell in concatenated matrices."""
     for n, each in enumerate(operands):
         if column < each.shape[1]:
@@ -135,7 +135,7 @@ def _beside(operands: list[Array], row: int, column: int) -> tuple[int, list[Pla
     raise AssertionError("column beyond the last matrix")
 
 
-def _wave(operands: list[Array], row: int, column: int) -> tuple[int, list[Place]]:
+def _wave(operands: list[Array], row: int, column: int) -> tuple[int, list[CellIndex]]:
     return column % 2, [(0, row, column // 2)]
 
 
