@@ -9,7 +9,7 @@ export interface MiniConfig {
   heads: number;
   inner: number;
 }
-export interface Place {
+export interface ArrayLayout {
   name: string;
   rows: number;
   columns: number;
@@ -23,7 +23,7 @@ const EPSILON = 1e-5;
 const BLOCK = "stack.blocks.0";
 
 /** Every matrix of the model, in torch's order. */
-export function layout(config: MiniConfig): Place[] {
+export function layout(config: MiniConfig): ArrayLayout[] {
   const { vocabulary: V, context: T, width: C, inner: F } = config;
   const shapes: [string, number, number][] = [
     ["tokens.weight", V, C],
@@ -48,7 +48,7 @@ export function layout(config: MiniConfig): Place[] {
   });
 }
 
-export const sizeOf = (places: readonly Place[]): number => places.reduce((sum, { rows, columns }) => sum + rows * columns, 0);
+export const sizeOf = (places: readonly ArrayLayout[]): number => places.reduce((sum, { rows, columns }) => sum + rows * columns, 0);
 
 /** Weights to begin with, drawn by a seed: matrices small, gains 1, biases 0. */
 export function begin(config: MiniConfig, seed: number): Numbers {

@@ -1,6 +1,6 @@
 /** The mini on the desk: its text, its settings, and what the thread that trains it says. Kept in this browser. */
 import { lettered, type Lettered } from "@/math/lettered";
-import { layout, type MiniConfig, type Place } from "@/math/mini";
+import { layout, type MiniConfig, type ArrayLayout } from "@/math/mini";
 import type { Order } from "@/math/mini.worker";
 import type { Method, Seen } from "@/math/training";
 import { recallParts, remember } from "@/state/remembered";
@@ -30,7 +30,7 @@ export class Mini {
   seen: Seen | null = $state.raw(null);
   read: Lettered = $state.raw({ letters: [], texts: [], cut: false });
   config: MiniConfig = $state.raw({ vocabulary: 1, context: 1, width: 8, heads: 2, inner: 16 });
-  places: Place[] = $state.raw([]);
+  places: ArrayLayout[] = $state.raw([]);
   readonly #worker = new Worker(new URL("../../math/mini.worker.ts", import.meta.url), { type: "module" });
   #busy = false;
   #last = 0;
