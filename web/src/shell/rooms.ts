@@ -1,6 +1,6 @@
 /** The rooms of the house: the keys that lead to them, and each loaded when it is first entered. */
 import type { Component } from "svelte";
-import type { Room } from "@/state/place.svelte";
+import type { Room } from "@/state/route.svelte";
 
 export const KEYS: Record<Room, string> = {
   write: "w", look: "l", hand: "h", tokens: "t", design: "d", train: "r", compare: "c", teach: "n",

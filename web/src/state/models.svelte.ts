@@ -1,6 +1,6 @@
 /** The models of the server: their names at once, what each one is when it is asked for. */
 import { get, type Schemas } from "@/api/client";
-import { place } from "./place.svelte";
+import { route } from "./route.svelte";
 
 export type About = Schemas["AboutServed"];
 
@@ -36,12 +36,12 @@ class Models {
 
   /** The model at hand: the one the address names, else the first. */
   get chosen(): string {
-    return place.query.m ?? this.names[0] ?? "";
+    return route.query.m ?? this.names[0] ?? "";
   }
 
   /** The one beside it, if any. */
   get beside(): string {
-    return place.query.b ?? "";
+    return route.query.b ?? "";
   }
 }
 

@@ -67,9 +67,9 @@ export async function fetchSheet(asked: SheetRequest, signal?: AbortSignal): Pro
 
 /** The sheet as a spreadsheet of live formulas, with the numbers that stand on it now. */
 export async function fetchSpreadsheet({ asked, work }: Fetched): Promise<Blob> {
-  const given = Object.fromEntries(work.steps.flatMap((step) => (step.operation === null ? [[step.name, step.values]] : [])));
+  const matrices = Object.fromEntries(work.steps.flatMap((step) => (step.operation === null ? [[step.name, step.values]] : [])));
   const own = asked.paper != null || (asked.model == null && work.isOwn);
-  const answer = await request("/api/exercise/spreadsheet", { method: "POST", body: JSON.stringify({ ...asked, ...(own ? { given } : {}) }) });
+  const answer = await request("/api/exercise/spreadsheet", { method: "POST", body: JSON.stringify({ ...asked, ...(own ? { matrices } : {}) }) });
   return answer.blob();
 }
 

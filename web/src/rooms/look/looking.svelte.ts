@@ -3,7 +3,7 @@ import { post, request, type Schemas } from "@/api/client";
 import { levelOf, named, pathOf, type Level } from "@/math/sites";
 import type { Tile } from "@/math/tiles";
 import { Asking } from "@/state/asking.svelte";
-import { go, note, place } from "@/state/place.svelte";
+import { navigate, route, updateQuery } from "@/state/route.svelte";
 
 export type Pass = Schemas["PassResponse"];
 export type Site = Schemas["PassSite"];
@@ -80,28 +80,28 @@ class Looking {
   }
 
   get level(): Level {
-    return levelOf(place.path);
+    return levelOf(route.path);
   }
 
   get head(): number {
-    return Number(place.query.h ?? 0) || 0;
+    return Number(route.query.h ?? 0) || 0;
   }
 
   /** Row and column from 0; none: -1. The address counts from 1, as a sheet does. */
   get row(): number {
-    return (Number(place.query.r ?? 0) || 0) - 1;
+    return (Number(route.query.r ?? 0) || 0) - 1;
   }
 
   get column(): number {
-    return (Number(place.query.c ?? 0) || 0) - 1;
+    return (Number(route.query.c ?? 0) || 0) - 1;
   }
 
   get measure(): Measure {
-    return MEASURES.find((each) => each === place.query.show) ?? "guess";
+    return MEASURES.find((each) => each === route.query.show) ?? "guess";
   }
 
   get silenced(): string[] {
-    return (place.query.s ?? "").split(",").filter(Boolean);
+    return (route.query.s ?? "").split(",").filter(Boolean);
   }
 
   async ask(question: Question): Promise<void> {
@@ -143,7 +143,7 @@ class Looking {
 
   /** The line in which a cell of the weave was chosen; the last, which speaks, if none was. */
   get chosenLine(): string {
-    return place.query.w || (Object.keys(this.read?.pass.lines ?? {}).at(-1) ?? "tokens");
+    return route.query.w || (Object.keys(this.read?.pass.lines ?? {}).at(-1) ?? "tokens");
   }
 
   pieces(line: string): Piece[] {
@@ -155,16 +155,16 @@ export const looking = new Looking();
 
 /** Open a matrix, perhaps at a cell. */
 export function openSite(site: string, at: { row?: number | null; column?: number | null; head?: number | null } = {}): void {
-  const query = { ...place.query };
+  const query = { ...route.query };
   if (at.row != null) query.r = String(at.row + 1);
   if (at.column != null) query.c = String(at.column + 1);
   if (at.head != null) query.h = String(at.head);
-  go({ path: pathOf(site), query });
+  navigate({ path: pathOf(site), query });
 }
 
 /** Move to a cell where one stands. */
 export function moveTo(row: number, column: number): void {
-  note({ r: String(row + 1), c: String(column + 1) });
+  updateQuery({ r: String(row + 1), c: String(column + 1) });
 }
 
 /** The matrices of a layer or a part, in the order of the arithmetic; of a whole layer without steps between. */

@@ -1,6 +1,6 @@
 /** Which of the server's models can do what. */
 import { models, type About } from "@/state/models.svelte";
-import { place } from "@/state/place.svelte";
+import { route } from "@/state/route.svelte";
 
 class Able {
   /** Every model was looked at. */
@@ -33,6 +33,6 @@ export const answers = (about: About): boolean => about.family === "gpt" && abou
 
 /** The model at hand where it is one of these, else the newest of them. */
 export function chosenOf(names: readonly string[]): string {
-  const wanted = place.query.m ?? "";
+  const wanted = route.query.m ?? "";
   return names.includes(wanted) ? wanted : (names.at(-1) ?? "");
 }

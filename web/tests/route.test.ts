@@ -1,6 +1,6 @@
 // @vitest-environment happy-dom
 import { describe, expect, it } from "vitest";
-import { format, parse } from "@/state/place.svelte";
+import { format, parse } from "@/state/route.svelte";
 
 describe("addresses", () => {
   it("says where one is, and reads it back", () => {
