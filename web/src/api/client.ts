@@ -1,6 +1,6 @@
 /** The server's addresses, typed by its own schema (`schema.d.ts` is made from it); errors as sentences. */
 import { connection } from "@/state/connection.svelte";
-import type { Told as Said } from "@/words/told";
+import type { ServerMessage } from "@/words/localize";
 import type { components, paths } from "./schema";
 
 export type Schemas = components["schemas"];
@@ -17,7 +17,7 @@ export class ApiError extends Error {
     readonly code: string | null = null,
     readonly param: string | null = null,
     /** The same as data, to be said in the reader's language. */
-    readonly said: Said | string = message,
+    readonly said: ServerMessage | string = message,
   ) {
     super(message);
   }

@@ -2,11 +2,11 @@
 import App from "@page/App.svelte";
 import { mount } from "svelte";
 import type { Templates } from "@/words/message";
-import { tellWith } from "@/words/told";
+import { setTemplates } from "@/words/localize";
 import "@/styles/tokens.css";
 import "@/styles/base.css";
 
 const told = JSON.parse(document.getElementById("data")?.textContent ?? "") as { bangla?: Templates };
-tellWith(told.bangla ?? {});
+setTemplates(told.bangla ?? {});
 const target = document.getElementById("studio");
 if (target !== null) mount(App, { target, props: { told: told as never } });

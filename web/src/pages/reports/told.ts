@@ -1,5 +1,5 @@
 /** What Python puts into a report's page: which component shows it, and its data. */
-import type { Page } from "@/words/told";
+import type { Page } from "@/words/localize";
 import type { Schemas } from "@/api/client";
 import type { MapDot } from "@/parts/WordMap.svelte";
 

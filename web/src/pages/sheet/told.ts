@@ -1,6 +1,6 @@
 /** What Python puts into the page of a sheet. */
 import type { Schemas } from "@/api/client";
-import type { Page } from "@/words/told";
+import type { Page } from "@/words/localize";
 import type { Language } from "@/state/preferences.svelte";
 
 type Both<T> = Record<Language, T>;

@@ -1,5 +1,5 @@
 /** What Python puts into the page of a training: which component shows it, and its data. */
-import type { Page, Told as Said } from "@/words/told";
+import type { Page, ServerMessage } from "@/words/localize";
 import type { Schemas } from "@/api/client";
 
 type Run = Schemas["RunResponse"];
@@ -18,12 +18,12 @@ type Plan = Schemas["PlanResponse"];
 type ByPart = Record<string, number>;
 
 export interface PlanData extends Omit<Plan, "flops" | "design" | "compiled" | "flops_per_token" | "time_source"> {
-  time_source: Said | string | null;
+  time_source: ServerMessage | string | null;
   flops: { forward_per_token: ByPart; training_per_token: ByPart; forward_per_token_total: number; training_per_token_total: number; per_step: number; rule_of_thumb_per_token: number; rule_of_thumb_ratio: number };
   /** The learning rate: some steps, each with its share of the largest. */
   schedule: { name: "stable" | "cosine" | "inverse-sqrt" | "constant"; steps: number; warmup: number; rate: number; muon_rate: number | null; last_share: number; points: [number, number][] };
   /** Where sizes were chosen: which, why, and what did not fit. */
-  design: { reasons: { what: Said | string; value: Said | string; why: Said | string }[]; considered: { layers: number; width: number; parameters: number; verdict: Said | string | null }[]; commands: string[] } | null;
+  design: { reasons: { what: ServerMessage | string; value: ServerMessage | string; why: ServerMessage | string }[]; considered: { layers: number; width: number; parameters: number; verdict: ServerMessage | string | null }[]; commands: string[] } | null;
 }
 
 export type Told = Page<{ doctor: DoctorData; plan: PlanData }>;

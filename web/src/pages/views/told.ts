@@ -1,5 +1,5 @@
 /** What Python puts into a page: which component shows it, and its data, in the shapes that the server gives them. */
-import type { Page } from "@/words/told";
+import type { Page } from "@/words/localize";
 import type { Schemas } from "@/api/client";
 
 export type Piece = Schemas["Piece"];

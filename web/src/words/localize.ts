@@ -1,5 +1,5 @@
 /** What the server says, in the reader's language: an English template and its values, by the catalogues of Python. */
-import words from "@words/told.json";
+import words from "@words/messages.json";
 import { models } from "@/state/models.svelte";
 import { preferences } from "@/state/preferences.svelte";
 import { fill } from "./index.svelte";
@@ -8,36 +8,36 @@ import { translate, type Message, type Templates, type Value } from "./message";
 let BANGLA: Templates = {};
 
 /** The Bangla that messages are told with: all of it in the studio, and in a page of one file what it needs. */
-export function tellWith(templates: Templates): void {
+export function setTemplates(templates: Templates): void {
   BANGLA = templates;
 }
 
 /** As JSON holds one: its values are what `to_json` writes. */
-export interface Told {
+export interface ServerMessage {
   template: string;
   values: Record<string, unknown>;
   one?: string | null;
 }
 
 /** What a page of one file shows: of which kind, its data, its title and remarks, and the command that made it. */
-export type Page<Kinds> = { [K in keyof Kinds]: { kind: K; data: Kinds[K]; title: Told | string; remarks: (Told | string)[]; made_by: string } }[keyof Kinds];
+export type Page<Kinds> = { [K in keyof Kinds]: { kind: K; data: Kinds[K]; title: ServerMessage | string; remarks: (ServerMessage | string)[]; made_by: string } }[keyof Kinds];
 
 /** A message of the server's; a mere text stays as it is. */
-export function told(message: Told | string): string {
-  return translate(titled(message), preferences.language, BANGLA);
+export function localize(message: ServerMessage | string): string {
+  return translate(withModelTitles(message), preferences.language, BANGLA);
 }
 
 /** The same as a sentence of its own: one that the language has no words for is announced as English. */
-export function toldAloud(message: Told | string): string {
+export function localizeSentence(message: ServerMessage | string): string {
   const template = typeof message === "string" ? message : message.template;
-  const said = told(message);
+  const text = localize(message);
   const inEnglish = /[a-z]/i.test(template.replace(/\{[^}]*\}/g, "")) && !/[\u0980-\u09ff]/.test(template);
-  if (preferences.language === "en" || template in BANGLA || !inEnglish) return said;
-  return fill(words.english.bn, { said }, "bn");
+  if (preferences.language === "en" || template in BANGLA || !inEnglish) return text;
+  return fill(words.english.bn, { said: text }, "bn");
 }
 
 /** Models go by the names that people gave them. */
-function titled(message: Told | string): Message | string {
+function withModelTitles(message: ServerMessage | string): Message | string {
   if (typeof message === "string") return message;
   const { template, one } = message;
   const values = Object.fromEntries(Object.entries(message.values).map(([name, value]) => [name, named(value as Value)]));
@@ -47,5 +47,5 @@ function titled(message: Told | string): Message | string {
 function named(value: Value): Value {
   if (typeof value === "string") return models.title(value);
   if (Array.isArray(value)) return value.map(named);
-  return value !== null && typeof value === "object" && "template" in value ? (titled(value) as Message) : value;
+  return value !== null && typeof value === "object" && "template" in value ? (withModelTitles(value) as Message) : value;
 }
