@@ -6,21 +6,21 @@ import { arithmetic, formula } from "@/math/worked";
 import mistakes from "./data/mistakes.json";
 import workshop from "./data/workshop.json";
 
-const told = workshop.steps.map((step): Step => ({ ...step, values: step.values.map((row) => row.map((value) => value ?? -Infinity)) }));
-const truth = matricesOf(told);
-const step = (name: string): Step => told.find((each) => each.name === name) as Step;
+const sheet = workshop.steps.map((step): Step => ({ ...step, values: step.values.map((row) => row.map((value) => value ?? -Infinity)) }));
+const truth = matricesOf(sheet);
+const step = (name: string): Step => sheet.find((each) => each.name === name) as Step;
 
 /** What is said of an answer. */
-function said(name: string, row: number, column: number, typed: string): string[] {
+function namesOf(name: string, row: number, column: number, typed: string): string[] {
   const read = readCell(typed);
   if (read === null) throw new Error(`${typed} is no number`);
   const slack = /^([QKV]|products)$/.test(name) ? 0 : 0.0005;
-  return diagnose(read, typed, told, step(name), [truth], row - 1, column - 1, slack).map((each) => each.name);
+  return diagnose(read, typed, sheet, step(name), [truth], row - 1, column - 1, slack).map((each) => each.name);
 }
 
 describe("the sheet", () => {
   it("computes what the library computes", () => {
-    for (const each of told.filter((one) => one.operation !== null)) {
+    for (const each of sheet.filter((one) => one.operation !== null)) {
       each.values.forEach((line, r) =>
         line.forEach((value, c) => {
           if (value === -Infinity) expect(compute(each, truth, r, c)).toBe(value);
@@ -31,7 +31,7 @@ describe("the sheet", () => {
   });
 
   it("flows when a given number changes, and only below it", () => {
-    const flown = matricesOf(flow(told, { "W_Q[1,1]": 0.9 }));
+    const flown = matricesOf(flow(sheet, { "W_Q[1,1]": 0.9 }));
     expect(flown.Q?.[0]?.[0]).toBeCloseTo(1.17);
     expect(flown.K).toEqual(truth.K);
     expect(flown.weights?.[2]?.[0]).not.toBeCloseTo(truth.weights?.[2]?.[0] ?? 0, 4);
@@ -54,18 +54,18 @@ describe("the sheet", () => {
 describe("mistakes are recognised by computing them", () => {
   // The library recognises the same ones (`course/exercises/mistakes.py`), by the same list.
   it.each(mistakes)("$about", ({ step: name, row, column, typed, mistake }) => {
-    expect(said(name, row, column, typed)).toContain(mistake);
+    expect(namesOf(name, row, column, typed)).toContain(mistake);
   });
 
   it("a term of a typed sum", () => {
-    expect(said("Q", 1, 2, "1.0×0.2+0.5×0.3+0.2×0.4+0.8×0.3")).toContain("term");
+    expect(namesOf("Q", 1, 2, "1.0×0.2+0.5×0.3+0.2×0.4+0.8×0.3")).toContain("term");
   });
 
   it("names nothing where nothing fits", () => {
-    expect(said("Q", 1, 2, "0.61234")).toEqual([]);
+    expect(namesOf("Q", 1, 2, "0.61234")).toEqual([]);
   });
 
   it("names at most two", () => {
-    expect(said("scores", 1, 1, "0.2").length).toBeLessThanOrEqual(2);
+    expect(namesOf("scores", 1, 1, "0.2").length).toBeLessThanOrEqual(2);
   });
 });

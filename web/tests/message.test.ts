@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { type Message, numberText, translate } from "@/words/message";
-import told from "./data/messages.json";
+import messages from "./data/messages.json";
 
 describe("a message", () => {
-  for (const { message, en, bn } of told.cases as unknown as { message: Message; en: string; bn: string }[]) {
+  for (const { message, en, bn } of messages.cases as unknown as { message: Message; en: string; bn: string }[]) {
     it(`reads as Python has it: ${en}`, () => {
-      expect(translate(message, "en", told.bangla)).toBe(en);
-      expect(translate(message, "bn", told.bangla)).toBe(bn);
+      expect(translate(message, "en", messages.bangla)).toBe(en);
+      expect(translate(message, "bn", messages.bangla)).toBe(bn);
       expect(message.text).toBe(en);
     });
   }

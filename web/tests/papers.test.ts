@@ -2,11 +2,11 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import { diagnose } from "@/math/diagnosis";
 import { readCell } from "@/math/grading";
-import { compute, flow, fromTold, key, matricesOf, reads, type Step, type ToldStep } from "@/math/sheet";
+import { compute, flow, fromData, key, matricesOf, reads, type Step, type StepData } from "@/math/sheet";
 import { arithmetic, formula } from "@/math/worked";
 
-const told = JSON.parse(readFileSync(new URL("data/papers.json", import.meta.url), "utf-8")) as Record<string, { steps: ToldStep[] }>;
-const papers = Object.entries(told).map(([name, { steps }]): [string, Step[]] => [name, fromTold(steps)]);
+const papersData = JSON.parse(readFileSync(new URL("data/papers.json", import.meta.url), "utf-8")) as Record<string, { steps: StepData[] }>;
+const papers = Object.entries(papersData).map(([name, { steps }]): [string, Step[]] => [name, fromData(steps)]);
 
 describe.each(papers)("the sheet %s", (_, steps) => {
   const given = matricesOf(steps);

@@ -7,7 +7,7 @@ export type Schemas = components["schemas"];
 type Posts = { [P in keyof paths]: paths[P] extends { post: { requestBody: { content: { "application/json": unknown } } } } ? P : never }[keyof paths];
 type Gets = { [P in keyof paths]: paths[P] extends { get: { responses: unknown } } ? P : never }[keyof paths];
 type Body<P extends Posts> = paths[P] extends { post: { requestBody: { content: { "application/json": infer B } } } } ? B : never;
-type Told<R> = R extends { responses: { 200: { content: { "application/json": infer A } } } } ? A : R extends { responses: { 201: { content: { "application/json": infer A } } } } ? A : never;
+type ResponseOf<R> = R extends { responses: { 200: { content: { "application/json": infer A } } } } ? A : R extends { responses: { 201: { content: { "application/json": infer A } } } } ? A : never;
 
 /** What the server said was wrong; `status` 0 where nobody answered. */
 export class ApiError extends Error {
@@ -17,22 +17,22 @@ export class ApiError extends Error {
     readonly code: string | null = null,
     readonly param: string | null = null,
     /** The same as data, to be said in the reader's language. */
-    readonly said: ServerMessage | string = message,
+    readonly localizable: ServerMessage | string = message,
   ) {
     super(message);
   }
 }
 
 /** Ask with a body; the last question at an address wins where a `signal` gives up the earlier ones. */
-export async function post<P extends Posts>(path: P, body: Body<P>, signal?: AbortSignal, names: Record<string, string> = {}): Promise<Told<paths[P]["post"]>> {
+export async function post<P extends Posts>(path: P, body: Body<P>, signal?: AbortSignal, names: Record<string, string> = {}): Promise<ResponseOf<paths[P]["post"]>> {
   const answer = await request(named(path, names), { method: "POST", body: JSON.stringify(body), signal: signal ?? null });
-  return (await answer.json()) as Told<paths[P]["post"]>;
+  return (await answer.json()) as ResponseOf<paths[P]["post"]>;
 }
 
 /** Read an address; names in it are filled in. */
-export async function get<P extends Gets>(path: P, names: Record<string, string> = {}, signal?: AbortSignal): Promise<Told<paths[P]["get"]>> {
+export async function get<P extends Gets>(path: P, names: Record<string, string> = {}, signal?: AbortSignal): Promise<ResponseOf<paths[P]["get"]>> {
   const answer = await request(named(path, names), { signal: signal ?? null });
-  return (await answer.json()) as Told<paths[P]["get"]>;
+  return (await answer.json()) as ResponseOf<paths[P]["get"]>;
 }
 
 export function named(path: string, names: Record<string, string>): string {

@@ -33,8 +33,8 @@ export function parseScore(text: string): ScoreFile | null {
   try {
     const file = JSON.parse(text) as ScoreFile;
     const whole = file.kind === KIND && file.version === VERSION && Array.isArray(file.answers) && typeof file.given === "object" && file.given !== null;
-    const told = whole && file.answers.every((each) => typeof each.cell === "string" && Array.isArray(each.tries) && each.tries.every((typed) => typeof typed === "string") && Number.isInteger(each.hints));
-    const numbers = told && Object.values(file.given).every((rows) => Array.isArray(rows) && rows.length <= 12 && rows.every((row) => Array.isArray(row) && row.length <= 12));
+    const wellFormed = whole && file.answers.every((each) => typeof each.cell === "string" && Array.isArray(each.tries) && each.tries.every((typed) => typeof typed === "string") && Number.isInteger(each.hints));
+    const numbers = wellFormed && Object.values(file.given).every((rows) => Array.isArray(rows) && rows.length <= 12 && rows.every((row) => Array.isArray(row) && row.length <= 12));
     return numbers ? file : null;
   } catch {
     return null;

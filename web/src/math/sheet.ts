@@ -16,11 +16,11 @@ export interface Step {
 }
 
 /** As the server tells it: null is −∞. */
-export interface ToldStep extends Omit<Step, "values"> {
+export interface StepData extends Omit<Step, "values"> {
   values: readonly (readonly (number | null)[])[];
 }
 
-export function fromTold(steps: readonly ToldStep[]): Step[] {
+export function fromData(steps: readonly StepData[]): Step[] {
   return steps.map((step) => ({ ...step, values: step.values.map((row) => row.map((value) => value ?? -Infinity)) }));
 }
 

@@ -59,7 +59,7 @@ export function drawn(logits: Float32Array, settings: Sampling, seen: Iterable<n
 }
 
 /** What the model gave a token, and the best beside it. */
-export function told(logits: Float32Array, token: number, shown = 8): Drawing {
+export function tokenReport(logits: Float32Array, token: number, shown = 8): Drawing {
   const own = untouched(logits);
   let rank = 1;
   let above = 0;

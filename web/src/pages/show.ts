@@ -6,7 +6,7 @@ import { setTemplates } from "@/words/localize";
 import "@/styles/tokens.css";
 import "@/styles/base.css";
 
-const told = JSON.parse(document.getElementById("data")?.textContent ?? "") as { bangla?: Templates };
-setTemplates(told.bangla ?? {});
+const page = JSON.parse(document.getElementById("data")?.textContent ?? "") as { bangla?: Templates };
+setTemplates(page.bangla ?? {});
 const target = document.getElementById("studio");
-if (target !== null) mount(App, { target, props: { told: told as never } });
+if (target !== null) mount(App, { target, props: { page: page as never } });

@@ -2,11 +2,11 @@
 import { request, type Schemas } from "@/api/client";
 
 const EVERY = 700;
-type Told = Schemas["ProgressResponse"];
+type Status = Schemas["ProgressResponse"];
 
 export class Progress {
   /** What the server told last; null where nothing is under way, or it does not tell. */
-  told: Told | null = $state.raw(null);
+  status: Status | null = $state.raw(null);
 
   /** Wait for work that is under way, and ask meanwhile; `model`: the one that it is about. */
   async during<T>(work: Promise<T>, model: string | null = null): Promise<T> {
@@ -14,9 +14,9 @@ export class Progress {
     const ask = async (): Promise<void> => {
       if (over) return;
       const asked = model === null ? "" : `?${new URLSearchParams({ model }).toString()}`;
-      const found = await request(`/api/progress${asked}`).then((answer) => answer.json() as Promise<Told>, () => null);
+      const found = await request(`/api/progress${asked}`).then((answer) => answer.json() as Promise<Status>, () => null);
       if (over) return;
-      this.told = found !== null && found.total > 0 ? found : null;
+      this.status = found !== null && found.total > 0 ? found : null;
       setTimeout(() => void ask(), EVERY);
     };
     setTimeout(() => void ask(), EVERY);
@@ -24,7 +24,7 @@ export class Progress {
       return await work;
     } finally {
       over = true;
-      this.told = null;
+      this.status = null;
     }
   }
 }

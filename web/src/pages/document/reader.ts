@@ -2,7 +2,7 @@
 import { getContext, setContext } from "svelte";
 import { preferences } from "@/state/preferences.svelte";
 import { type Templates, translate } from "@/words/message";
-import type { Text } from "./told";
+import type { Text } from "./data";
 
 export interface Reader {
   /** Text of a sentence, or of several. A string is data and stays as it is. */

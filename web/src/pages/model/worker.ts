@@ -6,7 +6,7 @@ import { openModel } from "@/model/gpt";
 import { LetterStream } from "@/model/letters";
 import { Tokenizer } from "@/model/tokenizer";
 import { unpacked } from "@/model/unpack";
-import { drawn, Numbers, Text, told } from "@/model/writing";
+import { drawn, Numbers, Text, tokenReport } from "@/model/writing";
 import type { Answers, FromWorker, Piece, Question, ToWorker, GeneratedToken } from "./protocol";
 
 /** So many of the best are spelled for whoever shows them. */
@@ -80,8 +80,8 @@ async function write(number: number, { ids, prompt, order }: Question & { kind: 
   const end = (why: Answers["write"]["stopped"]) => ({ stopped: why, perSecond: (1000 * Math.max(0, written - 1)) / (performance.now() - begun) });
   while (written < order.count) {
     const logits = text.logitsAfter(tokens, prompt);
-    const said = tokens.filter((token) => !ends.includes(token)); // an end is no repetition
-    const token = drawn(logits, order.settings, said, numbers.next());
+    const generated = tokens.filter((token) => !ends.includes(token)); // an end is no repetition
+    const token = drawn(logits, order.settings, generated, numbers.next());
     if (ends.includes(token)) {
       certain += stream.finish().letters.length;
       return end("end");
@@ -99,7 +99,7 @@ async function write(number: number, { ids, prompt, order }: Question & { kind: 
 }
 
 function describe(logits: Float32Array, token: number, adds: string): GeneratedToken {
-  const { probability, rank, above, others } = told(logits, token);
+  const { probability, rank, above, others } = tokenReport(logits, token);
   return { ...spelled(token), adds, probability, rank, above, others: others.map((other) => ({ ...spelled(other.token), probability: other.probability })) };
 }
 

@@ -1,7 +1,7 @@
 /** Which sheet is worked on: the workshop's, one drawn by a seed, or a head of a model. All of it is in the address. */
 import { post, request, type Schemas } from "@/api/client";
 import { preferences } from "@/state/preferences.svelte";
-import { fromTold, type Step } from "@/math/sheet";
+import { fromData, type Step } from "@/math/sheet";
 import type { Work } from "./work.svelte";
 
 export type SheetRequest = Schemas["ExerciseRequest"];
@@ -61,8 +61,8 @@ export const keptAs = (asked: SheetRequest): string =>
   `kotha.hand.${JSON.stringify([asked.size ?? "", asked.seed, asked.paper ?? asked.model ?? "", asked.text ?? "", asked.layer, asked.head, asked.part, asked.target ?? ""])}`;
 
 export async function fetchSheet(asked: SheetRequest, signal?: AbortSignal): Promise<Laid> {
-  const told = await post("/api/exercise", asked, signal);
-  return { steps: fromTold(told.steps), text: told.text, place: told.place, remarks: told.remarks };
+  const sheet = await post("/api/exercise", asked, signal);
+  return { steps: fromData(sheet.steps), text: sheet.text, place: sheet.place, remarks: sheet.remarks };
 }
 
 /** The sheet as a spreadsheet of live formulas, with the numbers that stand on it now. */

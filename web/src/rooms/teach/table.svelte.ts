@@ -7,7 +7,7 @@ export type Use = "classify" | "translate";
 export class Table {
   name = $state("");
   file = $state("");
-  told: Schemas["TableResponse"] | null = $state.raw(null);
+  summary: Schemas["TableResponse"] | null = $state.raw(null);
   wrong: ApiError | null = $state.raw(null);
   busy = $state(false);
   /** Rows that cannot be read are left out. */
@@ -18,13 +18,13 @@ export class Table {
   constructor(readonly use: Use) {}
 
   get ready(): boolean {
-    if (this.told === null || this.busy) return false;
-    return this.enough && (this.told.broken === 0 || this.skips);
+    if (this.summary === null || this.busy) return false;
+    return this.enough && (this.summary.broken === 0 || this.skips);
   }
 
   /** Two classes at least, where there are classes. */
   get enough(): boolean {
-    return this.use !== "classify" || Object.keys(this.told?.classes ?? {}).length > 1;
+    return this.use !== "classify" || Object.keys(this.summary?.classes ?? {}).length > 1;
   }
 
   async take(file: File): Promise<void> {
@@ -44,7 +44,7 @@ export class Table {
   }
 
   async #upload(text: () => Promise<string>, file_type: FileType, name: string): Promise<void> {
-    [this.busy, this.wrong, this.told, this.skips, this.name] = [true, null, null, false, name];
+    [this.busy, this.wrong, this.summary, this.skips, this.name] = [true, null, null, false, name];
     this.#discard();
     try {
       this.file = await upload({ text: await text(), file_type, name });
@@ -60,7 +60,7 @@ export class Table {
   /** Read it, by the columns that were chosen. */
   async read(fields: [string, string] | null): Promise<void> {
     try {
-      this.told = await post("/api/table", { file: this.file, use: this.use, fields });
+      this.summary = await post("/api/table", { file: this.file, use: this.use, fields });
       this.wrong = null;
     } catch (error) {
       this.wrong = asError(error);
@@ -79,6 +79,6 @@ export class Table {
 
   forget(): void {
     this.#discard();
-    [this.told, this.wrong, this.file, this.name] = [null, null, "", ""];
+    [this.summary, this.wrong, this.file, this.name] = [null, null, "", ""];
   }
 }

@@ -34,4 +34,4 @@ export interface JudgingData {
   pairs: { id: string; prompt: string; left: string; right: string }[];
 }
 
-export type Told = Page<{ words: WordsData; tokenizers: TokenizersData; compare: ComparedData; judge: JudgingData }>;
+export type PageData = Page<{ words: WordsData; tokenizers: TokenizersData; compare: ComparedData; judge: JudgingData }>;

@@ -26,4 +26,4 @@ export interface PlanData extends Omit<Plan, "flops" | "design" | "compiled" | "
   design: { reasons: { what: ServerMessage | string; value: ServerMessage | string; why: ServerMessage | string }[]; considered: { layers: number; width: number; parameters: number; verdict: ServerMessage | string | null }[]; commands: string[] } | null;
 }
 
-export type Told = Page<{ doctor: DoctorData; plan: PlanData }>;
+export type PageData = Page<{ doctor: DoctorData; plan: PlanData }>;

@@ -9,7 +9,7 @@ interface Labels {
   en: string[];
   bn?: string[];
 }
-type ToldStep = Schemas["ExerciseStep"];
+type StepData = Schemas["ExerciseStep"];
 
 /** A step that is worked out: readable numbers, and the arithmetic of some of its cells. */
 export interface SolvedStep {
@@ -31,7 +31,7 @@ export interface SheetData {
   text: string;
   target: string | null;
   /** What is to be worked out, in the shape that the server gives it; the other language has only its labels. */
-  asked: { en: ToldStep[]; bn: Partial<Pick<ToldStep, "rows" | "columns">>[] } | null;
+  asked: { en: StepData[]; bn: Partial<Pick<StepData, "rows" | "columns">>[] } | null;
   /** Why nothing is asked. */
   why_not: string;
   /** As a score file names it; null where there is none. */
@@ -41,4 +41,4 @@ export interface SheetData {
   solved: SolvedStep[];
 }
 
-export type Told = Page<{ sheet: SheetData }>;
+export type PageData = Page<{ sheet: SheetData }>;

@@ -39,4 +39,4 @@ export interface HeadsData extends Omit<Schemas["Study"], "heads" | "text"> {
 
 export type AlignmentData = Omit<Schemas["AlignmentTable"], "remarks">;
 
-export type Told = Page<{ attention: AttentionData; flow: FlowData; lens: LensData; heads: HeadsData; alignment: AlignmentData }>;
+export type PageData = Page<{ attention: AttentionData; flow: FlowData; lens: LensData; heads: HeadsData; alignment: AlignmentData }>;

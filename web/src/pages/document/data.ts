@@ -52,7 +52,7 @@ export type Block =
   | TableBlock
   | MatrixBlock;
 
-export interface Told {
+export interface PageData {
   data: { title: Text; lead: Text[]; blocks: Block[]; footer: Text[] };
   bangla: Templates;
 }
