@@ -23,7 +23,7 @@ router = APIRouter(prefix="/api", tags=["Uses"])
 _FOLDER = "judgings"
 _MOST_JUDGINGS = 200
 # Results are hidden until this many judgements, so that they do not influence the judges.
-_TELL_AFTER = 10
+_RESULTS_AFTER = 10
 JudgingId = Annotated[Id, PathParameter(description="Id that POST /api/judgings returned.")]
 JudgeName = Annotated[str, Field(min_length=1, max_length=100)]
 
@@ -63,7 +63,7 @@ class JudgingResponse(WireResponse):
     left: int
     same: int
     pair: ShownPair | None
-    told_after: int
+    results_after: int
     meetings: list[Meeting]
 
 
@@ -130,13 +130,13 @@ def _opened(state: State, id: str) -> Judging:
 def _status(found: Judging, id: str, judge: str) -> JsonObject:
     left = list(found.pairs) if not judge.strip() else found.left_for(judge)
     judgements = sum(len(each) for each in found.judgements().values())
-    is_enough = judgements >= _TELL_AFTER or (judgements and not left)
+    is_enough = judgements >= _RESULTS_AFTER or (judgements and not left)
     return {
         "id": id,
         "judged": len(found.pairs) - len(left),
         "left": len(left),
         "same": found.same,
         "pair": left[0] if left else None,
-        "told_after": _TELL_AFTER,
+        "results_after": _RESULTS_AFTER,
         "meetings": found.result().meetings if is_enough else [],
     }
