@@ -30,7 +30,7 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 
-import box_samples  # noqa: E402
+import bundled_samples  # noqa: E402
 import record  # noqa: E402
 
 LENGTHS = (16, 40, 80, 150)  # tokens that are asked for
@@ -84,7 +84,7 @@ class Phase:
 
 def requests_of(count: int, seed: int = 5) -> list[dict[str, Any]]:
     """The list: the same each time."""
-    chance, beginnings = random.Random(seed), box_samples.beginnings()
+    chance, beginnings = random.Random(seed), bundled_samples.beginnings()
     found = []
     for number in range(count):
         prompt = chance.choice(beginnings)

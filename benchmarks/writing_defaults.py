@@ -2,7 +2,7 @@
 
     python benchmarks/writing_defaults.py WORK [MODEL]
 
-WORK is the folder of ``box_model.py``. The model continues the first words of held-out passages; its text is
+WORK is the folder of ``bundled_model.py``. The model continues the first words of held-out passages; its text is
 set beside how these passages go on, as many words of each: how varied it is, how much it repeats itself, and whether
 its words are words of the training text (``writing_figures.py``). Nearest to the people is best.
 """
@@ -15,7 +15,7 @@ from statistics import fmean
 from typing import Any
 
 import torch
-from box_measure import PROMPT_WORDS, SOURCES, TOKENS, beginning, texts_of
+from bundled_measure import PROMPT_WORDS, SOURCES, TOKENS, beginning, texts_of
 from record import save
 from writing_figures import Figures, words_of
 

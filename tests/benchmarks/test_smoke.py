@@ -10,15 +10,15 @@ from kotha.storage.bundled import FOLDER
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 TOOLS = {"record", "headline_figure", "writing_figures"}  # imported by those beside them
-# Run by box_model, or tested with the bundled model; learning is run by box_model and by headline.
+# Run by bundled_model, or tested with the bundled model; learning is run by bundled_model and by headline.
 PARTS = {f"box_{part}" for part in ("card", "measure", "openings", "samples", "text")}
 PARTS |= {"learning", "retrieval_score", "writing_defaults"}
 # These take a minute or more, whatever the sizes: three models after another, a cluster of Ray.
-LONG = {"box_model", "prepare_on_ray"}
+LONG = {"bundled_model", "prepare_on_ray"}
 
 # Arguments that make it small ({data} and {prepared} are the fixtures), and the results file that it writes.
 RUNS = {
-    "box_model": ("rehearse {data} {out}", "box_model"),
+    "bundled_model": ("rehearse {data} {out}", "bundled_model"),
     "classification": ("{data}/classify box --tasks sentiment --seeds 0 --limit 12 --epochs 1", "classification"),
     "classification_text": ("{data} {out}/text --seeds 0", None),
     "digits": ("{data}/digits.npz --preset vit-digits --seeds 0 --set steps=2 batch_size=8", "digits"),

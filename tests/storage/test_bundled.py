@@ -9,9 +9,9 @@ from random import Random
 from typing import Any
 
 import pytest
-from benchmarks.box_card import card
-from benchmarks.box_openings import Openings, begun_elsewhere, last_reading, phrases, sentences
-from benchmarks.box_text import passages, plain, prose_of_lead, prose_of_work, split
+from benchmarks.bundled_card import card
+from benchmarks.bundled_openings import Openings, begun_elsewhere, last_reading, phrases, sentences
+from benchmarks.bundled_text import passages, plain, prose_of_lead, prose_of_work, split
 from hatchling.builders.wheel import WheelBuilder
 
 import kotha
@@ -139,7 +139,7 @@ def test_python_loads_it_by_default(lm: kotha.LanguageModel, tmp_path: Path, mon
 
 
 def test_the_results_file_describes_the_packaged_model() -> None:
-    found = json.loads((ROOT / "benchmarks" / "results" / "box_model.json").read_text(encoding="utf-8"))["figures"]
+    found = json.loads((ROOT / "benchmarks" / "results" / "bundled_model.json").read_text(encoding="utf-8"))["figures"]
     assert found["bytes"] == {name: (bundled.FOLDER / name).stat().st_size for name in FILES[:3]}
     assert found["model"] == bundle.load(bundled.FOLDER).config.to_dict()
 

@@ -1,7 +1,7 @@
 """Seventy texts of the bundled model for a reader to judge: various openings, the default settings of `kotha generate`.
 
-    python benchmarks/box_samples.py write WORK       benchmarks/results/box_samples.json, every verdict open
-    python benchmarks/box_samples.py judge 1 4 5 …    those texts are a few coherent sentences, the others are not
+    python benchmarks/bundled_samples.py write WORK       benchmarks/results/bundled_samples.json, every verdict open
+    python benchmarks/bundled_samples.py judge 1 4 5 …    those texts are a few coherent sentences, the others are not
 
 A text is coherent if its first sentences are grammatical, belong together, keep their people and numbers, and go on
 from the beginning that was given. Whether they are true is not asked.
@@ -62,11 +62,11 @@ def write(work: Path) -> None:
         ]
 
     figures = {"tokens": TOKENS, "texts": written(beginnings()), "others": written(beginnings(OTHERS))}
-    save("box_samples", figures, ["torch"])
+    save("bundled_samples", figures, ["torch"])
 
 
 def judge(numbers: set[int]) -> None:
-    path = Path(RESULTS / "box_samples.json")
+    path = Path(RESULTS / "bundled_samples.json")
     found = json.loads(path.read_text(encoding="utf-8"))
     for number, each in enumerate(found["figures"]["texts"] + found["figures"]["others"], 1):
         each["coherent"] = number in numbers

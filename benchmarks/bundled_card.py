@@ -8,7 +8,7 @@ RESULTS = Path(__file__).parent / "results"
 CARD = Path(__file__).parent.parent / "src" / "kotha" / "box" / "README.md"
 NAMES = {"tagore": "Tagore's fiction", "wikipedia": "leads of Bangla Wikipedia", "stories": "the built-in stories"}
 
-TEMPLATE = Path(__file__).parent / "box_card.template.md"
+TEMPLATE = Path(__file__).parent / "bundled_card.template.md"
 WHO = ("written", "held_out")
 LICENCES = {"tagore": "public domain", "wikipedia": "CC BY-SA 4.0", "stories": "this project's, Apache-2.0"}
 
@@ -20,7 +20,7 @@ def read(name: str) -> Any:
 
 def card() -> str:
     """The card, as Markdown."""
-    found, samples = read("box_model"), read("box_samples")
+    found, samples = read("bundled_model"), read("bundled_samples")
     trained, splits = found["trials"]["box"]["summary"], found["data"]["splits"]
     held = found["int8"]["all"]
     unread = [each for each in samples["texts"] + samples["others"] if each["times_read"] == 0]

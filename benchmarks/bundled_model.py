@@ -1,18 +1,18 @@
 """Train the bundled model, in stages, so that training may run on another machine.
 
-    python benchmarks/box_model.py all ../shared/data WORK        every stage, one after the other
+    python benchmarks/bundled_model.py all ../shared/data WORK        every stage, one after the other
 
-    python benchmarks/box_model.py text ../shared/data WORK       WORK/text, WORK/tokenizer, WORK/data, WORK/last
-    python benchmarks/box_model.py train WORK                     WORK/trained; needs a GPU, about ten minutes
-    python benchmarks/box_model.py join WORK                      WORK/taught: the student, in one piece
-    python benchmarks/box_model.py settle WORK                    WORK/settled; needs a GPU, about a minute
-    python benchmarks/box_model.py pack WORK                      the student as int8, into src/kotha/storage/bundled
-    python benchmarks/box_model.py measure WORK                   benchmarks/results/box_model.json
-    python benchmarks/box_model.py card                           src/kotha/storage/bundled/README.md, from that file
+    python benchmarks/bundled_model.py text ../shared/data WORK       WORK/text, WORK/tokenizer, WORK/data, WORK/last
+    python benchmarks/bundled_model.py train WORK                     WORK/trained; needs a GPU, about ten minutes
+    python benchmarks/bundled_model.py join WORK                      WORK/taught: the student, in one piece
+    python benchmarks/bundled_model.py settle WORK                    WORK/settled; needs a GPU, about a minute
+    python benchmarks/bundled_model.py pack WORK                      the student as int8, into src/kotha/storage/bundled
+    python benchmarks/bundled_model.py measure WORK                   benchmarks/results/bundled_model.json
+    python benchmarks/bundled_model.py card                           src/kotha/storage/bundled/README.md, from that file
 
-    python benchmarks/box_model.py rehearse ../shared/data WORK   all but the card, small; the model into WORK/packed
+    python benchmarks/bundled_model.py rehearse ../shared/data WORK   all but the card, small; the model into WORK/packed
 
-Between the last two, ``box_samples.py write WORK`` has the model write seventy texts, which are read and judged by eye.
+Between the last two, ``bundled_samples.py write WORK`` has the model write seventy texts, which are read and judged by eye.
 The evaluation documents were held out before the first stage. The weights are committed once.
 """
 
@@ -27,8 +27,8 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "src"))
 
-import box_openings  # noqa: E402 - beside this file
-import box_text  # noqa: E402
+import bundled_openings  # noqa: E402 - beside this file
+import bundled_text  # noqa: E402
 
 VOCABULARY = 8192
 # Two larger teachers of different shapes, then the student that is bundled; most of its loss comes from the teachers.
@@ -70,7 +70,7 @@ def write_text(data: Path, work: Path) -> None:
     """Plain text of each part, a tokenizer of the training part, and the shards of both."""
     import kotha
 
-    parts = box_text.split(box_text.documents(data))
+    parts = bundled_text.split(bundled_text.documents(data))
     for part, sources in parts.items():
         for source, passages in sources.items():
             lines = (json.dumps({"text": passage, "source": source}, ensure_ascii=False) for passage in passages)
@@ -88,10 +88,10 @@ def write_text(data: Path, work: Path) -> None:
     last = work / "text" / "last.jsonl"
     sources = (parts["train"][source] for source in ("tagore", "wikipedia"))
     written = (
-        box_text.told(LAST_SEED, LAST_STORIES, ["story"]),
-        box_text.told(LAST_SEED, LAST_REPORTS, ["news", "entry"]),
+        bundled_text.generated(LAST_SEED, LAST_STORIES, ["story"]),
+        bundled_text.generated(LAST_SEED, LAST_REPORTS, ["news", "entry"]),
     )
-    passages = box_openings.last_reading(*written, *sources)
+    passages = bundled_openings.last_reading(*written, *sources)
     last.write_text("".join(json.dumps({"text": each}, ensure_ascii=False) + "\n" for each in passages), "utf-8")
     print(kotha.prepare([last], tokenizer, work / "last", validation=held_out, overwrite=True))
 
@@ -138,24 +138,24 @@ def pack(work: Path, packed: Path) -> None:
 
 def measure(work: Path, packed: Path) -> None:
     """Measure the packed model and compare its texts with human ones."""
-    import box_measure
+    import bundled_measure
     import writing_defaults
 
     import kotha
 
     model = kotha.load(packed)
     writing = writing_defaults.beside_people(model, work, WRITING)
-    box_measure.measure(work, model, {"settling": SETTLING, "writing": writing})
+    bundled_measure.measure(work, model, {"settling": SETTLING, "writing": writing})
 
 
 def make_small() -> None:
     """Sizes with which every stage takes seconds, to test the pipeline."""
     global VOCABULARY, LAST_STORIES, LAST_REPORTS
-    import box_measure
+    import bundled_measure
     import writing_defaults
 
     VOCABULARY, LAST_STORIES, LAST_REPORTS = 600, 40, 10
-    box_text.STORIES, box_measure.TOKENS = 60, 8
+    bundled_text.STORIES, bundled_measure.TOKENS = 60, 8
     writing_defaults.PASSAGES, writing_defaults.WORDS = 2, 1
     pace = {"steps": 4, "evaluate_every": 2, "decay_steps": 2, "warmup_steps": 1, "batch_size": 2}
     for trial in TRIALS:
@@ -199,7 +199,7 @@ def main() -> None:
             case "measure":
                 measure(work, packed)
             case "card":
-                from box_card import write_card
+                from bundled_card import write_card
 
                 write_card()
 

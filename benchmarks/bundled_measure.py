@@ -107,4 +107,4 @@ def measure(work: Path, packed: LanguageModel, also: dict[str, Any]) -> None:
         "recitation": recitation(packed, work),
         **also,
     }
-    save("box_model", figures, ["torch"])
+    save("bundled_model", figures, ["torch"])
