@@ -113,7 +113,7 @@ def passages(paragraphs: Iterable[str]) -> Iterator[str]:
         yield "\n".join(waiting)
 
 
-def told(seed: int, count: int, kinds: Sequence[str] | None = None) -> list[str]:
+def generated(seed: int, count: int, kinds: Sequence[str] | None = None) -> list[str]:
     """So many of the built-in stories, as prose; of some kinds alone, if asked."""
     written = itertools.islice(stories(seed, kinds=kinds), count)
     return ["\n".join(filter(_is_prose, map(plain, each.text.split("\n")))) for each in written]
@@ -129,7 +129,7 @@ def documents(data: Path) -> dict[str, list[list[str]]]:
     found: dict[str, list[list[str]]] = {
         "tagore": [list(passages(work)) for work in works if next(is_new)],
         "wikipedia": [["\n".join(lead)] for lead in leads if next(is_new)],
-        "stories": [[text] for text in told(STORIES_SEED, STORIES)],
+        "stories": [[text] for text in generated(STORIES_SEED, STORIES)],
     }
     return {
         source: [each for each in every if sum(map(len, each)) >= _LEAST_DOCUMENT] for source, every in found.items()

@@ -71,7 +71,7 @@ def main_() -> None:
     with contextlib.redirect_stdout(sys.stderr):
         make()
     said: dict[str, Any] = {"release": kotha.__version__, "sentence": SENTENCE, **answers(Path())}
-    Path("said.json").write_text(json.dumps(said, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    Path("expected.json").write_text(json.dumps(said, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     size = sum(each.stat().st_size for each in Path().rglob("*") if each.is_file())
     print(f"{len(MODELS)} models and {size:,} bytes in {room}")
 

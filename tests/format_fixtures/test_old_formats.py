@@ -13,7 +13,7 @@ from tests.format_fixtures.guide import answers
 
 import kotha
 
-ROOMS = sorted(path.parent for path in Path(__file__).parent.glob("*/said.json"))
+ROOMS = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.json"))
 
 
 def near(found: Any, kept: Any) -> bool:
@@ -36,7 +36,7 @@ def test_there_is_a_room_for_this_release() -> None:
 
 
 def test_everything_says_what_it_said(room: Path) -> None:
-    kept = json.loads((room / "said.json").read_text(encoding="utf-8"))
+    kept = json.loads((room / "expected.json").read_text(encoding="utf-8"))
     found = json.loads(json.dumps(answers(room), ensure_ascii=False))
     for name in found:
         assert near(found[name], kept[name]), name
