@@ -15,7 +15,7 @@ from pathlib import Path
 
 import regex
 
-from kotha.text.clean.duplicates import told_apart
+from kotha.text.clean.duplicates import mark_duplicates
 from kotha.text.clean.language import count_scripts
 from kotha.text.corpus.documents import read_documents
 from kotha.text.normalize import Normalizer
@@ -125,7 +125,7 @@ def documents(data: Path) -> dict[str, list[list[str]]]:
     works = [prose_of_work(each.text) for each in read_documents([prose / "tagore-000.jsonl.zst"])]
     leads = [prose_of_lead(each.text) for each in read_documents([prose / "wiki_concepts-000.jsonl.zst"])]
     joined = ["\n".join(paragraphs) for paragraphs in (*works, *leads)]
-    is_new = iter([new for _, new in told_apart(joined, "near", LocalPool(1))])
+    is_new = iter([new for _, new in mark_duplicates(joined, "near", LocalPool(1))])
     found: dict[str, list[list[str]]] = {
         "tagore": [list(passages(work)) for work in works if next(is_new)],
         "wikipedia": [["\n".join(lead)] for lead in leads if next(is_new)],

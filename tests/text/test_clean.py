@@ -17,7 +17,7 @@ from tests.conftest import SHARED_DATA
 from tests.text.conftest import SENTENCES
 
 from kotha.errors import ConfigError, KothaError
-from kotha.text.clean.duplicates import ExactDuplicates, Signer, told_apart
+from kotha.text.clean.duplicates import ExactDuplicates, Signer, mark_duplicates
 from kotha.text.clean.language import count_scripts, is_language, language_of
 from kotha.text.clean.leakage import LeakIndex
 from kotha.text.clean.shingles import shingle_hashes
@@ -141,7 +141,7 @@ def test_near_duplicates_agree_with_the_definition_for_any_batches(monkeypatch):
     signatures = Signer()(new)
     answers = iter(stay([signature.digest() for signature in signatures if signature]))
     expected = [text for text, signature in zip(new, signatures, strict=True) if not signature or next(answers)]
-    found = list(told_apart(texts, "near", LocalPool(1)))
+    found = list(mark_duplicates(texts, "near", LocalPool(1)))
     assert [text for text, _ in found] == texts
     assert [text for text, is_new in found if is_new] == expected
     assert 100 < len(expected) < len(new) < 400, "copies were to be found, and not everywhere"
@@ -152,7 +152,7 @@ def test_one_changed_word_is_a_near_duplicate_and_half_the_text_is_not():
     changed = [*words[:100], "অন্য", *words[101:]]  # 5 of 196 shingles change on each side: J = 191 / 201
     half = [*words[:100], *reversed(words[100:])]
     texts = [" ".join(each) for each in (words, changed, half, ["…"], ["!"], words[:2])]
-    found = told_apart(texts, "near", LocalPool(1))
+    found = mark_duplicates(texts, "near", LocalPool(1))
     assert [is_new for _, is_new in found] == [True, False, True, True, True, True]
 
 

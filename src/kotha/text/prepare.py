@@ -27,7 +27,7 @@ from kotha.errors import CorpusError, DataError, UsageError
 from kotha.i18n.message import Message, OnProgress, Option
 from kotha.storage.atomic import atomic_directory
 from kotha.text.choices import Errors, check_choice
-from kotha.text.clean.duplicates import Duplicates, told_apart
+from kotha.text.clean.duplicates import Duplicates, mark_duplicates
 from kotha.text.clean.leakage import DEFAULT_THRESHOLD, LeakIndex
 from kotha.text.clean.shingles import GOLDEN, mix
 from kotha.text.corpus.documents import read_documents
@@ -188,7 +188,7 @@ class _Job:
         drawn: list[tuple[int, int, str]] = []  # a heap with the largest priority on top
         n_characters = 0
         texts = self._read(Message("surveying"), self._on_problem)
-        for index, (text, is_new) in enumerate(told_apart(texts, self.options.duplicates, pool)):
+        for index, (text, is_new) in enumerate(mark_duplicates(texts, self.options.duplicates, pool)):
             self.kept.append(is_new)
             if is_new and share > 0:
                 push = heapq.heappush if len(drawn) < self.options.max_validation_documents else heapq.heappushpop

@@ -96,7 +96,7 @@ class Signer:
         return signatures
 
 
-def told_apart(texts: Iterable[str], duplicates: Duplicates, pool: WorkerPool) -> Iterator[tuple[str, bool]]:
+def mark_duplicates(texts: Iterable[str], duplicates: Duplicates, pool: WorkerPool) -> Iterator[tuple[str, bool]]:
     """Pair each text with whether it is new."""
     exact = ExactDuplicates()
     marked = ((text, duplicates == "keep" or exact.is_new(text)) for text in texts)
