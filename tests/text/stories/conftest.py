@@ -11,7 +11,7 @@ PLOTS = plots()
 ALL_PLOTS = sum(map(len, PLOTS.values()))
 
 
-class Told(NamedTuple):
+class Document(NamedTuple):
     """A generated document: its kind and plot, its text, and its scene."""
 
     kind: str
@@ -21,9 +21,9 @@ class Told(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=[1_500, pytest.param(10_000, marks=pytest.mark.slow)])
-def told(request: pytest.FixtureRequest) -> list[Told]:
+def documents(request: pytest.FixtureRequest) -> list[Document]:
     return [
-        Told(kind, plot.name, *compile_plot(plot)(Chooser(f"sense:{plot.name}:{index}")))
+        Document(kind, plot.name, *compile_plot(plot)(Chooser(f"sense:{plot.name}:{index}")))
         for kind, some in PLOTS.items()
         for plot in some
         for index in range(request.param // ALL_PLOTS + 1)
@@ -45,7 +45,7 @@ class Replay(Chooser):
         return answer
 
 
-def of(told: list[Told], *plots: str) -> list[Told]:
-    found = [document for document in told if document.plot in plots]
-    assert len(found) == len(plots) * len(told) // ALL_PLOTS
+def of(documents: list[Document], *plots: str) -> list[Document]:
+    found = [document for document in documents if document.plot in plots]
+    assert len(found) == len(plots) * len(documents) // ALL_PLOTS
     return found
