@@ -10,7 +10,7 @@ from tests.browser.test_training_pages import a_design, a_doctor_s_word, a_plan
 from tests.generation.conftest import tiny
 from tests.text.conftest import trained
 
-from kotha.evaluation.comparison import Comparison, Reason, Row, comparison_page
+from kotha.evaluation.comparison import Comparison, ComparisonRemark, Row, comparison_page
 from kotha.evaluation.judge.session import Judging, judging_page
 from kotha.inside.embeddings import Embeddings, NearWords, embeddings_view
 from kotha.inside.view import View
@@ -51,7 +51,7 @@ def compared() -> Comparison:
         )
         for name, bits in (("one", 0.2997), ("other", 0.2023))
     ]
-    reasons = (Reason("untold", ("other",)), Reason("tokenizers", ("a", "b"), 2))
+    reasons = (ComparisonRemark("untold", ("other",)), ComparisonRemark("tokenizers", ("a", "b"), 2))
     return Comparison(rows, [], text="stories.txt", reasons=reasons)
 
 

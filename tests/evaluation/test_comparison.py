@@ -7,16 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kotha.evaluation.comparison import Measured, compare, comparison_table, row_of_run, row_of_score, validation_of
+from kotha.evaluation.comparison import MeasuredText, compare, comparison_table, row_of_run, row_of_score, validation_of
 from kotha.evaluation.perplexity import Familiarity, evaluate_text
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
 from kotha.text.held_out import from_texts
 
-TEXT = Measured(documents=383, bytes=1_000_000)
+TEXT = MeasuredText(documents=383, bytes=1_000_000)
 
 
-def row(name: str = "run", tokenizer: str = "a" * 32, measured: Measured | None = TEXT, **more: Any) -> Any:
+def row(name: str = "run", tokenizer: str = "a" * 32, measured: MeasuredText | None = TEXT, **more: Any) -> Any:
     config = {"model": preset("pocket").to_dict(), "task": "next-token", "data": {"tokenizer": tokenizer}, **more}
     summary = {"steps": 400, "best_step": 200, "tokens": 10**6, "loss_nats": 4.0, "bits_per_byte": 0.8}
     made = row_of_run(name, config, {**summary, "bits_per_character": 2.1})
@@ -43,12 +43,12 @@ def test_perplexity_is_shown_for_one_tokenizer_and_one_text() -> None:
     ("other", "said"),
     [
         ({"tokenizer": "b" * 32}, "2 different tokenizers (aaaaaaaa, bbbbbbbb), and perplexity is per token"),
-        ({"measured": Measured(400, 1_000_000)}, "evaluated on 2 different texts"),
-        ({"measured": Measured(383, 900_000)}, "evaluated on 2 different texts"),
+        ({"measured": MeasuredText(400, 1_000_000)}, "evaluated on 2 different texts"),
+        ({"measured": MeasuredText(383, 900_000)}, "evaluated on 2 different texts"),
         ({"measured": None}, "Cannot tell which text was used to evaluate other"),
         ({"task": "masked-words"}, "these models were trained on masked-words, next-token"),
         (
-            {"tokenizer": "b" * 32, "measured": Measured(383, 999_000)},
+            {"tokenizer": "b" * 32, "measured": MeasuredText(383, 999_000)},
             "Bits per byte and per character measure the text itself",
         ),
     ],
@@ -72,9 +72,9 @@ def test_an_evaluation_replaces_the_scores_of_training(tiny, tokenizer, data) ->
     score = evaluate_text(model, from_texts(["আমি ভাত খাই।"], tokenizer))
     made = row_of_score(row_of_run("folder", {"model": model.config.to_dict()}, {}), score)
     assert made.perplexity == score.perplexity
-    assert made.measured == Measured(1, score.bytes)
+    assert made.measured == MeasuredText(1, score.bytes)
     info = data["validation"].info
-    assert validation_of(data.path) == Measured(info.documents, info.bytes)
+    assert validation_of(data.path) == MeasuredText(info.documents, info.bytes)
     assert validation_of(data.path / "nowhere") is None
 
 

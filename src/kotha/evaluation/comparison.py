@@ -36,13 +36,13 @@ _ERRORS, _FEWEST_DOCUMENTS = 2.0, 10
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredText:
     """The size of the text that a model was evaluated on."""
 
     documents: int
     bytes: int
 
-    def same_as(self, other: "Measured") -> bool:
+    def same_as(self, other: "MeasuredText") -> bool:
         """Whether this is the same text; two tokenizers may normalize a few characters differently."""
         return self.documents == other.documents and abs(self.bytes - other.bytes) <= _SAME_BYTES * self.bytes
 
@@ -56,7 +56,7 @@ class Row:
     parameters: int | None
     task: str | None = None
     tokenizer: str | None = None
-    measured: Measured | None = None
+    measured: MeasuredText | None = None
     steps: int | None = None
     tokens: int | None = None
     best_step: int | None = None
@@ -87,7 +87,7 @@ _REASONS = {
 
 
 @dataclass(frozen=True)
-class Reason:
+class ComparisonRemark:
     """Why a score is omitted or no best model is named; ``kind`` identifies the message."""
 
     kind: str
@@ -108,7 +108,7 @@ class Comparison(Measurement):
     rows: list[Row]
     best: str | None  # name of the best model; None if a reason says why not
     text: str | None  # the common text; None if each model has the scores of its own training
-    reasons: list[Reason]  # why scores are omitted, and why no best model is named
+    reasons: list[ComparisonRemark]  # why scores are omitted, and why no best model is named
 
     def _repr_html_(self) -> str:
         return comparison_table(self).html()
@@ -143,7 +143,7 @@ def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data:
 def row_of_score(row: Row, score: TextScore) -> Row:
     """A row with the scores of an evaluation instead of those of its training."""
     fresh = {name: getattr(score, name) for name in ("seen", "tokenizer", *FIGURES)}
-    return replace(row, task=_WORD_TASK, measured=Measured(score.documents, score.bytes), **fresh)
+    return replace(row, task=_WORD_TASK, measured=MeasuredText(score.documents, score.bytes), **fresh)
 
 
 def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str | None = None) -> Comparison:
@@ -151,7 +151,7 @@ def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str |
 
     ``nats`` are the losses of each document of ``text``, for each model, if all were evaluated on it.
     """
-    texts: list[Measured] = []  # distinct ones
+    texts: list[MeasuredText] = []  # distinct ones
     for row in rows:
         if row.measured is not None and not any(row.measured.same_as(each) for each in texts):
             texts.append(row.measured)
@@ -159,42 +159,42 @@ def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str |
     lost = tuple(row.name for row in rows if row.measured is None)
     tasks = tuple(sorted({str(row.task) for row in rows}))
     checks = (
-        (len(tokenizers) > 1, Reason("tokenizers", tokenizers, len(tokenizers))),
-        (len(texts) > 1, Reason("texts", count=len(texts))),
-        (bool(lost) and len(rows) > 1, Reason("lost", lost)),
-        (tasks not in ((), (_WORD_TASK,)), Reason("tasks", tasks)),
+        (len(tokenizers) > 1, ComparisonRemark("tokenizers", tokenizers, len(tokenizers))),
+        (len(texts) > 1, ComparisonRemark("texts", count=len(texts))),
+        (bool(lost) and len(rows) > 1, ComparisonRemark("lost", lost)),
+        (tasks not in ((), (_WORD_TASK,)), ComparisonRemark("tasks", tasks)),
     )
     reasons = [reason for applies, reason in checks if applies]
     if reasons:
         rows = [replace(row, perplexity=None) for row in rows]
     best = _best(rows, nats) if len(rows) > 1 else None
-    if isinstance(best, Reason):
+    if isinstance(best, ComparisonRemark):
         return Comparison(list(rows), None, text, [*reasons, best])
     return Comparison(list(rows), best, text, reasons)
 
 
-def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> str | Reason:
+def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> str | ComparisonRemark:
     """The name of the best model, or the reason why none is named."""
     if nats is None:
-        return Reason("trainings")
+        return ComparisonRemark("trainings")
     if learned := tuple(row.name for row in rows if row.seen is not None and row.seen.trained):
-        return Reason("learned", learned)
+        return ComparisonRemark("learned", learned)
     if untold := tuple(row.name for row in rows if row.seen is None):
-        return Reason("untold", untold)
+        return ComparisonRemark("untold", untold)
     first, second = sorted(range(len(rows)), key=lambda index: float(nats[index].sum()))[:2]
     if len(nats[first]) != len(nats[second]) or len(nats[first]) < _FEWEST_DOCUMENTS:
-        return Reason("few", count=len(nats[first]))
+        return ComparisonRemark("few", count=len(nats[first]))
     differences = nats[second] - nats[first]
     if differences.sum() <= _ERRORS * differences.std(ddof=1) * math.sqrt(len(differences)):
-        return Reason("chance", (rows[first].name, rows[second].name))
+        return ComparisonRemark("chance", (rows[first].name, rows[second].name))
     return rows[first].name
 
 
-def validation_of(data: Path) -> Measured | None:
+def validation_of(data: Path) -> MeasuredText | None:
     """The size of the validation split of a data folder; None if it cannot be read."""
     with suppress(KothaError):
         info = Dataset(data, verify=False)["validation"].info
-        return Measured(info.documents, info.bytes)
+        return MeasuredText(info.documents, info.bytes)
     return None
 
 
