@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kotha.evaluation.comparison import MeasuredText, compare, comparison_table, row_of_run, row_of_score, validation_of
-from kotha.evaluation.perplexity import Familiarity, evaluate_text
+from kotha.evaluation.perplexity import Contamination, evaluate_text
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
 from kotha.text.held_out import from_texts
@@ -80,11 +80,11 @@ def test_an_evaluation_replaces_the_scores_of_training(tiny, tokenizer, data) ->
 
 # -- a best one, or none ----------------------------------------------------------------------------------------------
 
-NEW, LEARNED = Familiarity(40, 0, 0, "new"), Familiarity(40, 40, 0, "seen in training")
+NEW, LEARNED = Contamination(40, 0, 0, "new"), Contamination(40, 40, 0, "seen in training")
 NATS = np.random.default_rng(0).uniform(50, 90, 40)
 
 
-def measured(name: str, seen: Familiarity | None) -> Any:
+def measured(name: str, seen: Contamination | None) -> Any:
     return replace(row(name), seen=seen)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kotha.artifacts.run_folder import describe_data
 from kotha.evaluation.contamination import look_up
-from kotha.evaluation.perplexity import Familiarity
+from kotha.evaluation.perplexity import Contamination
 from kotha.i18n.message import Message
 from kotha.text.held_out import from_texts
 from kotha.text.shards import Dataset
@@ -36,7 +36,7 @@ def test_seen_held_out_and_new_documents(run: Path, texts: list[str], tokenizer:
     assert verdict(texts[50:70]) == "new"
     assert verdict(texts[:5] + texts[50:65]) == "25% seen in training"
     assert verdict(texts[45:50] + texts[50:55]) == "50% held out, the rest new"
-    assert look_up(from_texts(texts[38:42], tokenizer), run) == Familiarity(
+    assert look_up(from_texts(texts[38:42], tokenizer), run) == Contamination(
         4, 2, 2, Message("{share:.0%} seen in training", share=0.5)
     )
 
@@ -44,9 +44,9 @@ def test_seen_held_out_and_new_documents(run: Path, texts: list[str], tokenizer:
 def test_parts_of_documents_and_short_documents(run: Path, texts: list[str], tokenizer: Tokenizer) -> None:
     long = max(texts[:40], key=len)
     middle = long[long.index(" ", 100) + 1 : long.rindex(" ")]
-    assert look_up(from_texts([middle], tokenizer), run) == Familiarity(1, 1, 0, Message("seen in training"))
-    assert look_up(from_texts(["ছোট এক বাক্য।"], tokenizer), run) == Familiarity(1, 1, 0, Message("seen in training"))
-    assert look_up(from_texts(["ছোট দুই বাক্য।"], tokenizer), run) == Familiarity(1, 0, 0, Message("new"))
+    assert look_up(from_texts([middle], tokenizer), run) == Contamination(1, 1, 0, Message("seen in training"))
+    assert look_up(from_texts(["ছোট এক বাক্য।"], tokenizer), run) == Contamination(1, 1, 0, Message("seen in training"))
+    assert look_up(from_texts(["ছোট দুই বাক্য।"], tokenizer), run) == Contamination(1, 0, 0, Message("new"))
 
 
 def test_unknown_contamination(run: Path, texts: list[str], tokenizer: Tokenizer, tmp_path: Path) -> None:

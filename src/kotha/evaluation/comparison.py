@@ -18,7 +18,7 @@ from typing import Any
 
 from kotha.artifacts.run_folder import RunFolder, figure, mapping, words
 from kotha.errors import KothaError
-from kotha.evaluation.perplexity import FIGURES, Familiarity, Nats, TextScore, perplexity
+from kotha.evaluation.perplexity import FIGURES, Contamination, Nats, TextScore, perplexity
 from kotha.evaluation.result import Measurement
 from kotha.i18n.message import Message, Plural, Text
 from kotha.model.config import config_from_dict
@@ -63,7 +63,7 @@ class Row:
     bits_per_byte: float | None = None
     bits_per_character: float | None = None
     perplexity: float | None = None
-    seen: Familiarity | None = None  # whether the text was in its training data; None if unknown
+    seen: Contamination | None = None  # whether the text was in its training data; None if unknown
 
 
 # The message of each kind of reason; {names} are the models or tokenizers concerned, {count} is a number of them.

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.artifacts.run_folder import find_data, run_config
-from kotha.evaluation.perplexity import Familiarity
+from kotha.evaluation.perplexity import Contamination
 from kotha.i18n.message import Message
 from kotha.text.held_out import HeldOut, Line
 from kotha.text.shards import Dataset, Split
@@ -31,7 +31,7 @@ _CHUNK = 1 << 22
 _FACTOR, _SPREAD = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 
 
-def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:
+def look_up(text: HeldOut, run: Path | None) -> Contamination | None:
     """Which documents of a text were in a run's data; None if unknown: no run, no data folder, or another tokenizer."""
     data = None if run is None else find_data(run_config(run), run)
     folder = None if data is None else Dataset(data, verify=False)
@@ -45,7 +45,7 @@ def look_up(text: HeldOut, run: Path | None) -> Familiarity | None:
     elif n_trained or n_held_out:
         some = "{share:.0%} seen in training" if n_trained else "{share:.0%} held out, the rest new"
         verdict = Message(some, share=max(0.01, (n_trained or n_held_out) / n))
-    return Familiarity(n, n_trained, n_held_out, verdict)
+    return Contamination(n, n_trained, n_held_out, verdict)
 
 
 def _found(text: HeldOut, split: Split) -> NDArray[np.bool_]:

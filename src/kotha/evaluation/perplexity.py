@@ -55,7 +55,7 @@ MAX_TOKENS = 10_000_000
 
 
 @dataclass(frozen=True)
-class Familiarity:
+class Contamination:
     """How many documents of a text are in a run's data."""
 
     documents: int
@@ -85,7 +85,7 @@ class TextScore(Measurement):
     tokenizer: str  # its fingerprint
     text: str  # its source
     nats: Nats = field(repr=False, compare=False)  # of each document, its end-of-text token included
-    seen: Familiarity | None = None  # whether the text is in the model's data; None if unknown
+    seen: Contamination | None = None  # whether the text is in the model's data; None if unknown
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # scores of the baselines, by name
 
     def _repr_html_(self) -> str:
