@@ -39,7 +39,7 @@ _SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True)
-class Fall:
+class ScoreDrop:
     """The score on one perturbation or other text."""
 
     kind: str
@@ -56,7 +56,7 @@ class Robustness(Measurement):
     figure: Text
     more_is_better: bool
     before: float
-    falls: tuple[Fall, ...]
+    falls: tuple[ScoreDrop, ...]
     share: float  # of words that a perturbation of single words changes
     seed: int
 
@@ -109,7 +109,9 @@ def evaluate_perturbed(
         else:
             _, texts, measure, _ = _material(bundle, Path(kind), pair, errors)
             after, words = measure(texts), None
-        falls.append(Fall(kind, after, after / before - 1 if before else math.nan, words, texts[0][:_SHOWN_CHARACTERS]))
+        falls.append(
+            ScoreDrop(kind, after, after / before - 1 if before else math.nan, words, texts[0][:_SHOWN_CHARACTERS])
+        )
     return Robustness(given.figure, given.more_is_better, before, tuple(falls), share, seed)
 
 
