@@ -52,7 +52,7 @@ class BlindPair:
 
 
 @dataclass(frozen=True)
-class Standing:
+class ModelStrength:
     """The result of one model."""
 
     model: str
@@ -65,7 +65,7 @@ class Standing:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class PairwiseResult:
     """The result of two models against each other."""
 
     one: str
@@ -91,8 +91,8 @@ class Agreement:
 class JudgingResult(Measurement):
     """The results of a judging session, strongest model first."""
 
-    standings: tuple[Standing, ...]
-    meetings: tuple[Meeting, ...]
+    standings: tuple[ModelStrength, ...]
+    meetings: tuple[PairwiseResult, ...]
     agreement: Agreement
     judges: dict[str, int]  # number of pairs that each judged
     pairs: int
@@ -161,14 +161,14 @@ def judging_result(
     standings = []
     for index in order:
         low, strength, high = strengths.interval(unit[index])
-        standings.append(Standing(models[index], strength, low, high, *outcomes[index].sum(axis=0).tolist()))
+        standings.append(ModelStrength(models[index], strength, low, high, *outcomes[index].sum(axis=0).tolist()))
     meetings = []
     for one, other in combinations(order, 2):
         if outcomes[one, other].any():
             odds = strengths.interval(unit[one] - unit[other])
             low, chance, high = (float(1 / (1 + np.exp(-each))) for each in odds)
             wins, ties, losses = outcomes[one, other].tolist()
-            meetings.append(Meeting(models[one], models[other], wins, ties, losses, chance, low, high))
+            meetings.append(PairwiseResult(models[one], models[other], wins, ties, losses, chance, low, high))
     counts = Counter(choice for choices in of_pair.values() for choice in choices)
     decided = counts["left"] + counts["right"]
     return JudgingResult(
@@ -240,5 +240,5 @@ def judging_tables(result: JudgingResult) -> list[Table]:
     return [Table("", header, rows, remarks), Table("", against, met)]
 
 
-def _counts(each: Standing | Meeting) -> list[str]:
+def _counts(each: ModelStrength | PairwiseResult) -> list[str]:
     return [f"{n:,}" for n in (each.wins, each.ties, each.losses)]

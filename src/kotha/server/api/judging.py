@@ -10,7 +10,7 @@ from pydantic import Field
 
 from kotha.api.model import load
 from kotha.errors import DataError
-from kotha.evaluation.judge.results import Choice, Meeting
+from kotha.evaluation.judge.results import Choice, PairwiseResult
 from kotha.evaluation.judge.session import Judging, write_continuations
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import OnProgress
@@ -64,7 +64,7 @@ class JudgingResponse(WireResponse):
     same: int
     pair: ShownPair | None
     results_after: int
-    meetings: list[Meeting]
+    meetings: list[PairwiseResult]
 
 
 @route(router, "/judgings", JudgingResponse, shares=True)
