@@ -6,21 +6,21 @@ from pathlib import Path
 import pytest
 from tests.browser.inside_pages import check_it_fits, opened
 
-from kotha.evaluation.judge.session import Judging
+from kotha.evaluation.judge.session import JudgingSession
 
 
 @pytest.fixture
-def judging(tmp_path: Path) -> Judging:
+def judging(tmp_path: Path) -> JudgingSession:
     written = {
         name: [f"{name[-1]} লিখল {number} </script><b>" * 3 for number in range(2)] for name in ("run-ক", "run-খ")
     }
-    made = Judging.start(tmp_path / "judging", ["নদীর ধারে", "মা"], written)
+    made = JudgingSession.start(tmp_path / "judging", ["নদীর ধারে", "মা"], written)
     made.page(tmp_path / "judge.html")
     return made
 
 
 @pytest.mark.browser
-def test_it_is_judged_offline_and_comes_back_as_a_file(browser, judging: Judging, tmp_path: Path) -> None:
+def test_it_is_judged_offline_and_comes_back_as_a_file(browser, judging: JudgingSession, tmp_path: Path) -> None:
     with opened(browser, tmp_path / "judge.html", 390) as page:
         check_it_fits(page, 390)
         page.get_by_label("Your name").fill("রহিম")

@@ -11,7 +11,7 @@ from tests.generation.conftest import tiny
 from tests.text.conftest import trained
 
 from kotha.evaluation.comparison import Comparison, ComparisonRemark, Row, comparison_page
-from kotha.evaluation.judge.session import Judging, judging_page
+from kotha.evaluation.judge.session import JudgingSession, judging_page
 from kotha.inside.embeddings import Embeddings, NearWords, embeddings_view
 from kotha.inside.view import View
 from kotha.report.tokenizer_card import cards_page
@@ -62,7 +62,7 @@ def comparison() -> str:
 def a_judging() -> str:
     with tempfile.TemporaryDirectory() as folder:
         written = {name: [f"{name} {text}" for text in TEXTS[:2]] for name in ("ক", "খ")}
-        return judging_page(Judging.start(Path(folder) / "judging", ["নদীর ধারে", "মা বললেন"], written))
+        return judging_page(JudgingSession.start(Path(folder) / "judging", ["নদীর ধারে", "মা বললেন"], written))
 
 
 @pytest.mark.parametrize(("language", "scheme"), [("en", "dark"), ("bn", "light")])

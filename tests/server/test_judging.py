@@ -7,7 +7,7 @@ import httpx
 import pytest
 from tests.server.conftest import started
 
-from kotha.evaluation.judge.session import Judging
+from kotha.evaluation.judge.session import JudgingSession
 from kotha.server.app import make_app
 from kotha.server.settings import ServeSettings
 
@@ -38,7 +38,7 @@ def test_judgements_are_stored_and_results_come_late(client: Any) -> None:
         assert bool(told["meetings"]) == (count >= 10 or count == total)
     assert told["pair"] is None
     [meeting] = told["meetings"]
-    kept = Judging.open(folder / "judgings" / id).result().to_dict()["meetings"][0]
+    kept = JudgingSession.open(folder / "judgings" / id).result().to_dict()["meetings"][0]
     assert meeting == kept
 
 

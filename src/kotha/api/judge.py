@@ -12,7 +12,7 @@ from kotha.errors import UsageError
 from kotha.evaluation.judge.results import BlindPair as BlindPair
 from kotha.evaluation.judge.results import Choice as Choice
 from kotha.evaluation.judge.results import judging_tables as judging_tables
-from kotha.evaluation.judge.session import Judging as Judging
+from kotha.evaluation.judge.session import JudgingSession as JudgingSession
 from kotha.evaluation.judge.session import read_prompts, write_continuations
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import OnProgress, Option
@@ -31,7 +31,7 @@ def judge(
     seed: int = 0,
     on_progress: OnProgress | None = None,
     **how: Any,
-) -> Judging:
+) -> JudgingSession:
     """Let models continue prompts, and save the continuations as blind pairs for people to judge.
 
     ``prompts`` is a list, or a file with one prompt per line. Without models, the comparison in ``out`` is opened
@@ -47,7 +47,7 @@ def judge(
     """
     folder = Path(out)
     if not models:
-        return Judging.open(folder)
+        return JudgingSession.open(folder)
     names = [os.fspath(each) for each in models]
     if len(names) < 2 or len(set(names)) < len(names):
         raise UsageError("{models}: name two or more different models", models=Option("models", names))
@@ -65,4 +65,4 @@ def judge(
     written = write_continuations(
         names, lambda name: load(name).engine(rows), prompt_list, tokens, settings, on_progress
     )
-    return Judging.start(folder, prompt_list, written, seed, {"tokens": tokens, "seed": seed, **how})
+    return JudgingSession.start(folder, prompt_list, written, seed, {"tokens": tokens, "seed": seed, **how})

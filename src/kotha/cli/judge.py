@@ -15,7 +15,7 @@ from kotha.i18n.message import Message, Plural
 from kotha.i18n.numbers import ascii_digits
 
 if TYPE_CHECKING:
-    from kotha.api.judge import BlindPair, Choice, Judging
+    from kotha.api.judge import BlindPair, Choice, JudgingSession
 
 _KEYS: dict[str, "Choice"] = {"1": "left", "2": "right", "0": "tie"}
 _QUIT = ("q", "/exit", "/quit")
@@ -82,7 +82,7 @@ def _pairs(count: int) -> Plural:
     return Plural("{n} pair", "{n:,} pairs", n=count)
 
 
-def _ask_judge(judging: "Judging", judge: str) -> None:
+def _ask_judge(judging: "JudgingSession", judge: str) -> None:
     """Show one pair after another, and save each answer before the next pair."""
     remaining = judging.left_for(judge)
     for index, pair in enumerate(remaining):

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 from kotha.errors import DataError, KothaError, UsageError
-from kotha.evaluation.judge.session import Judging, judging_page
+from kotha.evaluation.judge.session import JudgingSession, judging_page
 
 PROMPTS = [f"শুরু {number}" for number in range(30)]
 
 
-def started(path: Path, models: tuple[str, ...] = ("run/a", "run/b", "run/c"), **how: int) -> Judging:
+def started(path: Path, models: tuple[str, ...] = ("run/a", "run/b", "run/c"), **how: int) -> JudgingSession:
     written = {name: [f"{prompt} লিখল {place}" for prompt in PROMPTS] for place, name in enumerate(models)}
-    return Judging.start(path, PROMPTS, written, **how)
+    return JudgingSession.start(path, PROMPTS, written, **how)
 
 
 def test_every_two_models_are_paired_on_every_prompt_in_random_order(tmp_path: Path) -> None:
@@ -27,7 +27,7 @@ def test_every_two_models_are_paired_on_every_prompt_in_random_order(tmp_path: P
     assert set(one) == set(other) == set(judging.pairs) and one != other, "each judge has an order"
     assert one == judging.left_for("মিনা")
     assert started(tmp_path / "k").pairs == judging.pairs != started(tmp_path / "l", seed=1).pairs
-    assert Judging.open(tmp_path / "j") == judging
+    assert JudgingSession.open(tmp_path / "j") == judging
 
 
 def test_the_page_is_blind(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_judgements_are_saved_at_once_and_resume(tmp_path: Path) -> None:
     judging = started(tmp_path / "j")
     pair = judging.left_for("মিনা")[0]
     judging.record("মিনা", pair.id, "left")
-    again = Judging.open(tmp_path / "j")
+    again = JudgingSession.open(tmp_path / "j")
     assert again.said_by("মিনা") == {pair.id: "left"} and len(again.left_for("মিনা")) == 89
     again.record("মিনা", pair.id, "tie")
     again.record("মিনি", pair.id, "right")
@@ -107,18 +107,18 @@ def test_the_result_has_the_stronger_model_and_the_agreement(tmp_path: Path) -> 
 
 def test_invalid_sessions_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="wrote the same text for every prompt"):
-        Judging.start(tmp_path / "j", ["ক"], {"a": ["খ"], "b": ["খ"]})
+        JudgingSession.start(tmp_path / "j", ["ক"], {"a": ["খ"], "b": ["খ"]})
     with pytest.raises(UsageError, match="at least two models"):
-        Judging.start(tmp_path / "j", ["ক"], {"a": ["খ"]})
+        JudgingSession.start(tmp_path / "j", ["ক"], {"a": ["খ"]})
     with pytest.raises(KothaError, match="is not a judging session"):
-        Judging.open(tmp_path / "j")
-    judging = Judging.start(tmp_path / "j", ["ক", "গ"], {"a": ["খ", "১"], "b": ["খ", "২"]})
+        JudgingSession.open(tmp_path / "j")
+    judging = JudgingSession.start(tmp_path / "j", ["ক", "গ"], {"a": ["খ", "১"], "b": ["খ", "২"]})
     assert (len(judging.pairs), judging.same) == (1, 1), "who wrote the same is not asked about"
     with pytest.raises(DataError, match="no judgements in"):
         judging.result()
     (tmp_path / "j" / "pairs.json").write_text('{"format": "kotha-judging", "format_version": 1, "pairs": [{"id": 1}]}')
     with pytest.raises(KothaError, match="is not a judging session that this version of Kotha can read"):
-        Judging.open(tmp_path / "j")
+        JudgingSession.open(tmp_path / "j")
 
 
 @pytest.mark.parametrize("change", [
@@ -126,11 +126,11 @@ def test_invalid_sessions_are_rejected(tmp_path: Path) -> None:
     {"pairs": [{"models": ["a", "a"]}]}, {"pairs": [{"models": ["a", "b", "a"]}]},
 ], ids=str)  # fmt: skip
 def test_invalid_pairs_are_rejected(tmp_path: Path, change: dict[str, Any]) -> None:
-    Judging.start(tmp_path / "j", ["ক"], {"a": ["খ"], "b": ["গ"]})
+    JudgingSession.start(tmp_path / "j", ["ক"], {"a": ["খ"], "b": ["গ"]})
     file = tmp_path / "j" / "pairs.json"
     told = json.loads(file.read_text(encoding="utf-8"))
     if "pairs" in change:
         change = {"pairs": [{**told["pairs"][0], **change["pairs"][0]}]}
     file.write_text(json.dumps({**told, **change}), encoding="utf-8")
     with pytest.raises(KothaError, match="is not a judging session that this version of Kotha can read"):
-        Judging.open(tmp_path / "j")
+        JudgingSession.open(tmp_path / "j")

@@ -42,7 +42,7 @@ _MOST_BYTES = 1 << 28
 
 
 @dataclass
-class Judging:
+class JudgingSession:
     """A judging session in a folder."""
 
     path: Path
@@ -59,7 +59,7 @@ class Judging:
         written: Mapping[str, Sequence[str]],
         seed: int = 0,
         about: Mapping[str, Any] | None = None,
-    ) -> "Judging":
+    ) -> "JudgingSession":
         """Create the folder from the continuations of each model, one per prompt."""
         models = tuple(written)
         if len(models) < 2 or not prompts:
@@ -85,7 +85,7 @@ class Judging:
         return made
 
     @classmethod
-    def open(cls, path: Path) -> "Judging":
+    def open(cls, path: Path) -> "JudgingSession":
         """Open an existing session."""
         file = path / PAIRS
         if not is_file(file):
@@ -197,7 +197,7 @@ class Judging:
         return f"Judging({str(self.path)!r}: {counts})"
 
 
-def judging_page(judging: Judging) -> str:
+def judging_page(judging: JudgingSession) -> str:
     """Return an offline HTML page with all pairs, which saves the judgements as a file.
 
     The page holds the texts and pair ids, but not which model wrote which text.

@@ -11,7 +11,7 @@ from pydantic import Field
 from kotha.api.model import load
 from kotha.errors import DataError
 from kotha.evaluation.judge.results import Choice, PairwiseResult
-from kotha.evaluation.judge.session import Judging, write_continuations
+from kotha.evaluation.judge.session import JudgingSession, write_continuations
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import OnProgress
 from kotha.server.api.requests import WireResponse, route
@@ -90,7 +90,7 @@ def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -
     written = write_continuations(body.models, opened, prompts, body.tokens, settings, on_progress)
     id = secrets.token_hex(6)
     with refusing(DataError, param="models"):  # the models wrote the same texts
-        made = Judging.start(folder / id, prompts, written, body.seed, body.model_dump(exclude={"prompts"}))
+        made = JudgingSession.start(folder / id, prompts, written, body.seed, body.model_dump(exclude={"prompts"}))
     return _status(made, id, "")
 
 
@@ -120,14 +120,14 @@ def _folder(state: State) -> Path:
     return folder
 
 
-def _opened(state: State, id: str) -> Judging:
+def _opened(state: State, id: str) -> JudgingSession:
     path = _folder(state) / id
     if not path.is_dir():
         raise RefusedError("judging {id!r} not found", 404, "id", id=id)
-    return Judging.open(path)
+    return JudgingSession.open(path)
 
 
-def _status(found: Judging, id: str, judge: str) -> JsonObject:
+def _status(found: JudgingSession, id: str, judge: str) -> JsonObject:
     left = list(found.pairs) if not judge.strip() else found.left_for(judge)
     judgements = sum(len(each) for each in found.judgements().values())
     is_enough = judgements >= _RESULTS_AFTER or (judgements and not left)
