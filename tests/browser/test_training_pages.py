@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.browser.inside_pages import opened, wait_until, written
 
-from kotha.evaluation.doctor.diagnosis import Examination, doctor_page, examine
+from kotha.evaluation.doctor.diagnosis import Diagnosis, doctor_page, examine
 from kotha.export.targets import supported_targets
 from kotha.i18n.catalogue import translate
 from kotha.training.plan.design import TextSize
@@ -58,7 +58,7 @@ def a_design() -> str:
     return planned(minutes=5)[1]
 
 
-def examined() -> Examination:
+def examined() -> Diagnosis:
     return examine(*a_run())
 
 

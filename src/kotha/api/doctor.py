@@ -7,7 +7,7 @@ from kotha.api import AnyPath
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder, figure, find_data
 from kotha.errors import UsageError
-from kotha.evaluation.doctor.diagnosis import Examination, doctor_page, examine
+from kotha.evaluation.doctor.diagnosis import Diagnosis, doctor_page, examine
 from kotha.evaluation.perplexity import count_baselines
 from kotha.i18n.message import Option
 from kotha.inside.view import View
@@ -17,7 +17,7 @@ from kotha.text.shards import Dataset
 
 
 @checked()
-def doctor(run: AnyPath, *, data: AnyPath | None = None, ngrams: bool = False) -> View[Examination]:
+def doctor(run: AnyPath, *, data: AnyPath | None = None, ngrams: bool = False) -> View[Diagnosis]:
     """Diagnose the loss curve of a run, finished or not, with the evidence.
 
     ``data`` is the data folder, if it has moved; ``ngrams`` also counts n-grams in it as a baseline.

@@ -64,7 +64,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Examination:
+class Diagnosis:
     """The diagnosis of a run, most severe finding first."""
 
     findings: list[Finding]
@@ -84,13 +84,13 @@ def examine(
     metrics: Sequence[dict[str, Any]],
     dataset: Dataset | None = None,
     references: dict[str, float] | None = None,
-) -> Examination:
+) -> Diagnosis:
     """Diagnose a run from its metrics, and from its data if given; ``references`` are additional baseline losses."""
     facts = None if dataset is None else look_at(dataset)
     curve = read_curve(config, metrics, references)
     findings = diagnose(curve, facts)
     healthy = reassure(None if curve.best is None else curve.best.loss, curve.references)
-    return Examination(findings, None if findings else healthy, facts is not None, curve)
+    return Diagnosis(findings, None if findings else healthy, facts is not None, curve)
 
 
 def diagnose(curve: Curve, data: DataFacts | None = None) -> list[Finding]:
@@ -175,7 +175,7 @@ _DIGITS = 5  # significant; a plot shows no more
 
 
 def doctor_page(
-    name: str, config: dict[str, Any], metrics: Sequence[dict[str, Any]], found: Examination, language: str = "en"
+    name: str, config: dict[str, Any], metrics: Sequence[dict[str, Any]], found: Diagnosis, language: str = "en"
 ) -> str:
     """Return the page as HTML; ``name`` is the run's."""
     points, curve = points_of(metrics, _POINTS), found.curve
