@@ -8,7 +8,7 @@ import torch
 
 from kotha.errors import UsageError
 from kotha.generation import plain, sampling
-from kotha.generation.sampling import Knobs, knobs_of, penalize
+from kotha.generation.sampling import SamplerParameters, penalize, sampler_parameters
 from kotha.generation.settings import SamplingSettings
 
 
@@ -26,7 +26,7 @@ def random_settings(chooser: random.Random) -> SamplingSettings:
 
 def draw_in_batch(logits: torch.Tensor, rows: list[SamplingSettings], seen: torch.Tensor, numbers: torch.Tensor) -> Any:
     vocab_size = logits.shape[1]
-    knobs = Knobs(*knobs_of(rows, vocab_size))
+    knobs = SamplerParameters(*sampler_parameters(rows, vocab_size))
     width = max((min(s.top_k or vocab_size, vocab_size) for s in rows if not s.greedy), default=1)
     return sampling.draw(penalize(logits, knobs, seen), knobs, numbers, width).tolist()
 

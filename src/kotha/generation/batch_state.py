@@ -14,7 +14,7 @@ from torch import Tensor
 from kotha.errors import KothaError
 from kotha.generation.plain import NO_NUMBERS
 from kotha.generation.request import MOST_ALTERNATIVES, Answer, Seen
-from kotha.generation.sampling import Knobs, draw, knobs_of, penalize
+from kotha.generation.sampling import SamplerParameters, draw, penalize, sampler_parameters
 
 _NOT_FINITE = -1  # in ``drawn``: the logits were NaN or infinite
 
@@ -40,7 +40,7 @@ class Rows:
     ) -> None:
         self.vocab_size, self.block, self.device = vocab_size, block, device
         self._ends = ends  # end tokens, exempt from the repetition penalty
-        self.knobs = torch.zeros(len(Knobs._fields), max_rows, device=device)
+        self.knobs = torch.zeros(len(SamplerParameters._fields), max_rows, device=device)
         self.pending = torch.zeros(max_rows, dtype=torch.long, device=device)
         self.numbers = torch.zeros(max_rows, block, device=device)
         self.drawn = torch.zeros(max_rows, block, dtype=torch.long, device=device)
@@ -72,7 +72,7 @@ class Rows:
     def put(self, first: int, answers: Sequence[Answer]) -> None:
         """Assign rows to answers, starting at ``first``."""
         settings, new = [answer.request.settings for answer in answers], slice(first, first + len(answers))
-        self.knobs[:, new] = knobs_of(settings, self.vocab_size).to(self.device)
+        self.knobs[:, new] = sampler_parameters(settings, self.vocab_size).to(self.device)
         self.pending[new] = torch.tensor([answer.last for answer in answers], device=self.device)
         if self.seen is None and any(each.repetition_penalty is not None for each in settings):
             self.seen = torch.zeros(len(self.pending), self.vocab_size, dtype=torch.bool, device=self.device)
@@ -110,7 +110,7 @@ class Rows:
     def take(self, logits: Tensor, plan: Plan) -> None:
         """Sample the next token of each row from logits (B, V)."""
         n = plan.n_rows
-        knobs = Knobs(*self.knobs[:, :n])
+        knobs = SamplerParameters(*self.knobs[:, :n])
         seen = self.seen[:n] if plan.penalty and self.seen is not None else None
         scores = logits if seen is None else penalize(logits, knobs, seen)
         number = self.numbers[:n].index_select(1, self.slot)[:, 0]

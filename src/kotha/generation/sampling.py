@@ -18,7 +18,7 @@ from kotha.generation.settings import SamplingSettings
 _FEW = 256
 
 
-class Knobs(NamedTuple):
+class SamplerParameters(NamedTuple):
     """The settings of each row: every field (B,)."""
 
     temperature: Tensor
@@ -28,8 +28,8 @@ class Knobs(NamedTuple):
     penalty: Tensor
 
 
-def knobs_of(settings: Sequence[SamplingSettings], vocab_size: int) -> Tensor:
-    """The ``Knobs`` of rows in one tensor, (5, B); disabled settings get a value without effect."""
+def sampler_parameters(settings: Sequence[SamplingSettings], vocab_size: int) -> Tensor:
+    """The ``SamplerParameters`` of rows in one tensor, (5, B); disabled settings get a value without effect."""
     rows = [
         (
             each.temperature,
@@ -43,13 +43,13 @@ def knobs_of(settings: Sequence[SamplingSettings], vocab_size: int) -> Tensor:
     return torch.tensor(rows, dtype=torch.float32).T
 
 
-def penalize(logits: Tensor, knobs: Knobs, seen: Tensor) -> Tensor:
+def penalize(logits: Tensor, knobs: SamplerParameters, seen: Tensor) -> Tensor:
     """Apply the repetition penalty: logits (B, V) and which tokens each row has, booleans (B, V) -> (B, V)."""
     penalty = knobs.penalty[:, None]
     return torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
 
 
-def draw(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, greedy: bool = True) -> Tensor:
+def draw(logits: Tensor, knobs: SamplerParameters, numbers: Tensor, width: int, greedy: bool = True) -> Tensor:
     """Sample a token for each row: logits (B, V) and random numbers (B,) in [0, 1) -> (B,).
 
     ``width`` is the number of ranked tokens that the rows need: the largest top-k, or the vocabulary size if a row has
@@ -64,7 +64,9 @@ def draw(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, greedy: bool
     return torch.where(knobs.temperature == 0, logits.argmax(dim=-1), tokens) if greedy else tokens
 
 
-def _point(logits: Tensor, knobs: Knobs, numbers: Tensor, width: int, whole: bool = False) -> tuple[Tensor, Tensor]:
+def _point(
+    logits: Tensor, knobs: SamplerParameters, numbers: Tensor, width: int, whole: bool = False
+) -> tuple[Tensor, Tensor]:
     """The token that each number selects among the best ``width``, and whether the others cannot change it: (B,).
 
     ``whole``: some row has no top-k, so its total over all tokens is needed although not all are ranked.
