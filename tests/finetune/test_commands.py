@@ -9,7 +9,7 @@ from tests.finetune.conftest import moods, write_table
 
 from kotha.cli.main import FAILED, MISUSED, OK, main
 from kotha.cli.predict import _line
-from kotha.generation.classify import Classified
+from kotha.generation.classify import Classification
 
 Call = Callable[..., tuple[int, str, str]]
 QUICKLY = ["--set", "steps=6", "batch_size=4", "evaluate_every=3"]
@@ -85,7 +85,7 @@ def test_what_is_wrong_is_said_in_one_line(call: Call, bases: dict[str, Path], t
 
 
 def test_only_the_most_likely_of_many_classes_are_shown() -> None:
-    many = Classified("c0", {f"c{number}": 0.001 for number in range(1000)})
+    many = Classification("c0", {f"c{number}": 0.001 for number in range(1000)})
     assert _line("নদী", many).plain.endswith("c11 0.1%  …  নদী")
-    few = Classified("a", {"a": 0.75, "b": 0.25})
+    few = Classification("a", {"a": 0.75, "b": 0.25})
     assert _line("নদী", few).plain == "a 75.0%  b 25.0%  নদী"

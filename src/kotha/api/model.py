@@ -37,7 +37,7 @@ from kotha.text.shards import DATASET_FILE
 
 if TYPE_CHECKING:
     from kotha.export.parity import ParityReport
-    from kotha.generation.classify import Classified as Classified
+    from kotha.generation.classify import Classification as Classification
     from kotha.generation.fill_mask import Filled
     from kotha.retrieval.dense import Vectors
     from kotha.retrieval.embedding import Embedder
@@ -260,7 +260,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         return found[0] if isinstance(text, str) else found
 
     @overload
-    def classify(self, text: AnyPath, *, why: bool = False) -> "Classified": ...
+    def classify(self, text: AnyPath, *, why: bool = False) -> "Classification": ...
 
     @overload
     def classify(self, text: list[str] | list[Path], *, why: bool = False) -> "list[Classified]": ...

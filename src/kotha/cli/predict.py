@@ -15,7 +15,7 @@ from kotha.i18n.message import Message, Text
 if TYPE_CHECKING:
     from rich.text import Text as Line
 
-    from kotha.api.model import Classified
+    from kotha.api.model import Classification
 
 # Number of classes shown per text; --json has them all.
 _MAX_CLASSES = 12
@@ -54,7 +54,7 @@ def classify(
     return Output(rows[0] if len(rows) == 1 else rows, *(_line(each, answer) for each, answer in answers))
 
 
-def _line(text: str, answer: "Classified") -> "Line":
+def _line(text: str, answer: "Classification") -> "Line":
     """Format the probabilities and the text; with ``why``, colour its tokens by their contribution."""
     from rich.text import Text as Line
 

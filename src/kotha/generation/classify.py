@@ -41,7 +41,7 @@ class Influence:
 
 
 @dataclass(frozen=True)
-class Classified:
+class Classification:
     """A classification."""
 
     label: str
@@ -53,9 +53,9 @@ class Classified:
         return asdict(self)
 
 
-def _answer(names: Sequence[str], row: Tensor, why: tuple[Influence, ...] = ()) -> Classified:
+def _answer(names: Sequence[str], row: Tensor, why: tuple[Influence, ...] = ()) -> Classification:
     order = row.argsort(descending=True).tolist()
-    return Classified(names[order[0]], {names[index]: float(row[index]) for index in order}, why)
+    return Classification(names[order[0]], {names[index]: float(row[index]) for index in order}, why)
 
 
 class Classifier:
@@ -86,7 +86,7 @@ class Classifier:
         by_text = torch.split(found, [len(each) for each in parts])
         return torch.stack([some.mean(dim=0) for some in by_text])
 
-    def classify(self, texts: Sequence[str], why: bool = False) -> list[Classified]:
+    def classify(self, texts: Sequence[str], why: bool = False) -> list[Classification]:
         """Classify each text; ``why`` adds the influence of each token."""
         if not texts:
             return []
@@ -134,13 +134,13 @@ class Classifier:
 # -- images ------------------------------------------------------------------------------------------------------------
 
 
-def classify_images(bundle: Bundle, files: Sequence[Path]) -> list[Classified]:
+def classify_images(bundle: Bundle, files: Sequence[Path]) -> list[Classification]:
     """Classify image files."""
     config = vit_of(bundle).config
     return [classify_pixels(bundle, read_picture(file, config.image_size, config.n_channels)) for file in files]
 
 
-def classify_pixels(bundle: Bundle, image: NDArray[np.float32]) -> Classified:
+def classify_pixels(bundle: Bundle, image: NDArray[np.float32]) -> Classification:
     """Classify one image, given as an array (n_channels, height, width)."""
     model = vit_of(bundle)
     [row] = probabilities(model, image[None])

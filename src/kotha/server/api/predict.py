@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request
 from pydantic import Field
 
 from kotha.errors import DataError
-from kotha.generation.classify import Classified, Classifier, classify_pixels
+from kotha.generation.classify import Classification, Classifier, classify_pixels
 from kotha.generation.fill_mask import GAP, Filled
 from kotha.i18n.message import OnProgress, Text
 from kotha.model.vit import ViT
@@ -44,7 +44,7 @@ class ClassesRequest(AboutModel):
 class ClassifyResponse(WireResponse):
     """A result for each text or image."""
 
-    results: list[Classified]
+    results: list[Classification]
     truncated: int
 
 
