@@ -7,7 +7,7 @@ number: ``L.attention.query.weight`` is (C, D) for each head.
 
 Apart from reshaping and the final softmax, all numbers come from the model itself. Weights are not copied.
 
-``weave`` summarizes the residual stream of a ledger, tokens by layers: the length of each vector, its change in the
+``residual_columns`` summarizes the residual stream of a ledger, tokens by layers: the length of each vector, its change in the
 layer, and, for models that predict tokens, the prediction at that layer (the logit lens).
 """
 
@@ -299,7 +299,7 @@ class Ledger:
 
 
 @dataclass(frozen=True)
-class WeaveColumn:
+class ResidualColumn:
     """The vectors of all positions, before the first layer or after one."""
 
     site: str
@@ -310,7 +310,7 @@ class WeaveColumn:
     cells: tuple[PositionPrediction, ...] | None  # for models that predict tokens
 
 
-def weave(ledger: Ledger) -> list[WeaveColumn]:
+def residual_columns(ledger: Ledger) -> list[ResidualColumn]:
     """Return every column in order of computation; call it with the same heads silenced as in the ledger."""
     model, given = ledger.model, ledger.given
     predictions = [] if isinstance(model, ViT) else [layer.positions for layer in lens(model, given).layers]
@@ -326,6 +326,6 @@ def weave(ledger: Ledger) -> list[WeaveColumn]:
             lengths, moved = (
                 None if each is None else tuple(each.tolist()) for each in (vectors.norm(dim=-1), changes)
             )
-            columns.append(WeaveColumn(site, layer, line, lengths or (), moved, layer_predictions))
+            columns.append(ResidualColumn(site, layer, line, lengths or (), moved, layer_predictions))
             before = vectors
     return columns

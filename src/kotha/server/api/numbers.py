@@ -14,7 +14,7 @@ from kotha.api.model_input import read_input
 from kotha.i18n.message import Message, OnProgress
 from kotha.inside.flow import FinalAnswer, final_answers
 from kotha.inside.numbers.arithmetic import CellLine, CellSource, Entry, Recipe
-from kotha.inside.numbers.ledger import Ledger, WeaveColumn, keep, weave
+from kotha.inside.numbers.ledger import Ledger, ResidualColumn, keep, residual_columns
 from kotha.server.api.requests import Looked, WatchRequest, WireResponse, check_size, read_as, route, watching
 from kotha.server.errors import RefusedError, check_most
 from kotha.server.json_requests import JsonObject
@@ -45,7 +45,7 @@ class PassResponse(Looked):
 
     masked: list[int]
     sites: list[PassSite]
-    columns: list[WeaveColumn]
+    columns: list[ResidualColumn]
     answers: tuple[FinalAnswer, ...]
 
 
@@ -54,7 +54,7 @@ def read_pass(served: Served, on_progress: OnProgress, body: WatchRequest) -> Js
     """Run a pass over a text or an image; return all its matrices and the residual stream after each layer."""
     ledger = _ledger(served, on_progress, body)
     with watching(served, on_progress, body.silenced) as bundle:
-        woven = weave(ledger)
+        woven = residual_columns(ledger)
 
     def site(entry: Entry) -> JsonObject:
         made = entry.operation
