@@ -24,7 +24,7 @@ from torch import Tensor
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.inside.hook_points import attentions
-from kotha.inside.inputs import Likely, ModelInput, Piece, Write, read
+from kotha.inside.inputs import ModelInput, Piece, TokenPrediction, Write, read
 from kotha.inside.trace import Trace, trace
 from kotha.inside.view import View, to_json, view_of
 from kotha.model.attention import Attention
@@ -61,7 +61,7 @@ class WrittenToken:
     row: int  # the position that it was generated from
     token: int
     probability: float
-    best: tuple[Likely, ...]  # the most likely tokens at this step, best first
+    best: tuple[TokenPrediction, ...]  # the most likely tokens at this step, best first
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.i18n.message import Message
 from kotha.inside.attention import entropy_bits
 from kotha.inside.hook_points import AFTER, layers, parts_of, stacks
-from kotha.inside.inputs import Likely, ModelInput, Piece
+from kotha.inside.inputs import ModelInput, Piece, TokenPrediction
 from kotha.inside.trace import Trace, trace
 from kotha.inside.view import View, to_json, view_of
 from kotha.model.bert import BERT
@@ -59,7 +59,7 @@ class FinalAnswer:
     """The model's final prediction at one position."""
 
     question: Message
-    best: tuple[Likely, ...]  # best first; for a ViT, classes
+    best: tuple[TokenPrediction, ...]  # best first; for a ViT, classes
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Likely:
+class TokenPrediction:
     """A token (for a ViT, a class) and its probability."""
 
     id: int
@@ -73,11 +73,11 @@ class ModelInput:
         """The pieces that the model predicts; for a Seq2Seq, the target."""
         return list(self.lines.values())[-1]
 
-    def likeliest(self, probabilities: Tensor, count: int) -> tuple[Likely, ...]:
+    def likeliest(self, probabilities: Tensor, count: int) -> tuple[TokenPrediction, ...]:
         """Return the ``count`` most likely answers at one position, best first: (V,) -> count."""
         best, ids = probabilities.topk(min(count, len(probabilities)))
         pairs = zip(ids.tolist(), best.tolist(), strict=True)
-        return tuple(Likely(token, self.spell(token), share) for token, share in pairs)
+        return tuple(TokenPrediction(token, self.spell(token), share) for token, share in pairs)
 
     def pass_through(self, model: Model) -> Any:
         """Run the model on these inputs without gradients."""

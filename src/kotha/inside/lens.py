@@ -19,7 +19,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.i18n.message import Message
 from kotha.inside.hook_points import stacks
-from kotha.inside.inputs import Likely, ModelInput, Piece
+from kotha.inside.inputs import ModelInput, Piece, TokenPrediction
 from kotha.inside.trace import trace
 from kotha.inside.view import View, to_json, view_of
 from kotha.model.bert import BERT
@@ -33,7 +33,7 @@ _BEST = 5
 class PositionPrediction:
     """The prediction of one layer at one position; figures to six decimals."""
 
-    best: tuple[Likely, ...]  # most likely tokens, best first
+    best: tuple[TokenPrediction, ...]  # most likely tokens, best first
     rank_of_answer: int  # rank of the model's final answer in this layer, from 1
     probability_of_answer: float  # probability of the final answer in this layer
     kl_nats: float  # KL(final || layer)
