@@ -9,7 +9,7 @@ from tests.browser.inside_pages import check_it_fits, opened
 from tests.inside.small_models import small
 
 from kotha.inside.heads.kinds import Passage
-from kotha.inside.heads.measuring import Examined, GuessedBatch
+from kotha.inside.heads.measuring import HeadExamination, TargetBatch
 from kotha.inside.heads.study import Study, study
 from kotha.report.single_file import view_page
 
@@ -22,9 +22,9 @@ def studied(body: str) -> Study:
     """Every head of a small model, on tokens that repeat."""
     tokens, bundle = torch.arange(40) % 13, small(body)
     passage = Passage(tokens[:-1], None if body != "seq2seq" else tokens)
-    batch = GuessedBatch(tuple(passage.inputs), tokens[None, 1:])
+    batch = TargetBatch(tuple(passage.inputs), tokens[None, 1:])
     assert bundle.tokenizer is not None
-    examined = Examined(bundle, bundle.tokenizer, "<i>text</i>", [], [batch])
+    examined = HeadExamination(bundle, bundle.tokenizer, "<i>text</i>", [], [batch])
     with patch("kotha.inside.heads.study.speller", lambda _: lambda token: SHOWN[token % len(SHOWN)]):
         return study(examined)
 

@@ -9,7 +9,7 @@ import torch
 from tests.inside.wired_heads import P, V, random_text, set_head, wired
 from torch import Tensor, nn
 
-from kotha.inside.heads.kinds import BROAD_THRESHOLD, THRESHOLD, HeadKind, Passage, Witness, look, probes, rarest
+from kotha.inside.heads.kinds import BROAD_THRESHOLD, THRESHOLD, HeadClassifier, HeadKind, Passage, look, probes, rarest
 from kotha.inside.heads.study import case_text, evidence_text
 from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig
 from kotha.model.family import build
@@ -20,7 +20,7 @@ STOP = 0  # the most frequent token stands for the danda
 
 def judged(model: Any, passages: Sequence[Passage], vocabulary: int = V) -> dict[str, HeadKind]:
     read = torch.cat([each.tokens if each.source is None else each.source for each in passages])
-    witness = Witness(model, rare=rarest(read.bincount(minlength=vocabulary).tolist()), punctuation=[STOP])
+    witness = HeadClassifier(model, rare=rarest(read.bincount(minlength=vocabulary).tolist()), punctuation=[STOP])
     for passage in passages:
         witness.read(look(model, passage))
     context: int = model.config.context_length
@@ -173,7 +173,7 @@ def test_heads_of_an_untrained_model_are_unclear_or_broad(name: str, size: float
 
 
 def test_a_short_text_gives_no_evidence() -> None:
-    witness = Witness(wired())
+    witness = HeadClassifier(wired())
     witness.read(look(wired(), Passage(random_text(8))))
     found = witness.verdicts()[0]
     assert found.kind == "unclear" and found.evidence is None

@@ -264,7 +264,7 @@ class _Tally:
         return Evidence(kind, score, share, chance, self.cases.get(head), offset)
 
 
-class Witness:
+class HeadClassifier:
     """Collects evidence about the heads of a model from passages of a text and from probes."""
 
     def __init__(self, model: nn.Module, rare: Collection[int] = (), punctuation: Collection[int] = ()) -> None:

@@ -62,7 +62,7 @@ class TextSource:
             raise UsageError("{tokens} is too few; use {fewest} or more", tokens=given, fewest=_FEWEST)
 
 
-class GuessedBatch(NamedTuple):
+class TargetBatch(NamedTuple):
     """Model inputs and the targets at each position; IGNORED where nothing is predicted."""
 
     inputs: tuple[Tensor, ...]
@@ -76,7 +76,7 @@ class GuessedBatch(NamedTuple):
             yield Passage(line, self.inputs[0][row].cpu() if len(self.inputs) > 1 else None)
 
 
-def batch_loss(model: Any, batch: GuessedBatch) -> Tensor:
+def batch_loss(model: Any, batch: TargetBatch) -> Tensor:
     """Return the mean loss of each example in nats: (B,).
 
     The logits are few; the training loss, which never materializes them all, would first load torch's compiler.
@@ -88,14 +88,14 @@ def batch_loss(model: Any, batch: GuessedBatch) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Examined:
+class HeadExamination:
     """A model and the text that it is examined on."""
 
     bundle: Bundle
     tokenizer: Tokenizer
     text: Text  # where the text comes from
     counts: Sequence[int]  # count of each token in the full text, including the part not measured on
-    batches: list[GuessedBatch]
+    batches: list[TargetBatch]
 
     @property
     def context_length(self) -> int:
@@ -131,7 +131,7 @@ class Examined:
         return sorted(set(range(self.tokenizer.vocab_size)) - set(self.tokenizer.special.values()))
 
 
-def gather(bundle: Bundle, source: TextSource) -> Examined:
+def gather(bundle: Bundle, source: TextSource) -> HeadExamination:
     """Prepare the batches of a text for a model that takes text."""
     family, tokenizer, config = bundle.config.family, bundle.tokenizer, bundle.config
     if tokenizer is None or not isinstance(config, TextConfig):
@@ -157,8 +157,8 @@ def gather(bundle: Bundle, source: TextSource) -> Examined:
         length = min(config.context_length, _LONGEST)
         batches = list((_masked if family == "bert" else _next_tokens)(length, tokenizer, line))
     device = next(bundle.model.parameters()).device
-    moved = [GuessedBatch(tuple(each.to(device) for each in some.inputs), some.targets.to(device)) for some in batches]
-    return Examined(bundle, tokenizer, name, counts.tolist(), moved)
+    moved = [TargetBatch(tuple(each.to(device) for each in some.inputs), some.targets.to(device)) for some in batches]
+    return HeadExamination(bundle, tokenizer, name, counts.tolist(), moved)
 
 
 def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[Text, Line]:
@@ -186,13 +186,13 @@ def _windows(line: Tensor, length: int) -> Tensor:
     return line[: len(line) // length * length].view(-1, length)
 
 
-def _next_tokens(length: int, _: Tokenizer, line: Tensor) -> Iterator[GuessedBatch]:
+def _next_tokens(length: int, _: Tokenizer, line: Tensor) -> Iterator[TargetBatch]:
     windows = _windows(line, length + 1)
     for some in torch.split(windows, max(1, _TOGETHER // windows.shape[1])):
-        yield GuessedBatch((some[:, :-1],), some[:, 1:])
+        yield TargetBatch((some[:, :-1],), some[:, 1:])
 
 
-def _masked(length: int, tokenizer: Tokenizer, line: Tensor) -> Iterator[GuessedBatch]:
+def _masked(length: int, tokenizer: Tokenizer, line: Tensor) -> Iterator[TargetBatch]:
     cls, sep, mask = (special(tokenizer, role) for role in ("cls", "sep", "mask"))
     marks = torch.tensor(sorted(tokenizer.special.values()))
     chance = torch.Generator().manual_seed(0)
@@ -203,10 +203,10 @@ def _masked(length: int, tokenizer: Tokenizer, line: Tensor) -> Iterator[Guessed
             hidden = words[torch.randperm(len(words), generator=chance)[: max(1, round(_HIDDEN * len(words)))]]
             shown, targets = tokens.clone(), torch.full_like(tokens, IGNORED)
             shown[hidden], targets[hidden] = mask, tokens[hidden]
-            yield GuessedBatch((shown[None],), targets[None])
+            yield TargetBatch((shown[None],), targets[None])
 
 
-def _pairs(length: int, tokenizer: Tokenizer, source: TextSource) -> Iterator[GuessedBatch]:
+def _pairs(length: int, tokenizer: Tokenizer, source: TextSource) -> Iterator[TargetBatch]:
     if source.path is None or source.pair is None:
         raise UsageError("a translation model is measured on pairs of texts; give a path, and the two fields as pair")
     start, end = (special(tokenizer, role) for role in ("bos", "eos"))
@@ -219,6 +219,6 @@ def _pairs(length: int, tokenizer: Tokenizer, source: TextSource) -> Iterator[Gu
         if most < 0:
             return
         most -= encoded.numel() + target.numel()
-        yield GuessedBatch((encoded, target[:, :-1]), target[:, 1:])
+        yield TargetBatch((encoded, target[:, :-1]), target[:, 1:])
     if most == source.tokens:
         raise UsageError("{path} has no pair that fits the model's context length of {n}", path=source.path, n=length)

@@ -13,7 +13,7 @@ from kotha.artifacts.model_folder import WEIGHTS_FILE, check_place, find_model, 
 from kotha.errors import UsageError
 from kotha.i18n.message import OnProgress, Text
 from kotha.inside.heads.importance import by_ablation, every_head, least_important, mean_loss, places_of
-from kotha.inside.heads.measuring import Examined, TextSource, batch_loss, gather
+from kotha.inside.heads.measuring import HeadExamination, TextSource, batch_loss, gather
 from kotha.inside.view import to_json
 from kotha.model.pruning import remove_heads
 from kotha.storage.status import exists
@@ -78,7 +78,7 @@ def prune(
     return Pruned(out, examined.text, list(heads), before, after)
 
 
-def _figures(model: Any, folder: Path, examined: Examined) -> Figures:
+def _figures(model: Any, folder: Path, examined: HeadExamination) -> Figures:
     return Figures(
         len(every_head(model)),
         mean_loss(model, examined.batches, batch_loss),

@@ -16,12 +16,12 @@ from kotha.inside.heads.kinds import (
     ON_REPEATS,
     THRESHOLD,
     Evidence,
+    HeadClassifier,
     HeadKind,
-    Witness,
     look,
     probes,
 )
-from kotha.inside.heads.measuring import Examined, TextSource, batch_loss, gather
+from kotha.inside.heads.measuring import HeadExamination, TextSource, batch_loss, gather
 from kotha.inside.heads.overlap import HeadSimilarity, HeadWeights, Resemblance, Sharing, head_weights
 from kotha.inside.inputs import Spell, speller
 from kotha.inside.view import View, to_json, view_of
@@ -76,7 +76,9 @@ class Study:
         return page | {"text": text, "threshold": THRESHOLD, "broad_threshold": BROAD_THRESHOLD}
 
 
-def study(examined: Examined, weights: Sequence[HeadWeights] = (), on_progress: OnProgress | None = None) -> Study:
+def study(
+    examined: HeadExamination, weights: Sequence[HeadWeights] = (), on_progress: OnProgress | None = None
+) -> Study:
     """Study every head of a model on a text.
 
     To study a model on several texts, compute its ``weights`` (``overlap.head_weights``) once and pass them.
@@ -84,7 +86,7 @@ def study(examined: Examined, weights: Sequence[HeadWeights] = (), on_progress: 
     model, passages = examined.bundle.model, examined.passages
     report: OnProgress = on_progress or (lambda *_: None)
     weights, spell = weights or head_weights(model), speller(examined.tokenizer)
-    witness, resemblance = Witness(model, examined.rare, examined.punctuation), Resemblance()
+    witness, resemblance = HeadClassifier(model, examined.rare, examined.punctuation), Resemblance()
     for done, passage in enumerate(passages):
         observations = look(model, passage)
         witness.read(observations)
