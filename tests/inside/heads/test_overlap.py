@@ -9,7 +9,7 @@ import torch
 from tests.inside.conftest import with_inputs
 
 from kotha.inside.heads.kinds import Passage, look
-from kotha.inside.heads.overlap import HeadWeights, Resemblance, head_weights, shared_rank
+from kotha.inside.heads.overlap import AttentionSimilarity, HeadWeights, head_weights, shared_rank
 from kotha.model.attention import Attention
 from kotha.model.config import BlockConfig
 from kotha.model.pruning import remove_heads
@@ -105,7 +105,7 @@ def test_shared_directions_reduce_the_rank() -> None:
 def test_similarity_matches_jensen_shannon() -> None:
     model, inputs = with_inputs("gpt")
     observations = look(model, Passage(inputs[0][0]))
-    found = Resemblance()
+    found = AttentionSimilarity()
     found.read(observations)
     observed = observations[0]
     a, b = observed.weights[0].double().numpy(), observed.weights[2].double().numpy()
@@ -124,7 +124,7 @@ def test_the_nearest_head_keeps_its_original_number() -> None:
     pruned = remove_heads(
         model, ["blocks.0.attention.1", "blocks.1.attention.0", "blocks.1.attention.1", "blocks.1.attention.2"]
     )
-    seen = Resemblance()
+    seen = AttentionSimilarity()
     seen.read(look(pruned, Passage(inputs[0][0])))
     first, second = head_weights(pruned)
     names = first.nearest(seen.of(first.name))

@@ -165,7 +165,7 @@ def _directions(matrix: Array) -> int:
     return int(np.searchsorted(np.cumsum(energy), _ENERGY * energy.sum())) + 1
 
 
-class Resemblance:
+class AttentionSimilarity:
     """Similarity of the heads' weights: 1 minus the Jensen-Shannon divergence in bits, mean over tokens."""
 
     def __init__(self) -> None:

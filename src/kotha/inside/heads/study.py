@@ -22,7 +22,7 @@ from kotha.inside.heads.kinds import (
     probes,
 )
 from kotha.inside.heads.measuring import HeadExamination, TextSource, batch_loss, gather
-from kotha.inside.heads.overlap import HeadSimilarity, HeadWeights, Resemblance, Sharing, head_weights
+from kotha.inside.heads.overlap import AttentionSimilarity, HeadSimilarity, HeadWeights, Sharing, head_weights
 from kotha.inside.inputs import Spell, speller
 from kotha.inside.view import View, to_json, view_of
 
@@ -86,7 +86,7 @@ def study(
     model, passages = examined.bundle.model, examined.passages
     report: OnProgress = on_progress or (lambda *_: None)
     weights, spell = weights or head_weights(model), speller(examined.tokenizer)
-    witness, resemblance = HeadClassifier(model, examined.rare, examined.punctuation), Resemblance()
+    witness, resemblance = HeadClassifier(model, examined.rare, examined.punctuation), AttentionSimilarity()
     for done, passage in enumerate(passages):
         observations = look(model, passage)
         witness.read(observations)
