@@ -26,11 +26,11 @@ from kotha.inside.view import to_json
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import ViTConfig
 from kotha.server.api.requests import (
+    AblationRequest,
     AboutModel,
     Heads,
-    Looked,
-    LookRequest,
-    WatchRequest,
+    InputRequest,
+    InputResponse,
     WireResponse,
     check_lengths,
     check_size,
@@ -84,7 +84,7 @@ def about(served: Served, name: NamedModel) -> JsonObject:
     }
 
 
-class AttentionRequest(WatchRequest):
+class AttentionRequest(AblationRequest):
     """An input, and the layers to report."""
 
     layers: list[LayerName] = Field([], max_length=1100)
@@ -103,7 +103,7 @@ class AttentionWeights(WireResponse):
     summaries: list[HeadSummary]
 
 
-class AttentionResponse(Looked):
+class AttentionResponse(InputResponse):
     """Attention weights of every head."""
 
     written_from: int | None
@@ -163,7 +163,7 @@ class LogitLens(Lens):
 
 
 @route(router, "/inside/lens", LogitLens)
-def lens(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
+def lens(served: Served, on_progress: OnProgress, body: AblationRequest) -> JsonObject:
     """Return what each layer would predict if the model ended there, at every position: the logit lens."""
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
@@ -171,7 +171,7 @@ def lens(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObj
     return {**vars(view.found), "remarks": view.remarks}
 
 
-class FlowStations(Looked):
+class FlowStations(InputResponse):
     """The stations in computation order, and the final answers."""
 
     stations: tuple[Station, ...]
@@ -179,7 +179,7 @@ class FlowStations(Looked):
 
 
 @route(router, "/inside/flow", FlowStations)
-def flow(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
+def flow(served: Served, on_progress: OnProgress, body: AblationRequest) -> JsonObject:
     """Return shapes and statistics of every value on the way of a text or an image through the model."""
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
@@ -211,14 +211,14 @@ def heads(served: Served, on_progress: OnProgress, body: HeadsRequest) -> Study:
     return replace(view.found, text="the text" if body.text is not None else "what the run held out")
 
 
-class SilenceRequest(LookRequest):
+class SilenceRequest(InputRequest):
     """An input and the heads to silence; a GPT can also generate a continuation."""
 
     heads: Heads = Field(min_length=1, max_length=4096)
     generate: int | None = Field(None, ge=1, le=128)
 
 
-class Silenced(Looked):
+class Silenced(InputResponse):
     """Results of the complete model and of the model without some heads."""
 
     heads: list[str]

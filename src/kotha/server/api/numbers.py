@@ -15,7 +15,7 @@ from kotha.i18n.message import Message, OnProgress
 from kotha.inside.flow import FinalAnswer, final_answers
 from kotha.inside.numbers.arithmetic import CellLine, CellSource, Entry, Recipe
 from kotha.inside.numbers.ledger import Ledger, ResidualColumn, keep, residual_columns
-from kotha.server.api.requests import Looked, WatchRequest, WireResponse, check_size, read_as, route, watching
+from kotha.server.api.requests import AblationRequest, InputResponse, WireResponse, check_size, read_as, route, watching
 from kotha.server.errors import RefusedError, check_most
 from kotha.server.json_requests import JsonObject
 from kotha.server.model_registry import Served
@@ -40,7 +40,7 @@ class PassSite(WireResponse):
     operands: list[str]
 
 
-class PassResponse(Looked):
+class PassResponse(InputResponse):
     """A pass: the input, every matrix by name, the residual stream after each layer, and the answers."""
 
     masked: list[int]
@@ -50,7 +50,7 @@ class PassResponse(Looked):
 
 
 @route(router, "/inside/pass", PassResponse)
-def read_pass(served: Served, on_progress: OnProgress, body: WatchRequest) -> JsonObject:
+def read_pass(served: Served, on_progress: OnProgress, body: AblationRequest) -> JsonObject:
     """Run a pass over a text or an image; return all its matrices and the residual stream after each layer."""
     ledger = _ledger(served, on_progress, body)
     with watching(served, on_progress, body.silenced) as bundle:
@@ -67,7 +67,7 @@ def read_pass(served: Served, on_progress: OnProgress, body: WatchRequest) -> Js
     return {**read_as(bundle, ledger.given), **more}
 
 
-class CellRequest(WatchRequest):
+class CellRequest(AblationRequest):
     """An input, and a matrix of its pass."""
 
     site: str = Field(max_length=120, examples=["blocks.0.attention.scores"])
@@ -164,9 +164,9 @@ def recipe(served: Served, on_progress: OnProgress, body: RecipeRequest) -> Json
     }
 
 
-def _ledger(served: Served, on_progress: OnProgress, body: WatchRequest) -> Ledger:
+def _ledger(served: Served, on_progress: OnProgress, body: AblationRequest) -> Ledger:
     """Return the pass of a request, from the cache or computed now."""
-    key, kept = body.model_dump_json(include=set(WatchRequest.model_fields)), served.passes
+    key, kept = body.model_dump_json(include=set(AblationRequest.model_fields)), served.passes
     if key not in kept:
         options = body.to_input(served)
         with watching(served, on_progress) as bundle:

@@ -189,7 +189,7 @@ HeadName = Annotated[str, Field(max_length=80, examples=["blocks.0.attention.0"]
 Heads = list[HeadName]
 
 
-class LookRequest(AboutModel):
+class InputRequest(AboutModel):
     """The input of an inspected pass: a text for most models, an image for a ViT."""
 
     text: Example | None = None
@@ -215,13 +215,13 @@ class LookRequest(AboutModel):
         return InputOptions(self.text, self.second, self.target, pixels, generate)
 
 
-class WatchRequest(LookRequest):
+class AblationRequest(InputRequest):
     """The input of an inspected pass, and heads to silence in it."""
 
     silenced: Heads = Field([], max_length=4096)
 
 
-class Looked(WireResponse):
+class InputResponse(WireResponse):
     """The input as it was read: sequences of pieces by name (``tokens``; ``source`` and ``target``; ``patches``)."""
 
     family: str
@@ -231,7 +231,7 @@ class Looked(WireResponse):
 
 
 def read_as(bundle: Bundle, given: ModelInput) -> JsonObject:
-    """Return the fields of ``Looked``."""
+    """Return the fields of ``InputResponse``."""
     return {"family": bundle.config.family, "lines": given.lines, "grid": given.grid, "remarks": given.remarks}
 
 

@@ -9,7 +9,7 @@ export type Pass = Schemas["PassResponse"];
 export type Site = Schemas["PassSite"];
 export type Column = Schemas["WeaveColumn"];
 export type Recipe = Schemas["RecipeResponse"];
-export type Question = Schemas["WatchRequest"];
+export type Question = Schemas["AblationRequest"];
 export type Piece = Schemas["Piece"];
 
 export const MEASURES = ["guess", "length", "change", "entropy", "loss"] as const;
