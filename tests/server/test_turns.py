@@ -13,7 +13,7 @@ from kotha.artifacts.model_folder import Bundle
 from kotha.inside.heads.importance import every_head, silence
 from kotha.server import model_registry
 from kotha.server.errors import RefusedError
-from kotha.server.model_registry import Served
+from kotha.server.model_registry import ServedModel
 from kotha.server.serial_executor import ProgressResponse, SerialExecutor
 from kotha.server.settings import Limits
 
@@ -173,7 +173,7 @@ def test_hooks_never_affect_the_batch(shared: bool, monkeypatch: pytest.MonkeyPa
     if shared:
         monkeypatch.setattr(model_registry, "stored_weights", lambda _: None)
     model = tiny("modern", context_length=32)
-    served = Served("x", LanguageModel(Bundle(model, trained("unigram"))), Limits(rows=1))
+    served = ServedModel("x", LanguageModel(Bundle(model, trained("unigram"))), Limits(rows=1))
     assert served.batcher is not None
     written_with = served.batcher.engine.model
     assert (written_with is model) is shared

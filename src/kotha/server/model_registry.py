@@ -35,7 +35,7 @@ from kotha.storage.status import exists
 _PREFIX_CACHE_BYTES = 64 << 20
 
 
-class Served:
+class ServedModel:
     """A loaded model, with the batch in which a GPT generates text."""
 
     def __init__(self, name: str, model: LanguageModel, limits: Limits, weights: Weights | None = None) -> None:
@@ -112,11 +112,11 @@ class ModelRegistry:
             self.places[name] = path
         self._jobs = jobs
         self._limits, self.device, self._weights = limits, device, weights
-        self._opened: dict[str, Served] = {}
-        self._opening: dict[str, asyncio.Task[Served]] = {}
+        self._opened: dict[str, ServedModel] = {}
+        self._opening: dict[str, asyncio.Task[ServedModel]] = {}
 
     @property
-    def opened(self) -> dict[str, Served]:
+    def opened(self) -> dict[str, ServedModel]:
         """The loaded models."""
         return dict(self._opened)
 
@@ -138,7 +138,7 @@ class ModelRegistry:
         return path
 
     @asynccontextmanager
-    async def use(self, name: str) -> AsyncIterator[Served]:
+    async def use(self, name: str) -> AsyncIterator[ServedModel]:
         """Load a model if necessary, and keep it loaded while the context is open."""
         # In a thread: the lookup of a job reads the disk.
         path = self.places[name] if name in self.places else await asyncio.to_thread(self.place, name)
@@ -150,16 +150,16 @@ class ModelRegistry:
             served.users -= 1
             served.last_used = time.monotonic()
 
-    async def _open(self, name: str, path: Path) -> Served:
+    async def _open(self, name: str, path: Path) -> ServedModel:
         if name not in self._opening:
             self._opening[name] = asyncio.create_task(self._load(name, path))
         return await asyncio.shield(self._opening[name])
 
-    async def _load(self, name: str, path: Path) -> Served:
+    async def _load(self, name: str, path: Path) -> ServedModel:
         try:
             with by_name({str(path): name}):
                 model = await asyncio.to_thread(load, path, self.device)
-            served = await asyncio.to_thread(Served, name, model, self._limits, self._weights)
+            served = await asyncio.to_thread(ServedModel, name, model, self._limits, self._weights)
             self._opened[name] = served
             self._unload_unused()
             return served

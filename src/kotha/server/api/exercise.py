@@ -32,7 +32,7 @@ from kotha.server.api.requests import (
     route,
 )
 from kotha.server.json_requests import FieldError, JsonObject, ModelName, Said, WireRequest
-from kotha.server.model_registry import Served
+from kotha.server.model_registry import ServedModel
 
 router = APIRouter(prefix="/api", tags=["Inside"])
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
@@ -61,7 +61,7 @@ class WorksheetRequest(AboutModel, OfHead):
 
 
 @route(router, "/inside/worksheet", JsonObject)
-def worksheet(served: Served, body: WorksheetRequest) -> JsonObject:
+def worksheet(served: ServedModel, body: WorksheetRequest) -> JsonObject:
     """Return every matrix of one attention head by name, as ``kotha inside worksheet --json`` does."""
     sheet = _of_model(served, body, served.limits.positions)
     count = sum(step.values.size for step in sheet.steps.values())
@@ -128,14 +128,14 @@ class ExerciseSheet(WireResponse):
 
 
 @route(router, "/exercise", ExerciseSheet, reads=True)
-def exercise(served: Served | None, body: ExerciseRequest) -> JsonObject:
+def exercise(served: ServedModel | None, body: ExerciseRequest) -> JsonObject:
     """Return an attention sheet to work out by hand: the given numbers and each step."""
     sheet = _by_hand(body) if served is None else for_paper(_of_model(served, body, MOST_TOKENS))
     return {**vars(sheet), "steps": steps_of(sheet)}
 
 
 @route(router, "/exercise/spreadsheet", media=XLSX, reads=True)
-def exercise_spreadsheet(served: Served | None, body: SpreadsheetRequest) -> Response:
+def exercise_spreadsheet(served: ServedModel | None, body: SpreadsheetRequest) -> Response:
     """Return the sheet as an .xlsx file: given numbers as values, all other cells as formulas."""
     if served is not None:
         sheet = _of_model(served, body, MOST_TOKENS)
@@ -151,7 +151,7 @@ def _by_hand(body: ExerciseRequest) -> Sheet:
     return paper_sheet(body.paper, body.seed or None, body.language)
 
 
-def _of_model(served: Served, body: WorksheetRequest | ExerciseRequest, most: int) -> Sheet:
+def _of_model(served: ServedModel, body: WorksheetRequest | ExerciseRequest, most: int) -> Sheet:
     assert body.text is not None, "model and text go together"
     check_lengths(served, body, most)
     return model_sheet(served.apart, body.text, **body.model_dump(include=set(OfHead.model_fields)))

@@ -41,7 +41,7 @@ from kotha.server.api.requests import (
 )
 from kotha.server.errors import RefusedError, refusing
 from kotha.server.json_requests import JsonObject, NamedModel
-from kotha.server.model_registry import Served
+from kotha.server.model_registry import ServedModel
 
 router = APIRouter(prefix="/api", tags=["Inside"])
 LayerName = Annotated[str, Field(max_length=80)] | Annotated[int, Field(ge=0, le=100_000)]
@@ -69,7 +69,7 @@ class AboutServed(WireResponse):
 
 
 @route(router, "/models/{name}", AboutServed, method="GET", reads=True)
-def about(served: Served, name: NamedModel) -> JsonObject:
+def about(served: ServedModel, name: NamedModel) -> JsonObject:
     """Return a model's family, sizes, and the names of its attentions and heads."""
     model, config = served.model.model, served.model.config
     labels = config.class_names if isinstance(config, ViTConfig) else getattr(config, "labels", ())
@@ -112,7 +112,7 @@ class AttentionResponse(InputResponse):
 
 
 @route(router, "/inside/attention", AttentionResponse)
-def attention(served: Served, on_progress: OnProgress, body: AttentionRequest) -> JsonObject:
+def attention(served: ServedModel, on_progress: OnProgress, body: AttentionRequest) -> JsonObject:
     """Return the attention weights of every head over a text or an image, to six decimal places."""
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
@@ -147,7 +147,7 @@ class AlignmentTable(WireResponse):
 
 
 @route(router, "/inside/alignment", AlignmentTable)
-def alignment(served: Served, on_progress: OnProgress, body: AlignmentRequest) -> JsonObject:
+def alignment(served: ServedModel, on_progress: OnProgress, body: AlignmentRequest) -> JsonObject:
     """Return the alignment of a text and its translation: a Seq2Seq's cross-attention, mean over a layer's heads."""
     check_lengths(served, body, served.limits.positions)
     with watching(served, on_progress) as bundle:
@@ -163,7 +163,7 @@ class LogitLens(Lens):
 
 
 @route(router, "/inside/lens", LogitLens)
-def lens(served: Served, on_progress: OnProgress, body: AblationRequest) -> JsonObject:
+def lens(served: ServedModel, on_progress: OnProgress, body: AblationRequest) -> JsonObject:
     """Return what each layer would predict if the model ended there, at every position: the logit lens."""
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
@@ -179,7 +179,7 @@ class FlowStations(InputResponse):
 
 
 @route(router, "/inside/flow", FlowStations)
-def flow(served: Served, on_progress: OnProgress, body: AblationRequest) -> JsonObject:
+def flow(served: ServedModel, on_progress: OnProgress, body: AblationRequest) -> JsonObject:
     """Return shapes and statistics of every value on the way of a text or an image through the model."""
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
@@ -196,7 +196,7 @@ class HeadsRequest(AboutModel):
 
 
 @route(router, "/inside/heads", Study, shares=True)  # no hooks are installed between two heads
-def heads(served: Served, on_progress: OnProgress, body: HeadsRequest) -> Study:
+def heads(served: ServedModel, on_progress: OnProgress, body: HeadsRequest) -> Study:
     """Return what each head does, its importance, and the most similar head; needs a pass over the text per head."""
     path = served.model.path
     if isinstance(served.model.model, TextClassifier):
@@ -227,7 +227,7 @@ class Silenced(InputResponse):
 
 
 @route(router, "/inside/silence", Silenced)
-def silence(served: Served, on_progress: OnProgress, body: SilenceRequest) -> JsonObject:
+def silence(served: ServedModel, on_progress: OnProgress, body: SilenceRequest) -> JsonObject:
     """Switch heads off; return the next token, the loss on the text, and a continuation, with and without them."""
     with watching(served, on_progress) as bundle:
         options = body.to_input(served, body.generate)
@@ -264,7 +264,7 @@ class EmbeddingsMap(WireResponse):
 
 
 @route(router, "/inside/embeddings", EmbeddingsMap)
-def embeddings(served: Served, body: EmbeddingsRequest) -> JsonObject:
+def embeddings(served: ServedModel, body: EmbeddingsRequest) -> JsonObject:
     """Return a map of the most frequent words (PCA), and the nearest neighbours of one word by centred cosine."""
     table, word, chosen = served.embeddings, None, []
     if body.word is not None:

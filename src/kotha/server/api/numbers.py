@@ -18,7 +18,7 @@ from kotha.inside.numbers.ledger import Ledger, ResidualColumn, keep, residual_c
 from kotha.server.api.requests import AblationRequest, InputResponse, WireResponse, check_size, read_as, route, watching
 from kotha.server.errors import RefusedError, check_most
 from kotha.server.json_requests import JsonObject
-from kotha.server.model_registry import Served
+from kotha.server.model_registry import ServedModel
 
 router = APIRouter(prefix="/api", tags=["Inside"])
 # Limits of the cached passes of one model; the last one is always cached.
@@ -50,7 +50,7 @@ class PassResponse(InputResponse):
 
 
 @route(router, "/inside/pass", PassResponse)
-def read_pass(served: Served, on_progress: OnProgress, body: AblationRequest) -> JsonObject:
+def read_pass(served: ServedModel, on_progress: OnProgress, body: AblationRequest) -> JsonObject:
     """Run a pass over a text or an image; return all its matrices and the residual stream after each layer."""
     ledger = _ledger(served, on_progress, body)
     with watching(served, on_progress, body.silenced) as bundle:
@@ -87,7 +87,7 @@ _TILE = "float32, little-endian, row by row."
 
 
 @route(router, "/inside/values", media="application/octet-stream", description=_TILE)
-def values(served: Served, on_progress: OnProgress, body: ValuesRequest) -> Response:
+def values(served: ServedModel, on_progress: OnProgress, body: ValuesRequest) -> Response:
     """Return a window of a matrix as little-endian float32 in row order; its shape is in X-Rows and X-Columns."""
     entry, head = _entry(_ledger(served, on_progress, body), body)
     tile = entry.matrix(head)[body.row :, body.column :][: body.rows, : body.columns].float()
@@ -138,7 +138,7 @@ class RecipeResponse(WireResponse):
 
 
 @route(router, "/inside/recipe", RecipeResponse)
-def recipe(served: Served, on_progress: OnProgress, body: RecipeRequest) -> JsonObject:
+def recipe(served: ServedModel, on_progress: OnProgress, body: RecipeRequest) -> JsonObject:
     """Return how one number was computed: its source cells, each term, and every step up to the value."""
     ledger = _ledger(served, on_progress, body)
     entry, head = _entry(ledger, body)
@@ -164,7 +164,7 @@ def recipe(served: Served, on_progress: OnProgress, body: RecipeRequest) -> Json
     }
 
 
-def _ledger(served: Served, on_progress: OnProgress, body: AblationRequest) -> Ledger:
+def _ledger(served: ServedModel, on_progress: OnProgress, body: AblationRequest) -> Ledger:
     """Return the pass of a request, from the cache or computed now."""
     key, kept = body.model_dump_json(include=set(AblationRequest.model_fields)), served.passes
     if key not in kept:

@@ -27,7 +27,7 @@ from kotha.server.api.requests import (
 )
 from kotha.server.errors import RefusedError, by_name, refusing
 from kotha.server.json_requests import MOST_TOKENS, JsonObject, WireRequest
-from kotha.server.model_registry import Served
+from kotha.server.model_registry import ServedModel
 from kotha.server.state import State, state_of
 
 router = APIRouter(prefix="/api", tags=["Uses"])
@@ -49,7 +49,7 @@ class ClassifyResponse(WireResponse):
 
 
 @route(router, "/classify", ClassifyResponse)
-def classify(served: Served, body: ClassesRequest) -> JsonObject:
+def classify(served: ServedModel, body: ClassesRequest) -> JsonObject:
     """Classify texts or images; for texts, optionally with the influence of each token."""
     bundle = served.model.bundle
     if isinstance(bundle.model, ViT):
@@ -72,7 +72,7 @@ class FillRequest(AboutModel):
 
 
 @route(router, "/fill", Filled)
-def fill(served: Served, body: FillRequest) -> Filled:
+def fill(served: ServedModel, body: FillRequest) -> Filled:
     """Return the most likely words for each ``[MASK]`` of a text; needs a BERT."""
     check_texts(served, [body.text], "text")
     if body.text.count(GAP) * body.words * len(body.text) > served.limits.numbers:
@@ -94,7 +94,7 @@ class TranslateResponse(WireResponse):
 
 
 @route(router, "/translate", TranslateResponse)
-def translate(served: Served, on_progress: OnProgress, body: TranslateRequest) -> dict[str, list[str]]:
+def translate(served: ServedModel, on_progress: OnProgress, body: TranslateRequest) -> dict[str, list[str]]:
     """Translate texts by beam search; needs a Seq2Seq."""
     check_count(served, body.texts, "texts")
     tokenizer_of(served)
@@ -163,7 +163,7 @@ class AskResponse(WireResponse):
 
 
 @route(router, "/ask", AskResponse, reads=True)
-def ask(served: Served | None, request: Request, body: AskRequest) -> JsonObject:
+def ask(served: ServedModel | None, request: Request, body: AskRequest) -> JsonObject:
     """Find the passages that match a question, and answer from them with citations, or report that none match."""
     state = state_of(request)
     model = None if served is None else served.model

@@ -25,7 +25,7 @@ from kotha.model.vit import ViT
 from kotha.server.batching import Batcher
 from kotha.server.errors import RefusedError, by_name, check_most
 from kotha.server.json_requests import JsonObject, ModelName, WireRequest
-from kotha.server.model_registry import Served
+from kotha.server.model_registry import ServedModel
 from kotha.server.state import State, state_of
 from kotha.storage.images import decode_png
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -66,7 +66,7 @@ def route(
     """Decorate a function as a route that runs in a thread, one at a time; its result is validated and sent as JSON.
 
     The annotation of the first parameter selects what it gets: the server's ``State``, or the loaded model of the
-    request (``Served``; ``Served | None`` if the request may omit the model). The other parameters come from the
+    request (``ServedModel``; ``ServedModel | None`` if the request may omit the model). The other parameters come from the
     request; ``request`` and ``on_progress`` may be among them. ``reads`` marks quick work on files or a tokenizer,
     which does not wait for computations. Without ``answer`` the function returns a response with the type ``media``.
     """
@@ -88,18 +88,20 @@ def route(
         async def routed(request: Request, **given: Any) -> Response:
             state, body = state_of(request), given.get("body")
             name = getattr(body, "model", None) if body is not None else given.get("name")
-            first: State | Served | None = state if target.annotation is State else None
+            first: State | ServedModel | None = state if target.annotation is State else None
 
             def respond(on_progress: OnProgress) -> Response:  # in the thread: large JSON would block the event loop
                 known = {"request": request, "on_progress": on_progress}
-                names = {str(first.model.path): first.name} if isinstance(first, Served) and first.model.path else {}
+                names = (
+                    {str(first.model.path): first.name} if isinstance(first, ServedModel) and first.model.path else {}
+                )
                 with by_name(names):
                     return as_response(work(first, **given, **{each: known[each] for each in special}))
 
             async with AsyncExitStack() as stack:
                 if first is None and name is not None:
                     first = await stack.enter_async_context(state.registry.use(name))
-                turns = state.reading if reads else first.turns if isinstance(first, Served) else state.turns
+                turns = state.reading if reads else first.turns if isinstance(first, ServedModel) else state.turns
                 return await turns.run(request, state.settings.limits.seconds, respond, shares=shares)
 
         parameters = [Parameter("request", Parameter.KEYWORD_ONLY, annotation=Request)]
@@ -114,14 +116,14 @@ def route(
     return add
 
 
-def tokenizer_of(served: Served) -> Tokenizer:
+def tokenizer_of(served: ServedModel) -> Tokenizer:
     """Return the tokenizer of a model that reads text."""
     if served.model.tokenizer is None:
         raise RefusedError("{name} has no tokenizer and cannot read text", param="model", name=served.name)
     return served.model.tokenizer
 
 
-def writer_of(served: Served) -> Batcher:
+def writer_of(served: ServedModel) -> Batcher:
     """Return the batch of a model that generates text."""
     if served.batcher is None:
         mute = "{name} is a {family} and cannot write text"
@@ -129,13 +131,13 @@ def writer_of(served: Served) -> Batcher:
     return served.batcher
 
 
-def check_texts(served: Served, texts: Sequence[Sized], param: str) -> None:
+def check_texts(served: ServedModel, texts: Sequence[Sized], param: str) -> None:
     """Raise RefusedError if there are no texts, too many, or too many characters (or token ids) in all."""
     check_count(served, texts, param)
     check_most(sum(map(len, texts)), served.limits.prompt_characters, Message("characters"), param)
 
 
-def check_count(served: Served, given: Sequence[Sized], param: str) -> None:
+def check_count(served: ServedModel, given: Sequence[Sized], param: str) -> None:
     """Raise RefusedError if the list is empty or longer than the limit."""
     count, most = len(given), served.limits.prompts
     if not 0 < count <= most:
@@ -143,7 +145,7 @@ def check_count(served: Served, given: Sequence[Sized], param: str) -> None:
         raise RefusedError(many, param=param, field=param, count=count, most=most)
 
 
-def count_tokens(served: Served, text: str, most: int, param: str = "text") -> int:
+def count_tokens(served: ServedModel, text: str, most: int, param: str = "text") -> int:
     """Return the number of tokens of a text; raises RefusedError above ``most``."""
     count = most + 1
     if len(text) <= _CHARACTERS_OF_A_TOKEN * most:
@@ -153,14 +155,14 @@ def count_tokens(served: Served, text: str, most: int, param: str = "text") -> i
     return count
 
 
-def check_lengths(served: Served, body: Any, most: int) -> None:
+def check_lengths(served: ServedModel, body: Any, most: int) -> None:
     """Raise RefusedError if the text or the target has more than ``most`` tokens."""
     for name in ("text", "target"):
         if getattr(body, name) is not None:
             count_tokens(served, getattr(body, name), most, name)
 
 
-def picture(served: Served, png: str, param: str = "image") -> NDArray[np.float32]:
+def picture(served: ServedModel, png: str, param: str = "image") -> NDArray[np.float32]:
     """Decode a PNG in base64 as input of a ViT."""
     limits = served.limits
     if not isinstance(served.model.model, ViT):
@@ -176,7 +178,7 @@ def picture(served: Served, png: str, param: str = "image") -> NDArray[np.float3
     return decode_png(data, config.image_size, config.n_channels, limits.image_pixels)
 
 
-def check_size(served: Served, count: int, advice: Message) -> None:
+def check_size(served: ServedModel, count: int, advice: Message) -> None:
     """Raise RefusedError if an answer would have too many numbers; ``advice`` says how to request fewer."""
     most = served.limits.numbers
     if count > most:
@@ -197,7 +199,7 @@ class InputRequest(AboutModel):
     target: str | None = None
     image: str | None = None
 
-    def to_input(self, served: Served, generate: int | None = None) -> InputOptions:
+    def to_input(self, served: ServedModel, generate: int | None = None) -> InputOptions:
         """Return the library's form of the input, checked against the limits."""
         most, pixels = served.limits.positions, None
         if self.image is not None:
@@ -236,7 +238,7 @@ def read_as(bundle: Bundle, given: ModelInput) -> JsonObject:
 
 
 @contextmanager
-def watching(served: Served, on_progress: OnProgress, silenced: Heads = []) -> Iterator[Bundle]:  # noqa: B006
+def watching(served: ServedModel, on_progress: OnProgress, silenced: Heads = []) -> Iterator[Bundle]:  # noqa: B006
     """Yield the model for inspection with some heads silenced; each layer reports progress, so it can be cancelled."""
 
     def report(*_: object) -> None:

@@ -39,7 +39,7 @@ from kotha.server.api.requests import (
 from kotha.server.batching import Ticket
 from kotha.server.errors import RefusedError
 from kotha.server.json_requests import MOST_ALTERNATIVES, MOST_TOKENS, Drawn, Ids, JsonObject
-from kotha.server.model_registry import Served
+from kotha.server.model_registry import ServedModel
 from kotha.server.openai.routes import event_stream
 from kotha.server.state import client_of, state_of
 from kotha.text.akshara import aksharas
@@ -78,7 +78,7 @@ class TokenizerCard(WireResponse):
 
 
 @route(router, "/card", TokenizerCard)
-def card(served: Served, body: CardRequest) -> JsonObject:
+def card(served: ServedModel, body: CardRequest) -> JsonObject:
     """Tokenize a text; return its grapheme clusters, its tokens, and measures of the tokenizer."""
     tokenizer = tokenizer_of(served)
     measured = measure(served.name, tokenizer, [body.text])
@@ -203,7 +203,7 @@ class ReadResponse(WireResponse):
 
 
 @route(router, "/read", ReadResponse)
-def read(served: Served, body: ReadRequest) -> JsonObject:
+def read(served: ServedModel, body: ReadRequest) -> JsonObject:
     """Return the probability of each token of a text, given the tokens before it."""
     ids, tokenizer = _ids(served, body.prompt), tokenizer_of(served)
     found: list[tuple[float | None, int | None]] = [(None, None)]
@@ -231,7 +231,7 @@ class LogitsHead(WireResponse):
 
 
 @route(router, "/logits", media="application/octet-stream", model=LogitsHead)
-def logits(served: Served, body: ReadRequest) -> Response:
+def logits(served: ServedModel, body: ReadRequest) -> Response:
     """Return the scores of all tokens as next token: a JSON header, then float32, little-endian.
 
     The header's length comes first, in four bytes; the header is padded with spaces so that the scores are aligned.
@@ -247,7 +247,7 @@ def logits(served: Served, body: ReadRequest) -> Response:
     return Response(struct.pack("<I", len(header)) + header + scores.astype("<f4").tobytes())
 
 
-def _ids(served: Served, prompt: str | Sequence[int]) -> list[int]:
+def _ids(served: ServedModel, prompt: str | Sequence[int]) -> list[int]:
     """Return the token ids of a prompt, for a model that generates text."""
     tokenizer, context = tokenizer_of(served), writer_of(served).engine.model.config.context_length
     if isinstance(prompt, str):
@@ -270,7 +270,7 @@ def _ends(tokenizer: Tokenizer) -> list[int]:
 
 
 @torch.no_grad()
-def _scores(served: Served, ids: Sequence[int], rows: slice) -> Iterator[Tensor]:
+def _scores(served: ServedModel, ids: Sequence[int], rows: slice) -> Iterator[Tensor]:
     """Yield the next-token logits of these rows in chunks of (t, V), from the weights that generate text."""
     model = writer_of(served).engine.model
     hidden = model.hidden(torch.tensor([ids], device=model.tokens.weight.device))[0, rows]  # (T, C)

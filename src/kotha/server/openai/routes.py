@@ -24,7 +24,7 @@ from kotha.server.api.requests import check_texts, tokenizer_of, writer_of
 from kotha.server.batching import News, Ticket, letters
 from kotha.server.errors import RefusedError, answer, check_most
 from kotha.server.json_requests import JsonObject, NamedModel, as_list
-from kotha.server.model_registry import Served
+from kotha.server.model_registry import ServedModel
 from kotha.server.openai.schema import ChatRequest, CompletionRequest, EmbeddingRequest, Prompt
 from kotha.server.serial_executor import too_long, while_wanted
 from kotha.server.state import client_of, state_of
@@ -89,7 +89,7 @@ async def embeddings(request: Request, body: EmbeddingRequest) -> Any:
         )
 
 
-def _embed(body: EmbeddingRequest, served: Served) -> JsonObject:
+def _embed(body: EmbeddingRequest, served: ServedModel) -> JsonObject:
     """Compute the embeddings of a request; runs in a thread."""
     tokenizer, given = tokenizer_of(served), as_list(body.input)
     check_texts(served, given, "input")
@@ -112,7 +112,7 @@ class Texts:
     """The texts of one request in progress, n for each prompt, and the answer in OpenAI's form."""
 
     def __init__(
-        self, body: CompletionRequest | ChatRequest, served: Served, prompts: Sequence[Prompt], client: str
+        self, body: CompletionRequest | ChatRequest, served: ServedModel, prompts: Sequence[Prompt], client: str
     ) -> None:
         """Submit all texts to the batch, or none of them."""
         self._body, self._served = body, served
@@ -175,7 +175,7 @@ class Texts:
         return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}
 
 
-def _check_context(prompt: Prompt, served: Served) -> None:
+def _check_context(prompt: Prompt, served: ServedModel) -> None:
     """Raise RefusedError if a prompt does not fit into the model's context."""
     context = served.model.config.context_length  # type: ignore[attr-defined]
     count = len(tokenizer_of(served).encode(prompt)) + 1 if isinstance(prompt, str) else len(prompt)

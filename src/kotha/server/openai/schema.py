@@ -26,7 +26,7 @@ from kotha.server.json_requests import (
     WireRequest,
     as_list,
 )
-from kotha.server.model_registry import Served
+from kotha.server.model_registry import ServedModel
 from kotha.text.tokenizer.chat import Turn
 
 _TOKENS = 150
@@ -84,7 +84,7 @@ class Sampled(Drawn):
         """The maximum number of generated tokens."""
         return _TOKENS if self.max_tokens is None else self.max_tokens
 
-    def remark(self, _: Served) -> JsonObject:
+    def remark(self, _: ServedModel) -> JsonObject:
         """Return extra fields that every answer of a model carries."""
         return {}
 
@@ -109,7 +109,7 @@ class CompletionRequest(Sampled):
         """The value of ``logprobs``."""
         return self.logprobs
 
-    def prompts(self, _: Served) -> list[Prompt]:
+    def prompts(self, _: ServedModel) -> list[Prompt]:
         """Return the prompts, texts or token ids."""
         return as_list(self.prompt)
 
@@ -170,13 +170,13 @@ class ChatRequest(Sampled):
         """The value of ``max_completion_tokens``, or of its older name."""
         return super().most_tokens if self.max_completion_tokens is None else self.max_completion_tokens
 
-    def prompts(self, served: Served) -> list[Prompt]:
+    def prompts(self, served: ServedModel) -> list[Prompt]:
         """Apply the chat template, or join the messages to one text; the oldest turns are dropped if it is too long."""
         turns = [Turn("system" if each.role == "developer" else each.role, each.text) for each in self.messages]
         plain = not served.supports_chat
         return [tuple(conversation_prompt(writer_of(served).engine, turns, self.most_tokens, plain=plain))]
 
-    def remark(self, served: Served) -> JsonObject:
+    def remark(self, served: ServedModel) -> JsonObject:
         """Return a remark if the model was not fine-tuned for conversation."""
         return {} if served.supports_chat else {"kotha": {"remark": str(NOT_INSTRUCTION_TUNED)}}
 
