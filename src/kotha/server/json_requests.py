@@ -105,7 +105,7 @@ class WireRequest(BaseModel):
 _DEFAULTS = SamplingSettings()
 
 
-class Drawn(WireRequest):
+class SamplingFields(WireRequest):
     """A request for generated text, with its sampling settings."""
 
     model: ModelName
@@ -117,7 +117,9 @@ class Drawn(WireRequest):
 
     def settings(self, seed: int) -> SamplingSettings:
         """Return the sampling settings with this seed."""
-        return SamplingSettings(seed=seed, **{name: getattr(self, name) for name in list(Drawn.model_fields)[1:]})
+        return SamplingSettings(
+            seed=seed, **{name: getattr(self, name) for name in list(SamplingFields.model_fields)[1:]}
+        )
 
 
 def as_list(given: TextsOrIds) -> list[str | tuple[int, ...]]:

@@ -38,7 +38,7 @@ from kotha.server.api.requests import (
 )
 from kotha.server.batching import Ticket
 from kotha.server.errors import RefusedError
-from kotha.server.json_requests import MOST_ALTERNATIVES, MOST_TOKENS, Drawn, Ids, JsonObject
+from kotha.server.json_requests import MOST_ALTERNATIVES, MOST_TOKENS, Ids, JsonObject, SamplingFields
 from kotha.server.model_registry import ServedModel
 from kotha.server.openai.routes import event_stream
 from kotha.server.state import client_of, state_of
@@ -86,7 +86,7 @@ def card(served: ServedModel, body: CardRequest) -> JsonObject:
     return {**vars(measured), "letters": aksharas(body.text), "pieces": pieces, "round_trip": measured.round_trip == 1}
 
 
-class WriteRequest(Drawn):
+class WriteRequest(SamplingFields):
     """A prompt to continue."""
 
     prompt: str | Ids = ""

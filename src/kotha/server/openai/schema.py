@@ -18,10 +18,10 @@ from kotha.server.batching import StreamChunk
 from kotha.server.json_requests import (
     MOST_ALTERNATIVES,
     MOST_TOKENS,
-    Drawn,
     FieldError,
     JsonObject,
     ModelName,
+    SamplingFields,
     TextsOrIds,
     WireRequest,
     as_list,
@@ -47,7 +47,7 @@ Stops = Annotated[
 ]
 
 
-class Sampled(Drawn):
+class GenerationRequest(SamplingFields):
     """The fields that completions and chats share."""
 
     max_tokens: int | None = Field(None, ge=0, le=MOST_TOKENS)
@@ -69,7 +69,7 @@ class Sampled(Drawn):
         return {name: value for name, value in given.items() if name not in (*other, *_IGNORED)}
 
     @model_validator(mode="after")
-    def _check_stream_options(self) -> "Sampled":
+    def _check_stream_options(self) -> "GenerationRequest":
         if self.stream_options is not None and not self.stream:
             raise FieldError("stream_options is only valid with stream")
         return self
@@ -93,7 +93,7 @@ class Sampled(Drawn):
         return None
 
 
-class CompletionRequest(Sampled):
+class CompletionRequest(GenerationRequest):
     """One prompt to continue, or several."""
 
     kinds: ClassVar = (
@@ -158,7 +158,7 @@ class SentMessage(BaseModel):
         return self.content or ""
 
 
-class ChatRequest(Sampled):
+class ChatRequest(GenerationRequest):
     """A conversation to continue."""
 
     kinds: ClassVar = ("chat.completion", "chat.completion.chunk", "chatcmpl")
