@@ -67,7 +67,7 @@ class TranslatableMessage(BaseModel):
         return cls(**to_json(message))
 
 
-Said = Annotated[
+MessageField = Annotated[
     TranslatableMessage, BeforeValidator(lambda given: to_json(given) if isinstance(given, Message | str) else given)
 ]
 

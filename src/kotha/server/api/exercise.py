@@ -31,7 +31,7 @@ from kotha.server.api.requests import (
     check_size,
     route,
 )
-from kotha.server.json_requests import FieldError, JsonObject, ModelName, Said, WireRequest
+from kotha.server.json_requests import FieldError, JsonObject, MessageField, ModelName, WireRequest
 from kotha.server.model_registry import ServedModel
 
 router = APIRouter(prefix="/api", tags=["Inside"])
@@ -124,7 +124,7 @@ class ExerciseSheet(WireResponse):
     tokens: list[Text]
     key_tokens: list[Text]
     steps: list[ExerciseStep]
-    remarks: list[Said]
+    remarks: list[MessageField]
 
 
 @route(router, "/exercise", ExerciseSheet, reads=True)

@@ -17,7 +17,7 @@ from kotha.model.presets import presets
 from kotha.server.api.requests import WireResponse, route
 from kotha.server.errors import by_name, refusing
 from kotha.server.jobs.kinds import ModelSizes
-from kotha.server.json_requests import Id, JsonObject, ModelName, Said
+from kotha.server.json_requests import Id, JsonObject, MessageField, ModelName
 from kotha.server.serial_executor import ProgressResponse
 from kotha.server.state import State, state_of
 from kotha.storage.json_files import as_json
@@ -53,7 +53,7 @@ class ExportTarget(WireResponse):
 
     name: str
     supported: bool
-    details: Said
+    details: MessageField
 
 
 class PlanResponse(WireResponse):

@@ -15,7 +15,7 @@ from kotha.server.api.requests import WireResponse, route
 from kotha.server.errors import by_name, refusing
 from kotha.server.jobs.kinds import TwoColumnNames, uploaded_table
 from kotha.server.jobs.uploads import FileType
-from kotha.server.json_requests import Id, JsonObject, Said, WireRequest
+from kotha.server.json_requests import Id, JsonObject, MessageField, WireRequest
 from kotha.server.state import State
 from kotha.text.corpus.columns import Named
 from kotha.text.corpus.documents import OnProblem, field_names
@@ -52,7 +52,7 @@ class TableProblem(WireResponse):
 
     line: int | None
     field: str | None
-    reason: Said
+    reason: MessageField
 
 
 class TableResponse(WireResponse):
