@@ -96,30 +96,30 @@ class WriteRequest(SamplingFields):
 
 
 @dataclass(frozen=True)
-class SpelledPiece(ViewedToken):
+class SpelledToken(ViewedToken):
     """A token of the prompt."""
 
     adds: str
 
 
 @dataclass(frozen=True)
-class OtherPiece(ViewedToken):
+class AlternativeToken(ViewedToken):
     """An alternative token."""
 
     probability: float
 
 
 @dataclass(frozen=True)
-class WrittenPiece(SpelledPiece):
+class GeneratedTokenEvent(SpelledToken):
     """A generated token."""
 
     probability: float
     rank: int
     above: float
-    others: list[OtherPiece]
+    others: list[AlternativeToken]
 
 
-class WritingEnd(WireResponse):
+class GenerationEnd(WireResponse):
     """Why a text ended."""
 
     stopped: StopReason
@@ -127,21 +127,21 @@ class WritingEnd(WireResponse):
     tokens_per_second: float
 
 
-class WritingNews(WireResponse):
+class GenerationEvent(WireResponse):
     """An event of the stream: first the prompt, then generated tokens, then the end."""
 
-    prompt: list[SpelledPiece] | None = None
+    prompt: list[SpelledToken] | None = None
     ends: list[int] = Field([])
     seed: int | None = None
-    tokens: list[WrittenPiece] = Field([])
+    tokens: list[GeneratedTokenEvent] = Field([])
     letters: str = ""
-    end: WritingEnd | None = None
+    end: GenerationEnd | None = None
 
 
 @router.post(
     "/write",
     response_class=StreamingResponse,
-    responses={200: {"model": WritingNews, "content": {"text/event-stream": {}}}},
+    responses={200: {"model": GenerationEvent, "content": {"text/event-stream": {}}}},
 )
 async def write(request: Request, body: WriteRequest) -> StreamingResponse:
     """Continue a text as server-sent events: each token with its probability and the alternatives."""
@@ -162,7 +162,7 @@ async def _news(tokenizer: Tokenizer, ids: Sequence[int], seed: int, ticket: Tic
     adds = tokenizer.characters().push
 
     def event(**fields: Any) -> JsonObject:
-        return WritingNews.model_validate(fields).model_dump(exclude_none=True)
+        return GenerationEvent.model_validate(fields).model_dump(exclude_none=True)
 
     def describe(token: int, log_probability: float) -> JsonObject:
         return {**vars(view_token(tokenizer, token)), "probability": math.exp(log_probability)}
@@ -189,7 +189,7 @@ class ReadRequest(AboutModel):
 
 
 @dataclass(frozen=True)
-class ReadPiece(SpelledPiece):
+class ScoredToken(SpelledToken):
     """A token of a given text; the first has no probability, since no token precedes it."""
 
     probability: float | None
@@ -199,7 +199,7 @@ class ReadPiece(SpelledPiece):
 class ReadResponse(WireResponse):
     """The tokens of a text with their probabilities, given the tokens before."""
 
-    tokens: list[ReadPiece]
+    tokens: list[ScoredToken]
 
 
 @route(router, "/read", ReadResponse)
