@@ -44,7 +44,7 @@ _Rows = Annotated[
 ]
 
 
-class OfHead(BaseModel):
+class HeadSelection(BaseModel):
     """A head of a model."""
 
     layer: int = Field(0, ge=0, le=100_000)
@@ -54,7 +54,7 @@ class OfHead(BaseModel):
     part: Literal["attention", "cross"] = "attention"
 
 
-class WorksheetRequest(AboutModel, OfHead):
+class WorksheetRequest(AboutModel, HeadSelection):
     """A head and a text; a Seq2Seq also has a target, two stacks and cross-attention."""
 
     text: Example
@@ -69,7 +69,7 @@ def worksheet(served: ServedModel, body: WorksheetRequest) -> JsonObject:
     return as_json(sheet)
 
 
-class ExerciseRequest(WireRequest, OfHead):
+class ExerciseRequest(WireRequest, HeadSelection):
     """A sheet: the workshop's, one with random numbers, or a head of a model over a text."""
 
     size: str | None = Field(None, max_length=12, examples=["4x6x3"])
@@ -154,4 +154,4 @@ def _by_hand(body: ExerciseRequest) -> Sheet:
 def _of_model(served: ServedModel, body: WorksheetRequest | ExerciseRequest, most: int) -> Sheet:
     assert body.text is not None, "model and text go together"
     check_lengths(served, body, most)
-    return model_sheet(served.apart, body.text, **body.model_dump(include=set(OfHead.model_fields)))
+    return model_sheet(served.apart, body.text, **body.model_dump(include=set(HeadSelection.model_fields)))

@@ -142,7 +142,7 @@ def run(state: State, name: NamedRun, after: Annotated[int, Query(ge=-1, descrip
     }
 
 
-class ClassReached(WireResponse):
+class ClassResult(WireResponse):
     """Results of one class."""
 
     label: str
@@ -161,7 +161,7 @@ class RunScore(WireResponse):
     chrf: float | None
     examples: int
     baselines: dict[str, float]
-    classes: list[ClassReached]
+    classes: list[ClassResult]
     confusion: list[list[int]]
     some: list[tuple[str, str]]
 

@@ -220,7 +220,7 @@ def read(served: ServedModel, body: ReadRequest) -> JsonObject:
     return {"tokens": tokens}
 
 
-class LogitsHead(WireResponse):
+class LogitsHeader(WireResponse):
     """The JSON header before the scores."""
 
     vocabulary: int
@@ -230,7 +230,7 @@ class LogitsHead(WireResponse):
     best: list[ViewedToken]
 
 
-@route(router, "/logits", media="application/octet-stream", model=LogitsHead)
+@route(router, "/logits", media="application/octet-stream", model=LogitsHeader)
 def logits(served: ServedModel, body: ReadRequest) -> Response:
     """Return the scores of all tokens as next token: a JSON header, then float32, little-endian.
 
@@ -242,7 +242,7 @@ def logits(served: ServedModel, body: ReadRequest) -> Response:
     check_size(served, len(scores), Message("use a model with a smaller vocabulary"))
     best = [view_token(tokenizer, int(token)) for token in np.argsort(-scores, kind="stable")[:_SPELLED]]
     head = {"vocabulary": len(scores), "prompt": ids, "seen": sorted(set(ids) - set(ends)), "ends": ends, "best": best}
-    header = LogitsHead.model_validate(head).model_dump_json().encode()
+    header = LogitsHeader.model_validate(head).model_dump_json().encode()
     header += b" " * (-len(header) % 4)
     return Response(struct.pack("<I", len(header)) + header + scores.astype("<f4").tobytes())
 

@@ -268,7 +268,7 @@ function asked(prompt: string | number[], order: Order): string {
 
 /** Every score of what could come next, and the best pieces as they read. */
 export interface Scores {
-  head: Schemas["LogitsHead"];
+  head: Schemas["LogitsHeader"];
   logits: Float32Array;
 }
 
@@ -276,6 +276,6 @@ export async function scoresOf(model: string, prompt: string | number[], signal:
   const answer = await request("/api/logits", { method: "POST", body: JSON.stringify({ model, prompt }), signal });
   const content = await answer.arrayBuffer();
   const length = new DataView(content).getUint32(0, true);
-  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(content, 4, length))) as Schemas["LogitsHead"];
+  const head = JSON.parse(new TextDecoder().decode(new Uint8Array(content, 4, length))) as Schemas["LogitsHeader"];
   return { head, logits: new Float32Array(content, 4 + length, head.vocabulary) };
 }
