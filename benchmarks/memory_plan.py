@@ -50,7 +50,7 @@ def measure(case: tuple[str, str, int, int], device: str, compiled: bool) -> dic
     from kotha.training.config import recipe
     from kotha.training.device import choose_arithmetic
     from kotha.training.optim import Average, Optimizers
-    from kotha.training.plan.memory import Conditions, largest_micro_batch, plan_memory
+    from kotha.training.plan.memory import MemoryConditions, largest_micro_batch, plan_memory
     from kotha.training.tasks.task import POSITIONS_AT_ONCE
 
     name, recipe_name, size, context = case
@@ -58,7 +58,7 @@ def measure(case: tuple[str, str, int, int], device: str, compiled: bool) -> dic
     config, training = preset(name), recipe(recipe_name, batch_size=2 * size)
     number: Any = arithmetic.precision
     where: Any = device
-    how = Conditions(context, number, where, compiled)
+    how = MemoryConditions(context, number, where, compiled)
     plan = plan_memory(config, training, size, how)
     largest = largest_micro_batch(config, training, 1 << 50, how)
     assert largest == training.batch_size

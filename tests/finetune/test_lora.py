@@ -19,7 +19,7 @@ from kotha.model.presets import preset
 from kotha.training.adapter import FOLDER, WEIGHTS, apply_adapter, merged
 from kotha.training.config import TrainConfig
 from kotha.training.optim import split_parameters
-from kotha.training.plan.memory import Conditions, plan_memory
+from kotha.training.plan.memory import MemoryConditions, plan_memory
 
 
 def scattered(model: Any) -> Any:
@@ -93,7 +93,7 @@ def test_muon_gets_no_lora_matrix_and_frozen_weights_no_optimizer() -> None:
 
 
 def test_the_plan_excludes_frozen_weights() -> None:
-    how = Conditions(64, "float32", "cpu", compiled=False)
+    how = MemoryConditions(64, "float32", "cpu", compiled=False)
     whole, narrow = (plan_memory(preset("bangla-58m"), TrainConfig(lora=lora), 4, how) for lora in (None, 8))
     model = build(preset("bangla-58m"), "meta")
     before = sum(each.numel() for each in model.parameters())

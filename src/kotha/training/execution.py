@@ -25,7 +25,7 @@ from kotha.model.family import Model
 from kotha.training.config import TrainConfig
 from kotha.training.device import Arithmetic, available_memory
 from kotha.training.distributed import Ranks, reshard
-from kotha.training.plan.memory import Conditions, largest_micro_batch
+from kotha.training.plan.memory import MemoryConditions, largest_micro_batch
 from kotha.training.tasks.task import Batch, Task, Tensors
 
 OutOfMemory = torch.OutOfMemoryError
@@ -41,7 +41,7 @@ class Fitting:
         config: TrainConfig,
         arithmetic: Arithmetic,
         ranks: Ranks,
-        how: Conditions,
+        how: MemoryConditions,
         say: OnRemark = lambda _: None,
         auxiliary_models: Sequence[nn.Module] = (),
     ) -> None:

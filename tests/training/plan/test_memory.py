@@ -25,7 +25,7 @@ from kotha.training.device import DTYPES
 from kotha.training.optim import Optimizers
 from kotha.training.plan.memory import (
     Body,
-    Conditions,
+    MemoryConditions,
     compiled_block,
     eager_attention,
     eager_feedforward,
@@ -36,7 +36,7 @@ from kotha.training.plan.memory import (
 from kotha.training.plan.step_time import example_inputs
 
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
-HERE = Conditions(16, "float32", "cpu", compiled=False)
+HERE = MemoryConditions(16, "float32", "cpu", compiled=False)
 MODERN = PRESETS["pocket"].replace(vocab_size=50, context_length=24, n_layers=3, d_model=32, n_heads=4, d_ff=48)
 FAMILY: dict[str, ModelConfig] = {
     "modern": MODERN,
@@ -90,7 +90,7 @@ def test_activations_match_what_autograd_saves(name: str, size: int) -> None:
 
 @given(st.integers(1, 200), st.sampled_from(["cpu", "cuda"]), st.booleans())
 def test_a_larger_micro_batch_never_needs_less(size: int, device: Any, compiled: bool) -> None:
-    training, how = recipe("modern", batch_size=1000), Conditions(16, "float32", device, compiled)
+    training, how = recipe("modern", batch_size=1000), MemoryConditions(16, "float32", device, compiled)
     less, more = (plan_memory(MODERN, training, each, how) for each in (size, size + 1))
     assert less.total <= more.total
     assert less.activations < more.activations
@@ -98,7 +98,7 @@ def test_a_larger_micro_batch_never_needs_less(size: int, device: Any, compiled:
 
 @given(st.integers(0, 1 << 31))
 def test_the_largest_micro_batch_fits_and_its_double_does_not(available: int) -> None:
-    training, how = recipe("modern", batch_size=3000), Conditions(16, "bfloat16", "cuda", compiled=True)
+    training, how = recipe("modern", batch_size=3000), MemoryConditions(16, "bfloat16", "cuda", compiled=True)
     size = largest_micro_batch(MODERN, training, available, how)
     total, double = (plan_memory(MODERN, training, each, how).total for each in (size, min(2 * size, 3000)))
     assert size == 1 or total <= available
@@ -109,7 +109,7 @@ def test_the_largest_micro_batch_fits_and_its_double_does_not(available: int) ->
 def test_sharding_divides_weights_and_optimizer_state() -> None:
     alone, copied, sharded = (
         plan_memory(
-            preset("gpt2"), recipe("classic", batch_size=64), 8, Conditions(1024, "bfloat16", "cuda", True, *how)
+            preset("gpt2"), recipe("classic", batch_size=64), 8, MemoryConditions(1024, "bfloat16", "cuda", True, *how)
         )
         for how in ((1, False), (4, False), (4, True))
     )
@@ -132,7 +132,9 @@ def test_a_block_by_hand() -> None:
 
 @pytest.mark.parametrize("name", ["bangla-58m", "bangla-modern", "gpt2", "bert-base"])
 def test_compiling_keeps_less(name: str) -> None:
-    eager, compiled = (Body(preset(name), 32, Conditions(128, "bfloat16", "cuda", each)) for each in (False, True))
+    eager, compiled = (
+        Body(preset(name), 32, MemoryConditions(128, "bfloat16", "cuda", each)) for each in (False, True)
+    )
     assert compiled.kept() < eager.kept()
 
 
@@ -178,7 +180,7 @@ def test_the_rules_match_torch(name: str, precision: str) -> None:
     config = KINDS[name].replace(**depths, **words)
     length = min(96, config.context_length) if isinstance(config, TextConfig) else 0
     kept, working, measuring = traced(config, 6, length, precision)
-    ruled = Body(config, 6, Conditions(length, precision, "cpu", compiled=False))
+    ruled = Body(config, 6, MemoryConditions(length, precision, "cpu", compiled=False))
     assert ruled.kept() == kept
     assert ruled.kept() + ruled.working() == pytest.approx(kept + working, rel=0.02)
     assert ruled.measuring() == pytest.approx(measuring, rel=0.02)
@@ -240,7 +242,7 @@ def test_plans_match_measurements(name: str) -> None:
     figures = json.loads((BENCHMARKS / "results" / "memory_plan_cpu.json").read_text(encoding="utf-8"))["figures"]
     figure = next(each for each in figures if each["preset"] == name)
     size, length = figure["micro_batch_size"], figure["context_length"]
-    how = Conditions(length, "float32", "cpu", compiled=False)
+    how = MemoryConditions(length, "float32", "cpu", compiled=False)
     plan = plan_memory(preset(name), recipe(figure["recipe"], batch_size=2 * size), size, how)
     assert plan.total == pytest.approx(figure["measured"], rel=0.02)
 

@@ -29,7 +29,7 @@ from kotha.model.config import GPTConfig
 from kotha.report.table import Table
 from kotha.training.config import TrainConfig
 from kotha.training.plan.design import shape
-from kotha.training.plan.memory import Conditions, largest_micro_batch, plan_memory
+from kotha.training.plan.memory import MemoryConditions, largest_micro_batch, plan_memory
 from kotha.training.plan.render import Reason, amount
 from kotha.training.plan.step_time import (
     COMPILE_SECONDS,
@@ -86,9 +86,9 @@ class Cluster:
         between = n_bytes * (self.nodes - 1) / self.nodes / (self.network * self.gpus / self.nodes)
         return max(within, between) / LINK_SHARE
 
-    def how(self, context: int, sharded: bool) -> Conditions:
+    def how(self, context: int, sharded: bool) -> MemoryConditions:
         """The conditions of a training run on each GPU."""
-        return Conditions(context, "bfloat16", "cuda", compiled=True, ranks=self.gpus, sharded=sharded)
+        return MemoryConditions(context, "bfloat16", "cuda", compiled=True, ranks=self.gpus, sharded=sharded)
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ def plan_cluster(
     sharded, micro, memory = _fit(model, training, cluster, context)
     step = predict_step(model, context, cluster, sequences // gpus, micro, sharded)
     tokens = sequences * context
-    kept = plan_memory(model, training, 1, Conditions(context, "bfloat16", "cuda", compiled=True))
+    kept = plan_memory(model, training, 1, MemoryConditions(context, "bfloat16", "cuda", compiled=True))
     saved = kept.weights + kept.optimizer + kept.average
     per_card = 8 * step.sent * (cluster.nodes - 1) / cluster.nodes / (gpus / cluster.nodes)
     failure_interval, writing = _DAY / (FAILURES * gpus), saved / (cluster.storage * cluster.nodes)

@@ -30,7 +30,7 @@ from kotha.text.corpus.documents import read_documents
 from kotha.text.shards import DATASET_FILE, Dataset
 from kotha.training.config import Precision, TrainConfig, recipe
 from kotha.training.device import available_memory, choose_arithmetic
-from kotha.training.plan.memory import Conditions, largest_micro_batch, plan_memory
+from kotha.training.plan.memory import MemoryConditions, largest_micro_batch, plan_memory
 from kotha.training.plan.rules import (
     EVALUATIONS,
     batch_for,
@@ -126,9 +126,9 @@ class Budget:
     usual: float  # expected operations per second, to choose sizes before anything is timed
     pace: Pace
 
-    def how(self, context_length: int) -> Conditions:
+    def how(self, context_length: int) -> MemoryConditions:
         """The conditions of a training run there."""
-        return Conditions(context_length, self.precision, self.device, compiled=self.device == "cuda")
+        return MemoryConditions(context_length, self.precision, self.device, compiled=self.device == "cuda")
 
     def micro_batch(self, model: ModelConfig, settings: TrainConfig, context_length: int) -> int:
         """The largest micro-batch that fits in memory."""

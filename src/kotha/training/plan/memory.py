@@ -45,7 +45,7 @@ _MUON_COPIES = 5
 
 
 @dataclass(frozen=True)
-class Conditions:
+class MemoryConditions:
     """The conditions of a training run that determine its memory."""
 
     context_length: int
@@ -76,11 +76,11 @@ class MemoryPlan:
     moment: str  # the peak moment: forward, backward, step or validation
 
 
-def plan_memory(model: ModelConfig, training: TrainConfig, micro_batch_size: int, how: Conditions) -> MemoryPlan:
+def plan_memory(model: ModelConfig, training: TrainConfig, micro_batch_size: int, how: MemoryConditions) -> MemoryPlan:
     """The memory that one process needs to train a model with a micro-batch size.
 
     >>> from kotha.model.presets import preset
-    >>> plan = plan_memory(preset("mini"), TrainConfig(), 2, Conditions(4, "float32", "cpu", compiled=False))
+    >>> plan = plan_memory(preset("mini"), TrainConfig(), 2, MemoryConditions(4, "float32", "cpu", compiled=False))
     >>> plan.weights, plan.optimizer > 2 * plan.weights
     (3632, True)
     """
@@ -116,7 +116,7 @@ def plan_memory(model: ModelConfig, training: TrainConfig, micro_batch_size: int
     return MemoryPlan(weights, gradients, states, average, kept, loss + chunk, base, total, moment)
 
 
-def _loss(model: ModelConfig, vocabulary: int, batch_size: int, how: Conditions) -> tuple[int, int, int]:
+def _loss(model: ModelConfig, vocabulary: int, batch_size: int, how: MemoryConditions) -> tuple[int, int, int]:
     """Bytes at the peak of the loss, its gradients as computed and scaled, and a chunk of logits."""
     rows, width = batch_size, how.width
     if not isinstance(model, ViTConfig | ClassifierConfig):
@@ -129,7 +129,7 @@ def _loss(model: ModelConfig, vocabulary: int, batch_size: int, how: Conditions)
     return fullest, 2 * width * (read + head) + summed * head, chunk
 
 
-def largest_micro_batch(model: ModelConfig, training: TrainConfig, available_bytes: int, how: Conditions) -> int:
+def largest_micro_batch(model: ModelConfig, training: TrainConfig, available_bytes: int, how: MemoryConditions) -> int:
     """The requested micro-batch; otherwise the whole batch of a process, or a power of two that fits and is useful."""
     if training.micro_batch_size is not None:
         return training.micro_batch_size
@@ -141,7 +141,7 @@ def largest_micro_batch(model: ModelConfig, training: TrainConfig, available_byt
     return max(1, size)
 
 
-def check_memory(model: ModelConfig, training: TrainConfig, room: int, how: Conditions) -> None:
+def check_memory(model: ModelConfig, training: TrainConfig, room: int, how: MemoryConditions) -> None:
     """Raise an error if the memory is too small even for one sequence at a time."""
     needed = plan_memory(model, training, 1, how).total
     if needed > room:
@@ -155,11 +155,11 @@ def check_memory(model: ModelConfig, training: TrainConfig, room: int, how: Cond
 
 def planned_conditions(
     model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic, ranks: int = 1, sharded: bool = False
-) -> Conditions:
+) -> MemoryConditions:
     """The conditions of a training run with this arithmetic."""
     device = arithmetic.device.type
     compiled = training.compile == "on" or (training.compile == "auto" and device == "cuda")
-    return Conditions(planned_context(model, training), arithmetic.precision, device, compiled, ranks, sharded)
+    return MemoryConditions(planned_context(model, training), arithmetic.precision, device, compiled, ranks, sharded)
 
 
 def planned_context(model: ModelConfig, training: TrainConfig) -> int:
@@ -292,7 +292,7 @@ def _rotates(config: ModelConfig) -> bool:
 class Body:
     """Memory of a model's body for a batch, without weights and their gradients."""
 
-    def __init__(self, model: ModelConfig, batch_size: int, how: Conditions) -> None:
+    def __init__(self, model: ModelConfig, batch_size: int, how: MemoryConditions) -> None:
         on_cpu, length, width = how.device == "cpu", positions(model, how.context_length), how.width
         # On a GPU attention applies dropout inside its kernel, and other dropouts keep a byte per number.
         config = model if on_cpu else model.replace(dropout=0.0, attention_dropout=0.0)
