@@ -32,7 +32,7 @@ OutOfMemory = torch.OutOfMemoryError
 Result = TypeVar("Result")
 
 
-class Fitting:
+class MicroBatchFitter:
     """Compilation and micro-batch size of a run."""
 
     def __init__(
