@@ -2,11 +2,11 @@
 
 import torch
 
-from kotha.training.execution import Outputs, Recording, Shares
+from kotha.training.execution import CUDAGraph, Outputs, Shares
 from kotha.training.tasks.task import Batch
 
 
-class FakeRecording(Recording):
+class FakeRecording(CUDAGraph):
     """Counts the recordings instead of making them."""
 
     def __init__(self) -> None:
@@ -18,7 +18,7 @@ class FakeRecording(Recording):
         self.recorded.append(tuple(batches[0].tensors["tokens"].shape))
 
 
-def step(recording: Recording, length: int) -> None:
+def step(recording: CUDAGraph, length: int) -> None:
     batch = Batch({"tokens": torch.zeros(2, length)}, {"tokens": length}, 2 * length)
     shares: Shares = [{"tokens": 1.0}]
 

@@ -124,7 +124,7 @@ Work = Callable[[Sequence[Tensors], Shares], Outputs]
 """A step on tensors that are on the device; returns its loss and the norm of its gradients."""
 
 
-class Recording:
+class CUDAGraph:
     """Records a step as a CUDA graph when possible, and replays it."""
 
     def __init__(self, device: torch.device, wanted: bool) -> None:
