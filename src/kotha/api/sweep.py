@@ -9,7 +9,7 @@ from kotha.i18n.message import OnRemark
 from kotha.text.shards import Dataset
 from kotha.training.start import TrainRequest
 from kotha.training.sweep.findings import SweepFindings, find
-from kotha.training.sweep.search import Searching, SweepRequest
+from kotha.training.sweep.search import SweepRequest, SweepRunner
 from kotha.training.sweep.search import SweepStopped as SweepStopped
 
 
@@ -30,7 +30,7 @@ def sweep(
     training = TrainRequest(options.preset, options.recipe, options.minutes, changes=settings)
     request = SweepRequest(training, options.search, prune=options.prune, seed=options.seed, trials=options.trials)
     listeners: Any = {"on_event": on_event, "on_remark": on_remark}
-    searching = Searching(Dataset(data), out, request, url=storage, name=options.study, **listeners)
+    searching = SweepRunner(Dataset(data), out, request, url=storage, name=options.study, **listeners)
     searching.run()
     return find(searching)
 

@@ -8,7 +8,7 @@ from kotha.errors import KothaError
 from kotha.model.presets import preset
 from kotha.training.config import recipe
 from kotha.training.start import Choice
-from kotha.training.sweep.space import Searched, as_changes, default_of, in_words, read_search, usual_search
+from kotha.training.sweep.space import SearchDimension, as_changes, default_of, in_words, read_search, usual_search
 
 MINI = preset("mini")
 
@@ -83,7 +83,7 @@ def test_invalid_ranges_are_rejected_with_a_reason(words: list[str], reason: str
 
 @given(st.floats(1e-9, 1e9), st.floats(1.001, 1e3), st.booleans())
 def test_a_range_can_be_parsed_again(low: float, factor: float, log: bool) -> None:
-    searched = Searched("learning_rate", low=float(f"{low:.9g}"), high=float(f"{low * factor:.9g}"), log=log)
+    searched = SearchDimension("learning_rate", low=float(f"{low:.9g}"), high=float(f"{low * factor:.9g}"), log=log)
     assert read_search([searched.words], MINI) == [searched]
 
 
@@ -109,14 +109,14 @@ def test_the_default_search_is_around_the_default_recipe() -> None:
     assert "muon_learning_rate" not in {each.name for each in usual_search(Choice(MINI, recipe("classic")), {}, False)}
     rung = MINI.replace(**as_changes({"size": "4x192"}))
     beside = usual_search(Choice(rung, recipe("modern")), {}, sizes_open=True)[-1]
-    assert beside == Searched("size", choices=("3x128", "4x192", "4x256"))
+    assert beside == SearchDimension("size", choices=("3x128", "4x192", "4x256"))
     assert default_of("size", Choice(rung, recipe("modern"))) == "4x192"
 
 
 @pytest.mark.parametrize(("value", "expected"), [(2, True), (3, False), (10, False), (22, True), (40, False)])
 def test_a_value_close_to_an_end_is_detected(value: int, expected: bool) -> None:
-    assert Searched("n_layers", low=2, high=22, whole=True).at_an_end(value) is expected
-    assert not Searched("n_layers", choices=(2, 22)).at_an_end(value), "a list of values has no ends"
+    assert SearchDimension("n_layers", low=2, high=22, whole=True).at_an_end(value) is expected
+    assert not SearchDimension("n_layers", choices=(2, 22)).at_an_end(value), "a list of values has no ends"
 
 
 def test_a_value_can_be_set_as_printed() -> None:

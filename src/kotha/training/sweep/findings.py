@@ -16,7 +16,7 @@ from kotha.report.document import Block, Code, Curves, DrawnLine, Heading, Headl
 from kotha.report.table import Table
 from kotha.storage.atomic import write_page
 from kotha.training.plan.rules import EVALUATIONS
-from kotha.training.sweep.search import Searching, title_of
+from kotha.training.sweep.search import SweepRunner, title_of
 from kotha.training.sweep.space import Value, in_words, rounded, short
 from kotha.training.sweep.study import DEFAULT, FOLDER, optuna
 
@@ -94,7 +94,7 @@ class SweepFindings:
         return path
 
 
-def find(searching: Searching) -> SweepFindings:
+def find(searching: SweepRunner) -> SweepFindings:
     """The current findings of the study, over all processes."""
     sweep, counted = searching.sweep, searching.counted()
     trials = [_trial(each, sweep.defaults) for each in counted]

@@ -30,7 +30,16 @@ from kotha.training.plan.design import BASE, measure_text
 from kotha.training.plan.rules import EVALUATIONS
 from kotha.training.plan.step_time import use_fastest_threads
 from kotha.training.start import USUAL_PRESET, TrainRequest, check_held_out, choose_settings, take_sizes, train_run
-from kotha.training.sweep.space import SIZE, Searched, Value, as_changes, default_of, read_search, short, usual_search
+from kotha.training.sweep.space import (
+    SIZE,
+    SearchDimension,
+    Value,
+    as_changes,
+    default_of,
+    read_search,
+    short,
+    usual_search,
+)
 from kotha.training.sweep.study import (
     ABOUT,
     DEFAULT,
@@ -90,7 +99,7 @@ class Sweep:
     format: int = _FORMAT
 
     @cached_property
-    def searched(self) -> list[Searched]:
+    def searched(self) -> list[SearchDimension]:
         """The searched settings."""
         return read_search(self.search, preset(self.preset or USUAL_PRESET))
 
@@ -162,7 +171,7 @@ class SweepStopped(Exception):  # noqa: N818 - nothing went wrong
     """A stop was requested; the current trial is saved and queued again."""
 
 
-class Searching:
+class SweepRunner:
     """The search loop of one process."""
 
     def __init__(

@@ -38,7 +38,7 @@ _NEAR_AN_END = 0.05
 
 
 @dataclass(frozen=True)
-class Searched:
+class SearchDimension:
     """A searched setting: one of ``choices``, or, if there are none, a value between two ends."""
 
     name: str
@@ -52,7 +52,7 @@ class Searched:
     def words(self) -> str:
         """The setting as text, in the form that ``read_search`` reads.
 
-        >>> Searched("learning_rate", low=1e-4, high=0.01, log=True).words
+        >>> SearchDimension("learning_rate", low=1e-4, high=0.01, log=True).words
         'learning_rate=0.0001..0.01:log'
         """
         return f"{self.name}={self.range}"
@@ -80,7 +80,7 @@ class Searched:
     def at_an_end(self, value: Value) -> bool:
         """Whether a value is close to an end of the range, so that a better one may lie beyond it.
 
-        >>> rates = Searched("learning_rate", low=1e-4, high=1e-2, log=True)
+        >>> rates = SearchDimension("learning_rate", low=1e-4, high=1e-2, log=True)
         >>> rates.at_an_end(0.0098), rates.at_an_end(0.001)
         (True, False)
         """
@@ -115,7 +115,9 @@ def short(value: Value) -> str:
     return f"{value:.3g}" if isinstance(value, float) else in_words(value)
 
 
-def read_search(words: Sequence[str], model: ModelConfig, fixed: Mapping[str, Any] | None = None) -> list[Searched]:
+def read_search(
+    words: Sequence[str], model: ModelConfig, fixed: Mapping[str, Any] | None = None
+) -> list[SearchDimension]:
     """Parse search ranges; settings in ``fixed`` have a value and cannot be searched.
 
     >>> from kotha.model.presets import preset
@@ -137,7 +139,7 @@ def read_search(words: Sequence[str], model: ModelConfig, fixed: Mapping[str, An
     return found
 
 
-def _read(text: str, model: ModelConfig) -> Searched:
+def _read(text: str, model: ModelConfig) -> SearchDimension:
     name, _, rest = text.partition("=")
     ends, colon, how = rest.partition(":")
     is_range = ".." in ends
@@ -162,7 +164,7 @@ def _read(text: str, model: ModelConfig) -> Searched:
     return found
 
 
-def _between(name: str, ends: str, log: bool, kinds: tuple[Any, ...]) -> Searched:
+def _between(name: str, ends: str, log: bool, kinds: tuple[Any, ...]) -> SearchDimension:
     whole = int in kinds and float not in kinds
     if not whole and float not in kinds:
         raise UsageError("{name} is not a number; list its values, as in {name}=A,B", name=name)
@@ -170,7 +172,7 @@ def _between(name: str, ends: str, log: bool, kinds: tuple[Any, ...]) -> Searche
     if low is None or high is None or not low < high or (log and low <= 0):
         no_range = "{name}={ends} is not a range; write two numbers, the smaller one first, and above 0 with :log"
         raise UsageError(no_range, name=name, ends=ends)
-    return Searched(name, low=low, high=high, log=log, whole=whole)
+    return SearchDimension(name, low=low, high=high, log=log, whole=whole)
 
 
 def _number(text: str, kind: type[int] | type[float]) -> float | None:
@@ -180,7 +182,7 @@ def _number(text: str, kind: type[int] | type[float]) -> float | None:
     return None
 
 
-def _among(name: str, rest: str, kinds: tuple[Any, ...]) -> Searched:
+def _among(name: str, rest: str, kinds: tuple[Any, ...]) -> SearchDimension:
     values = tuple(dict.fromkeys(_value(part, float in kinds) for part in rest.split(",") if part))
     if len(values) < 2:
         few = "{name}={rest} leaves nothing to search; give two or more values, or a range as FROM..TO"
@@ -188,7 +190,7 @@ def _among(name: str, rest: str, kinds: tuple[Any, ...]) -> Searched:
     for value in values:
         if name == SIZE and not _SIZE_FORM.fullmatch(str(value)):
             raise UsageError("size={value} is not of the form layers x width; write it as size=2x96,4x192", value=value)
-    return Searched(name, choices=values)
+    return SearchDimension(name, choices=values)
 
 
 def _value(text: str, is_fraction: bool) -> Value:
@@ -203,7 +205,7 @@ def _value(text: str, is_fraction: bool) -> Value:
 # -- default search ----------------------------------------------------------------------------------------------------
 
 
-def usual_search(choice: ChosenSettings, fixed: Mapping[str, Any], sizes_open: bool) -> list[Searched]:
+def usual_search(choice: ChosenSettings, fixed: Mapping[str, Any], sizes_open: bool) -> list[SearchDimension]:
     """The default search space around the default recipe, without settings that have a value (``fixed``)."""
     settings, batch = choice.settings, choice.settings.batch_size
     ends = {"weight_decay": _DECAYS}
@@ -219,8 +221,8 @@ def usual_search(choice: ChosenSettings, fixed: Mapping[str, Any], sizes_open: b
     if sizes_open and (here := size_of(choice.model)) in rungs:
         index = rungs.index(here)
         few[SIZE] = tuple(rungs[max(0, index - 1) : index + 2])
-    between = [Searched(name, low=low, high=high, log=True) for name, (low, high) in sorted(ends.items())]
-    among = [Searched(name, choices=choices) for name, choices in few.items()]
+    between = [SearchDimension(name, low=low, high=high, log=True) for name, (low, high) in sorted(ends.items())]
+    among = [SearchDimension(name, choices=choices) for name, choices in few.items()]
     return [each for each in (*between, *among) if each.name not in fixed]
 
 
