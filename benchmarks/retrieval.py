@@ -24,8 +24,8 @@ from record import save
 from retrieval_score import evaluate_fts5, evaluate_search
 
 from kotha.retrieval.answer import answer, best_sentence
-from kotha.retrieval.documents import Indexing
-from kotha.retrieval.index import Embeds, search, update
+from kotha.retrieval.documents import IndexOptions
+from kotha.retrieval.index import PassageEmbedder, search, update
 from kotha.retrieval.sqlite_store import SqliteStore
 from kotha.retrieval.stemming import fold
 
@@ -55,7 +55,11 @@ def timed(work: Callable[[], Any]) -> tuple[Any, dict[str, float]]:
 
 
 def quality(
-    folder: Path, data: Path, questions: list[dict[str, str]], passages: list[dict[str, str]], embed: Embeds | None
+    folder: Path,
+    data: Path,
+    questions: list[dict[str, str]],
+    passages: list[dict[str, str]],
+    embed: PassageEmbedder | None,
 ) -> list[dict[str, Any]]:
     first: dict[str, int] = {}
     for number, each in enumerate(passages):
@@ -72,7 +76,7 @@ def quality(
     keep("FTS5 as it comes", evaluate_fts5(texts, numbered))
     keep("FTS5, marks kept", evaluate_fts5(texts, numbered, MARKS_KEPT))
     store = SqliteStore(folder / "quality", write=True)
-    update(store, [data / "passages.jsonl.zst"], Indexing(passage_length=WHOLE), embed)
+    update(store, [data / "passages.jsonl.zst"], IndexOptions(passage_length=WHOLE), embed)
     placed = [(question, f"line {number + 1}") for question, number in numbered]
     keep("words", evaluate_search(store, placed, "words"))
     if embed is not None:
@@ -83,7 +87,7 @@ def quality(
 
 
 def not_found(
-    folder: Path, questions: list[dict[str, str]], passages: list[dict[str, str]], embed: Embeds | None
+    folder: Path, questions: list[dict[str, str]], passages: list[dict[str, str]], embed: PassageEmbedder | None
 ) -> dict[str, Any]:
     """Remove half of the passages; return how many questions are reported as unanswerable, rightly and wrongly."""
     kept = set(random.Random(0).sample(sorted({each["doc"] for each in passages}), len(passages) // 2))
@@ -91,7 +95,7 @@ def not_found(
     lines = (json.dumps(each, ensure_ascii=False) for each in passages if each["doc"] in kept)
     source.write_text("\n".join(lines), encoding="utf-8")
     store = SqliteStore(folder / "half", write=True)
-    update(store, [source], Indexing(passage_length=WHOLE), embed)
+    update(store, [source], IndexOptions(passage_length=WHOLE), embed)
     counts = {"there": 0, "there_found": 0, "absent": 0, "absent_found": 0, "sentence_holds_answer": 0}
     for each in questions:
         kind = "there" if each["doc"] in kept else "absent"
@@ -118,7 +122,7 @@ def large(folder: Path, passages: list[dict[str, str]], questions: list[str], si
             text = "। ".join(drawn.choices(sentences, k=4)) + "।"
             file.write(json.dumps({"text": text[:600]}, ensure_ascii=False) + "\n")
     store = SqliteStore(folder / "large", write=True)
-    report, took = timed(lambda: update(store, [source], Indexing()))
+    report, took = timed(lambda: update(store, [source], IndexOptions()))
     store.close()
     opened = SqliteStore(folder / "large")
     search(opened, questions[0])

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from kotha.errors import UsageError
-from kotha.retrieval.index import By, Embeds, search
+from kotha.retrieval.index import By, PassageEmbedder, search
 from kotha.retrieval.sqlite_store import SqliteStore
 
 # Ranks beyond this count as not found.
@@ -43,7 +43,7 @@ def score_ranks(ranks: Iterable[int | None]) -> RetrievalScore:
 
 
 def evaluate_search(
-    store: SqliteStore, questions: Sequence[tuple[str, str]], by: By | None = None, embed: Embeds | None = None
+    store: SqliteStore, questions: Sequence[tuple[str, str]], by: By | None = None, embed: PassageEmbedder | None = None
 ) -> RetrievalScore:
     """Ask an index questions of which the right place is known, as (question, place in its source) pairs."""
     ranks: list[int | None] = []

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kotha.retrieval.dense import Vectors
-from kotha.retrieval.documents import Indexing
+from kotha.retrieval.documents import IndexOptions
 from kotha.retrieval.index import update
 from kotha.retrieval.sqlite_store import EmbedderNote, SqliteStore
 from kotha.retrieval.stemming import fold
@@ -44,6 +44,6 @@ def file(tmp_path: Path) -> Path:
 @pytest.fixture
 def store(tmp_path: Path, file: Path) -> Iterator[SqliteStore]:
     made = SqliteStore(tmp_path / "index", write=True)
-    update(made, [file], Indexing(passage_length=200), BagOfStems())
+    update(made, [file], IndexOptions(passage_length=200), BagOfStems())
     yield made
     made.close()

@@ -11,7 +11,7 @@ from kotha.errors import UsageError
 from kotha.model.config import ModelConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
-from kotha.retrieval.dense import Near
+from kotha.retrieval.dense import VectorIndex
 from kotha.retrieval.embedding import Embedder
 from kotha.text.tokenizer.trainers import train
 
@@ -76,7 +76,7 @@ def test_few_vectors_are_compared_by_plain_cosine() -> None:
     drawn = np.random.default_rng(0).normal(size=(10, 8)).astype(np.float32)
     asked = drawn[3] + 0.01
     cosines = unit(drawn) @ unit(asked[None])[0]
-    found = Near(drawn)(asked, 4)
+    found = VectorIndex(drawn)(asked, 4)
     assert [row for row, _ in found] == list(np.argsort(-cosines)[:4])
     assert np.allclose([cosine for _, cosine in found], np.sort(cosines)[::-1][:4], atol=1e-6)
 
@@ -87,7 +87,7 @@ def test_many_vectors_are_whitened() -> None:
     loud = 3 + 20 * rng.normal(size=(800, 1)).astype(np.float32)  # has nothing to do with what is said
     passages = np.concatenate([loud[:400], said], axis=1)
     questions = np.concatenate([loud[400:], said + 0.3 * rng.normal(size=said.shape).astype(np.float32)], axis=1)
-    near = Near(passages)
+    near = VectorIndex(passages)
     whitened = np.mean([near(question, 1)[0][0] == row for row, question in enumerate(questions)])
     plain = np.mean(np.argmax(unit(questions) @ unit(passages).T, axis=1) == np.arange(400))
     assert whitened > 0.8 > 0.5 > plain

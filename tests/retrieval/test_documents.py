@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kotha.errors import CorpusError
-from kotha.retrieval.documents import Indexing, list_files, read_file
+from kotha.retrieval.documents import IndexOptions, list_files, read_file
 from kotha.text.corpus.problems import CorpusProblem
 
 LONG = "নদীর ধারে একটি গ্রাম আছে, সেখানে মিনা থাকে। "
@@ -16,7 +16,7 @@ PAGE = f"""<html><head><title>x</title><style>p {{ color: red }}</style></head><
 
 
 def read(file: Path, **how: object) -> list[tuple[str, str]]:
-    return [(each.text, each.place) for each in read_file(file, Indexing(**how))]
+    return [(each.text, each.place) for each in read_file(file, IndexOptions(**how))]
 
 
 def written(path: Path, text: str) -> Path:

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kotha.errors import UsageError
-from kotha.retrieval.documents import Indexing
+from kotha.retrieval.documents import IndexOptions
 from kotha.retrieval.passages import cut, sentences
 from kotha.retrieval.stemming import fold
 
@@ -52,4 +52,4 @@ def test_sentences_end_at_a_danda_and_not_within_a_number() -> None:
 
 def test_a_passage_size_below_the_minimum_is_rejected() -> None:
     with pytest.raises(UsageError, match=r"passage_length=5 is too few; use at least 40 characters \(600 is usual\)"):
-        Indexing(passage_length=5)
+        IndexOptions(passage_length=5)

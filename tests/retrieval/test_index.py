@@ -20,11 +20,11 @@ from tests.retrieval.conftest import DOCUMENTS, BagOfStems
 
 import kotha
 from kotha.errors import CorpusError, KothaError, UsageError
-from kotha.retrieval.documents import Indexing, list_files
+from kotha.retrieval.documents import IndexOptions, list_files
 from kotha.retrieval.index import search, update
 from kotha.retrieval.sqlite_store import SqliteStore
 
-HOW = Indexing(passage_length=200)
+HOW = IndexOptions(passage_length=200)
 
 
 def texts(store: SqliteStore, question: str, limit: int = 5) -> list[str]:
@@ -84,7 +84,7 @@ def test_only_what_changed_is_written(store: SqliteStore, file: Path) -> None:
     assert "হরিণ" in texts(store, "সুন্দরবনে হরিণ")[0]
 
 
-def indexed(folder: Path, *names: str, how: Indexing = HOW) -> SqliteStore:
+def indexed(folder: Path, *names: str, how: IndexOptions = HOW) -> SqliteStore:
     """An index of a folder with a document in each of these files."""
     for name, text in zip(names, DOCUMENTS, strict=False):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -126,7 +126,7 @@ def test_documents_of_an_unreadable_folder_are_kept(tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("name", ["a.txt", "a.md"])
 def test_documents_of_an_unreadable_file_are_kept(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, skipping = tmp_path / "folder", Indexing(passage_length=HOW.passage_length, errors="skip")
+    folder, skipping = tmp_path / "folder", IndexOptions(passage_length=HOW.passage_length, errors="skip")
     store = indexed(folder, name, "b.txt", how=skipping)
     real = io.open
 
@@ -172,7 +172,7 @@ def test_a_problem_in_the_middle_of_a_file_loses_nothing(store: SqliteStore, fil
     with pytest.raises(CorpusError, match="not valid UTF-8"):
         update(store, [file, broken], HOW, BagOfStems())
     assert store.measures().documents == 4
-    report = update(store, [file, broken], Indexing(passage_length=200, errors="skip"), BagOfStems())
+    report = update(store, [file, broken], IndexOptions(passage_length=200, errors="skip"), BagOfStems())
     assert (report.documents, report.unchanged) == (4, 4) and report.problems
 
 
@@ -286,9 +286,9 @@ def test_a_writer_killed_at_random_moments_leaves_a_readable_index(tmp_path: Pat
     assert killed >= kills // 2, "too few were killed in the middle"
     file = write_many(tmp_path, 0)
     last = SqliteStore(index, write=True)
-    update(last, [file], Indexing(passage_length=100))
+    update(last, [file], IndexOptions(passage_length=100))
     fresh = SqliteStore(tmp_path / "fresh", write=True)
-    assert update(fresh, [file], Indexing(passage_length=100)).passages == last.measures().passages
+    assert update(fresh, [file], IndexOptions(passage_length=100)).passages == last.measures().passages
     last.close()
     fresh.close()
 

@@ -10,9 +10,9 @@ from kotha.arguments import checked
 from kotha.i18n.message import OnProgress
 from kotha.retrieval.answer import CitedAnswer as CitedAnswer
 from kotha.retrieval.answer import answer
-from kotha.retrieval.documents import Indexing
+from kotha.retrieval.documents import IndexOptions
 from kotha.retrieval.hybrid import Hit as Hit
-from kotha.retrieval.index import By, Embeds, IndexReport, search, update
+from kotha.retrieval.index import By, IndexReport, PassageEmbedder, search, update
 from kotha.retrieval.index import SearchResult as SearchResult
 from kotha.retrieval.sqlite_store import Measures, SqliteStore
 from kotha.text.corpus.documents import OnProblem
@@ -38,7 +38,7 @@ class Index:
     def __init__(self, path: AnyPath, model: "LanguageModel | Place | None" = None) -> None:
         self.path = os.fspath(path)
         self._model = model
-        self._embed: Embeds | None = None
+        self._embed: PassageEmbedder | None = None
         self._store: SqliteStore | None = None
 
     def __repr__(self) -> str:
@@ -50,7 +50,7 @@ class Index:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
-    @checked(Indexing)
+    @checked(IndexOptions)
     def update(
         self,
         paths: AnyPath | Iterable[AnyPath],
@@ -71,7 +71,7 @@ class Index:
         self.close()
         store = SqliteStore(self.path, write=True)
         try:
-            return update(store, listed(paths), Indexing(**how), self._embedder(), on_progress, on_problem)
+            return update(store, listed(paths), IndexOptions(**how), self._embedder(), on_progress, on_problem)
         finally:
             store.close()
 
@@ -126,7 +126,7 @@ class Index:
             self._model = load(self._model)
         return self._model
 
-    def _embedder(self) -> Embeds | None:
+    def _embedder(self) -> PassageEmbedder | None:
         lm = self._loaded_model()
         if lm is not None and self._embed is None:
             self._embed = lm.embedder()

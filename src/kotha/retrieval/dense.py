@@ -28,7 +28,7 @@ def unit(vectors: Vectors) -> Vectors:
     return scaled
 
 
-class Near:
+class VectorIndex:
     """Nearest-neighbour search over vectors (passages, C)."""
 
     def __init__(self, vectors: Vectors) -> None:

@@ -23,7 +23,7 @@ _KNOWN = [".txt", ".jsonl", ".csv", ".tsv", ".parquet", *READERS]
 
 
 @dataclass(frozen=True)
-class Indexing:
+class IndexOptions:
     """Options for reading and splitting documents."""
 
     passage_length: int = PASSAGE_LENGTH  # maximum characters of a passage
@@ -74,7 +74,7 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
 
 
 def read_file(
-    file: Path, how: Indexing, on_problem: OnProblem | None = None, on_bytes: OnBytes | None = None
+    file: Path, how: IndexOptions, on_problem: OnProblem | None = None, on_bytes: OnBytes | None = None
 ) -> Iterator[Excerpt]:
     """The documents of one file, in order."""
     if file.suffix.lower() not in READERS:

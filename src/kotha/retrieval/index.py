@@ -18,7 +18,7 @@ import numpy as np
 from kotha.errors import KothaError, UsageError
 from kotha.i18n.message import Message, OnProgress, Option
 from kotha.retrieval.dense import Vectors
-from kotha.retrieval.documents import Indexing, list_files, read_file
+from kotha.retrieval.documents import IndexOptions, list_files, read_file
 from kotha.retrieval.hybrid import Hit, fuse
 from kotha.retrieval.lexical import rank_by_words
 from kotha.retrieval.passages import cut
@@ -34,7 +34,7 @@ _BATCH_PASSAGES = 128
 _CANDIDATES = 50  # of each ranking that the hits are chosen from
 
 
-class Embeds(Protocol):
+class PassageEmbedder(Protocol):
     """Anything that embeds texts and has a note of its model, such as `embedding.Embedder`."""
 
     note: EmbedderNote
@@ -68,8 +68,8 @@ class SearchResult:
 def update(
     store: SqliteStore,
     paths: Sequence[str | os.PathLike[str]],
-    how: Indexing,
-    embed: Embeds | None = None,
+    how: IndexOptions,
+    embed: PassageEmbedder | None = None,
     on_progress: OnProgress | None = None,
     on_problem: OnProblem | None = None,
 ) -> IndexReport:
@@ -94,8 +94,8 @@ class _Update:
     """An update in progress, and its report."""
 
     store: SqliteStore
-    how: Indexing
-    embed: Embeds | None
+    how: IndexOptions
+    embed: PassageEmbedder | None
     on_progress: OnProgress | None
     on_problem: OnProblem | None
     total_bytes: int = 0
@@ -172,7 +172,7 @@ class _Update:
 
 
 def search(
-    store: SqliteStore, question: str, limit: int = 5, by: By | None = None, embed: Embeds | None = None
+    store: SqliteStore, question: str, limit: int = 5, by: By | None = None, embed: PassageEmbedder | None = None
 ) -> SearchResult:
     """The best passages for a question: by words, by meaning, or both (None: both if there are a model and vectors)."""
     if limit < 1:

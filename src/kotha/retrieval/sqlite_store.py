@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from kotha.errors import KothaError
-from kotha.retrieval.dense import Near, Vectors
+from kotha.retrieval.dense import VectorIndex, Vectors
 from kotha.retrieval.passages import Excerpt
 from kotha.retrieval.stemming import fold
 from kotha.storage.status import exists
@@ -89,7 +89,7 @@ class SqliteStore:
         elif not exists(self._path):
             raise KothaError("no index at {path}; index your documents first", path=self._path)
         self._seen_version: int | None = None
-        self._vectors: tuple[list[int], Near | None] | None = None
+        self._vectors: tuple[list[int], VectorIndex | None] | None = None
         self._measures: Measures | None = None
         with self._translated_errors():
             self._database = _connect(self._path, write)
@@ -171,7 +171,7 @@ class SqliteStore:
         found = {number: Excerpt(*about) for number, *about in rows}
         return [(found[number], cosine) for number, cosine in best.items() if number in found]
 
-    def _read_vectors(self) -> tuple[list[int], Near | None]:
+    def _read_vectors(self) -> tuple[list[int], VectorIndex | None]:
         """All vectors, with the ids of their passages."""
         note = self.embedder()
         width = 0 if note is None else note.width
@@ -185,7 +185,7 @@ class SqliteStore:
         joined = np.frombuffer(b"".join(row[1] for row in rows), np.float16).astype(np.float32)
         if not np.isfinite(joined).all():
             raise KothaError("{name} is damaged: a vector contains NaN or infinity; rebuild the index", name=self.name)
-        return [row[0] for row in rows], Near(joined.reshape(-1, width)) if rows else None
+        return [row[0] for row in rows], VectorIndex(joined.reshape(-1, width)) if rows else None
 
     def _invalidate_caches(self) -> None:
         """Drop cached values if another connection has written."""
