@@ -15,8 +15,8 @@ from kotha.retrieval.paragraphs import READERS, read_paragraphs
 from kotha.retrieval.passages import PASSAGE_LENGTH, SHORTEST_PASSAGE_LENGTH, Excerpt, gather
 from kotha.storage.status import is_directory
 from kotha.text.choices import Errors
-from kotha.text.corpus.documents import OnBytes, OnProblem, Reading, read_documents
-from kotha.text.corpus.problems import Complaints, CorpusProblem, shown
+from kotha.text.corpus.documents import OnBytes, OnProblem, ReadOptions, read_documents
+from kotha.text.corpus.problems import CorpusProblem, ProblemReporter, shown
 from kotha.text.corpus.sources import kind_of, list_sources
 
 _KNOWN = [".txt", ".jsonl", ".csv", ".tsv", ".parquet", *READERS]
@@ -80,11 +80,11 @@ def read_file(
     if file.suffix.lower() not in READERS:
         kind, _ = kind_of(file.name)
         place = "row" if kind == "parquet" else "line"
-        reading: Reading = {"errors": how.errors, "on_problem": on_problem, "on_bytes": on_bytes}
+        reading: ReadOptions = {"errors": how.errors, "on_problem": on_problem, "on_bytes": on_bytes}
         records = read_documents([file], field=how.field, **reading)
         found = (Excerpt(each.text, str(file), f"{place} {each.position}") for each in records)
         return gather(found, how.passage_length) if kind == "txt" else found
-    complaints = Complaints(shown(file), how.errors, on_problem)
+    complaints = ProblemReporter(shown(file), how.errors, on_problem)
     return gather(
         (Excerpt(text, str(file), place) for text, place in read_paragraphs(file, complaints)), how.passage_length
     )

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from kotha.i18n.message import Message
 from kotha.retrieval.pdf import read_pdf
-from kotha.text.corpus.problems import Complaints, Unreadable
+from kotha.text.corpus.problems import ProblemReporter, Unreadable
 
 # Pairs of text and position, in order; the file is held in memory.
 Paragraphs = Iterator[tuple[str, str]]
@@ -19,7 +19,7 @@ Paragraphs = Iterator[tuple[str, str]]
 _MOST_BYTES = 64 << 20
 
 
-def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
+def read_paragraphs(file: Path, complaints: ProblemReporter) -> Paragraphs:
     """The paragraphs of a file; a file that has none, is too large or is broken is reported as a problem."""
     try:
         if file.stat().st_size > _MOST_BYTES:
@@ -39,7 +39,7 @@ def read_paragraphs(file: Path, complaints: Complaints) -> Paragraphs:
         complaints.pass_over(error)
 
 
-def _decoded(file: Path, complaints: Complaints) -> str:
+def _decoded(file: Path, complaints: ProblemReporter) -> str:
     return complaints.decode(file.read_bytes().removeprefix(b"\xef\xbb\xbf"), 1) or ""
 
 
@@ -53,7 +53,7 @@ _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
 _EMPHASIS = re.compile(r"(\*\*|__|\*|`)(?=\S)(.+?)(?<=\S)\1")
 
 
-def _read_markdown(file: Path, complaints: Complaints) -> Paragraphs:
+def _read_markdown(file: Path, complaints: ProblemReporter) -> Paragraphs:
     lines = _decoded(file, complaints).split("\n")
     start = 0
     for end in range(len(lines) + 1):
@@ -120,7 +120,7 @@ class _HTMLText(HTMLParser):
         self._parts = []
 
 
-def _read_html(file: Path, complaints: Complaints) -> Paragraphs:
+def _read_html(file: Path, complaints: ProblemReporter) -> Paragraphs:
     page = _HTMLText()
     page.feed(_decoded(file, complaints))
     page.close()
@@ -128,7 +128,7 @@ def _read_html(file: Path, complaints: Complaints) -> Paragraphs:
     return iter(page.blocks)
 
 
-READERS: dict[str, Callable[[Path, Complaints], Paragraphs]] = {
+READERS: dict[str, Callable[[Path, ProblemReporter], Paragraphs]] = {
     ".md": _read_markdown,
     ".markdown": _read_markdown,
     ".html": _read_html,

@@ -15,13 +15,13 @@ from typing import Any
 
 from kotha.errors import CorpusError, library
 from kotha.i18n.message import Message
-from kotha.text.corpus.problems import Complaints, Unreadable
+from kotha.text.corpus.problems import ProblemReporter, Unreadable
 
 _NEED_PYPDF = "reading PDF files needs pypdf: pip install 'kotha[pdf]'"
 _SHOWS = (b"Tj", b"TJ", b"'", b'"')
 
 
-def read_pdf(file: Path, complaints: Complaints) -> Iterator[tuple[str, str]]:
+def read_pdf(file: Path, complaints: ProblemReporter) -> Iterator[tuple[str, str]]:
     """The paragraphs of a PDF, each with its page."""
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs what it repairs, and raises what it cannot
     pypdf = library("pypdf", _NEED_PYPDF, CorpusError)

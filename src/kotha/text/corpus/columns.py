@@ -13,7 +13,7 @@ from kotha.errors import DataError, UsageError
 from kotha.i18n.message import Message
 from kotha.text.choices import Errors
 from kotha.text.corpus.documents import field_names, read_records
-from kotha.text.corpus.problems import Complaints, OnProblem, empty_field
+from kotha.text.corpus.problems import OnProblem, ProblemReporter, empty_field
 
 Named = tuple[str | None, str | None]
 Columns = dict[str, list[str]]
@@ -79,7 +79,7 @@ def read_two_columns(
         if empty is None:
             pairs.append((row[fields[0]], row[fields[1]]))
         else:
-            Complaints(source, errors, on_problem).report(empty_field(empty), line=line, field=empty)
+            ProblemReporter(source, errors, on_problem).report(empty_field(empty), line=line, field=empty)
     if not pairs:
         raise DataError("{path} contains no examples; give a table with a {first} and a {second} in each row", **values)
     return [first for first, _ in pairs], [second for _, second in pairs], fields

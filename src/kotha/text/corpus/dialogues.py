@@ -16,7 +16,7 @@ from kotha.i18n.message import Message
 from kotha.text.choices import Errors
 from kotha.text.corpus.columns import ColumnTable
 from kotha.text.corpus.documents import read_first, read_records
-from kotha.text.corpus.problems import Complaints, OnProblem, Unreadable, empty_field
+from kotha.text.corpus.problems import OnProblem, ProblemReporter, Unreadable, empty_field
 from kotha.text.corpus.sources import list_sources
 from kotha.text.tokenizer.chat import ROLES, Turn
 
@@ -76,7 +76,7 @@ def read_dialogues(
             turns.append(_messages(values[0]) if fields == (MESSAGES,) else _pair(fields, values))
             groups.append(values[-1] if group else f"row {len(groups)}")
         except Unreadable as error:
-            Complaints(name, errors, on_problem).report(error.reason, line=line)
+            ProblemReporter(name, errors, on_problem).report(error.reason, line=line)
     if not turns:
         raise DataError(
             "{path} contains no conversations; give rows with an instruction and its answer, or {messages}",

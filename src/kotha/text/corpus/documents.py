@@ -11,7 +11,7 @@ from kotha.errors import CorpusError, UsageError
 from kotha.text.choices import Errors, check_choice
 from kotha.text.corpus.formats import Record, RecordReader
 from kotha.text.corpus.hub import hub_download
-from kotha.text.corpus.problems import Complaints, CorpusProblem, Unreadable
+from kotha.text.corpus.problems import CorpusProblem, ProblemReporter, Unreadable
 from kotha.text.corpus.problems import OnProblem as OnProblem
 from kotha.text.corpus.remote import open_remote
 from kotha.text.corpus.sources import Source, list_sources
@@ -31,7 +31,7 @@ class Document:
     position: int
 
 
-class Reading(TypedDict, total=False):
+class ReadOptions(TypedDict, total=False):
     """Options of ``read_documents`` and similar functions, besides paths and fields."""
 
     errors: Errors
@@ -41,7 +41,7 @@ class Reading(TypedDict, total=False):
 
 
 def read_documents(
-    paths: Sequence[str | Path | Source], *, field: str = "text", **options: Unpack[Reading]
+    paths: Sequence[str | Path | Source], *, field: str = "text", **options: Unpack[ReadOptions]
 ) -> Iterator[Document]:
     """Read documents one by one from files, folders, globs, ``-`` (stdin, txt) and ``hf:owner/name[:split[:config]]``.
 
@@ -81,7 +81,7 @@ def read_records(
 
     def records() -> Iterator[tuple[str, Record]]:
         for source in sources:
-            complaints = Complaints(source.name, errors, on_problem)
+            complaints = ProblemReporter(source.name, errors, on_problem)
             reader = RecordReader(source.format, fields, max_document_bytes, complaints)
             try:
                 with _open(source) as file:
@@ -102,7 +102,9 @@ def read_first(source: Source) -> dict[str, Any]:
     try:
         with _open(source) as file:
             stream = TextBytes(decompress(file_chunks(file), source.compression))
-            return RecordReader(source.format, (), MAX_DOCUMENT_BYTES, Complaints(source.name, "skip")).first(stream)
+            return RecordReader(source.format, (), MAX_DOCUMENT_BYTES, ProblemReporter(source.name, "skip")).first(
+                stream
+            )
     except Unreadable as error:
         raise CorpusError("{problem}; fix the input", problem=CorpusProblem(source.name, error.reason)) from error
 

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 from kotha.errors import CorpusError, library
 from kotha.i18n.message import Message
-from kotha.text.corpus.problems import Complaints, Unreadable, foreign, missing
+from kotha.text.corpus.problems import ProblemReporter, Unreadable, foreign, missing
 from kotha.text.corpus.streams import TextBytes
 
 Record = tuple[tuple[str, ...], int]
@@ -38,7 +38,7 @@ _LIMITS = {"thrift_string_size_limit": 64 << 20, "thrift_container_size_limit": 
 class RecordReader:
     """Reads the requested fields of one file; records longer than the limit are reported as problems."""
 
-    def __init__(self, format: str, fields: tuple[str, ...], limit: int, complaints: Complaints) -> None:
+    def __init__(self, format: str, fields: tuple[str, ...], limit: int, complaints: ProblemReporter) -> None:
         self.format, self.fields, self.limit, self.complaints = format, fields, limit, complaints
         self._alone = len(fields) == 1
 

@@ -64,7 +64,7 @@ class Unreadable(ValueError):  # noqa: N818 - a signal between the byte layer an
         self.reason = reason
 
 
-class Complaints:
+class ProblemReporter:
     """Collects the problems of one source and applies the ``errors`` policy."""
 
     def __init__(self, source: str, errors: Errors, on_problem: OnProblem | None = None) -> None:

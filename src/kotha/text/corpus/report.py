@@ -13,7 +13,7 @@ from typing import Any, Unpack
 
 from kotha.text.clean.duplicates import ExactDuplicates
 from kotha.text.clean.language import count_scripts, is_language
-from kotha.text.corpus.documents import Reading, read_documents
+from kotha.text.corpus.documents import ReadOptions, read_documents
 from kotha.text.corpus.problems import CorpusProblem
 from kotha.text.corpus.sources import Source, list_sources
 from kotha.text.normalize import Normalizer, count_words
@@ -49,7 +49,7 @@ class CorpusReport:
 
 
 def inspect_corpus(
-    paths: Sequence[str | Path | Source], *, field: str = "text", language: str = "bn", **options: Unpack[Reading]
+    paths: Sequence[str | Path | Source], *, field: str = "text", language: str = "bn", **options: Unpack[ReadOptions]
 ) -> CorpusReport:
     """Read a corpus once and return its statistics; ``errors`` defaults to "skip" here."""
     report = CorpusReport(language=language)

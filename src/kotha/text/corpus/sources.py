@@ -12,7 +12,7 @@ from kotha.errors import CorpusError, UsageError, closest
 from kotha.i18n.message import Message, Option
 from kotha.text.choices import Errors
 from kotha.text.corpus.hub import choose_files, hub_files, parse_hub_name
-from kotha.text.corpus.problems import Complaints, CorpusProblem, OnProblem, Unreadable, shown, why
+from kotha.text.corpus.problems import CorpusProblem, OnProblem, ProblemReporter, Unreadable, shown, why
 from kotha.text.corpus.remote import is_remote, list_remote, redacted_address
 
 _ENDINGS = {".txt": "txt", ".jsonl": "jsonl", ".ndjson": "jsonl", ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet"}
@@ -91,7 +91,7 @@ def _sources(path: str, others: Collection[str], errors: Errors, on_problem: OnP
         return [Source("-", "txt", None, None)]
     if path.startswith("hf:"):
         return _hub_sources(path)
-    complaints = Complaints(shown(redacted_address(path)), errors, on_problem)
+    complaints = ProblemReporter(shown(redacted_address(path)), errors, on_problem)
     make_source: Callable[[str], Source]
     try:
         if is_remote(path):
@@ -111,11 +111,11 @@ def _sources(path: str, others: Collection[str], errors: Errors, on_problem: OnP
         raise CorpusError("{path}: {why}", path=complaints.source, why=why(error)) from error
 
 
-def _readable(names: list[str], make_source: Callable[[str], Source], complaints: Complaints) -> Iterator[Source]:
+def _readable(names: list[str], make_source: Callable[[str], Source], complaints: ProblemReporter) -> Iterator[Source]:
     """The files that can be read, at least one; the others are reported and skipped."""
     count = 0
     for name in names:
-        about = Complaints(shown(redacted_address(name)), complaints.errors, complaints.note)
+        about = ProblemReporter(shown(redacted_address(name)), complaints.errors, complaints.note)
         try:
             if Path(redacted_address(name)).name.startswith("."):
                 raise Unreadable(Message("hidden"))
@@ -131,14 +131,14 @@ def _readable(names: list[str], make_source: Callable[[str], Source], complaints
         raise CorpusError("{source}: no supported files found; {known}", source=complaints.source, known=_KNOWN)
 
 
-def _files_at(path: str, complaints: Complaints) -> Iterator[str]:
+def _files_at(path: str, complaints: ProblemReporter) -> Iterator[str]:
     """A file itself, or all files under a folder or under the matches of a glob, sorted.
 
     Hidden and symlinked folders are yielded but not entered.
     """
 
     def unreadable(error: OSError) -> None:
-        Complaints(shown(error.filename), complaints.errors, complaints.note).pass_over(error)
+        ProblemReporter(shown(error.filename), complaints.errors, complaints.note).pass_over(error)
 
     if glob.has_magic(path) and not Path(path).exists():
         for match in sorted(glob.iglob(path, recursive=True)):  # noqa: PTH207 - Path.glob wants a root
