@@ -169,27 +169,27 @@ def test_a_quoted_document_is_a_leak_however_long_the_text_around_it():
     held_out = [" ".join(story(seed, 60)) for seed in range(10)]
     leaks = LeakIndex(held_out)
     around = " ".join(story(99, 5000))
-    assert leaks.given_away([f"{around} {held_out[4]} {around}", around]) == [True, False]
+    assert leaks.leaked([f"{around} {held_out[4]} {around}", around]) == [True, False]
 
 
 def test_containment_by_hand():
     """Ten words have six shingles; a text with the first eight words has four of them."""
     words = story(3, 10)
     text = " ".join(words[:8])
-    assert [LeakIndex([" ".join(words)], share).given_away([text]) for share in (4 / 6, 0.7)] == [[True], [False]]
+    assert [LeakIndex([" ".join(words)], share).leaked([text]) for share in (4 / 6, 0.7)] == [[True], [False]]
 
 
 def test_repeats_count_once():
     words = story(3, 5)
     leaks = LeakIndex([" ".join(words) + " " + " ".join(story(4, 20))], 0.3)
-    assert leaks.given_away([" ".join(words * 40)]) == [False]
+    assert leaks.leaked([" ".join(words * 40)]) == [False]
 
 
 @given(TEXTS, TEXTS, st.sampled_from([0.3, 0.7, 1.0]), st.sampled_from([1, 2, 5]))
 @settings(max_examples=200, deadline=None)
 def test_leaks_agree_with_the_slow_definition(held_out, asked, threshold, words):
     slow = [slow_shingles(text, words) for text in held_out]
-    found = LeakIndex(held_out, threshold, words=words).given_away(asked)
+    found = LeakIndex(held_out, threshold, words=words).leaked(asked)
     shares = [[len(own & slow_shingles(text, words)) / len(own) for own in slow if own] for text in asked]
     assert found == [max(each, default=0.0) >= threshold for each in shares]
 
@@ -199,23 +199,23 @@ def test_what_slips_through_the_sieve_is_no_leak():
     held_out, strangers = words[:200], words[200:]
     leaks = LeakIndex(held_out)
     assert leaks._sieve[shingle_hashes(strangers)[0] >> leaks._shift].any()
-    assert not any(leaks.given_away(strangers))
+    assert not any(leaks.leaked(strangers))
 
 
 def test_one_at_a_time_many_at_once_and_after_pickling_are_the_same():
     held_out = [" ".join(story(seed, 40)) for seed in range(20)]
     leaks = LeakIndex(held_out, 0.5)
     texts = [" ".join(story(seed % 40, 40)[: 10 + seed % 31]) for seed in range(2000)]
-    found = leaks.given_away(texts)
-    again = pickle.loads(pickle.dumps(leaks)).given_away(texts)
-    assert found == [leaks.given_away([text])[0] for text in texts] == again
+    found = leaks.leaked(texts)
+    again = pickle.loads(pickle.dumps(leaks)).leaked(texts)
+    assert found == [leaks.leaked([text])[0] for text in texts] == again
     assert 100 < sum(found) < 1000
 
 
 def test_no_held_out_documents_and_no_texts():
-    assert LeakIndex([]).given_away(["কিছু কথা এখানে আছে বটে"]) == [False]
-    assert LeakIndex(["", "…"]).given_away(["", "ক"]) == [False, False]
-    assert LeakIndex(["ক"]).given_away([]) == []
+    assert LeakIndex([]).leaked(["কিছু কথা এখানে আছে বটে"]) == [False]
+    assert LeakIndex(["", "…"]).leaked(["", "ক"]) == [False, False]
+    assert LeakIndex(["ক"]).leaked([]) == []
 
 
 # Languages
@@ -280,6 +280,6 @@ def test_the_shared_news_split_is_clean_and_a_planted_leak_is_found():
     news = [d.text for d in read_documents([SHARED_DATA / "news/validation.jsonl.zst"])]
     train = [d.text for d in read_documents([SHARED_DATA / "news/train.jsonl.zst"])][:1500]
     leaks = LeakIndex(news)
-    assert not any(leaks.given_away(train))
-    assert leaks.given_away([train[0] + "\n" + news[200] + "\n" + train[1]]) == [True]
+    assert not any(leaks.leaked(train))
+    assert leaks.leaked([train[0] + "\n" + news[200] + "\n" + train[1]]) == [True]
     assert all(map(is_language, news))

@@ -177,7 +177,7 @@ def _copies(some: Divided, kept_out: Sequence[Divided]) -> set[int]:
     for texts, *others in zip(_texts(some), *map(_texts, kept_out), strict=True):
         held = [text for other in others for text in other]
         exact = {" ".join(text.split()) for text in held}
-        leaks = LeakIndex(held).given_away(texts)
+        leaks = LeakIndex(held).leaked(texts)
         for index, (text, leak) in enumerate(zip(texts, leaks, strict=True)):
             if leak or " ".join(text.split()) in exact:
                 found.add(index)

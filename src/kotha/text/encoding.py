@@ -100,7 +100,7 @@ class BatchEncoder:
     def __call__(self, batch: Batch) -> list[EncodedDocument]:
         """Normalize a batch, check it for leaks and encode it."""
         texts = [self._tokenizer.normalize(text) for _, text in batch]
-        leaked = [False] * len(texts) if self._leaks is None else self._leaks.given_away(texts)
+        leaked = [False] * len(texts) if self._leaks is None else self._leaks.leaked(texts)
         return [
             EncodedDocument(label, ids, len(text.encode()), len(text), leak)
             for (label, _), text, ids, leak in zip(batch, texts, self._memo.encode_batch(texts), leaked, strict=True)

@@ -34,7 +34,7 @@ class LeakIndex:
     serves many worker processes. A held-out document shorter than a shingle matches only its exact words.
 
     >>> leaks = LeakIndex(["নদীর ধারে একটি ছোট গ্রাম ছিল সেখানে রহিম থাকত"])
-    >>> leaks.given_away(["গল্প: নদীর ধারে একটি ছোট গ্রাম ছিল, সেখানে রহিম থাকত। তার পরে অনেক দিন গেল।", "গল্প"])
+    >>> leaks.leaked(["গল্প: নদীর ধারে একটি ছোট গ্রাম ছিল, সেখানে রহিম থাকত। তার পরে অনেক দিন গেল।", "গল্প"])
     [True, False]
     """
 
@@ -70,11 +70,11 @@ class LeakIndex:
         self._sieve = np.zeros(1 << bits, dtype=np.bool_)
         self._sieve[self._probes >> self._shift] = True
 
-    def given_away(self, texts: Sequence[str]) -> list[bool]:
+    def leaked(self, texts: Sequence[str]) -> list[bool]:
         """Whether each text contains enough of a held-out document."""
-        return [found for batch in batches(texts, len) for found in self._given_away(batch)]
+        return [found for batch in batches(texts, len) for found in self._leaked(batch)]
 
-    def _given_away(self, texts: list[str]) -> list[bool]:
+    def _leaked(self, texts: list[str]) -> list[bool]:
         leaks = [False] * len(texts)
         shingles, offsets = shingle_hashes(texts, self.words)
         hits = np.flatnonzero(self._sieve[shingles >> self._shift])
