@@ -101,18 +101,18 @@ def test_words_and_sentences_vary(documents: list[Story]) -> None:
 
 
 def test_every_plot_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    openings: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     compile_plot = plot.compile_plot
 
     def record(chosen: plot.Plot) -> object:
-        documents[chosen.name] += 1
+        counts[chosen.name] += 1
         return compile_plot(chosen)
 
     monkeypatch.setattr(plot, "compile_plot", record)
     for index in range(2_000):
         story(3, index)
-    assert set(documents) == {one.name for plots in PLOTS.values() for one in plots}
-    assert min(openings.values()) >= 10
+    assert set(counts) == {one.name for plots in PLOTS.values() for one in plots}
+    assert min(counts.values()) >= 10
 
 
 def test_kinds_have_the_stated_proportions(documents: list[Story]) -> None:
