@@ -7,7 +7,7 @@ import { navigate, route, updateQuery } from "@/state/route.svelte";
 
 export type Pass = Schemas["PassResponse"];
 export type Site = Schemas["PassSite"];
-export type Column = Schemas["WeaveColumn"];
+export type Column = Schemas["ResidualColumn"];
 export type Recipe = Schemas["RecipeResponse"];
 export type Question = Schemas["AblationRequest"];
 export type Piece = Schemas["Piece"];

@@ -4,10 +4,10 @@ import { events } from "@/api/stream";
 import type { Sampling } from "@/math/sampling";
 import { same } from "./settings";
 
-export type Piece = Schemas["SpelledPiece"];
-export type WrittenPiece = Schemas["WrittenPiece"];
-export type OtherPiece = Schemas["OtherPiece"];
-type News = Schemas["WritingNews"];
+export type Piece = Schemas["SpelledToken"];
+export type WrittenPiece = Schemas["GeneratedTokenEvent"];
+export type OtherPiece = Schemas["AlternativeToken"];
+type News = Schemas["GenerationEvent"];
 
 /** How a branch was asked for. */
 export interface Order {
@@ -32,7 +32,7 @@ export interface Branch {
   certain: number;
   order: Order;
   /** Why it ended; "" while it is written. */
-  stopped: "" | Schemas["WritingEnd"]["stopped"];
+  stopped: "" | Schemas["GenerationEnd"]["stopped"];
   rate: number;
 }
 
