@@ -1,18 +1,18 @@
 """Train the bundled model, in stages, so that training may run on another machine.
 
-    python benchmarks/bundled_model.py all ../shared/data WORK        every stage, one after the other
+    python benchmarks/bundled_model.py all ../shared/data WORK every stage, one after the other
 
-    python benchmarks/bundled_model.py text ../shared/data WORK       WORK/text, WORK/tokenizer, WORK/data, WORK/last
-    python benchmarks/bundled_model.py train WORK                     WORK/trained; needs a GPU, about ten minutes
-    python benchmarks/bundled_model.py join WORK                      WORK/taught: the student, in one piece
-    python benchmarks/bundled_model.py settle WORK                    WORK/settled; needs a GPU, about a minute
-    python benchmarks/bundled_model.py pack WORK                      the student as int8, into src/kotha/storage/bundled
-    python benchmarks/bundled_model.py measure WORK                   benchmarks/results/bundled_model.json
-    python benchmarks/bundled_model.py card                           src/kotha/storage/bundled/README.md, from that file
+    python benchmarks/bundled_model.py text ../shared/data WORKWORK/text, WORK/tokenizer, WORK/data, WORK/last
+    python benchmarks/bundled_model.py train WORK              WORK/trained; needs a GPU, about ten minutes
+    python benchmarks/bundled_model.py join WORK               WORK/taught: the student, in one piece
+    python benchmarks/bundled_model.py settle WORK             WORK/settled; needs a GPU, about a minute
+    python benchmarks/bundled_model.py pack WORK               the student as int8: src/kotha/storage/bundled
+    python benchmarks/bundled_model.py measure WORK            benchmarks/results/bundled_model.json
+    python benchmarks/bundled_model.py card                    src/kotha/storage/bundled/README.md, from that file
 
-    python benchmarks/bundled_model.py rehearse ../shared/data WORK   all but the card, small; the model into WORK/packed
+    python benchmarks/bundled_model.py rehearse ../shared/data WORKall but the card, small; the model into WORK/packed
 
-Between the last two, ``bundled_samples.py write WORK`` has the model write seventy texts, which are read and judged by eye.
+Between the last two, ``bundled_samples.py write WORK`` has the model write seventy texts, which are judged by eye.
 The evaluation documents were held out before the first stage. The weights are committed once.
 """
 

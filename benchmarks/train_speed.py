@@ -28,7 +28,7 @@ import record
 
 from kotha.artifacts.run_folder import RunFolder
 from kotha.model.config import GPTConfig
-from kotha.model.objectives import score_token_predictions, next_token, word_loss
+from kotha.model.objectives import next_token, score_token_predictions, word_loss
 from kotha.model.presets import preset
 from kotha.training.config import TrainConfig, recipe
 from kotha.training.device import peak_memory
