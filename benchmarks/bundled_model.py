@@ -1,14 +1,14 @@
 """Train the bundled model, in stages, so that training may run on another machine.
 
-    python benchmarks/bundled_model.py all ../shared/data WORK every stage, one after the other
+    python benchmarks/bundled_model.py all ../shared/data WORK    every stage, one after the other
 
-    python benchmarks/bundled_model.py text ../shared/data WORKWORK/text, WORK/tokenizer, WORK/data, WORK/last
-    python benchmarks/bundled_model.py train WORK              WORK/trained; needs a GPU, about ten minutes
-    python benchmarks/bundled_model.py join WORK               WORK/taught: the student, in one piece
-    python benchmarks/bundled_model.py settle WORK             WORK/settled; needs a GPU, about a minute
-    python benchmarks/bundled_model.py pack WORK               the student as int8: src/kotha/storage/bundled
-    python benchmarks/bundled_model.py measure WORK            benchmarks/results/bundled_model.json
-    python benchmarks/bundled_model.py card                    src/kotha/storage/bundled/README.md, from that file
+    python benchmarks/bundled_model.py text ../shared/data WORK   WORK/text, WORK/tokenizer, WORK/data, WORK/last
+    python benchmarks/bundled_model.py train WORK                 WORK/trained; needs a GPU, about ten minutes
+    python benchmarks/bundled_model.py join WORK                  WORK/taught: the student, in one piece
+    python benchmarks/bundled_model.py settle WORK                WORK/settled; needs a GPU, about a minute
+    python benchmarks/bundled_model.py pack WORK                  the student as int8: src/kotha/storage/bundled
+    python benchmarks/bundled_model.py measure WORK               benchmarks/results/bundled_model.json
+    python benchmarks/bundled_model.py card                       src/kotha/storage/bundled/README.md, from that file
 
     python benchmarks/bundled_model.py rehearse ../shared/data WORKall but the card, small; the model into WORK/packed
 
