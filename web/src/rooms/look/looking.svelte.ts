@@ -2,7 +2,7 @@
 import { post, request, type Schemas } from "@/api/client";
 import { levelOf, named, pathOf, type Level } from "@/math/sites";
 import type { Tile } from "@/math/tiles";
-import { Asking } from "@/state/asking.svelte";
+import { PendingRequest } from "@/state/pending.svelte";
 import { navigate, route, updateQuery } from "@/state/route.svelte";
 
 export type Pass = Schemas["PassResponse"];
@@ -68,10 +68,10 @@ async function fetchTile(body: Schemas["ValuesRequest"]): Promise<Tile> {
 const tiles = new Tiles();
 
 class Looking {
-  asked = new Asking<Read>();
+  asked = new PendingRequest<Read>();
   /** The same with every head at work, where some are silent. */
-  whole = new Asking<Read>();
-  recipe = new Asking<Recipe>();
+  whole = new PendingRequest<Read>();
+  recipe = new PendingRequest<Recipe>();
   /** The image that a ViT reads, as PNG in base64; too long for an address. */
   image = $state.raw("");
 

@@ -1,20 +1,20 @@
 /** What heads do, once it was asked for; kept for each model, as it takes a while. */
 import type { Schemas } from "@/api/client";
-import { Asking } from "@/state/asking.svelte";
+import { PendingRequest } from "@/state/pending.svelte";
 import { Progress } from "@/state/progress.svelte";
 
 type Study = Schemas["Study"];
 
 class Studied {
   progress = new Progress();
-  #by: Record<string, Asking<Study>> = $state.raw({});
+  #by: Record<string, PendingRequest<Study>> = $state.raw({});
 
-  of(model: string): Asking<Study> | undefined {
+  of(model: string): PendingRequest<Study> | undefined {
     return this.#by[model];
   }
 
   async ask(model: string, work: (signal: AbortSignal) => Promise<Study>): Promise<void> {
-    const asking = this.#by[model] ?? new Asking<Study>();
+    const asking = this.#by[model] ?? new PendingRequest<Study>();
     this.#by = { ...this.#by, [model]: asking };
     await asking.ask((signal) => this.progress.during(work(signal), model));
   }

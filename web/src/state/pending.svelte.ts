@@ -4,7 +4,7 @@ import { type ApiError, asError, isAbort } from "@/api/client";
 
 const PATIENCE = 150;
 
-export class Asking<T> {
+export class PendingRequest<T> {
   value: T | null = $state.raw(null);
   error: ApiError | null = $state.raw(null);
   /** Under way, and for longer than one would notice. */
