@@ -10,7 +10,7 @@
     python benchmarks/bundled_model.py measure WORK               benchmarks/results/bundled_model.json
     python benchmarks/bundled_model.py card                       src/kotha/storage/bundled/README.md, from that file
 
-    python benchmarks/bundled_model.py rehearse ../shared/data WORKall but the card, small; the model into WORK/packed
+    python benchmarks/bundled_model.py rehearse ../shared/data WORK  all but the card, small; into WORK/packed
 
 Between the last two, ``bundled_samples.py write WORK`` has the model write seventy texts, which are judged by eye.
 The evaluation documents were held out before the first stage. The weights are committed once.

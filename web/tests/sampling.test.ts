@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import cases from "./cases/sampling.json";
-import { ranked, spread, tint, untouched, wouldCut, type Sampling } from "@/math/sampling";
+import { ranked, spread, tint, untouched, isFilteredOut, type Sampling } from "@/math/sampling";
 
 const PLAIN: Sampling = { temperature: 1, top_k: null, top_p: null, min_p: null, repetition_penalty: null };
 
@@ -38,16 +38,16 @@ describe("what settings would have cut", () => {
   const token = { probability: 0.1, rank: 3, above: 0.7, best: 0.4 };
 
   it("is known for top-k and min-p", () => {
-    expect(wouldCut(token, { ...PLAIN, top_k: 2 })).toBe("top_k");
-    expect(wouldCut(token, { ...PLAIN, top_k: 3 })).toBeNull();
-    expect(wouldCut(token, { ...PLAIN, min_p: 0.3 })).toBe("min_p");
-    expect(wouldCut(token, { ...PLAIN, min_p: 0.3, temperature: 2 })).toBeNull(); // the square root of a quarter
-    expect(wouldCut(token, { ...PLAIN, temperature: 0 })).toBe("greedy");
+    expect(isFilteredOut(token, { ...PLAIN, top_k: 2 })).toBe("top_k");
+    expect(isFilteredOut(token, { ...PLAIN, top_k: 3 })).toBeNull();
+    expect(isFilteredOut(token, { ...PLAIN, min_p: 0.3 })).toBe("min_p");
+    expect(isFilteredOut(token, { ...PLAIN, min_p: 0.3, temperature: 2 })).toBeNull(); // the square root of a quarter
+    expect(isFilteredOut(token, { ...PLAIN, temperature: 0 })).toBe("greedy");
   });
 
   it("is told of top-p only where it is known", () => {
-    expect(wouldCut(token, { ...PLAIN, top_p: 0.6 })).toBe("top_p");
-    expect(wouldCut(token, { ...PLAIN, top_p: 0.6, temperature: 0.8 })).toBeNull();
+    expect(isFilteredOut(token, { ...PLAIN, top_p: 0.6 })).toBe("top_p");
+    expect(isFilteredOut(token, { ...PLAIN, top_p: 0.6, temperature: 0.8 })).toBeNull();
   });
 });
 

@@ -193,7 +193,7 @@ export function learn(config: MiniConfig, weights: Numbers, texts: readonly (rea
 }
 
 /** How likely every token is to come after each of a text: (T, V). */
-export function foretell(config: MiniConfig, weights: Numbers, tokens: readonly number[]): Numbers {
+export function predict(config: MiniConfig, weights: Numbers, tokens: readonly number[]): Numbers {
   const places = layout(config);
   const part = (name: string): Numbers => {
     const place = places.find((each) => each.name === name || each.name === `${BLOCK}.${name}`)!;

@@ -125,7 +125,7 @@ function count(values: ArrayLike<number>, holds: (value: number) => boolean): nu
 }
 
 /** A token that was written, as far as settings can be held against it. */
-export interface Drawn {
+export interface SampledToken {
   probability: number;
   rank: number;
   above: number;
@@ -136,7 +136,7 @@ export interface Drawn {
  * Whether these settings would have cut a token, repetition aside: exact for top-k and min-p; for top-p only where the
  * probabilities that are known are those that it cuts, at temperature 1 and without top-k.
  */
-export function wouldCut(token: Drawn, settings: Sampling): Cut | null {
+export function isFilteredOut(token: SampledToken, settings: Sampling): Cut | null {
   if (settings.temperature === 0) return token.rank > 1 ? "greedy" : null;
   if (settings.top_k !== null && token.rank > settings.top_k) return "top_k";
   const plain = settings.temperature === 1 && settings.top_k === null;

@@ -26,7 +26,7 @@ export function fromData(steps: readonly StepData[]): Step[] {
 
 export const at = (matrix: Matrix | undefined, row: number, column: number): number => matrix?.[row]?.[column] ?? NaN;
 /** A matrix of one row, or one column, lends it to all. */
-export const lent = (matrix: Matrix | undefined, row: number, column: number): number =>
+export const broadcastAt = (matrix: Matrix | undefined, row: number, column: number): number =>
   at(matrix, Math.min(row, (matrix?.length ?? 1) - 1), Math.min(column, (matrix?.[0]?.length ?? 1) - 1));
 
 export const isProduct = (operation: string | null): boolean => operation === "product" || operation === "product_by_rows";
@@ -54,9 +54,9 @@ export const plainName = (name: string): string => name.replace(/_\d$/, "");
 
 type Cellwise = (read: readonly (Matrix | undefined)[], row: number, column: number) => number;
 const CELLWISE: Record<string, Cellwise> = {
-  add_row: ([left, bias], r, c) => at(left, r, c) + lent(bias, r, c),
-  root_mean_square: ([of, eps], r) => Math.sqrt(total((of?.[r] ?? []).map((x) => x * x)) / (of?.[r]?.length ?? 1) + lent(eps, 0, 0)),
-  normed: ([left, size, gain], r, c) => (at(left, r, c) / lent(size, r, 0)) * lent(gain, 0, c),
+  add_row: ([left, bias], r, c) => at(left, r, c) + broadcastAt(bias, r, c),
+  root_mean_square: ([of, eps], r) => Math.sqrt(total((of?.[r] ?? []).map((x) => x * x)) / (of?.[r]?.length ?? 1) + broadcastAt(eps, 0, 0)),
+  normed: ([left, size, gain], r, c) => (at(left, r, c) / broadcastAt(size, r, 0)) * broadcastAt(gain, 0, c),
   turned: ([left, angles], r, c) => {
     const half = angles?.[0]?.length ?? 1;
     const first = c < half;
@@ -64,24 +64,24 @@ const CELLWISE: Record<string, Cellwise> = {
     const partner = at(left, r, first ? c + half : c - half);
     return at(left, r, c) * Math.cos(angle) + (first ? -1 : 1) * partner * Math.sin(angle);
   },
-  over_root: ([left, width], r, c) => at(left, r, c) / Math.sqrt(lent(width, 0, 0)),
+  over_root: ([left, width], r, c) => at(left, r, c) / Math.sqrt(broadcastAt(width, 0, 0)),
   masked: ([left, mask], r, c) => (at(mask, r, c) === 1 ? at(left, r, c) : -Infinity),
   largest: ([of], r) => Math.max(...(of?.[r] ?? [])),
   row_sums: ([of], r) => total(of?.[r] ?? []),
   powers: ([of], r, c) => Math.exp(at(of, r, c)),
-  shifted_powers: ([of, most], r, c) => Math.exp(at(of, r, c) - lent(most, r, 0)),
+  shifted_powers: ([of, most], r, c) => Math.exp(at(of, r, c) - broadcastAt(most, r, 0)),
   added: ([left, right], r, c) => at(left, r, c) + at(right, r, c),
   means: ([of], r) => total(of?.[r] ?? []) / (of?.[r]?.length ?? 1),
-  less: ([left, right], r, c) => at(left, r, c) - lent(right, r, c),
+  less: ([left, right], r, c) => at(left, r, c) - broadcastAt(right, r, c),
   kept_positive: ([of], r, c) => Math.max(0, at(of, r, c)),
   column_of_largest: ([of], r) => 1 + (of?.[r] ?? []).indexOf(Math.max(...(of?.[r] ?? []))),
-  speeds: ([pair, width], r, c) => 10_000 ** ((-2 * at(pair, r, c)) / lent(width, 0, 0)),
+  speeds: ([pair, width], r, c) => 10_000 ** ((-2 * at(pair, r, c)) / broadcastAt(width, 0, 0)),
   waves: ([angles], r, c) => (c % 2 === 0 ? Math.sin : Math.cos)(at(angles, r, Math.floor(c / 2))),
   joined: (read, r, c) => {
     const [whose, column] = sourceOf(read, c);
     return at(read[whose], r, column);
   },
-  shares: ([of, sums], r, c) => at(of, r, c) / lent(sums, r, 0),
+  shares: ([of, sums], r, c) => at(of, r, c) / broadcastAt(sums, r, 0),
 };
 
 /** One cell of a step, from the matrices that it reads. */
@@ -96,7 +96,7 @@ export function compute(step: Step, given: Matrices, row: number, column: number
   return work(read, row, column);
 }
 
-export interface Lit {
+export interface Highlight {
   name: string;
   /** Null lights the whole line. */
   row: number | null;
@@ -104,9 +104,9 @@ export interface Lit {
 }
 
 /** What a cell is made of: a row here, a column there, or single cells. */
-export function reads(step: Step, sizes: Matrices, row: number, column: number): Lit[] {
+export function reads(step: Step, sizes: Matrices, row: number, column: number): Highlight[] {
   const [first = "", second = "", third = ""] = step.operands;
-  const single = (name: string): Lit => ({
+  const single = (name: string): Highlight => ({
     name,
     row: Math.min(row, (sizes[name]?.length ?? 1) - 1),
     column: Math.min(column, (sizes[name]?.[0]?.length ?? 1) - 1),
@@ -140,7 +140,7 @@ export function reads(step: Step, sizes: Matrices, row: number, column: number):
 }
 
 /** The cells that a line covers. */
-export function cellsOf(lit: Lit, matrix: Matrix): Cell[] {
+export function cellsOf(lit: Highlight, matrix: Matrix): Cell[] {
   const rows = lit.row === null ? matrix.map((_, row) => row) : [lit.row];
   const columns = lit.column === null ? (matrix[0] ?? []).map((_, column) => column) : [lit.column];
   return rows.flatMap((row) => columns.map((column): Cell => [row, column]));

@@ -1,5 +1,5 @@
 /** Training a mini, one step after the other, with a way back: every step that was taken is kept. */
-import { begin, foretell, learn, type MiniConfig, type Numbers } from "./mini";
+import { begin, predict, learn, type MiniConfig, type Numbers } from "./mini";
 
 export type Method = "adam" | "plain";
 
@@ -95,7 +95,7 @@ export class Training {
   #write(): number[] {
     const written = [0];
     while (written.length < this.config.context) {
-      const shares = foretell(this.config, this.#now.weights, written).slice(-this.config.vocabulary);
+      const shares = predict(this.config, this.#now.weights, written).slice(-this.config.vocabulary);
       const best = shares.indexOf(Math.max(...shares));
       if (best === 0) break;
       written.push(best);

@@ -1,5 +1,5 @@
 /** How a cell is worked out, as lines on paper: the terms, all but the last sum, and the whole. */
-import { at, factor, isProduct, lent, pairs, sourceOf, written, type Matrices, type Step } from "./sheet";
+import { at, factor, isProduct, broadcastAt, pairs, sourceOf, written, type Matrices, type Step } from "./sheet";
 
 /** So many terms are written out; of more, the ends. */
 const MOST_TERMS = 8;
@@ -50,7 +50,7 @@ export function arithmetic(step: Step, given: Matrices, row: number, column: num
   const summed = terms(step, given, row, column, decimals).map((each) => each.text);
   if (summed.length > 0) return shortened(summed).join(" + ");
   const [left, right, gain] = step.operands.map((name) => given[name] ?? []);
-  const one = (matrix = left): number => lent(matrix, row, column);
+  const one = (matrix = left): number => broadcastAt(matrix, row, column);
   const line = left?.[row] ?? [];
   const say = (value: number): string => written(value, decimals);
   switch (step.operation) {

@@ -46,7 +46,7 @@ export class Text {
 }
 
 /** The token that a number in [0, 1) falls on when the chances are laid end to end, the best first. */
-export function drawn(logits: Float32Array, settings: Sampling, seen: Iterable<number>, number: number): number {
+export function sampleToken(logits: Float32Array, settings: Sampling, seen: Iterable<number>, number: number): number {
   const few = spread(logits, settings, seen, 1);
   // all can be drawn: then all must be ranked
   const { order, chances, kept } = few.kept === logits.length ? spread(logits, settings, seen, logits.length) : few;

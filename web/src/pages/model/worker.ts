@@ -6,7 +6,7 @@ import { openModel } from "@/model/gpt";
 import { LetterStream } from "@/model/letters";
 import { Tokenizer } from "@/model/tokenizer";
 import { unpacked } from "@/model/unpack";
-import { drawn, Numbers, Text, tokenReport } from "@/model/writing";
+import { sampleToken, Numbers, Text, tokenReport } from "@/model/writing";
 import type { Answers, FromWorker, Piece, Question, ToWorker, GeneratedToken } from "./protocol";
 
 /** So many of the best are spelled for whoever shows them. */
@@ -81,7 +81,7 @@ async function write(number: number, { ids, prompt, order }: Question & { kind: 
   while (written < order.count) {
     const logits = text.logitsAfter(tokens, prompt);
     const generated = tokens.filter((token) => !ends.includes(token)); // an end is no repetition
-    const token = drawn(logits, order.settings, generated, numbers.next());
+    const token = sampleToken(logits, order.settings, generated, numbers.next());
     if (ends.includes(token)) {
       certain += stream.finish().letters.length;
       return end("end");

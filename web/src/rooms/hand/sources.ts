@@ -6,7 +6,7 @@ import type { Work } from "./work.svelte";
 
 export type SheetRequest = Schemas["ExerciseRequest"];
 
-export interface Laid {
+export interface LoadedSheet {
   steps: Step[];
   text: string;
   place: string;
@@ -15,7 +15,7 @@ export interface Laid {
 
 /** A sheet on the desk, and the work on it. */
 export interface Opened {
-  laid: Laid;
+  laid: LoadedSheet;
   work: Work;
   /** What a score file says of it; null where there can be none. */
   score: { sheet: string; /** Whether all that is given goes into the file, or what a head is given. */ whole: boolean } | null;
@@ -57,10 +57,10 @@ export function sheetRequestFor(query: Record<string, string>, model: string, te
 }
 
 /** The name under which a browser keeps the work on a sheet. */
-export const keptAs = (asked: SheetRequest): string =>
+export const storageKey = (asked: SheetRequest): string =>
   `kotha.hand.${JSON.stringify([asked.size ?? "", asked.seed, asked.paper ?? asked.model ?? "", asked.text ?? "", asked.layer, asked.head, asked.part, asked.target ?? ""])}`;
 
-export async function fetchSheet(asked: SheetRequest, signal?: AbortSignal): Promise<Laid> {
+export async function fetchSheet(asked: SheetRequest, signal?: AbortSignal): Promise<LoadedSheet> {
   const sheet = await post("/api/exercise", asked, signal);
   return { steps: fromData(sheet.steps), text: sheet.text, place: sheet.place, remarks: sheet.remarks };
 }

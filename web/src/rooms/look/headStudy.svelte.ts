@@ -5,7 +5,7 @@ import { Progress } from "@/state/progress.svelte";
 
 type Study = Schemas["Study"];
 
-class Studied {
+class HeadStudy {
   progress = new Progress();
   #by: Record<string, PendingRequest<Study>> = $state.raw({});
 
@@ -20,4 +20,4 @@ class Studied {
   }
 }
 
-export const studied = new Studied();
+export const headStudy = new HeadStudy();

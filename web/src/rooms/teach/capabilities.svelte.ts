@@ -2,7 +2,7 @@
 import { models, type About } from "@/state/models.svelte";
 import { route } from "@/state/route.svelte";
 
-class Able {
+class Capabilities {
   /** Every model was looked at. */
   ready = $state(false);
 
@@ -23,13 +23,13 @@ class Able {
   }
 }
 
-export const able = new Able();
+export const capabilities = new Capabilities();
 
-export const classifies = (about: About): boolean => about.family.endsWith("classifier") || about.family === "vit";
-export const fills = (about: About): boolean => about.family === "bert";
-export const translates = (about: About): boolean => about.family === "seq2seq";
-export const learnsClasses = (about: About): boolean => about.family === "gpt" || about.family === "bert";
-export const answers = (about: About): boolean => about.family === "gpt" && about.supports_chat;
+export const canClassify = (about: About): boolean => about.family.endsWith("classifier") || about.family === "vit";
+export const canFillMask = (about: About): boolean => about.family === "bert";
+export const canTranslate = (about: About): boolean => about.family === "seq2seq";
+export const canTrainClassifier = (about: About): boolean => about.family === "gpt" || about.family === "bert";
+export const canAnswer = (about: About): boolean => about.family === "gpt" && about.supports_chat;
 
 /** The model at hand where it is one of these, else the newest of them. */
 export function chosenOf(names: readonly string[]): string {
