@@ -6,7 +6,7 @@ import pytest
 from benchmarks.retrieval_score import evaluate_fts5, evaluate_search, score_ranks
 
 from kotha.errors import UsageError
-from kotha.retrieval.documents import Indexing
+from kotha.retrieval.documents import IndexOptions
 from kotha.retrieval.index import update
 from kotha.retrieval.sqlite_store import SqliteStore
 
@@ -26,7 +26,7 @@ def test_a_search_is_scored_by_the_rank_of_the_right_passage(tmp_path: Path) -> 
     file = tmp_path / "passages.jsonl"
     file.write_text("\n".join(f'"{text}"' for text in PASSAGES), encoding="utf-8")
     store = SqliteStore(tmp_path / "index", write=True)
-    update(store, [file], Indexing())
+    update(store, [file], IndexOptions())
     right = [(question, f"line {number}") for number, question in enumerate(QUESTIONS, 1)]
     assert evaluate_search(store, right, "words").recall_at_1 == 1.0
     wrong = [(question, "line 9") for question in QUESTIONS]

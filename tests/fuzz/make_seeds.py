@@ -26,13 +26,13 @@ from tests.fuzz.targets import ARCHIVE
 
 from kotha.artifacts import model_folder as bundle
 from kotha.cli.main import main
-from kotha.evaluation.judge.session import CHOICES, Judging
+from kotha.evaluation.judge.session import CHOICES, JudgingSession
 from kotha.export.huggingface.export import write_hf
 from kotha.model.config import BERTConfig, GPTConfig, ModelConfig, Seq2SeqConfig, ViTConfig, config_from_dict
 from kotha.model.family import build
 from kotha.model.lora import add_low_rank, fully_trained_prefixes
 from kotha.model.presets import MODERN
-from kotha.retrieval.documents import Indexing
+from kotha.retrieval.documents import IndexOptions
 from kotha.retrieval.index import update
 from kotha.retrieval.sqlite_store import SqliteStore
 from kotha.server.app import make_app
@@ -143,7 +143,7 @@ def judgings() -> None:
     written = {"ছোট": ["নদীর ধারে", "ক্ষেত।"], "large": ["পাশে ঘর", "মা যায়।"], "third": ["x", "y"]}
     for name, judges in (("judged", ("ক", "b")), ("new", ())):
         (SEEDS / "judging").mkdir(exist_ok=True)
-        judging = Judging.start(SEEDS / "judging" / name, TEXTS[:2], written, about={"seed": 0})
+        judging = JudgingSession.start(SEEDS / "judging" / name, TEXTS[:2], written, about={"seed": 0})
         for judge in judges:
             for pair, choice in zip(judging.left_for(judge), itertools.cycle(CHOICES)):
                 judging.record(judge, pair.id, choice)
@@ -248,7 +248,7 @@ def documents() -> None:
     with TemporaryDirectory() as folder:
         (Path(folder) / "it.md").write_text(body, encoding="utf-8")
         with closing(SqliteStore(place("index", "plain") / "index.db", write=True)) as store:
-            update(store, [Path(folder) / "it.md"], Indexing())
+            update(store, [Path(folder) / "it.md"], IndexOptions())
     gguf = b"GGUF" + struct.pack("<IQQ", 3, 0, 1) + struct.pack("<Q", 4) + b"name" + struct.pack("<IQ", 8, 1) + b"x"
     (place("named", "gguf") / "model.gguf").write_bytes(gguf)
     (place("named", "onnx") / "model.onnx").write_bytes(b"\x08\x08\x12\x07pytorch:\x00")

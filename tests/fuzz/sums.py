@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.fuzz.layers import Parcel
 
-from kotha.evaluation.judge.session import JUDGEMENTS, PAIRS, BlindPair, Judging
+from kotha.evaluation.judge.session import JUDGEMENTS, PAIRS, BlindPair, JudgingSession
 
 
 def data(parcel: Parcel) -> Parcel:
@@ -43,7 +43,7 @@ def judging(parcel: Parcel) -> Parcel:
     pairs = _table(parcel, PAIRS).get("pairs")
     try:
         held = tuple(map(BlindPair.read, pairs or ()))
-        mark = Judging(Path(), (), held).fingerprint
+        mark = JudgingSession(Path(), (), held).fingerprint
     except (KeyError, TypeError, ValueError):
         return parcel
     mended = dict(parcel)

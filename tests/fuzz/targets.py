@@ -144,10 +144,10 @@ def _adapter() -> Loader:
 
 def _judging() -> Loader:
     from kotha.evaluation.judge.results import judging_tables
-    from kotha.evaluation.judge.session import Judging, judging_page
+    from kotha.evaluation.judge.session import JudgingSession, judging_page
 
     def load(folder: Path) -> None:
-        judging = Judging.open(folder)
+        judging = JudgingSession.open(folder)
         judging.left_for("কেউ")
         judging_page(judging)
         result = judging.result()
@@ -276,11 +276,11 @@ def _corpus() -> Loader:
 
 
 def _documents() -> Loader:
-    from kotha.retrieval.documents import Indexing, list_files, read_file
+    from kotha.retrieval.documents import IndexOptions, list_files, read_file
 
     def load(folder: Path) -> None:
         for file in list_files([folder])[0]:
-            for excerpt in read_file(file, Indexing()):
+            for excerpt in read_file(file, IndexOptions()):
                 excerpt.text.encode()
 
     return load

@@ -236,14 +236,14 @@ def test_an_index_with_triggers_or_views_is_rejected(store: SqliteStore) -> None
 
 WRITER = """
 import sys
-from kotha.retrieval.documents import Indexing
+from kotha.retrieval.documents import IndexOptions
 from kotha.retrieval.index import update
 from kotha.retrieval.sqlite_store import SqliteStore
 import kotha.retrieval.index as index
 index._BATCH_PASSAGES = 4
 store = SqliteStore(sys.argv[1], write=True)
 print("begun", flush=True)
-update(store, sys.argv[2:], Indexing(passage_length=100))
+update(store, sys.argv[2:], IndexOptions(passage_length=100))
 """
 
 

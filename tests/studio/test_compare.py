@@ -7,7 +7,7 @@ import pytest
 from tests.studio.conftest import Opened
 
 import kotha
-from kotha.evaluation.judge.session import Judging
+from kotha.evaluation.judge.session import JudgingSession
 from kotha.storage import bundled
 
 pytestmark = pytest.mark.browser
@@ -64,7 +64,7 @@ def test_pairs_are_judged_blind_and_kept(enter: Opened, work: Path) -> None:
     id = page.url.split("judging=")[1].split("&")[0]
     names = page.get_by_role("main").inner_text()
     assert "You see who leads after 10 judgements." in names and "gpt" not in names.lower()
-    judging = Judging.open(work / "judgings" / id)
+    judging = JudgingSession.open(work / "judgings" / id)
     for count in range(1, len(judging.pairs) + 1):
         page.keyboard.press("ArrowLeft" if count % 2 else "ArrowDown")
         page.get_by_text(f"{count} judged, {len(judging.pairs) - count} left").wait_for()

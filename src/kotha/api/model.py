@@ -263,10 +263,12 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
     def classify(self, text: AnyPath, *, why: bool = False) -> "Classification": ...
 
     @overload
-    def classify(self, text: list[str] | list[Path], *, why: bool = False) -> "list[Classified]": ...
+    def classify(self, text: list[str] | list[Path], *, why: bool = False) -> "list[Classification]": ...
 
     @checked()
-    def classify(self, text: AnyPath | Sequence[AnyPath], *, why: bool = False) -> "Classified | list[Classified]":
+    def classify(
+        self, text: AnyPath | Sequence[AnyPath], *, why: bool = False
+    ) -> "Classification | list[Classification]":
         """Classify a text, or each text of a list, with probabilities; ``why`` adds the contribution of each token.
 
         For a ViT, the arguments are paths of images; ``attention(image=…)`` shows its attention.

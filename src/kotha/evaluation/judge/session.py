@@ -194,7 +194,7 @@ class JudgingSession:
 
     def __repr__(self) -> str:
         counts = f"{len(self.models)} models, {len(self.pairs)} pairs, {len(self.judgements())} judges"
-        return f"Judging({str(self.path)!r}: {counts})"
+        return f"JudgingSession({str(self.path)!r}: {counts})"
 
 
 def judging_page(judging: JudgingSession) -> str:
