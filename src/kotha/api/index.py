@@ -35,7 +35,7 @@ class Index:
     """
 
     @checked()
-    def __init__(self, path: AnyPath, model: "LanguageModel | Place | None" = None) -> None:
+    def __init__(self, path: AnyPath, model: "LanguageModel | AnyPath | None" = None) -> None:
         self.path = os.fspath(path)
         self._model = model
         self._embed: PassageEmbedder | None = None

@@ -37,7 +37,7 @@ class ChatWriter:
         self._engine, self._tokens = engine, tokens
 
     @classmethod
-    def of(cls, engine: "Engine", tokens: int) -> "TaughtWriter | None":
+    def of(cls, engine: "Engine", tokens: int) -> "ChatWriter | None":
         """The writer of a model; None if it is not a chat model."""
         return None if engine.chat is None else cls(engine, tokens)
 

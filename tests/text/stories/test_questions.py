@@ -38,7 +38,7 @@ def test_remaining_amounts_are_correct(asked: list[StoryQuestion]) -> None:
     for each in asked:
         told = re.search(rf"{WORD}টি থেকে {WORD}টি গেল, \S+(?: \S+)? {WORD}টি।", each.passage)
         if each.kind == "left" and told is not None and "দেওয়ার পর" in each.question:
-            had, gave = VALUES[documents[1]], VALUES[documents[2]]
+            had, gave = VALUES[told[1]], VALUES[told[2]]
             assert VALUES[each.answer.removesuffix("টি।")] == had - gave
             sums += 1
     assert sums >= 10, "the stories tell of it"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from kotha.artifacts.run_folder import figure, mapping, reference_losses
+from kotha.artifacts.run_folder import figure, reference_losses
 from kotha.training.reporting.report import Record
 
 Row = dict[str, Any]

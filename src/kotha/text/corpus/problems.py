@@ -1,6 +1,6 @@
 """Problems in input files, and how readers handle them.
 
-A reader does not raise for invalid input: it reports to its :class:`ProblemReporter`, which raises, or records the problem
+A reader does not raise for invalid input: it reports to its ``ProblemReporter``, which raises, or records the problem
 and lets the reader continue. The ``errors`` policies are implemented only here.
 """
 
