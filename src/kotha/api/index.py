@@ -61,8 +61,8 @@ class Index:
     ) -> IndexReport:
         """Update the index from files, folders or globs: txt, md, html, pdf, jsonl, csv, tsv, parquet.
 
-        Unchanged documents are kept; documents that no longer exist are removed. ``how`` is ``passage_length`` (maximum length
-        of a passage in characters), ``field`` and ``errors``.
+        Unchanged documents are kept; documents that no longer exist are removed. ``how`` is ``passage_length`` (maximum
+        length of a passage in characters), ``field`` and ``errors``.
 
         >>> index = kotha.Index("stories.index")
         >>> index.update("stories.jsonl").unchanged

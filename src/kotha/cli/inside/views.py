@@ -27,8 +27,13 @@ def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **options
 
 
 def attention(
-    run: Run = BOX, /, *, options: Inputs = InputOptions(), layers: Several = (), html: Html = None
-) -> Output:  # noqa: B008
+    run: Run = BOX,
+    /,
+    *,
+    options: Inputs = InputOptions(),  # noqa: B008 - frozen
+    layers: Several = (),
+    html: Html = None,
+) -> Output:
     """Show the attention weights of every head, layer by layer.
 
     Args:

@@ -7,8 +7,8 @@ number: ``L.attention.query.weight`` is (C, D) for each head.
 
 Apart from reshaping and the final softmax, all numbers come from the model itself. Weights are not copied.
 
-``residual_columns`` summarizes the residual stream of a ledger, tokens by layers: the length of each vector, its change in the
-layer, and, for models that predict tokens, the prediction at that layer (the logit lens).
+``residual_columns`` summarizes the residual stream of a ledger, tokens by layers: the length of each vector, its change
+in the layer, and, for models that predict tokens, the prediction at that layer (the logit lens).
 """
 
 import math

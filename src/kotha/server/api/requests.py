@@ -66,8 +66,8 @@ def route(
     """Decorate a function as a route that runs in a thread, one at a time; its result is validated and sent as JSON.
 
     The annotation of the first parameter selects what it gets: the server's ``State``, or the loaded model of the
-    request (``ServedModel``; ``ServedModel | None`` if the request may omit the model). The other parameters come from the
-    request; ``request`` and ``on_progress`` may be among them. ``reads`` marks quick work on files or a tokenizer,
+    request (``ServedModel``; ``ServedModel | None`` if the request may omit the model). The other parameters come from
+    the request; ``request`` and ``on_progress`` may be among them. ``reads`` marks quick work on files or a tokenizer,
     which does not wait for computations. Without ``answer`` the function returns a response with the type ``media``.
     """
     kind: TypeAdapter[Any] = TypeAdapter(answer)
