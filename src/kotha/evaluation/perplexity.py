@@ -11,9 +11,10 @@ https://huggingface.co/docs/transformers/perplexity.)
 Perplexity is e to the loss per token, so it is comparable under one tokenizer only. Bits per byte and per character
 divide the same nats by the size of the text itself.
 
-Baselines on the same tokens: ``uniform`` guesses every token with the same probability. ``unigram`` knows the frequency of
-each token (counts plus one), as in a run's ``references``. ``3-gram`` and ``5-gram`` are n-gram models (``ngram.py``) of the
-model's training data; a model that does not beat them has learned nothing that counting does not give in a minute.
+Baselines on the same tokens: ``uniform`` guesses every token with the same probability. ``unigram`` knows the
+frequency of each token (counts plus one), as in a run's ``references``. ``3-gram`` and ``5-gram`` are n-gram models
+(``ngram.py``) of the model's training data; a model that does not beat them has learned nothing that counting does not
+give in a minute.
 """
 
 import math
