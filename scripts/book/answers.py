@@ -81,7 +81,7 @@ def _answered(language: Any) -> Iterator[str]:
                 outcome = marked(question, language, *typed)
                 points = f"{outcome.points:g} / {outcome.possible}"
                 shown = " → ".join(_short(each) for each in typed)
-                said = marked(question, language, typed[0]).said  # of two tries, the first
+                said = marked(question, language, typed[0]).feedback  # of two tries, the first
                 rows.append((_KINDS[kind][language], shown, points, _cell(" ".join(said)) or "—"))
             yield _table(rows)
 
@@ -94,7 +94,9 @@ def _recognised(language: Any) -> str:
     rows = [_TEN_HEADER[language], ("---",) * 4]
     for slip in recognised_slips(SLIPS):
         cell = f"{slip.step}[{slip.row},{slip.column}]"
-        rows.append((cell, slip.truth, slip.typed, _cell(" ".join(translate(words, language) for words in slip.said))))
+        rows.append(
+            (cell, slip.truth, slip.typed, _cell(" ".join(translate(words, language) for words in slip.feedback)))
+        )
     return _table(rows)
 
 

@@ -23,4 +23,4 @@ def test_every_question_is_answered_in_three_ways_on_the_page() -> None:
 def test_ten_mistakes_are_recognised_by_their_names() -> None:
     assert len(set(answers.SLIPS)) == 10
     for name, slip in zip(answers.SLIPS, recognised_slips(answers.SLIPS), strict=True):
-        assert name in slip.names and all(str(words) and words.bangla for words in slip.said)
+        assert name in slip.names and all(str(words) and words.bangla for words in slip.feedback)

@@ -28,16 +28,16 @@ def test_right_wrong_and_half_right(question: Question, language: Language) -> N
     outcome = marked(question, language, bad)
     assert outcome.points == 0 and outcome.verdict is Verdict.WRONG
     if question.slips:
-        assert outcome.said == (translate(question.slips[0].words, language),)
+        assert outcome.feedback == (translate(question.slips[0].words, language),)
     if question.rubric is not None or question.order is not None or question.step:
-        assert outcome.said, "feedback: what is missing, which piece comes first, or which mistake it was"
+        assert outcome.feedback, "feedback: what is missing, which piece comes first, or which mistake it was"
     outcome = marked(question, language, bad, good)
     assert (outcome.verdict, outcome.points) == (Verdict.RIGHT, question.points / 2), "for every question"
     if question.rubric is not None or question.step:
         outcome = marked(question, language, *half_right(question, language))
         assert outcome.verdict is Verdict.PARTLY and 0 < outcome.points < question.points, outcome
-        assert question.step or ("things are mentioned" if language == "en" else "বলা হয়েছে") in outcome.said[-1]
-        assert not question.step or len(outcome.said) >= 2, "how many are right, and why the others are wrong"
+        assert question.step or ("things are mentioned" if language == "en" else "বলা হয়েছে") in outcome.feedback[-1]
+        assert not question.step or len(outcome.feedback) >= 2, "how many are right, and why the others are wrong"
 
 
 def test_every_open_question_has_a_script() -> None:
@@ -46,7 +46,7 @@ def test_every_open_question_has_a_script() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "typed", "said"),
+    ("number", "typed", "feedback"),
     [
         ("7b", "It is underfitting.", "Underfitting would leave both losses high"),
         ("7b", "এটি আন্ডারফিটিং।", "Underfitting would leave both losses high"),
@@ -56,4 +56,4 @@ def test_every_open_question_has_a_script() -> None:
 )
 def test_common_misconceptions_get_a_reply(number: str, typed: str, said: str) -> None:
     question, *_ = QuestionChoice(questions=number).prepare()
-    assert str(judge(question, typed).said[0]).startswith(said)
+    assert str(judge(question, typed).feedback[0]).startswith(said)

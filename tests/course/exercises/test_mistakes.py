@@ -78,19 +78,21 @@ def test_a_full_matrix_is_diagnosed(number: str, typed: str, mistake: str) -> No
     judged = judge(question, typed)
     assert judged.verdict in (Verdict.WRONG, Verdict.PARTLY), judged
     pattern = words("hand")[f"wrong.{mistake}"]["en"].split("{")[0]
-    assert any(str(said).startswith(pattern) for said in judged.said), list(map(str, judged.said))
+    assert any(str(said).startswith(pattern) for said in judged.feedback), list(map(str, judged.feedback))
 
 
 def test_a_matrix_typed_by_columns_is_recognised() -> None:
     judged = judge(one("1Q"), typed_in(M["Q"].T, 2).replace(";", " "))
-    assert str(judged.said[-1]) == ("The numbers are right, but you typed them column by column; type them row by row.")
+    assert str(judged.feedback[-1]) == (
+        "The numbers are right, but you typed them column by column; type them row by row."
+    )
 
 
 def test_the_mistake_that_explains_most_is_named_first() -> None:
     wrong = M["products"].copy()
     wrong[0, 0] = -wrong[0, 0]  # a wrong sign among nine numbers without the root
     judged = judge(one("2c"), typed_in(wrong))
-    assert str(judged.said[0]) == "Near: it is not yet divided by √d_k."
+    assert str(judged.feedback[0]) == "Near: it is not yet divided by √d_k."
 
 
 # Answers that are not matrices: the result of the slip, and its name.
@@ -136,7 +138,7 @@ def test_a_mistake_is_recognised_by_its_result(number: str, typed: str, slip: st
         assert judged.verdict is Verdict.RIGHT
         return
     assert judged.credit == 0
-    assert judged.said == (next(each.words for each in question.slips if each.name == slip),)
+    assert judged.feedback == (next(each.words for each in question.slips if each.name == slip),)
 
 
 def test_no_mistake_leads_to_the_right_answer() -> None:

@@ -65,7 +65,7 @@ def slipped(question: Question) -> list[float]:
     for name in reversed(shared):
         typed = _spelled([each[name] for each in cells])
         found = judge(question, typed)
-        if found.verdict is Verdict.WRONG and found.said:
+        if found.verdict is Verdict.WRONG and found.feedback:
             return [each[name] for each in cells]
     return []
 
@@ -101,7 +101,7 @@ class RecognisedSlip:
     truth: str
     typed: str
     names: tuple[str, ...]
-    said: tuple[Bilingual, ...]
+    feedback: tuple[Bilingual, ...]
 
 
 def recognised_slips(slips: Sequence[str]) -> list[RecognisedSlip]:

@@ -29,7 +29,7 @@ class Judgement:
 
     verdict: Verdict
     credit: float = 0.0  # the share of the points
-    said: tuple[Message, ...] = ()  # feedback: recognised mistakes, and what is missing
+    feedback: tuple[Message, ...] = ()  # feedback: recognised mistakes, and what is missing
     place: int | None = None  # index of the first wrong number
     named: Sequence[Thing] = ()  # rubric items that the words mention
 
@@ -53,12 +53,12 @@ def _verdict(credit: float) -> Verdict:
 def _numbers(question: Question, expected: Expected, typed: str) -> Judgement:
     found, wanted = grade(typed, expected), len(expected.values)
     if found.verdict is Verdict.UNREADABLE:
-        return Judgement(found.verdict, said=tuple(_how_to_type(expected, len(found.numbers))))
+        return Judgement(found.verdict, feedback=tuple(_how_to_type(expected, len(found.numbers))))
     if found.verdict is Verdict.RIGHT:
         return Judgement(found.verdict, 1.0)
     if not question.step:  # a number close to the right one can still come from a mistake
         slip = [each.words for each in question.slips if each.led_to(found.numbers, expected)][:1]
-        return Judgement(Verdict.WRONG if slip else found.verdict, said=tuple(slip), place=found.place)
+        return Judgement(Verdict.WRONG if slip else found.verdict, feedback=tuple(slip), place=found.place)
     if found.verdict is Verdict.COARSE:
         return Judgement(found.verdict, place=found.place)
     right = wanted - len(found.wrong)
@@ -101,7 +101,7 @@ def judge_order(given: list[int], order: Flowchart) -> Judgement:
         how = Message(
             "Type the numbers from 1 to {wanted}, each exactly once, in the right order.", wanted=len(order.pieces)
         )
-        return Judgement(Verdict.UNREADABLE, said=(how,))
+        return Judgement(Verdict.UNREADABLE, feedback=(how,))
     counted = sum(1 if rank[first] < rank[second] else -1 for first, second in combinations(given, 2))
     credit = max(0.0, counted / math.comb(len(rank), 2))
     swapped = [(first, second) for first, second in pairwise(given) if rank[first] > rank[second]]
@@ -129,7 +129,7 @@ class Outcome:
     points: float
     possible: int
     bonus: bool = False
-    said: tuple[str, ...] = ()  # feedback on the last answer
+    feedback: tuple[str, ...] = ()  # feedback on the last answer
     expected: list[float | None] | None = None  # the right numbers with −∞ as None; None for other kinds of answers
 
 
@@ -193,7 +193,7 @@ def mark(question: Question, tries: tuple[str, ...], hints: int, language: Langu
         earned(question.points, [each.credit for each in judged], hints),
         question.points,
         question.bonus,
-        tuple(translate(each, language) for each in last.said),
+        tuple(translate(each, language) for each in last.feedback),
         expected,
     )
 

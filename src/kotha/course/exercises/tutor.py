@@ -92,7 +92,7 @@ class Quiz:
             judged = judge(question, typed)
             if judged.verdict is Verdict.UNREADABLE and not excused:
                 excused = True
-                self._write(*judged.said)
+                self._write(*judged.feedback)
                 continue
             tries.append(typed)
             if judged.credit == 1 or judged.verdict is Verdict.SKIPPED or len(tries) >= self.tries:
@@ -122,7 +122,7 @@ class Quiz:
         return " ; ".join(lines)
 
     def _react(self, judged: Judgement) -> None:
-        self._write(_VERDICTS.get(judged.verdict, Message("Not right.")), *judged.said)
+        self._write(_VERDICTS.get(judged.verdict, Message("Not right.")), *judged.feedback)
 
     def _done(self, question: Question, tries: list[str]) -> Outcome:
         """Print the result and, unless it was right, the solution."""
