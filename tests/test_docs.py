@@ -46,9 +46,9 @@ def run_shortened(line: str, capsys: pytest.CaptureFixture[str]) -> str:
     for printed, shorter in SHORTER.items():
         line = re.sub(printed, shorter, line)
     code = main(shlex.split(line)[1:])
-    told = capsys.readouterr()
-    assert code == 0, f"{line}\n{told.err}"
-    return told.out
+    output = capsys.readouterr()
+    assert code == 0, f"{line}\n{output.err}"
+    return output.out
 
 
 def commands(text: str) -> list[str]:

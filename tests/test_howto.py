@@ -85,8 +85,8 @@ def test_commands_that_are_only_shown_exist_with_their_flags(page: Path, capsys:
             group = words[:2] if len(words) > 1 and main([*words[:2], "--help"]) == 0 else words[:1]
             capsys.readouterr()
             main([*group, "--help"])
-            told = capsys.readouterr().out
-            assert [flag for flag in words if flag.startswith("--") and flag not in told] == [], line
+            output = capsys.readouterr().out
+            assert [flag for flag in words if flag.startswith("--") and flag not in output] == [], line
 
 
 @pytest.mark.parametrize("page", ENGLISH, ids=lambda path: path.stem)

@@ -22,8 +22,8 @@ def made() -> dict[str, str]:
     """The pages as a process of its own makes them: in this one the help may know another width of the terminal."""
     code = "import json; from scripts import reference; print(json.dumps(reference.pages()))"
     root = Path(__file__).parent.parent
-    told = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
-    found: dict[str, str] = json.loads(told.stdout)
+    result = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)
+    found: dict[str, str] = json.loads(result.stdout)
     return found
 
 
@@ -69,8 +69,8 @@ def test_every_file_of_a_run_is_told_of(tmp_path: Path, monkeypatch: pytest.Monk
     kotha.write_stories("stories.jsonl", documents=20)
     kotha.prepare("stories.jsonl", kotha.train_tokenizer("stories.jsonl", vocab_size=700), "data", validation=0.1)
     assert kotha.train("data", preset="mini", steps=2, out="run", batch_size=2).report.is_file()
-    told = page("formats.md")
+    result = page("formats.md")
     made = {path.name for folder in ("data", "run") for path in (tmp_path / folder).rglob("*") if path.is_file()}
     known = {name.replace("validation", "train") for name in made}
     assert len(known) > 10
-    assert [name for name in sorted(known) if name not in told] == []
+    assert [name for name in sorted(known) if name not in result] == []

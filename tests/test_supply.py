@@ -86,8 +86,8 @@ def test_a_file_that_is_not_the_locked_one_is_refused(tmp_path: Path) -> None:
 
 
 def answering(monkeypatch: pytest.MonkeyPatch, rows: list[dict[str, Any]]) -> None:
-    said = json.dumps({"dependencies": rows})
-    monkeypatch.setattr(audit.subprocess, "run", lambda words, **_: subprocess.CompletedProcess(words, 0, said, ""))
+    result = json.dumps({"dependencies": rows})
+    monkeypatch.setattr(audit.subprocess, "run", lambda words, **_: subprocess.CompletedProcess(words, 0, result, ""))
 
 
 def test_an_audit_that_was_not_answered_is_not_clean(
@@ -128,9 +128,9 @@ def test_a_copy_of_the_advisories_is_asked_where_there_is_no_network(
     bill.write_text(json.dumps({"components": [{"name": "Some_Thing", "version": version}]}))
     assert audit.known_offline(bill, tmp_path, tmp_path / "known.json") == 3, "no database is no clean bill"
     entry.parent.mkdir(parents=True)
-    told = {"id": "HOLE-1", "affected": [{"package": {"name": "some-thing"}, **affected}]}
-    entry.write_text(json.dumps(told))  # JSON is YAML
+    result = {"id": "HOLE-1", "affected": [{"package": {"name": "some-thing"}, **affected}]}
+    entry.write_text(json.dumps(result))  # JSON is YAML
     assert audit.known_offline(bill, tmp_path, tmp_path / "known.json") == int(is_so)
     assert ("Some_Thing" in capsys.readouterr().out) == is_so
-    entry.write_text(json.dumps({**told, "withdrawn": "2024-01-01"}))
+    entry.write_text(json.dumps({**result, "withdrawn": "2024-01-01"}))
     assert audit.known_offline(bill, tmp_path, tmp_path / "known.json") == 3

@@ -94,9 +94,9 @@ def write_shapes(file: Path) -> None:
 
 def write_moods(file: Path) -> None:
     """Two dozen texts labelled good or bad."""
-    said = {"ভালো": "চমৎকার", "মন্দ": "বিশ্রী"}
+    result = {"ভালো": "চমৎকার", "মন্দ": "বিশ্রী"}
     days = ("আজ", "কাল", "পরশু", "সকাল", "বিকাল", "রাত", "দুপুর", "ভোর", "সন্ধ্যা", "মাস", "বছর", "দিন")
-    rows = [f"{day} {word},{mood}" for mood, word in said.items() for day in days]
+    rows = [f"{day} {word},{mood}" for mood, word in result.items() for day in days]
     file.write_text("\n".join(["said,mood", *rows]) + "\n", encoding="utf-8")
 
 
@@ -123,9 +123,9 @@ def test_every_public_name_has_an_example_that_runs(world: dict[str, Any], name:
     found = doctest.DocTestParser().get_doctest(text, dict(world), name, None, None)
     assert found.examples, f"{name} has no example"
     assert not any(doctest.SKIP in example.options for example in found.examples), f"{name} skips an example"
-    said: list[str] = []
-    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(found, out=said.append)
-    assert not result.failed, "".join(said)
+    messages: list[str] = []
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(found, out=messages.append)
+    assert not result.failed, "".join(messages)
     assert result.attempted == len(found.examples)
 
 

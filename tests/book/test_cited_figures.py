@@ -27,18 +27,21 @@ def names_of(chapter: str, begins: str) -> dict[str, Any]:
 def test_what_helps_is_what_was_measured() -> None:
     rows = json.loads((RESULTS / "question_12b.json").read_text(encoding="utf-8"))["figures"]["rows"]
     reached = {row["condition"]: row["bits_per_byte"] for row in rows}
-    said = names_of("07-training.md", "at_the_end")
-    assert said["at_the_end"] == reached["as the course ran, 5,500 steps later"]
-    assert said["at_its_best"] == reached["as the course ran, stopped early"]
+    result = names_of("07-training.md", "at_the_end")
+    assert result["at_the_end"] == reached["as the course ran, 5,500 steps later"]
+    assert result["at_its_best"] == reached["as the course ran, stopped early"]
     assert (
-        said["schedule_fits"] == said["dropout"][0.2] == said["text_share"]["1"] == reached["the course, 4,000 steps"]
+        result["schedule_fits"]
+        == result["dropout"][0.2]
+        == result["text_share"]["1"]
+        == reached["the course, 4,000 steps"]
     )
-    assert {share: value for share, value in said["dropout"].items() if share != 0.2} == {
+    assert {share: value for share, value in result["dropout"].items() if share != 0.2} == {
         share: reached[f"dropout {share:g}"] for share in (0.0, 0.1, 0.3, 0.5)
     }
-    assert said["others"] == {name: reached[name] for name in said["others"]}
-    assert said["text_share"]["with other prose"] == reached["with other prose"]
-    assert [said["text_share"][part] for part in ("1/8", "1/4", "1/2")] == [
+    assert result["others"] == {name: reached[name] for name in result["others"]}
+    assert result["text_share"]["with other prose"] == reached["with other prose"]
+    assert [result["text_share"][part] for part in ("1/8", "1/4", "1/2")] == [
         reached[f"{part} of the text"] for part in ("1/8", "1/4", "1/2")
     ]
 
@@ -46,8 +49,8 @@ def test_what_helps_is_what_was_measured() -> None:
 def test_how_often_texts_repeat_is_what_was_measured() -> None:
     figures = json.loads((RESULTS / "writing_defaults.json").read_text(encoding="utf-8"))["figures"]
     measured = [round(value, 4) for value in repeats(figures)]
-    said = names_of("08-writing.md", "repeats")["repeats"]
-    assert list(said.values()) == measured[: len(said)], "people first, then the temperatures in their order"
+    result = names_of("08-writing.md", "repeats")["repeats"]
+    assert list(result.values()) == measured[: len(result)], "people first, then the temperatures in their order"
 
 
 def repeats(value: Any) -> Iterator[float]:

@@ -24,9 +24,9 @@ def mixed(prose: str) -> list[str]:
     text = _BEGINS.sub("।", _UNSPOKEN.sub("", _LINK.sub(r"\1", rows)))
     found = []
     for sentence in re.split(r"[।?]|\n\n", text):
-        said = _NAMES.sub(" ", re.sub(r"`[^`]*`", " ", sentence))
-        bangla, latin = re.search("[০-৯]", said), re.search("[0-9]", said)
-        if bangla and (latin or "`" in sentence or re.search("[=×√→^]", said)):
+        result = _NAMES.sub(" ", re.sub(r"`[^`]*`", " ", sentence))
+        bangla, latin = re.search("[০-৯]", result), re.search("[0-9]", result)
+        if bangla and (latin or "`" in sentence or re.search("[=×√→^]", result)):
             found.append(" ".join(sentence.split()))
     return found
 

@@ -29,8 +29,8 @@ def test_every_lesson_was_measured_with_three_seeds(name: str) -> None:
 @pytest.mark.parametrize("name", [each.name for each in lessons()])
 def test_what_is_said_follows_from_the_figures_that_are_kept(name: str) -> None:
     record = json.loads((demonstrations.RESULTS / f"{name}.json").read_text(encoding="utf-8"))
-    said = MeasuredLesson(lesson(name)).read(LessonResult(record).rows)
-    assert [both(sentence) for sentence in said] == record["reading"]
+    result = MeasuredLesson(lesson(name)).read(LessonResult(record).rows)
+    assert [both(sentence) for sentence in result] == record["reading"]
 
 
 def test_a_lesson_takes_as_long_as_the_list_says() -> None:

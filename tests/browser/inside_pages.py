@@ -25,11 +25,11 @@ def opened(browser: Any, path: Path, width: int = 1200, scheme: str = "light", l
     page.emulate_media(color_scheme=scheme)
     page.mouse.move(0, 0)
     asked: list[str] = []
-    said: list[str] = []
+    messages: list[str] = []
     notes: dict[str, Callable[[Any], None]] = {
         "request": lambda request: asked.append(request.url.partition("#")[0]),
-        "console": lambda message: said.append(message.text),
-        "pageerror": lambda error: said.append(str(error)),
+        "console": lambda message: messages.append(message.text),
+        "pageerror": lambda error: messages.append(str(error)),
     }
     for event, note in notes.items():
         page.on(event, note)
@@ -40,7 +40,7 @@ def opened(browser: Any, path: Path, width: int = 1200, scheme: str = "light", l
         for event, note in notes.items():
             page.remove_listener(event, note)
     assert asked == [path.as_uri()]
-    assert said == []
+    assert messages == []
 
 
 def written(folder: Path, page: str) -> Path:

@@ -65,11 +65,11 @@ def test_the_lens_tells_what_a_layer_considered(browser, pages) -> None:
         page.keyboard.press("ArrowDown")
         page.keyboard.press("ArrowRight")
         prediction = found.layers[1].positions[1]
-        said = page.locator("aside")
-        assert said.locator("h2").inner_text() == f"{rows[1]}, after layer 0"
-        assert said.locator(".ranks li.here").inner_text().split() == ["0", f"{prediction.rank_of_answer:,}"]
-        assert said.locator("dd").all_inner_texts() == [f"{prediction.entropy_nats:.3f}", f"{prediction.kl_nats:.3f}"]
-        shares = said.locator("ol").first.locator(".number").all_inner_texts()
+        result = page.locator("aside")
+        assert result.locator("h2").inner_text() == f"{rows[1]}, after layer 0"
+        assert result.locator(".ranks li.here").inner_text().split() == ["0", f"{prediction.rank_of_answer:,}"]
+        assert result.locator("dd").all_inner_texts() == [f"{prediction.entropy_nats:.3f}", f"{prediction.kl_nats:.3f}"]
+        shares = result.locator("ol").first.locator(".number").all_inner_texts()
         assert shares == [f"{100 * each.probability:.1f} %" for each in prediction.best]
         page.select_option("select", "entropy")
         cells = grid.locator("tbody tr").nth(2).locator(".text").all_inner_texts()

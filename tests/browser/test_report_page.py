@@ -46,12 +46,14 @@ def first_page(folder: Path) -> str:
     tokenizer = train(texts, "unigram", 700)
     (folder / "stories.txt").write_text("\n\n".join(texts), encoding="utf-8")
     shards = prepare([folder / "stories.txt"], tokenizer, folder / "data")
-    told = [next(document.text for document in written if document.kind == kind) for kind in ("story", "news", "entry")]
-    prompts = [" ".join(text.split(" ")[:5]) for text in told]
+    result = [
+        next(document.text for document in written if document.kind == kind) for kind in ("story", "news", "entry")
+    ]
+    prompts = [" ".join(text.split(" ")[:5]) for text in result]
     made = {"written": written, "tokenizer": tokenizer, "shards": shards, "record": record()}
     counted = {"unigram": {"bits_per_byte": 0.81}}
     score = SimpleNamespace(bits_per_byte=0.725, documents=150, baselines=counted)
-    demo: Any = SimpleNamespace(**made, prompts=prompts, before=told[0], texts=told, score=score, floor=0.047)
+    demo: Any = SimpleNamespace(**made, prompts=prompts, before=result[0], texts=result, score=score, floor=0.047)
     shown = "a/long/path/kotha-demo"
     return demo_page(demo, shown, next_steps(shown, ".venv/bin/kotha", 2.0))
 
@@ -62,8 +64,8 @@ LABELS = ["ভ্রমণ", "খেলাধুলা", "রাজনীতি"
 def classes() -> str:
     """A classifier's page, whose model is wrong now and then."""
     true = [label for place, label in enumerate(LABELS) for _ in range(20 + 30 * place)]
-    said = [LABELS[(LABELS.index(label) + (number % 4 == 0)) % len(LABELS)] for number, label in enumerate(true)]
-    score = score_answers(LABELS, true, said)
+    result = [LABELS[(LABELS.index(label) + (number % 4 == 0)) % len(LABELS)] for number, label in enumerate(true)]
+    score = score_answers(LABELS, true, result)
     return classes_document(score, "খবর: 11 classes", "Measured on texts kept out.").html()
 
 

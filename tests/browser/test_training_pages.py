@@ -72,9 +72,9 @@ def test_the_doctor_s_word_is_the_library_s_in_both_languages(browser, tmp_path:
     path, found = written(tmp_path, a_doctor_s_word()), examined()
     assert [each.kind for each in found.findings] == ["memorising"]
     with opened(browser, path, language=language) as page:
-        said = page.locator(".note").inner_text()
+        result = page.locator(".note").inner_text()
         for finding in found.findings:
-            assert translate(finding.words, language) in said
+            assert translate(finding.words, language) in result
             assert page.locator(".note li").all_inner_texts() == finding.to_dict()["advice"][language]
         # What was predicted and measured, in the digits of the language.
         assert ("433" if language == "en" else "৪৩৩") in page.locator("tr", has_text="MB").inner_text()
@@ -92,12 +92,12 @@ def test_the_curve_falls_by_the_library_s_figures_over_any_axis(browser, tmp_pat
         box = plot.bounding_box()
         page.mouse.move(box["x"] + box["width"] - 40, box["y"] + box["height"] / 2)
         assert wait_until(page, "document.querySelector('.readout').textContent.includes('a-run')")
-        over, *told = page.locator(".readout span").last.inner_text().split(" · ")
+        over, *result = page.locator(".readout span").last.inner_text().split(" · ")
         name, _, at = over.partition(" ")
         assert name == "seconds" and 0 < float(at) <= 50
-        assert [each.rpartition(" ")[0] for each in told] == ["a-run: batches"]  # the smoothed line alone
+        assert [each.rpartition(" ")[0] for each in result] == ["a-run: batches"]  # the smoothed line alone
         raw = 6.8 / (1 + 4 * float(at) / 40)
-        assert raw < float(told[0].split()[-1]) < raw + 0.3
+        assert raw < float(result[0].split()[-1]) < raw + 0.3
 
 
 @pytest.mark.browser
@@ -107,9 +107,9 @@ def test_a_run_in_health_is_told_so_and_what_was_not_looked_at(browser, tmp_path
     assert found.findings == [] and found.healthy is not None
     path = written(tmp_path, doctor_page("a-run", config, rows, found))
     with opened(browser, path) as page:
-        said = page.locator("main").inner_text()
-        assert str(found.healthy) in said
-        assert "were not counted" in said and "was not found" in said
+        result = page.locator("main").inner_text()
+        assert str(found.healthy) in result
+        assert "were not counted" in result and "was not found" in result
 
 
 def test_a_run_that_has_just_begun_has_a_page(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_every_reason_of_a_design_is_said_in_both_languages(browser, tmp_path: P
         assert page.locator(".reasons dd").all_inner_texts() == [str(each["why"]) for each in reasons]
         assert page.locator("pre").inner_text().splitlines() == found["design"]["commands"]
     with opened(browser, path, language="bn") as page:
-        said = page.locator(".reasons dt, .reasons dd, .larger p").all_inner_texts()
-        assert len(said) > 2 * len(reasons)
+        result = page.locator(".reasons dt, .reasons dd, .larger p").all_inner_texts()
+        assert len(result) > 2 * len(reasons)
         english = re.compile(r"\b(?!(?:modern|Muon|MB|GB|RMSNorm|SwiGLU|QK|norm)\b)[A-Za-z]{3,}")
-        assert [each for each in said if english.search(each)] == []
+        assert [each for each in result if english.search(each)] == []

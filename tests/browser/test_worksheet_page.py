@@ -104,8 +104,8 @@ def test_answers_are_checked_in_the_page_and_come_back_as_a_score_file(
             page.locator(".score button.primary").click()
         came.value.save_as(tmp_path / "score.json")
         page.evaluate("localStorage.clear()")
-    told = json.loads((tmp_path / "score.json").read_text(encoding="utf-8"))
-    assert (told["points"], told["name"], len(told["answers"])) == (4, "রহিমা", 2)
+    result = json.loads((tmp_path / "score.json").read_text(encoding="utf-8"))
+    assert (result["points"], result["name"], len(result["answers"])) == (4, "রহিমা", 2)
 
 
 def test_on_paper_there_is_room_to_write_or_all_of_the_arithmetic(browser: Any, pages: dict[str, Path]) -> None:

@@ -23,10 +23,10 @@ def index(tmp_path: Path) -> Path:
 def test_a_question_is_answered_with_its_source(index: Path, capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()
     assert main(["ask", "পদ্মার তীরে কোন শহর?", "--index", str(index), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert "no chat model was given" in said["remark"]
-    assert said["found"] and said["answer"] == "পদ্মা নদীর তীরে রাজশাহী শহর। [1]"
-    [passage] = said["passages"]
+    output = json.loads(capsys.readouterr().out)
+    assert "no chat model was given" in output["remark"]
+    assert output["found"] and output["answer"] == "পদ্মা নদীর তীরে রাজশাহী শহর। [1]"
+    [passage] = output["passages"]
     assert passage["text"] == STORY and passage["source"].endswith("a.md") and 0 < passage["score"] <= 1
     assert main(["ask", "মঙ্গল গ্রহ?", "--index", str(index)]) == 0
     shown = capsys.readouterr()
@@ -48,7 +48,7 @@ assert "torch" not in sys.modules
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["ask", "আম", "--index", "nowhere"], "no index at nowhere"),
         (["ask", "--index", "nowhere"], "ask needs a QUESTION"),
@@ -58,12 +58,12 @@ assert "torch" not in sys.modules
         (["index", "a.md", "--out", "a.md"], "is not an index, or is damaged"),
     ],
 )
-def test_usage_errors_are_one_line(index: Path, words: list[str], said: str, capsys, monkeypatch) -> None:
+def test_usage_errors_are_one_line(index: Path, words: list[str], message: str, capsys, monkeypatch) -> None:
     monkeypatch.chdir(index.parent)
     capsys.readouterr()
     assert main([word.replace("INDEX", str(index)) for word in words]) in (1, 2)
     error = capsys.readouterr().err
-    assert said in error and error.count("\n") == 1
+    assert message in error and error.count("\n") == 1
 
 
 def test_a_base_model_adds_search_by_meaning_but_no_written_answer(data: Path, tmp_path: Path, capsys) -> None:
@@ -74,7 +74,7 @@ def test_a_base_model_adds_search_by_meaning_but_no_written_answer(data: Path, t
     assert main(["index", stories, "--out", str(index), "--model", str(run)]) == 0
     capsys.readouterr()
     assert main(["ask", str(run), "নদীর ধারে কে থাকে?", "--index", str(index), "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert all("meaning" in passage or "words" in passage for passage in said["passages"])
-    assert "no chat model was given" in said["remark"] or not said["found"]
+    output = json.loads(capsys.readouterr().out)
+    assert all("meaning" in passage or "words" in passage for passage in output["passages"])
+    assert "no chat model was given" in output["remark"] or not output["found"]
     assert main(["ask", str(run), "নদী", "--by", "meaning", "--retrieve-only", "--index", str(index)]) == 0

@@ -69,15 +69,17 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("words", "said"), MISTAKES, ids=lambda each: " ".join(each) if isinstance(each, list) else "")
-def test_usage_errors_in_bangla(words, said, capsys, monkeypatch, tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("words", "expected"), MISTAKES, ids=lambda each: " ".join(each) if isinstance(each, list) else ""
+)
+def test_usage_errors_in_bangla(words, expected, capsys, monkeypatch, tmp_path) -> None:
     monkeypatch.chdir(tmp_path)
     code = main(words)
     assert capsys.readouterr().err.isascii()
     monkeypatch.setenv("KOTHA_LANGUAGE", "bn")
     assert main(words) == code != 0
     shown = capsys.readouterr()
-    assert shown.out == "" and shown.err.startswith(f"kotha: {said}") and shown.err.count("\n") == 1
+    assert shown.out == "" and shown.err.startswith(f"kotha: {expected}") and shown.err.count("\n") == 1
 
 
 def test_the_flag_overrides_the_variable_and_english_is_the_default(monkeypatch) -> None:

@@ -44,7 +44,7 @@ def test_table_and_json_carry_the_figures(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["train", "--tokens", "3"], "unknown option --tokens"),
         (["train", "run"], "unexpected argument run"),
@@ -57,6 +57,6 @@ def test_table_and_json_carry_the_figures(
         (["generate", "--tokens", "100000"], "--tokens 100000 is out of range; use 1 to 240"),
     ],
 )
-def test_numbers_out_of_range_are_rejected(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_out_of_range_are_rejected(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

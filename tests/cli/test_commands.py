@@ -179,14 +179,14 @@ def test_a_closed_pipe_gives_no_traceback() -> None:
 
 
 @pytest.mark.skipif(not Path("/proc/self/mem").exists(), reason="Linux has a file whose first page nobody can read")
-@pytest.mark.parametrize(("language", "said"), [("en", "Input/output error"), ("bn", "ডিস্ক থেকে পড়তে")])
-def test_a_read_error_names_the_file(capsys, tmp_path: Path, language: str, said: str) -> None:
+@pytest.mark.parametrize(("language", "expected"), [("en", "Input/output error"), ("bn", "ডিস্ক থেকে পড়তে")])
+def test_a_read_error_names_the_file(capsys, tmp_path: Path, language: str, expected: str) -> None:
     (tmp_path / "texts.txt").write_text("কথা\n", encoding="utf-8")
     (tmp_path / "tokenizer.json").symlink_to("/proc/self/mem")
     words = ["prepare", str(tmp_path / "texts.txt"), "--tokenizer", str(tmp_path), "--out", str(tmp_path / "data")]
     assert main([*words, "--language", language]) == 1
-    told = capsys.readouterr().err
-    assert f"{tmp_path / 'tokenizer.json'}: {said}" in told
+    output = capsys.readouterr().err
+    assert f"{tmp_path / 'tokenizer.json'}: {expected}" in output
     assert not (tmp_path / "data").exists()
 
 
@@ -292,5 +292,5 @@ def test_errors_are_saved_as_messages(
     monkeypatch.setattr("kotha.cli.main._run", fail)
     with contextlib.nullcontext() if isinstance(error, OSError) else pytest.raises(ValueError, match="odd"):
         assert main([]) == 1
-    told = json.loads((tmp_path / "error.json").read_text(encoding="utf-8"))
-    assert told["template"] == template and "{" in told["text"]
+    result = json.loads((tmp_path / "error.json").read_text(encoding="utf-8"))
+    assert result["template"] == template and "{" in result["text"]

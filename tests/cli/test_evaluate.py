@@ -174,9 +174,9 @@ def test_the_doctor_as_json(capsys, made: Path) -> None:
 def test_the_page_of_the_doctor(capsys, made: Path, tmp_path: Path) -> None:
     said(capsys, "doctor", made / "one", "--html", tmp_path / "word.html", "--language", "bn")
     page = (tmp_path / "word.html").read_text(encoding="utf-8")
-    told = json.loads(page.split('id="data">')[1].split("</script>")[0])["data"]
-    assert told["findings"] == answer(capsys, "doctor", made / "one")["findings"]
-    assert told["columns"]["step"] == [1, 2, 3, 4, 5, 6] and '<html lang="bn">' in page
+    result = json.loads(page.split('id="data">')[1].split("</script>")[0])["data"]
+    assert result["findings"] == answer(capsys, "doctor", made / "one")["findings"]
+    assert result["columns"]["step"] == [1, 2, 3, 4, 5, 6] and '<html lang="bn">' in page
 
 
 def test_the_doctor_without_data_and_without_a_run(capsys, made: Path, tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "checkpoints").mkdir()
     about = {"data": {"path": "/home/me/stories", "train_tokens": 1234}, "task": "next-token"}
     (folder / "config.json").write_text(json.dumps({**about, "training": {"optimizer": "muon"}}))
-    told = {"steps": 9, "tokens": 99, "best_step": 7, "bits_per_byte": 0.5, "loss_nats": 10**400}  # too large
-    (folder / "summary.json").write_text(json.dumps(told))
+    result = {"steps": 9, "tokens": 99, "best_step": 7, "bits_per_byte": 0.5, "loss_nats": 10**400}  # too large
+    (folder / "summary.json").write_text(json.dumps(result))
     return folder
 
 
@@ -59,9 +59,9 @@ def test_a_table_for_people_and_a_remark_on_rounding(
 ) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     assert main(["export", str(run / "best"), "--to", "hf", "--out", str(tmp_path / "hf"), "--type", "float16"]) == 0
-    told = capsys.readouterr().out
-    assert "not checked: transformers is not installed" in told
-    assert "rounded to float16" in told
+    output = capsys.readouterr().out
+    assert "not checked: transformers is not installed" in output
+    assert "rounded to float16" in output
     card = (tmp_path / "hf" / "README.md").read_text(encoding="utf-8")
     assert 'license: "unknown"' in card
     assert "# A Qwen3 exported with Kotha" in card
@@ -123,9 +123,9 @@ def test_a_failed_verification_fails_the_command(
 
     monkeypatch.setattr(huggingface_out, "foreign_weights", moved)
     assert main(["export", str(run), "--to", "hf", "--out", str(tmp_path / "hf"), "--json"]) == 1
-    told = capsys.readouterr()
-    assert json.loads(told.out)["parity"]["passed"] is False
-    assert "was written, but verification failed: logits differ by" in told.err
+    output = capsys.readouterr()
+    assert json.loads(output.out)["parity"]["passed"] is False
+    assert "was written, but verification failed: logits differ by" in output.err
 
 
 def test_a_folder_that_transformers_cannot_load_is_reported(
@@ -140,7 +140,7 @@ def test_a_folder_that_transformers_cannot_load_is_reported(
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "said"),
+    ("words", "code", "message"),
     [
         (["--to", "hf", "--type", "f16"], 2, "is not supported by this format"),
         (["--to", "gguf", "--type", "q9"], 2, "is not supported by this format"),
@@ -148,10 +148,10 @@ def test_a_folder_that_transformers_cannot_load_is_reported(
     ],
 )
 def test_usage_errors_write_nothing(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, said: str
+    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, message: str
 ) -> None:
     assert main(["export", str(run), "--out", str(tmp_path / "out"), *words]) == code
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 
@@ -182,6 +182,6 @@ def test_bfloat16_weights_are_widened_for_targets_that_compute_locally(
     bundle = shaken(CONFIGS["qwen3"])
     save(tmp_path / "narrow", bundle.model.to(torch.bfloat16), bundle.tokenizer)
     code = main(["export", str(tmp_path / "narrow"), "--to", target, "--out", str(tmp_path / "out"), "--json"])
-    told = capsys.readouterr()
-    assert code == 0, told.err
-    assert json.loads(told.out)["parity"]["best_equal"] >= 0.99
+    output = capsys.readouterr()
+    assert code == 0, output.err
+    assert json.loads(output.out)["parity"]["best_equal"] >= 0.99

@@ -48,15 +48,15 @@ def answer(capsys: Any, *words: str) -> Any:
 
 
 def test_generate_equals_the_reference_implementation(capsys: Any, run: Path) -> None:
-    said = answer(capsys, "generate", str(run), "নদীর ধারে", "--tokens", "12", "--seed", "3", "--json")
-    assert {"text", "tokens", "tokens_per_second"} <= said.keys()
+    result = answer(capsys, "generate", str(run), "নদীর ধারে", "--tokens", "12", "--seed", "3", "--json")
+    assert {"text", "tokens", "tokens_per_second"} <= result.keys()
     loaded = bundle.load(run)
     assert isinstance(loaded.model, GPT) and loaded.tokenizer is not None
-    assert said["text"] == write(loaded.model, loaded.tokenizer, "নদীর ধারে", tokens=12, seed=3)
-    assert said["text"] == said["prompt"] + said["answer"]
-    assert (said["tokens"], said["stopped"], said["seed"]) == (12, "length", 3)
+    assert result["text"] == write(loaded.model, loaded.tokenizer, "নদীর ধারে", tokens=12, seed=3)
+    assert result["text"] == result["prompt"] + result["answer"]
+    assert (result["tokens"], result["stopped"], result["seed"]) == (12, "length", 3)
     again = answer(capsys, "generate", str(run / "best"), "নদীর ধারে", "--tokens", "12", "--seed", "3", "--json")
-    assert again["text"] == said["text"]
+    assert again["text"] == result["text"]
 
 
 def test_the_stop_reason_is_printed(capsys: Any, run: Path) -> None:
@@ -78,23 +78,23 @@ def test_dropped_context_is_reported(capsys: Any, run: Path) -> None:
         flags = ["--tokens", str(tokens)]
         assert main(["generate", str(run), prompt, *flags]) == 0
         assert capsys.readouterr().err.rstrip().endswith(told)
-        said = answer(capsys, "generate", str(run), prompt, *flags, "--json")
-        assert said["context_length"] == context < said["prompt_tokens"] + said["tokens"]
+        result = answer(capsys, "generate", str(run), prompt, *flags, "--json")
+        assert result["context_length"] == context < result["prompt_tokens"] + result["tokens"]
 
 
 def test_several_texts_use_consecutive_seeds(capsys: Any, run: Path) -> None:
-    said = answer(capsys, "generate", str(run), "মা", "--tokens", "9", "--n", "3", "--seed", "5", "--json")
+    result = answer(capsys, "generate", str(run), "মা", "--tokens", "9", "--n", "3", "--seed", "5", "--json")
     alone = answer(capsys, "generate", str(run), "মা", "--tokens", "9", "--seed", "6", "--json")
-    assert [row["seed"] for row in said["samples"]] == [5, 6, 7]
-    assert said["samples"][1]["text"] == alone["text"]
-    assert said["text"] == said["samples"][0]["text"]
+    assert [row["seed"] for row in result["samples"]] == [5, 6, 7]
+    assert result["samples"][1]["text"] == alone["text"]
+    assert result["text"] == result["samples"][0]["text"]
 
 
 def test_probabilities_and_other_settings(capsys: Any, run: Path) -> None:
     settings = ["--no-top-k", "--top-p", "0.9", "--min-p", "0.01", "--repetition-penalty", "1.2", "--temperature", "1"]
-    said = answer(capsys, "generate", str(run), "মা", *settings, "--tokens", "4", "--probabilities", "--json")
-    assert len(said["probabilities"]) == 4
-    assert all(0 <= token["probability"] <= 1 and len(token["alternatives"]) == 5 for token in said["probabilities"])
+    result = answer(capsys, "generate", str(run), "মা", *settings, "--tokens", "4", "--probabilities", "--json")
+    assert len(result["probabilities"]) == 4
+    assert all(0 <= token["probability"] <= 1 and len(token["alternatives"]) == 5 for token in result["probabilities"])
     assert main(["generate", str(run), "মা", "--tokens", "4", "--probabilities"]) == 0
     shown = capsys.readouterr()
     assert shown.out.startswith("মা")
@@ -111,18 +111,18 @@ def test_by_default_the_engine_copies_the_weights(capsys: Any, run: Path) -> Non
     assert all(isinstance(block.attention, JoinedAttention) for block in engine.model.stack.blocks), (
         "this layout is faster"
     )
-    told = [
+    result = [
         answer(capsys, "generate", str(run), "মা", "--json", *more)["answer"] for more in ([], ["--weights", "float32"])
     ]
-    assert told[0] == told[1] == kotha.load(run).generate("মা")[len("মা") :]
+    assert result[0] == result[1] == kotha.load(run).generate("মা")[len("মা") :]
 
 
 def test_a_stop_string_ends_the_text(capsys: Any, run: Path) -> None:
     free = answer(capsys, "generate", str(run), "মা", "--tokens", "40", "--json")
     word = free["answer"].split()[3]
-    said = answer(capsys, "generate", str(run), "মা", "--tokens", "40", "--stop", word, "--json")
-    assert said["stopped"] in ("stop string", "length")
-    assert free["answer"].startswith(said["answer"])
+    result = answer(capsys, "generate", str(run), "মা", "--tokens", "40", "--stop", word, "--json")
+    assert result["stopped"] in ("stop string", "length")
+    assert free["answer"].startswith(result["answer"])
 
 
 @pytest.mark.parametrize(
@@ -164,10 +164,10 @@ def test_a_run_without_a_model_and_a_model_that_does_not_write(capsys: Any, tmp_
 def test_chat_can_start_a_new_conversation(capsys: Any, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("মা\n/help\nবাবা\n/new\nমা\n/exit\nমা\n"))
     assert main(["chat", str(run), "--tokens", "5", "--temperature", "0", "--json"]) == 0
-    told = capsys.readouterr()
-    first, _, again = (json.loads(line) for line in told.out.splitlines())
+    output = capsys.readouterr()
+    first, _, again = (json.loads(line) for line in output.out.splitlines())
     assert first["text"] == again["text"], "the conversation is cleared"
-    assert "/new starts a new conversation" in told.err and "/exit quits" in told.err
+    assert "/new starts a new conversation" in output.err and "/exit quits" in output.err
 
 
 def test_chat_with_a_base_model_continues_the_text(capsys: Any, monkeypatch: Any, run: Path) -> None:

@@ -37,14 +37,14 @@ def test_without_its_tokenizer_and_without_transformers(
 ) -> None:
     monkeypatch.setitem(sys.modules, "transformers", None)
     assert main(["import", str(folder), "--out", str(tmp_path / "model"), "--no-tokenizer"]) == 0
-    told = capsys.readouterr().out
-    assert "not checked: transformers is not installed" in told
-    assert "imported without a tokenizer" in told
+    output = capsys.readouterr().out
+    assert "not checked: transformers is not installed" in output
+    assert "imported without a tokenizer" in output
     assert load(tmp_path / "model").tokenizer is None
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "message"),
     [
         ("nowhere", "is not a Hugging Face folder: it has no config.json"),
         (".", "is not a Hugging Face folder: it has no config.json"),
@@ -52,13 +52,13 @@ def test_without_its_tokenizer_and_without_transformers(
     ],
 )
 def test_import_of_something_else_is_rejected(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], place: str, message: str
 ) -> None:
     if place == "ours":
         (tmp_path / "ours").mkdir()
         (tmp_path / "ours" / "config.json").write_text('{"format": "kotha-model"}')
     assert main(["import", str(tmp_path / place), "--out", str(tmp_path / "out")]) == 1
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -74,8 +74,8 @@ def test_heads_as_a_table_and_as_a_page(capsys: Any, place: Path, tmp_path: Path
     page = tmp_path / "heads.html"
     words = ["inside", "heads", str(place / "gpt"), "--text", TEXTS[0] + "<script>", "--html", str(page)]
     assert main(words) == 0
-    said = capsys.readouterr()
-    assert "blocks.0.attention.3" in said.out and "ablation" in said.out and str(page) in said.err
+    output = capsys.readouterr()
+    assert "blocks.0.attention.3" in output.out and "ablation" in output.out and str(page) in output.err
     html = page.read_text(encoding="utf-8")
     assert "blocks.1.attention.0" in html and "default-src 'none'" in html
     assert html.count("<script") == 3, "only the scripts of the page, none from the text"
@@ -117,8 +117,8 @@ def test_prune_by_name_in_other_families(capsys: Any, place: Path, tmp_path: Pat
     head = "decoder.1.cross.2" if name == "seq2seq" else "blocks.1.attention.2"
     out = ["--out", str(tmp_path / "small"), "--heads", head, *more]
     assert main(["inside", "prune", str(place / name), str(place / "texts.jsonl"), "--tokens", "100", *out]) == 0
-    said = capsys.readouterr().out
-    assert "parameters" in said and f"removed: {head}" in said
+    output = capsys.readouterr().out
+    assert "parameters" in output and f"removed: {head}" in output
     assert bundle.load(tmp_path / "small").config.removed_heads == (head,)
 
 
@@ -169,8 +169,8 @@ def test_mistakes_are_one_line(capsys: Any, place: Path, tmp_path: Path, words: 
     command, *rest = [str(place / word) if word in known else word for word in words]
     out = ["--out", str(tmp_path / "small")] if command == "prune" else []
     assert main(["inside", command, *rest, *out]) == 2
-    said = capsys.readouterr().err.strip()
-    assert message in said and "Traceback" not in said
+    output = capsys.readouterr().err.strip()
+    assert message in output and "Traceback" not in output
     assert not (tmp_path / "small").exists()
 
 
@@ -188,9 +188,9 @@ def test_unwritable_output_is_rejected_before_any_work(capsys: Any, place: Path,
     (tmp_path / "mine.txt").write_text("mine")
     for more in ([], ["--overwrite"]):
         assert main([*words, "--out", str(tmp_path), *more]) == 1
-        said = capsys.readouterr().err
-        assert "silencing" not in said and bundle.load(place / "gpt").config.removed_heads == ()
-        assert "exists; choose another folder, or use --overwrite to replace earlier output of the same kind" in said
+        output = capsys.readouterr().err
+        assert "silencing" not in output and bundle.load(place / "gpt").config.removed_heads == ()
+        assert "exists; choose another folder, or use --overwrite to replace earlier output of the same kind" in output
     assert [each.name for each in tmp_path.iterdir()] == ["mine.txt"]
 
 
@@ -204,6 +204,6 @@ def test_hints_name_only_options_of_the_command(capsys: Any, place: Path, tmp_pa
     }
     for command, given in words.items():
         assert main(given) == 1
-        said = capsys.readouterr().err
-        assert "line 2: not valid JSON" in said and "fix the input" in said
-        assert ("or skip it with --errors skip" in said) == (command == "evaluate"), said
+        output = capsys.readouterr().err
+        assert "line 2: not valid JSON" in output and "fix the input" in output
+        assert ("or skip it with --errors skip" in output) == (command == "evaluate"), output

@@ -26,8 +26,8 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(capsys: pytest.CaptureFixture[str], *words: object) -> str:
     assert main(["inside", *map(str, words)]) == 0
-    said = capsys.readouterr()
-    return said.out if "--json" in words else said.out + said.err
+    output = capsys.readouterr()
+    return output.out if "--json" in words else output.out + output.err
 
 
 def test_attention_prints_the_strongest_weights(capsys, models: Path) -> None:
@@ -165,8 +165,8 @@ def test_bfloat16_weights_are_computed_in_float32(capsys, tmp_path: Path) -> Non
     bundle.save(tmp_path / "narrow", narrow, small("gpt").tokenizer)
     bundle.save(tmp_path / "wide", narrow.float(), small("gpt").tokenizer)
     for words in (["flow"], ["trace"], ["lens"], ["attention"], ["worksheet", "--run"]):
-        said = [run(capsys, *words, tmp_path / name, "--text", TEXT, "--json") for name in ("narrow", "wide")]
-        assert said[0] == said[1]
+        result = [run(capsys, *words, tmp_path / name, "--text", TEXT, "--json") for name in ("narrow", "wide")]
+        assert result[0] == result[1]
 
 
 @pytest.mark.parametrize("command", ["attention", "flow", "lens"])

@@ -71,8 +71,8 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
     page, sheet = tmp_path / "new" / "sheet.html", tmp_path / "sheet.xlsx"
     words = ["--run", models["gpt"], "--text", "ছোট্ট", "--html", str(page), "--xlsx", str(sheet)]
     assert main(["inside", "worksheet", *words]) == 0
-    said = capsys.readouterr()
-    assert said.out == "" and "wrote" in said.err
+    output = capsys.readouterr()
+    assert output.out == "" and "wrote" in output.err
     assert sheet.read_bytes()[:2] == b"PK"
     assert "default-src 'none'" in page.read_text(encoding="utf-8")
     assert [file.name for file in sorted(tmp_path.iterdir())] == ["new", "sheet.xlsx"]
@@ -139,11 +139,11 @@ def test_exercises_from_a_pipe(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> 
 def test_exercises_as_json_in_bangla(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     type_in(monkeypatch, "৩১৮.১\n৩১৯\n")
     assert main(["inside", "exercise", "9a", "--language", "bn", "--json"]) == 0
-    said = capsys.readouterr()
-    found = json.loads(said.out)
+    output = capsys.readouterr()
+    found = json.loads(output.out)
     assert (found["graded"], found["right"], found["ended_early"]) == (2, 2, True)
     assert found["answers"][0]["expected"] == [pytest.approx(318.12, abs=0.01)]
-    assert "প্রতি নমুনায় গড়ে কতটি টোকেন?" in said.err
+    assert "প্রতি নমুনায় গড়ে কতটি টোকেন?" in output.err
 
 
 def test_all_exercises_without_input(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:

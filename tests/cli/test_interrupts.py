@@ -114,15 +114,15 @@ def check(start: Start, name: str, paths: dict[str, str], out: Path, moment: flo
     """Interrupt a command at a moment, and check the result; True if it was stopped."""
     out.mkdir()
     words = fill_in(COMMANDS[name], {**paths, "OUT": str(out)})
-    code, said = interrupt(start, words, out.with_name("log"), moment)
-    about = f"{name} after {moment:.3f} s: exit {code}\n{said}"
+    code, result = interrupt(start, words, out.with_name("log"), moment)
+    about = f"{name} after {moment:.3f} s: exit {code}\n{result}"
     assert code in (0, 130), about
-    assert "Traceback" not in said and "Error" not in said, about
+    assert "Traceback" not in result and "Error" not in result, about
     left = sorted(str(path.relative_to(out)) for path in out.rglob("*"))
     assert not [path for path in left if ".kotha-" in path], f"{about}\n{left}"
     if code == 130:
-        assert said.splitlines()[-1] == STOPPED or "resume with: kotha train" in said.splitlines()[-1], about
-        assert said.count("kotha: stopped") == 1, about
+        assert result.splitlines()[-1] == STOPPED or "resume with: kotha train" in result.splitlines()[-1], about
+        assert result.count("kotha: stopped") == 1, about
         kept = {"train": "run"}.get(name)  # a saved run can be resumed
         assert not left or (kept and f"{kept}/config.json" in left) or whole(name, left), f"{about}\n{left}"
     return code == 130

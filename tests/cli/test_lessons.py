@@ -37,7 +37,7 @@ def test_a_lesson_runs_and_is_saved(tmp_path, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["run", "masks"], "unknown lesson 'masks'; did you mean 'mask'?"),
         (["run"], "lessons run needs NAME; see kotha lessons run --help"),
@@ -45,6 +45,6 @@ def test_a_lesson_runs_and_is_saved(tmp_path, capsys) -> None:
         (["run", "mask", "--seeds", "0"], "--seeds 0 is out of range; use 1 to 100"),
     ],
 )
-def test_usage_errors_are_one_line(words: list[str], said: str, capsys) -> None:
+def test_usage_errors_are_one_line(words: list[str], message: str, capsys) -> None:
     assert main(["lessons", *words]) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err

@@ -9,7 +9,7 @@ from kotha.cli.main import main
 
 def test_a_cluster_plan_lists_its_assumptions(capsys) -> None:
     assert main(["plan", "--gpus", "64", "--nodes", "8"]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for said in (
         "64 x NVIDIA H200 in 8 machines: performance",
         "requirements",
@@ -23,7 +23,7 @@ def test_a_cluster_plan_lists_its_assumptions(capsys) -> None:
         "as reported for Llama 3 (arXiv 2407.21783)",
         "compared with published runs, the speeds are",
     ):
-        assert said in told
+        assert said in output
 
 
 def test_a_preset_and_a_number_of_tokens_as_json(capsys) -> None:
@@ -65,21 +65,21 @@ def test_a_preset_and_a_number_of_tokens_as_json(capsys) -> None:
 )
 def test_invalid_plans_are_rejected(capsys, arguments: list[str], code: int, reason: str) -> None:
     assert main(["plan", *arguments]) == code
-    told = capsys.readouterr().err
-    assert reason in told and told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert reason in output and output.count("\n") == 1
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["--nodes", "7"], "৬৪টি GPU ৭টি কম্পিউটারে সমান ভাগ হয় না"),
         (["--tokens", "lots"], "“lots” টোকেনের সংখ্যা নয়"),
         (["--set", "width=4"], "“width” নামে কোনো সেটিং নেই"),
     ],
 )
-def test_invalid_plans_are_rejected_in_bangla(capsys, arguments: list[str], said: str) -> None:
+def test_invalid_plans_are_rejected_in_bangla(capsys, arguments: list[str], message: str) -> None:
     assert main(["plan", "--gpus", "64", *arguments, "--language", "bn"]) != 0
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_an_unknown_setting_lists_settings_and_sizes(capsys) -> None:
@@ -90,8 +90,8 @@ def test_an_unknown_setting_lists_settings_and_sizes(capsys) -> None:
 
 def test_output_in_bangla(capsys) -> None:
     assert main(["plan", "--gpus", "8", "--preset", "gpt2", "--language", "bn"]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for said in ("যা ধরে নেওয়া হয়েছে", "প্রতি সেকেন্ডে টোকেন", "১,০০,০০০ কোটি টোকেনে", "লাগবে না", "১টি কম্পিউটারে"):
-        assert said in told
+        assert said in output
     for english in ("assumed", "measured on", "messages", "storage", "a machine", "minutes", "hours", "seconds"):
-        assert english not in told
+        assert english not in output

@@ -31,15 +31,15 @@ def test_a_named_gpu_has_a_time_and_a_page(capsys, tmp_path: Path) -> None:
     assert found["tokens"] == 1000 * found["tokens_per_step"] == 8_192_000
     assert 0.2 < found["peak_share"] < 0.4
     assert found["flops"]["rule_of_thumb_per_token"] == 6 * 58_139_648
-    told = json.loads(page.read_text(encoding="utf-8").split('id="data">')[1].split("</script>")[0])["data"]
-    assert told["schedule"]["steps"] == 1000 and told["design"] is None
-    numbers = [name for name in found if name in told and name not in ("time_source", "export_targets")]
-    assert {name: told[name] for name in numbers} == {name: found[name] for name in numbers}
-    assert told["time_source"]["text"] == found["time_source"], "a sentence is a message on the page"
-    assert [each["details"]["text"] for each in told["export_targets"]] == [
+    result = json.loads(page.read_text(encoding="utf-8").split('id="data">')[1].split("</script>")[0])["data"]
+    assert result["schedule"]["steps"] == 1000 and result["design"] is None
+    numbers = [name for name in found if name in result and name not in ("time_source", "export_targets")]
+    assert {name: result[name] for name in numbers} == {name: found[name] for name in numbers}
+    assert result["time_source"]["text"] == found["time_source"], "a sentence is a message on the page"
+    assert [each["details"]["text"] for each in result["export_targets"]] == [
         each["details"] for each in found["export_targets"]
     ]
-    assert {"parameters", "memory_bytes", "flops", "seconds", "export_targets"} <= told.keys()
+    assert {"parameters", "memory_bytes", "flops", "seconds", "export_targets"} <= result.keys()
     assert main(command) == 0
     out = capsys.readouterr().out
     assert "on NVIDIA H200" in out

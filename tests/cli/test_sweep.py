@@ -180,9 +180,9 @@ def test_ctrl_c_saves_and_the_trial_is_resumed(capsys, data: Path, tmp_path) -> 
     )
     wait_for(lambda: any((out / "trial-0000" / "checkpoints").glob("step-*")), process)
     process.send_signal(signal.SIGINT)
-    _, told = process.communicate(timeout=60)
+    _, result = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"stopped and saved; run the same command again to resume" in told
+    assert b"stopped and saved; run the same command again to resume" in result
     assert states(out) == ["FAIL", "WAITING"]
     assert json.loads((out / "trial-0000" / "summary.json").read_text())["stopped"]
 
@@ -191,12 +191,12 @@ def test_ctrl_c_saves_and_the_trial_is_resumed(capsys, data: Path, tmp_path) -> 
 def test_weak_trials_are_stopped_early_and_kept(capsys, data: Path, tmp_path, prune) -> None:
     arguments = words(data, tmp_path / "sweep", 10, 8, "--set", "evaluate_every=1", "--prune", prune, "--search")
     assert main([*arguments, "learning_rate=1e-9..1e-2:log", "--json"]) == 0
-    told = capsys.readouterr()
-    found = json.loads(told.out)
+    output = capsys.readouterr()
+    found = json.loads(output.out)
     behind = [each for each in found["trials"] if each["state"] == "pruned"]
     assert behind and found["best"]["state"] == "complete"
     assert all(2 <= len(each["curve"]) < 8 and each["value"] > found["best"]["value"] for each in behind)
-    assert told.err.count("it fell behind") == len(behind)
+    assert output.err.count("it fell behind") == len(behind)
     stopped = tmp_path / "sweep" / behind[0]["folder"]
     assert main(["train", str(data), "--out", str(stopped), "--resume", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 8
@@ -206,12 +206,12 @@ def test_invalid_trials_are_skipped(capsys, data: Path, tmp_path) -> None:
     """A number of heads that does not divide the width, and a default outside of the search range."""
     search = ["--search", "n_heads=3,2", "learning_rate=1e-3,1e-2"]
     assert main([*words(data, tmp_path / "sweep", 6, 3, *search), "--json"]) == 0
-    told = capsys.readouterr()
-    found = json.loads(told.out)
+    output = capsys.readouterr()
+    found = json.loads(output.out)
     assert found["default"]["values"] == {"n_heads": 2, "learning_rate": 6e-4}
     refused = [each for each in found["trials"] if each["problem"]]
     assert refused and all(each["values"]["n_heads"] == 3 and each["value"] is None for each in refused)
-    assert told.err.count("failed: d_model=8 is not divisible by n_heads=3") == len(refused)
+    assert output.err.count("failed: d_model=8 is not divisible by n_heads=3") == len(refused)
     assert found["best"]["values"]["n_heads"] == 2
     assert main(words(data, tmp_path / "worse", 2, 3, "--set", "n_heads=3", "--search", "dropout=0,0.1")) == 1
     assert "is not divisible by n_heads=3" in capsys.readouterr().err, "an error of the default trial ends the sweep"
@@ -252,9 +252,9 @@ def test_sizes_are_searched_at_equal_time(data: Path) -> None:
 def test_usage_errors_are_one_line(capsys, data: Path, tmp_path, more, code: int, reason: str) -> None:
     arguments = words(data, tmp_path / "sweep", 1, 3, *more)
     assert main(arguments) == code
-    told = capsys.readouterr().err
-    assert reason in told and told.count("\n") == 1
-    assert "secret" not in told
+    output = capsys.readouterr().err
+    assert reason in output and output.count("\n") == 1
+    assert "secret" not in output
     assert not (tmp_path / "sweep").exists(), "no folder is left behind"
 
 
@@ -275,10 +275,10 @@ def test_a_file_that_is_not_a_database_is_rejected_and_kept(capsys, data: Path, 
 
 def test_output_in_bangla(capsys, data: Path, tmp_path) -> None:
     assert main([*words(data, tmp_path / "sweep", 2, 3, *SEARCH), "--language", "bn"]) == 0
-    told = capsys.readouterr()
-    assert "ট্রায়াল" in told.err and "trial" not in told.err
-    assert "কোন সেটিং কতটা গুরুত্বপূর্ণ" in told.out
-    assert "kotha train" in told.out
+    output = capsys.readouterr()
+    assert "ট্রায়াল" in output.err and "trial" not in output.err
+    assert "কোন সেটিং কতটা গুরুত্বপূর্ণ" in output.out
+    assert "kotha train" in output.out
 
 
 def test_a_best_value_at_the_end_of_its_range_is_reported(capsys, data: Path, tmp_path) -> None:
@@ -287,14 +287,15 @@ def test_a_best_value_at_the_end_of_its_range_is_reported(capsys, data: Path, tm
     assert swept(capsys, arguments)["at_an_end"] == ["learning_rate"]
     page = tmp_path / "found.html"
     assert main([*arguments, "--html", str(page)]) == 0
-    said = Shown(page.read_text(encoding="utf-8")).words()
-    assert any(each.startswith("learning_rate is best at 0.0006, close to an end") for each in said), (
+    result = Shown(page.read_text(encoding="utf-8")).words()
+    assert any(each.startswith("learning_rate is best at 0.0006, close to an end") for each in result), (
         "a name keeps its letters"
     )
-    told = capsys.readouterr().out
-    assert "learning_rate is best at 0.0006, close to an end of 0.0006..0.01:log; extend the range" in told
+    output = capsys.readouterr().out
+    assert "learning_rate is best at 0.0006, close to an end of 0.0006..0.01:log; extend the range" in output
     assert (
-        "the importance of settings cannot be estimated yet; it takes 4 completed trials with different results" in told
+        "the importance of settings cannot be estimated yet; it takes 4 completed trials with different results"
+        in output
     )
 
 

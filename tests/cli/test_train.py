@@ -57,13 +57,13 @@ def test_invalid_data_is_rejected_before_timing(capsys, data: Path, tmp_path: Pa
     used = tmp_path / "used"
     used.mkdir()
     (used / "config.json").write_text("{}")
-    told = {tmp_path / "one": "has no validation text", tmp_path / "two": "bytes to train on", data: "contains a run"}
-    for folder, reason in told.items():
+    result = {tmp_path / "one": "has no validation text", tmp_path / "two": "bytes to train on", data: "contains a run"}
+    for folder, reason in result.items():
         out = used if folder == data else tmp_path / "run"
         assert main(["train", str(folder), "--minutes", "1", "--out", str(out)]) == 1
-        said = capsys.readouterr().err
-        assert reason in said
-        assert "measuring" not in said
+        output = capsys.readouterr().err
+        assert reason in output
+        assert "measuring" not in output
     assert main(["train", str(tmp_path / "one"), "--resume", "--out", str(used)]) == 1
     assert "has no validation text" in capsys.readouterr().err
 
@@ -211,8 +211,8 @@ def test_a_model_beyond_this_machine_is_rejected_before_it_is_built(capsys, data
     sizes = ["--set", "d_model=1000000000", "n_heads=8"]
     command = ["train", str(data), "--preset", "pocket", *sizes, "--steps", "5", "--out", str(tmp_path / "run")]
     assert main(command) == 1
-    said = capsys.readouterr().err
-    assert "TB of memory, but only" in said and "smaller sizes: d_model" in said
+    output = capsys.readouterr().err
+    assert "TB of memory, but only" in output and "smaller sizes: d_model" in output
     assert not (tmp_path / "run").exists()
 
 

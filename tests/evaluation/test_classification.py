@@ -22,20 +22,20 @@ LABELS = ("ভালো", "মন্দ", "মাঝারি", "নেই")
 def drawn(seed: int, n_examples: int = 60) -> tuple[list[str], list[str]]:
     chance = np.random.default_rng(seed)
     true = chance.choice(LABELS[:3], n_examples, p=[0.6, 0.3, 0.1]).tolist()
-    said = [each if chance.random() < 0.6 else str(chance.choice(LABELS)) for each in true]
-    return true, said
+    result = [each if chance.random() < 0.6 else str(chance.choice(LABELS)) for each in true]
+    return true, result
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_scores_equal_those_of_scikit_learn(seed: int) -> None:
     metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is what the figures are compared with")
-    true, said = drawn(seed)
-    score = score_answers(LABELS, true, said)
+    true, result = drawn(seed)
+    score = score_answers(LABELS, true, result)
     given = {"labels": LABELS, "zero_division": 0}
-    assert score.accuracy == pytest.approx(metrics.accuracy_score(true, said))
-    assert score.macro_f1 == pytest.approx(metrics.f1_score(true, said, average="macro", **given))
-    assert np.array_equal(score.confusion, metrics.confusion_matrix(true, said, labels=LABELS))
-    figures = metrics.precision_recall_fscore_support(true, said, **given)
+    assert score.accuracy == pytest.approx(metrics.accuracy_score(true, result))
+    assert score.macro_f1 == pytest.approx(metrics.f1_score(true, result, average="macro", **given))
+    assert np.array_equal(score.confusion, metrics.confusion_matrix(true, result, labels=LABELS))
+    figures = metrics.precision_recall_fscore_support(true, result, **given)
     for place, each in enumerate(score.classes):
         assert [each.precision, each.recall, each.f1, each.support] == pytest.approx([row[place] for row in figures])
 
@@ -81,14 +81,14 @@ def test_labels_match_under_unicode_normalization() -> None:
 
 def test_many_classes_have_no_matrix_and_show_only_the_lowest_f1() -> None:
     labels = [f"c{number}" for number in range(1000)]
-    said = [*labels[:990], *labels[:10]]  # the last ten are never told right
-    score = score_answers(labels, labels, said)
+    result = [*labels[:990], *labels[:10]]  # the last ten are never told right
+    score = score_answers(labels, labels, result)
     assert score.confusion == () and ClassificationScore.of_summary(score.to_dict()) == score
     assert len(json.dumps(score.to_dict(), indent=1)) < 1 << 19, "a run's summary, which is read again, holds it"
     page = Shown(classes_document(score, "many").html())
     assert page.blocks("confusion") == [] and page.html.count('"c999"') == 1
-    told = [str(each) for each in classes_table(score, "run").remarks]
-    assert told[0].startswith("c990: F1 0.000") and "Of 1,000 classes, only those with the lowest F1" in told[20]
+    answer = [str(each) for each in classes_table(score, "run").remarks]
+    assert answer[0].startswith("c990: F1 0.000") and "Of 1,000 classes, only those with the lowest F1" in answer[20]
     with pytest.raises(DataError, match=r"the model knows c0, .*, c29, … \(1,000\): remove the class"):
         score_answers(labels, ["z"], ["c0"])
 

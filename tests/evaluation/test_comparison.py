@@ -40,7 +40,7 @@ def test_perplexity_is_shown_for_one_tokenizer_and_one_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("other", "said"),
+    ("other", "message"),
     [
         ({"tokenizer": "b" * 32}, "2 different tokenizers (aaaaaaaa, bbbbbbbb), and perplexity is per token"),
         ({"measured": MeasuredText(400, 1_000_000)}, "evaluated on 2 different texts"),
@@ -53,11 +53,11 @@ def test_perplexity_is_shown_for_one_tokenizer_and_one_text() -> None:
         ),
     ],
 )
-def test_incomparable_scores_are_omitted_with_a_reason(other: dict[str, Any], said: str) -> None:
+def test_incomparable_scores_are_omitted_with_a_reason(other: dict[str, Any], message: str) -> None:
     """Two tokenizers normalize one text a little differently."""
     found = compare([row("one"), row("other", **other)])
     remark, _ = found.reasons
-    assert said in str(remark.message)
+    assert message in str(remark.message)
     assert [(each.perplexity, each.bits_per_byte) for each in found.rows] == [(None, 0.8)] * 2
 
 
@@ -111,8 +111,8 @@ def test_a_best_model_is_named_if_its_lead_is_significant() -> None:
 def test_no_best_model_is_named_if_it_is_unfair_or_chance(seen: Any, other: Any, nats: Any, why: str) -> None:
     found = compare([measured("one", seen), measured("other", other)], nats, "text.txt")
     assert found.best is None
-    said = str(found.reasons[-1].message)
-    assert why in said or why in said.replace("other and one", "one and other")
+    result = str(found.reasons[-1].message)
+    assert why in result or why in result.replace("other and one", "one and other")
     assert not comparison_table(found).marks
 
 

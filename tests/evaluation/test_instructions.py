@@ -28,8 +28,8 @@ def dialogues(*pairs: tuple[str, str]) -> Dialogues:
 
 def test_punctuation_case_and_spaces_are_ignored() -> None:
     wanted = ["পাঁচটি।", "রহিমের মা", "Dhaka", "তিন টাকা।"]
-    said = [" পাঁচটি ", "রহিমের  মা।", "dhaka.", "চার টাকা।"]
-    score = score_replies(["?"] * 4, wanted, said)
+    result = [" পাঁচটি ", "রহিমের  মা।", "dhaka.", "চার টাকা।"]
+    score = score_replies(["?"] * 4, wanted, result)
     assert [reply.correct for reply in score.replies] == [True, True, True, False]
     assert score.exact_match == 0.75 and score.word_f1 == pytest.approx((3 + 0.5) / 4), "one of two words in common"
     assert InstructionScore.of_summary(score.to_dict()) == score

@@ -45,12 +45,12 @@ def test_every_model_gets_the_same_input_without_the_masked_words() -> None:
 def test_a_perfect_and_a_random_model(monkeypatch: pytest.MonkeyPatch) -> None:
     made = make("bert")
     held_out = from_texts(TEXTS, made.tokenizer, "texts")
-    told: list[int] = []
+    messages: list[int] = []
     hide = masked_words._hide
 
     def noted(window: masked_words._Window, ordinary: np.ndarray) -> np.ndarray:
         places = hide(window, ordinary)
-        told.extend(np.concatenate([window.first, window.second])[places].tolist())
+        messages.extend(np.concatenate([window.first, window.second])[places].tolist())
         return places
 
     monkeypatch.setattr(masked_words, "_hide", noted)
@@ -60,11 +60,11 @@ def test_a_perfect_and_a_random_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
         def forward(self, rows: torch.Tensor) -> torch.Tensor:
             logits = torch.zeros(len(rows), made.config.vocab_size)
-            for row, word in enumerate(told[: len(rows)]):
+            for row, word in enumerate(messages[: len(rows)]):
                 logits[row, word] = 5.0
                 if row % 3 == 2:
                     logits[row, word - 1] = 6.0
-            del told[: len(rows)]
+            del messages[: len(rows)]
             return logits
 
     made.model.head = Knows()  # type: ignore[assignment]
@@ -126,12 +126,12 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_command_evaluates_a_bert_with_baselines(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["evaluate", str(run), "data/wordpiece", "--json"]) == 0
-    said = json.loads(capsys.readouterr().out)
-    assert 0 <= said["words_accuracy"] <= said["words_top5"] <= 1 and said["pairs"] > 0
-    assert set(said["baselines"]) == {
+    output = json.loads(capsys.readouterr().out)
+    assert 0 <= output["words_accuracy"] <= output["words_top5"] <= 1 and output["pairs"] > 0
+    assert set(output["baselines"]) == {
         *("most frequent token", "bigram"),
         *("pairs: random guess", "pairs: token overlap"),
     }
     assert main(["evaluate", str(run), "stories.jsonl", "--language", "bn"]) == 0
-    told = capsys.readouterr().out
-    assert "লুকানো শব্দ ঠিক ধরেছে" in told and "পয়সা ছুড়ে" in told and "hidden" not in told
+    printed = capsys.readouterr().out
+    assert "লুকানো শব্দ ঠিক ধরেছে" in printed and "পয়সা ছুড়ে" in printed and "hidden" not in printed

@@ -155,10 +155,10 @@ def test_unknown_tokens_are_counted(tiny) -> None:
 
 
 def test_progress_reaches_the_end(tiny, data, tokenizer) -> None:
-    told: list[tuple[str, int, int]] = []
+    messages: list[tuple[str, int, int]] = []
     text = from_dataset(data, tokenizer)
-    evaluate_text(tiny(), text, on_progress=lambda *each: told.append(each))
-    assert told[-1] == (Message("measuring"), len(text.line), len(text.line))
+    evaluate_text(tiny(), text, on_progress=lambda *each: messages.append(each))
+    assert messages[-1] == (Message("measuring"), len(text.line), len(text.line))
 
 
 @pytest.mark.parametrize(
@@ -224,13 +224,13 @@ def test_numbers_on_paper() -> None:
 
 
 def test_baselines_count_the_first_tokens_of_a_long_text(data, tokenizer, monkeypatch) -> None:
-    told = []
+    messages = []
     text = from_dataset(data, tokenizer)
     all_of_them = count_baselines(data, text, 700)
     monkeypatch.setattr("kotha.evaluation.perplexity.MAX_TOKENS", 500)
-    few = count_baselines(data, text, 700, on_progress=lambda *each: told.append(each))
+    few = count_baselines(data, text, 700, on_progress=lambda *each: messages.append(each))
     assert few["3-gram of 500 tokens"]["loss_nats"] > all_of_them["3-gram"]["loss_nats"]
-    assert told[-1] == (Message("counting"), 2, 2)
+    assert messages[-1] == (Message("counting"), 2, 2)
     assert np.array_equal(tokens_of(data["train"], 10), np.asarray(data["train"][0][:10]))
 
 

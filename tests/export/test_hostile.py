@@ -209,7 +209,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "expected"),
     [
         # The header of the weights.
         *((cut(length), "is truncated or not a safetensors file: its header claims") for length in (0, 4, 8, 100)),
@@ -271,9 +271,9 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         (a_pickle, "has no weights: neither model.safetensors nor .* found; convert other formats to safetensors"),
     ],
 )
-def test_damaged_folders_are_rejected(folder: Path, spoil: Spoil, said: str) -> None:
+def test_damaged_folders_are_rejected(folder: Path, spoil: Spoil, expected: str) -> None:
     spoil(folder)
-    assert refused(folder, said)
+    assert refused(folder, expected)
     assert not (folder.parent / "ran").exists()
 
 
@@ -338,11 +338,11 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "values", "said"), SETTINGS)
-def test_an_unsupported_setting_is_named(name: str, values: dict[str, Any], said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("name", "values", "expected"), SETTINGS)
+def test_an_unsupported_setting_is_named(name: str, values: dict[str, Any], expected: str, tmp_path: Path) -> None:
     write_hf(shaken(CONFIGS[name]), tmp_path / "hf")
     change(tmp_path / "hf", **values)
-    assert refused(tmp_path / "hf", said)
+    assert refused(tmp_path / "hf", expected)
 
 
 @pytest.mark.parametrize("record", [7, {}, {"model": 3}, {"model": {"family": "gpt"}}, {"model": None}, [1]])
@@ -373,8 +373,8 @@ def test_the_command_prints_one_line_and_writes_nothing(
 ) -> None:
     change(folder, n_layer=10**3)
     assert main(["import", str(folder), "--out", str(tmp_path / "out")]) == 1
-    told = capsys.readouterr().err
-    assert told.startswith(f"kotha: {folder}: its config has 1,000 layers")
+    output = capsys.readouterr().err
+    assert output.startswith(f"kotha: {folder}: its config has 1,000 layers")
     assert not (tmp_path / "out").exists()
     assert [path.name for path in tmp_path.iterdir()] == ["hf"]
 

@@ -29,7 +29,7 @@ def test_presets_can_be_exported_to_hf(name: str, as_what: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("config", "said"),
+    ("config", "expected"),
     [
         (GPT2.replace(norm_order="post"), "norm_order=post: GPT-2 requires pre"),
         (GPT2.replace(positions="sinusoidal"), "positions=sinusoidal: GPT-2 requires learned"),
@@ -45,8 +45,8 @@ def test_presets_can_be_exported_to_hf(name: str, as_what: str) -> None:
         (preset("mini"), "norm_order=post: GPT-2"),
     ],
 )
-def test_the_unsupported_setting_is_named(config: GPTConfig, said: str) -> None:
-    with pytest.raises(ConfigError, match=f"no Hugging Face architecture fits this model: .*{said}"):
+def test_the_unsupported_setting_is_named(config: GPTConfig, expected: str) -> None:
+    with pytest.raises(ConfigError, match=f"no Hugging Face architecture fits this model: .*{expected}"):
         choose_layout(config)
 
 

@@ -123,10 +123,10 @@ def _sound_index(folder: Path) -> None:
     if not file.exists() or not file.stat().st_size:
         return
     with sqlite3.connect(file) as index:
-        (said,) = index.execute("PRAGMA integrity_check").fetchone()
+        (result,) = index.execute("PRAGMA integrity_check").fetchone()
     index.close()
-    if said != "ok":
-        raise KothaError(f"{file}: {said}")
+    if result != "ok":
+        raise KothaError(f"{file}: {result}")
 
 
 def _sound_tokenizer(folder: Path) -> None:

@@ -153,10 +153,10 @@ def losses(run: Path) -> list[float]:
 
 def going_on(log: Path) -> int | None:
     """How many processes have last said that they go on."""
-    said = re.findall(
+    result = re.findall(
         r"resuming from step [\d,]+ of [\d,]*\d(?:, in (\d+) processes)?", log.read_text(encoding="utf-8")
     )
-    return int(said[-1] or 1) if said else None
+    return int(result[-1] or 1) if result else None
 
 
 # -- the cases --------------------------------------------------------------------------------------------------------

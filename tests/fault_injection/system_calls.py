@@ -110,8 +110,8 @@ def _run(launcher: Launcher, words: Sequence[str], log: Path, options: Sequence[
     command = ["strace", "-f", "-y", *options, "-o", str(out), "-p", str(process)]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as tracer:
         assert tracer.stderr is not None
-        said = tracer.stderr.readline()
-        assert "attached" in said, said
+        result = tracer.stderr.readline()
+        assert "attached" in result, result
         os.kill(process, signal.SIGCONT)
         code = launcher.wait(process)
         tracer.stderr.read()
@@ -130,11 +130,11 @@ def read_calls(lines: Iterable[str]) -> Iterable[Call]:
     begun: dict[str, str] = {}
     made: Counter[tuple[str, str]] = Counter()
     for line in lines:
-        process, _, said = line.partition(" ")
-        if said.rstrip().endswith("<unfinished ...>"):
-            begun[process] = said.rstrip().removesuffix("<unfinished ...>").strip()
+        process, _, answer = line.partition(" ")
+        if answer.rstrip().endswith("<unfinished ...>"):
+            begun[process] = answer.rstrip().removesuffix("<unfinished ...>").strip()
             continue
-        if resumed := re.match(r" *<\.\.\. \w+ resumed>(.*)", said):
+        if resumed := re.match(r" *<\.\.\. \w+ resumed>(.*)", answer):
             line = f"{process} {begun.pop(process, '')}{resumed[1]}"
         if found := _LINE.match(line):
             made[process, found[2]] += 1

@@ -125,7 +125,7 @@ def test_the_requested_number_of_calls_is_sampled() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "elsewhere"),
+    ("expected", "elsewhere"),
     [
         ("OSError: [Errno 5] Input/output error: '/it/run/config.json'", False),
         ("OSError: [Errno 5] Input/output error: '/lib/json/__init__.py'", True),
@@ -140,5 +140,5 @@ def test_the_requested_number_of_calls_is_sampled() -> None:
         ("ImportError: a module\n\nTraceback (most recent call last):\nKeyError: 'model'", False),
     ],
 )
-def test_only_faults_in_python_itself_are_excused(said: str, elsewhere: bool) -> None:
-    assert hit_python_itself(f"Traceback (most recent call last):\n{said}\n", Path("/it")) == elsewhere
+def test_only_faults_in_python_itself_are_excused(expected: str, elsewhere: bool) -> None:
+    assert hit_python_itself(f"Traceback (most recent call last):\n{expected}\n", Path("/it")) == elsewhere

@@ -19,8 +19,8 @@ QUICKLY = ["--set", "steps=6", "batch_size=4", "evaluate_every=3"]
 def call(capsys: pytest.CaptureFixture[str]) -> Call:
     def run(*words: object) -> tuple[int, str, str]:
         code = main([str(word) for word in words])
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        output = capsys.readouterr()
+        return code, output.out, output.err
 
     return run
 

@@ -134,18 +134,18 @@ def test_the_commands(run: kotha.Run, archive: Path, tmp_path: Path, capsys: pyt
     np.save(tmp_path / "a.npy", shapes(1)[0][0])
     page = tmp_path / "looks.html"
     assert main(["classify", str(run.path), str(tmp_path / "a.npy"), "--attention", str(page), "--json"]) == 0
-    said = capsys.readouterr()
-    assert json.loads(said.out)["label"] in ("flat", "tall") and page.is_file()
-    assert f"kotha: page in {page}\n" in said.err
+    output = capsys.readouterr()
+    assert json.loads(output.out)["label"] in ("flat", "tall") and page.is_file()
+    assert f"kotha: page in {page}\n" in output.err
     assert main(["evaluate", str(run.path), str(archive)]) == 0
-    said = capsys.readouterr()
-    assert "nearest neighbour" in said.out and "The model was trained on 64 of these" in said.out
+    output = capsys.readouterr()
+    assert "nearest neighbour" in output.out and "The model was trained on 64 of these" in output.out
     words = ["train", str(archive), "--out", str(tmp_path / "run"), "--preset", "vit-digits", "--steps", "2"]
     assert main([*words, "--set", f"image_size={SIDE}", "d_model=16", "n_heads=2", "n_layers=1"]) == 0
-    said = capsys.readouterr()
-    assert "classes: flat, tall" in said.err
-    assert f"confusion matrix: {tmp_path / 'run' / PAGE} (open it in a browser)" in said.err
-    assert "nearest neighbour" in said.out and "validation accuracy" in said.out and "{" not in said.out
+    output = capsys.readouterr()
+    assert "classes: flat, tall" in output.err
+    assert f"confusion matrix: {tmp_path / 'run' / PAGE} (open it in a browser)" in output.err
+    assert "nearest neighbour" in output.out and "validation accuracy" in output.out and "{" not in output.out
 
 
 def test_the_default_preset_is_small_and_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -168,14 +168,14 @@ def test_bad_images_are_rejected_and_leave_no_files(run: kotha.Run, archive: Pat
         (tmp_path / "pictures" / folder).mkdir(parents=True)
         (tmp_path / "pictures" / folder / "a.png").write_bytes(content)
     out = tmp_path / "run"
-    told = {
+    result = {
         "broken.npz": "does not contain readable arrays",
         "unnamed.npz": "has the arrays a; name them images and labels",
         "unequal.npz": "their labels",
         "one.npz": "all 9 examples have the label '0'",
         "pictures": "cannot be read as an image",
     }
-    for name, message in told.items():
+    for name, message in result.items():
         with pytest.raises(KothaError, match=message):
             kotha.train(tmp_path / name, out=out, **QUICK)
     with pytest.raises(KothaError, match=r"the train images of .* are 1 x 14 x 14"):
@@ -262,7 +262,7 @@ THREE = np.arange(3 * 64, dtype=np.uint8).reshape(3, 8, 8)
 
 
 @pytest.mark.parametrize(
-    ("images", "labels", "said"),
+    ("images", "labels", "message"),
     [
         (np.zeros((0, 8, 8), np.uint8), np.zeros((0, 3)), r"have shape \(0, .*their labels \(0,\)"),
         (np.zeros((2, 8, 0), np.uint8), np.zeros(2, int), r"have shape \(2, 8, 0\)"),
@@ -271,9 +271,11 @@ THREE = np.arange(3 * 64, dtype=np.uint8).reshape(3, 8, 8)
         (THREE, np.array(["a", None, "b"], dtype=object), "Object arrays cannot be loaded when allow_pickle=False"),
     ],
 )
-def test_arrays_that_are_no_labelled_images_are_rejected(images: Any, labels: Any, said: str, tmp_path: Path) -> None:
+def test_arrays_that_are_no_labelled_images_are_rejected(
+    images: Any, labels: Any, message: str, tmp_path: Path
+) -> None:
     np.savez(tmp_path / "a.npz", images=images, labels=labels)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         read_labelled_images(tmp_path / "a.npz", 8, 1)
 
 

@@ -81,17 +81,17 @@ def test_from_examples_to_answers_with_the_chat_template(gpt: Path, pairs: Path,
     run = tmp_path / "taught"
     words = ["--set", *(f"{name}={value}" for name, value in QUICK.items())]
     code = main(["finetune", "instruct", str(pairs), "--from", str(gpt), "--out", str(run), "--json", *words])
-    said = capsys.readouterr()
-    assert code == OK, said.err
-    summary = json.loads(said.out)
+    output = capsys.readouterr()
+    assert code == OK, output.err
+    summary = json.loads(output.out)
     assert (
         summary["before"]["instruction_tuned"] is False
         and summary["instruction_tuned"] is True
         and summary["examples"] == 2
     )
     assert (
-        "fields: instruction, answer (guessed)" in said.err
-        and "before training: 0.0% of 2 unseen questions" in said.err
+        "fields: instruction, answer (guessed)" in output.err
+        and "before training: 0.0% of 2 unseen questions" in output.err
     )
     tokenizer = bundle.load(gpt).tokenizer
     assert tokenizer is not None

@@ -162,7 +162,7 @@ def test_another_base_is_rejected(tuned: dict[str, kotha.Run], bases: dict[str, 
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         *(({"rank": wrong}, "") for wrong in (3, -1, 0)),
         ({"format": "else"}, ""),
@@ -172,14 +172,14 @@ def test_another_base_is_rejected(tuned: dict[str, kotha.Run], bases: dict[str, 
     ],
 )
 def test_a_broken_adapter_is_rejected(
-    tuned: dict[str, kotha.Run], bases: dict[str, Path], tmp_path: Path, change: dict[str, Any], said: str
+    tuned: dict[str, kotha.Run], bases: dict[str, Path], tmp_path: Path, change: dict[str, Any], message: str
 ) -> None:
     good = tuned["moods"].path / FOLDER
     (tmp_path / WEIGHTS).write_bytes((good / WEIGHTS).read_bytes())
     about = json.loads((good / "adapter.json").read_text(encoding="utf-8"))
     changed = {**about, **change, "model": {**about["model"], **change.get("model", {})}}
     (tmp_path / "adapter.json").write_text(json.dumps(changed), encoding="utf-8")
-    with pytest.raises(KothaError, match=said or r"its config requires|does not describe|must have a rank"):
+    with pytest.raises(KothaError, match=message or r"its config requires|does not describe|must have a rank"):
         kotha.load(bases["gpt"], adapter=tmp_path)
 
 

@@ -70,8 +70,8 @@ def main_() -> None:
     os.chdir(room)
     with contextlib.redirect_stdout(sys.stderr):
         make()
-    said: dict[str, Any] = {"release": kotha.__version__, "sentence": SENTENCE, **answers(Path())}
-    Path("expected.json").write_text(json.dumps(said, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    result: dict[str, Any] = {"release": kotha.__version__, "sentence": SENTENCE, **answers(Path())}
+    Path("expected.json").write_text(json.dumps(result, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     size = sum(each.stat().st_size for each in Path().rglob("*") if each.is_file())
     print(f"{len(MODELS)} models and {size:,} bytes in {room}")
 

@@ -16,22 +16,22 @@ ADAPTED = "lora"  # an adapter, which leans on the run beside it
 
 def answers(room: Path) -> dict[str, Any]:
     """What everything in a room says, as JSON has it."""
-    said: dict[str, Any] = {
+    result: dict[str, Any] = {
         "tokenizers": {kind: Tokenizer.load(room / "tokenizers" / kind).encode(SENTENCE) for kind in TOKENIZERS},
         "data": {},
         "models": {name: _answer(room, name) for name in MODELS},
     }
     for folder in sorted((room / "data").iterdir()):
         data = Dataset(folder)
-        said["data"][folder.name] = {split: data[split][0][:20].tolist() for split in ("train", "validation")}
+        result["data"][folder.name] = {split: data[split][0][:20].tolist() for split in ("train", "validation")}
     whole = kotha.load(room / "runs" / ADAPTED, device="cpu")
     leaning = kotha.load(room / "runs" / "gpt", device="cpu", adapter=room / "runs" / ADAPTED / "adapter")
-    said["adapted"] = [dict(model.classify("নদী ৩ আর মাছ").probabilities) for model in (whole, leaning)]
+    result["adapted"] = [dict(model.classify("নদী ৩ আর মাছ").probabilities) for model in (whole, leaning)]
     with kotha.Index(room / "index.db") as index:
-        said["index"] = [hit.passage.text[:80] for hit in index.search("নদীর মাছ", limit=3).hits]
+        result["index"] = [hit.passage.text[:80] for hit in index.search("নদীর মাছ", limit=3).hits]
     metrics = (room / "runs" / "gpt" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    said["losses"] = [row["loss_nats"] for row in map(json.loads, metrics) if "loss_nats" in row]
-    return said
+    result["losses"] = [row["loss_nats"] for row in map(json.loads, metrics) if "loss_nats" in row]
+    return result
 
 
 def _answer(room: Path, name: str) -> Any:

@@ -56,9 +56,9 @@ def main() -> int:
         save(given.seed, rows, given.out)
         print(f"turn {turn} of {turns}", file=sys.stderr, flush=True)
     for row in rows:
-        said = f"{row['target']:18} {row['inputs']:7} inputs, {row['read']:7} read, {row['refused']:7} refused"
+        result = f"{row['target']:18} {row['inputs']:7} inputs, {row['read']:7} read, {row['refused']:7} refused"
         print(
-            f"{said}, {row['lines']:5} lines, {row['seconds']:7} s, wrong {sum(row['wrong'].values())}", *row["wrong"]
+            f"{result}, {row['lines']:5} lines, {row['seconds']:7} s, wrong {sum(row['wrong'].values())}", *row["wrong"]
         )
     return int(any(row["wrong"] for row in rows))
 

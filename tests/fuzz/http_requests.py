@@ -55,7 +55,7 @@ class Asker:
         return self._loop.run_until_complete(self._answer(scope, body))
 
     async def _answer(self, scope: dict[str, Any], body: bytes) -> tuple[int, bytes]:
-        said: list[dict[str, Any]] = []
+        messages: list[dict[str, Any]] = []
         sent = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive() -> dict[str, Any]:
@@ -65,8 +65,8 @@ class Asker:
             raise AssertionError
 
         async def send(message: Any) -> None:
-            said.append(message)
+            messages.append(message)
 
         await self._app(scope, receive, send)
-        start = next(message for message in said if message["type"] == "http.response.start")
-        return start["status"], b"".join(message.get("body", b"") for message in said)
+        start = next(message for message in messages if message["type"] == "http.response.start")
+        return start["status"], b"".join(message.get("body", b"") for message in messages)

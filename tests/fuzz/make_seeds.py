@@ -279,8 +279,8 @@ def _pdf() -> bytes:
 
 def requests() -> None:
     """Two requests to each address of the server: with all that its description tells, and with what it must have."""
-    told = make_app([str(SEEDS / "model" / "plain")], device="cpu").openapi()
-    for path, ways in told["paths"].items():
+    result = make_app([str(SEEDS / "model" / "plain")], device="cpu").openapi()
+    for path, ways in result["paths"].items():
         for method, way in ways.items():
             if method not in ("get", "post", "put", "delete", "patch"):
                 continue
@@ -289,13 +289,13 @@ def requests() -> None:
             for whole in (True, False) if schema else (True,):
                 body = b""
                 if schema:
-                    fields = _resolved(schema, told).get("properties", {})
+                    fields = _resolved(schema, result).get("properties", {})
                     there = {key: value for key, value in _asked_there(path, whole).items() if key in fields}
-                    body = json.dumps(_example(schema, told, whole) | there, ensure_ascii=False).encode()
+                    body = json.dumps(_example(schema, result, whole) | there, ensure_ascii=False).encode()
                 name = f"{method}-{re.sub('[/{}-]+', '-', path).strip('-') or 'root'}" + "-whole" * (
                     whole and bool(body)
                 )
-                (place("requests", name) / "it.http").write_bytes(_request(method, path, way, told, body))
+                (place("requests", name) / "it.http").write_bytes(_request(method, path, way, result, body))
 
 
 def _request(method: str, path: str, way: dict[str, Any], told: dict[str, Any], body: bytes) -> bytes:

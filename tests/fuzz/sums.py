@@ -15,8 +15,8 @@ from kotha.evaluation.judge.session import JUDGEMENTS, PAIRS, BlindPair, Judging
 
 def data(parcel: Parcel) -> Parcel:
     """A data folder: the hashes of its shards, where they still have a place."""
-    told = _table(parcel, "dataset.json")
-    splits = told.get("splits")
+    result = _table(parcel, "dataset.json")
+    splits = result.get("splits")
     for name, split in splits.items() if isinstance(splits, dict) else ():
         if not isinstance(split, dict):
             continue
@@ -24,16 +24,16 @@ def data(parcel: Parcel) -> Parcel:
         for shard in split["shards"] if isinstance(split.get("shards"), list) else ():
             if isinstance(shard, dict):
                 shard["sha256"] = _sha256(parcel.get(str(shard.get("file")), b""))
-    return {**parcel, "dataset.json": json.dumps(told).encode()} if told else parcel
+    return {**parcel, "dataset.json": json.dumps(result).encode()} if result else parcel
 
 
 def checkpoints(parcel: Parcel) -> Parcel:
     """The hashes in the manifest of each checkpoint."""
     mended = dict(parcel)
     for manifest in [name for name in parcel if name.endswith("manifest.json")]:
-        told, folder = _table(parcel, manifest), PurePath(manifest).parent
-        if told:
-            held = {name: _sha256(parcel.get(str(folder / name), b"")) for name in told}
+        result, folder = _table(parcel, manifest), PurePath(manifest).parent
+        if result:
+            held = {name: _sha256(parcel.get(str(folder / name), b"")) for name in result}
             mended[manifest] = json.dumps(held).encode()
     return mended
 

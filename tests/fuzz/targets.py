@@ -99,8 +99,8 @@ def _stream() -> Loader:
         ids = [(high << 8 | low) % (tokenizer.vocab_size + (high == 255)) for high, low in pairs]
         whole = tokenizer.decode(ids)
         for decoder in (tokenizer.stream(), tokenizer.characters()):
-            told = "".join([*(decoder.push(token) for token in ids), decoder.finish()])
-            assert told == whole, f"token by token {told!r}, at once {whole!r}"
+            result = "".join([*(decoder.push(token) for token in ids), decoder.finish()])
+            assert result == whole, f"token by token {result!r}, at once {whole!r}"
 
     return load
 

@@ -80,9 +80,9 @@ for what, kept in zip({list(_TOLD)!r}, {[str(folder) for folder in folders]!r}, 
 @linux
 @pytest.mark.parametrize("turn", range(len(_TOLD)), ids=list(_TOLD))
 def test_what_a_loader_does_is_told(turn: int, searched: list[tuple[str, Path]]) -> None:
-    said, kept = searched[turn]
-    assert said == list(_TOLD.values())[turn]
-    assert any(kept.rglob("it")) == ("{}" not in said), "what went wrong is kept, and nothing else"
+    result, kept = searched[turn]
+    assert result == list(_TOLD.values())[turn]
+    assert any(kept.rglob("it")) == ("{}" not in result), "what went wrong is kept, and nothing else"
 
 
 def test_lines_are_new_once() -> None:

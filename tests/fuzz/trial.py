@@ -178,11 +178,11 @@ def _work(search: Search, numbers: range, watch: Watch, shared: mmap.mmap, tell:
             counts["tried"] += 1
             shared[:] = struct.pack(f"<{len(_FIGURES)}Q", *counts.values())
             watched = number < _WATCHED or number % _WATCHED_LATER == 0
-            what, told = _try(load, folder, watch if watched else nullcontext())
+            what, result = _try(load, folder, watch if watched else nullcontext())
             if what in counts:
                 counts[what] += 1
             else:
-                tell.send({"wrong": number, "what": what, "told": told})
+                tell.send({"wrong": number, "what": what, "told": result})
             if watched and watch.new and what in counts:
                 tell.send({"kept": number, "lines": sorted(watch.new)})
             rmtree(folder)

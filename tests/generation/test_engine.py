@@ -228,15 +228,15 @@ def test_a_stop_string_that_straddles_tokens_is_not_shown(stop: str, monkeypatch
 def test_probabilities_are_those_before_sampling_settings() -> None:
     model, tokenizer = tiny(context_length=16), trained("unigram")
     quiet, telling = ask(3, tokens=10), ask(3, tokens=10, alternatives=5)
-    plain, told = Engine(model, tokenizer).generate([quiet, telling])
-    assert (plain.ids, plain.text) == (told.ids, told.text)
+    plain, result = Engine(model, tokenizer).generate([quiet, telling])
+    assert (plain.ids, plain.text) == (result.ids, result.text)
     assert plain.written == ()
-    ids = [tokenizer.special["eos"], *tokenizer.encode(PROMPTS[3]), *told.ids]
-    start = len(ids) - len(told.ids)
-    for place, token in enumerate(told.written):
+    ids = [tokenizer.special["eos"], *tokenizer.encode(PROMPTS[3]), *result.ids]
+    start = len(ids) - len(result.ids)
+    for place, token in enumerate(result.written):
         seen = torch.tensor([ids[: start + place][-16:]])
         expected = model(seen)[0, -1].log_softmax(dim=-1)
-        assert token.id == told.ids[place]
+        assert token.id == result.ids[place]
         assert token.log_probability == pytest.approx(expected[token.id].item(), abs=1e-4)
         assert [other.id for other in token.alternatives] == expected.topk(5).indices.tolist()
         likelier = expected[expected > expected[token.id]]

@@ -61,8 +61,8 @@ def test_next_sentence_prediction_equals_transformers(folder: Path, theirs: Path
     tokenizer = transformers.AutoTokenizer.from_pretrained(theirs)
     model = transformers.BertForPreTraining.from_pretrained(theirs).eval()
     with torch.no_grad():
-        said = model(**tokenizer(first, second, return_tensors="pt")).seq_relationship_logits
-    assert kotha.load(folder).follows(first, second) == pytest.approx(float(said.softmax(-1)[0, 0]), rel=1e-4)
+        result = model(**tokenizer(first, second, return_tensors="pt")).seq_relationship_logits
+    assert kotha.load(folder).follows(first, second) == pytest.approx(float(result.softmax(-1)[0, 0]), rel=1e-4)
 
 
 def test_the_text_contains_the_predicted_word(folder: Path) -> None:

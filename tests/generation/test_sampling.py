@@ -41,8 +41,8 @@ def test_five_hundred_random_settings_equal_the_plain_version(seed: int) -> None
     rows = [random_settings(chooser) for _ in range(n)]
     together = draw_in_batch(logits, rows, seen, numbers)
     for row, settings in enumerate(rows):
-        said = seen[row].nonzero()[:, 0].tolist()
-        assert together[row] == plain.draw(logits[row], settings, said, numbers[row].item()), settings
+        result = seen[row].nonzero()[:, 0].tolist()
+        assert together[row] == plain.draw(logits[row], settings, result, numbers[row].item()), settings
         here = slice(row, row + 1)
         assert draw_in_batch(logits[here], [settings], seen[here], numbers[here]) == [together[row]], "alone"
 

@@ -35,15 +35,15 @@ def folder(tmp_path_factory: pytest.TempPathFactory, tokenizer: Tokenizer) -> Pa
 
 
 def test_translation_uses_the_special_tokens_of_training(folder: Path, tokenizer: Tokenizer) -> None:
-    lm, told = kotha.load(folder), list[tuple[Message, int, int]]()
-    found = lm.translate([SHORT, LONG, " "], beams=2, on_progress=lambda *each: told.append(each))
+    lm, result = kotha.load(folder), list[tuple[Message, int, int]]()
+    found = lm.translate([SHORT, LONG, " "], beams=2, on_progress=lambda *each: result.append(each))
     settings = BeamSettings(start=tokenizer.special["bos"], end=tokenizer.special["eos"], beams=2)
     for text, source in zip(found, (SHORT, LONG), strict=False):  # a long source is truncated
         ids = [*tokenizer.encode(source)[:7], settings.end]
         best = beam_search(lm.model, ids, settings)[0]  # type: ignore[arg-type]
         assert text == tokenizer.decode(best.ids) == lm.translate(source, beams=2)
     assert found[2] == "", "an empty source gives an empty text"
-    assert told[-1] == (Message("translating"), 3, 3)
+    assert result[-1] == (Message("translating"), 3, 3)
 
 
 def test_the_command_takes_a_text_or_lines(

@@ -141,11 +141,11 @@ def test_a_template_is_in_one_catalogue_only() -> None:
 
 
 def test_values_are_written_as_the_language_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    told = "{n:,} tokens of {path} in {time}; {size}, {share:.1%}; {more}"
+    result = "{n:,} tokens of {path} in {time}; {size}, {share:.1%}; {more}"
     bangla = "{path} ফাইলে {n:,}টি টোকেন, {time}, {size}, {share:.1%}; {more}। ({n}, 3) = {n}"
-    monkeypatch.setitem(catalogue("bn"), told, bangla)
+    monkeypatch.setitem(catalogue("bn"), result, bangla)
     values = {"n": 2_312_741, "path": Path("a1.txt"), "time": Duration(600), "size": Size(3.2e9), "share": 0.5}
-    message = Message(told, more=Option("overwrite", True), **values)
+    message = Message(result, more=Option("overwrite", True), **values)
     assert str(message) == "2,312,741 tokens of a1.txt in 10 minutes; 3.2 GB, 50.0%; overwrite=True"
     assert translate(message, "bn", flags=True) == (
         "a1.txt ফাইলে ২৩,১২,৭৪১টি টোকেন, ১০ মিনিট, ৩.২ GB, ৫০.০%; --overwrite। (2312741, 3) = 2312741"

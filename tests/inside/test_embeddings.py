@@ -133,9 +133,9 @@ def test_the_page_escapes_tokens(tokenizer: Tokenizer) -> None:
     view = embeddings_view(table, ["নদী"], count=2, map_words=8, name="<words>")
     found, page = view.found, view.html
     assert "a<script>" not in page and "<words>" not in page
-    told = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])["data"]
-    assert [(dot["text"], dot["x"]) for dot in told["dots"]] == [(dot.text, dot.x) for dot in found.map.dots]
-    (near,) = told["words"]
+    result = json.loads(re.search(r'id="data">(.*?)</script>', page, re.DOTALL)[1])["data"]
+    assert [(dot["text"], dot["x"]) for dot in result["dots"]] == [(dot.text, dot.x) for dot in found.map.dots]
+    (near,) = result["words"]
     assert near["text"] == "নদী" and [each["cosine"] for each in near["neighbours"]] == [
         each.cosine for each in found.words[0].neighbours
     ]

@@ -43,9 +43,9 @@ def test_every_layer_equals_the_truncated_model(body: str) -> None:
         places = torch.arange(tokens.shape[1])
         x = model.positions(model.tokens(tokens), places)
         for depth in range(3):
-            said = model.head(model.stack.norm(x))[0].double().softmax(-1)
+            result = model.head(model.stack.norm(x))[0].double().softmax(-1)
             for place, prediction in enumerate(found.layers[depth].positions):
-                row, end = said[place], final[place]
+                row, end = result[place], final[place]
                 best = prediction.best[0]
                 assert (best.id, best.probability) == (int(row.argmax()), pytest.approx(float(row.max()), abs=1e-6))
                 assert prediction.rank_of_answer == row.argsort(descending=True).tolist().index(int(end.argmax())) + 1

@@ -268,8 +268,8 @@ class _Files:
         wanted = [os.path.abspath(os.fspath(path)) for path in paths]
         for name in _held_open():
             if any(name == each or name.startswith(each + os.sep) for each in wanted):
-                told = "The process cannot access the file because it is being used by another process"
-                raise PermissionError(errno.EACCES, told, name)
+                result = "The process cannot access the file because it is being used by another process"
+                raise PermissionError(errno.EACCES, result, name)
 
 
 def _held_open() -> set[str]:

@@ -74,8 +74,8 @@ def python(*words: str) -> subprocess.CompletedProcess[str]:
 
 def run_on(system: str, folder: Path, commands: list[list[str]]) -> SimulatedRun:
     ran = python("-m", "tests.platform_simulation.simulated_platform", system, str(folder), json.dumps(commands))
-    told = ('{"seen"', '{"command"', '{"one_file')
-    rows = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith(told)]
+    result = ('{"seen"', '{"command"', '{"one_file')
+    rows = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith(result)]
     assert rows.pop(0)["seen"] == SEEN[system], "the simulation is not active"
     return SimulatedRun(folder, [row["code"] for row in rows[:-1]], ran.stderr, rows[-1]["one_file_there"])
 

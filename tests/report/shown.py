@@ -19,9 +19,9 @@ class Shown:
     def __init__(self, html: str) -> None:
         self.html = html
         self.language = re.findall(r'<html lang="(..)">', html)
-        told = json.loads(_DATA.findall(html)[0])
-        self.data: dict[str, Any] = told["data"]
-        self.bangla: dict[str, str] = told["bangla"]
+        result = json.loads(_DATA.findall(html)[0])
+        self.data: dict[str, Any] = result["data"]
+        self.bangla: dict[str, str] = result["bangla"]
 
     def blocks(self, kind: str) -> list[dict[str, Any]]:
         """All blocks of a kind, from top to bottom."""

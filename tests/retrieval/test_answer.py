@@ -40,16 +40,16 @@ def ask(store: SqliteStore, question: str) -> SearchResult:
 
 
 def test_without_a_chat_model_the_best_sentence_is_the_answer(store: SqliteStore) -> None:
-    said = answer(ask(store, "বাঘের গায়ে কী আছে?"), None)
-    assert said.found and said.answer == "বাঘের গায়ে ডোরা আছে। [1]" and said.cited == [1]
-    assert said.remark == NO_CHAT_MODEL
+    result = answer(ask(store, "বাঘের গায়ে কী আছে?"), None)
+    assert result.found and result.answer == "বাঘের গায়ে ডোরা আছে। [1]" and result.cited == [1]
+    assert result.remark == NO_CHAT_MODEL
 
 
 def test_generated_sentences_cite_their_passages(store: SqliteStore) -> None:
     writer = Says("বাঘের গায়ে ডোরা আছে। চাঁদে মানুষ হেঁটেছে।")
-    said = answer(ask(store, "বাঘের গায়ে কী আছে?"), writer)
-    assert said.answer == "বাঘের গায়ে ডোরা আছে। [1] চাঁদে মানুষ হেঁটেছে। [?]"
-    assert said.cited == [1] and said.remark is None
+    result = answer(ask(store, "বাঘের গায়ে কী আছে?"), writer)
+    assert result.answer == "বাঘের গায়ে ডোরা আছে। [1] চাঁদে মানুষ হেঁটেছে। [?]"
+    assert result.cited == [1] and result.remark is None
     assert writer.asked.startswith("[1] সুন্দরবনে") and writer.asked.endswith("\nবাঘের গায়ে কী আছে?")
 
 
@@ -71,15 +71,15 @@ def test_a_prompt_holds_as_many_passages_as_fit(store: SqliteStore) -> None:
 )
 def test_unanswerable_questions_get_no_answer(store: SqliteStore, question: str, why: str) -> None:
     writer = Says(DOCUMENTS[0])
-    said = answer(ask(store, question), writer)
-    assert (said.answer, said.found, said.cited, writer.asked) == (NOT_FOUND, False, [], "")
-    assert said.remark is not None and why in str(said.remark)
+    result = answer(ask(store, question), writer)
+    assert (result.answer, result.found, result.cited, writer.asked) == (NOT_FOUND, False, [], "")
+    assert result.remark is not None and why in str(result.remark)
 
 
 def test_a_share_below_the_threshold_is_rounded_down() -> None:
     almost = Hit(Excerpt(DOCUMENTS[0], "a.txt", "line 1"), score=1.0, words=0.397)
-    said = why_not_found(SearchResult("বাঘ", "words", [almost]))
-    assert str(said) == "the best passage covers 39% of the question; at least 40% is needed"
+    result = why_not_found(SearchResult("বাঘ", "words", [almost]))
+    assert str(result) == "the best passage covers 39% of the question; at least 40% is needed"
 
 
 def test_only_a_chat_model_writes_and_prompts_leave_room_for_the_answer(engine: Engine) -> None:

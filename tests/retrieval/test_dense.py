@@ -83,10 +83,10 @@ def test_few_vectors_are_compared_by_plain_cosine() -> None:
 
 def test_many_vectors_are_whitened() -> None:
     rng = np.random.default_rng(0)
-    said = rng.normal(size=(400, 24)).astype(np.float32)
+    result = rng.normal(size=(400, 24)).astype(np.float32)
     loud = 3 + 20 * rng.normal(size=(800, 1)).astype(np.float32)  # has nothing to do with what is said
-    passages = np.concatenate([loud[:400], said], axis=1)
-    questions = np.concatenate([loud[400:], said + 0.3 * rng.normal(size=said.shape).astype(np.float32)], axis=1)
+    passages = np.concatenate([loud[:400], result], axis=1)
+    questions = np.concatenate([loud[400:], result + 0.3 * rng.normal(size=result.shape).astype(np.float32)], axis=1)
     near = VectorIndex(passages)
     whitened = np.mean([near(question, 1)[0][0] == row for row, question in enumerate(questions)])
     plain = np.mean(np.argmax(unit(questions) @ unit(passages).T, axis=1) == np.arange(400))

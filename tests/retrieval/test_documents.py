@@ -60,17 +60,17 @@ def test_folders_are_walked_and_unreadable_files_reported(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("a.md", b"\xff\xfe broken", "not valid UTF-8"),
         ("a.html", b"<script>1</script>", "the file contains no text"),
         ("a.md", b"", "the file contains no text"),
     ],
 )
-def test_a_bad_file_is_an_error_or_skipped(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_a_bad_file_is_an_error_or_skipped(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     file = tmp_path / name
     file.write_bytes(content)
-    with pytest.raises(CorpusError, match=said):
+    with pytest.raises(CorpusError, match=message):
         read(file)
     assert read(file, errors="skip") == []
 

@@ -39,9 +39,9 @@ def test_langchain_completes_chats_and_embeds(address: Address) -> None:
     whole = writer.invoke(PROMPT)
     assert whole and "".join(writer.stream(PROMPT)) == whole
     talker = chain.ChatOpenAI(model="taught", max_tokens=12, seed=3, **where)
-    said = talker.invoke([("system", "সংক্ষেপে বলো।"), ("human", PROMPT)])
+    result = talker.invoke([("system", "সংক্ষেপে বলো।"), ("human", PROMPT)])
     parts = [part.content for part in talker.stream([("system", "সংক্ষেপে বলো।"), ("human", PROMPT)])]
-    assert said.content == "".join(parts) and said.usage_metadata["output_tokens"] <= 12
+    assert result.content == "".join(parts) and result.usage_metadata["output_tokens"] <= 12
     embedder = chain.OpenAIEmbeddings(model="plain", check_embedding_ctx_length=False, **where)
     vectors = embedder.embed_documents(["নদী", "গ্রাম"])
     assert len(vectors) == 2 and vectors[0] == pytest.approx(embedder.embed_query("নদী"), abs=1e-6)

@@ -114,8 +114,8 @@ def test_the_metrics_of_the_guide_are_the_servers(models: Path) -> None:
     named = set(re.findall(r"^\| `(kotha_\w+)` \|", GUIDE, re.MULTILINE))
     for url in started(make_app([str(models / "plain")], ServeSettings(), device="cpu")):
         assert http.get(f"{url}/ready", timeout=60).is_success
-        told = http.get(f"{url}/metrics").text
-    kinds = set(re.findall(r"^# TYPE (kotha_\w+) (?:counter|gauge|histogram)$", told, re.MULTILINE))
+        result = http.get(f"{url}/metrics").text
+    kinds = set(re.findall(r"^# TYPE (kotha_\w+) (?:counter|gauge|histogram)$", result, re.MULTILINE))
     assert named == {kind for kind in kinds if not kind.endswith("_created")}
 
 

@@ -29,11 +29,11 @@ def matrix(said: Any, name: str) -> Any:
 
 @pytest.mark.parametrize("asked", [{}, {"size": "4x6x3", "seed": 7}])
 def test_a_sheet_without_a_model(house: Address, asked: dict[str, Any]) -> None:
-    said, sheet = post(house, **asked).json(), student_sheet(asked.get("size"), asked.get("seed"))
-    assert [step["name"] for step in said["steps"]] == list(sheet.steps)
+    result, sheet = post(house, **asked).json(), student_sheet(asked.get("size"), asked.get("seed"))
+    assert [step["name"] for step in result["steps"]] == list(sheet.steps)
     for name, values in sheet.matrices.items():
-        assert np.array_equal(matrix(said, name), values)
-    made = {step["name"]: (step["operation"], step["operands"]) for step in said["steps"]}
+        assert np.array_equal(matrix(result, name), values)
+    made = {step["name"]: (step["operation"], step["operands"]) for step in result["steps"]}
     assert made["X"] == (None, []) and made["products"] == ("product_by_rows", ["Q", "K"])
     assert made["masked"] == ("masked", ["scores", "mask"])
 
@@ -45,11 +45,11 @@ def test_the_page_s_tests_stand_on_the_same_sheet(house: Address) -> None:
 
 @pytest.mark.parametrize("paper", PAPERS[1:])
 def test_a_sheet_by_its_name_is_the_library_s_and_the_one_of_the_page_s_tests(house: Address, paper: Paper) -> None:
-    said, sheet = post(house, paper=paper).json(), paper_sheet(paper)
+    result, sheet = post(house, paper=paper).json(), paper_sheet(paper)
     for name, values in sheet.matrices.items():
-        assert np.array_equal(matrix(said, name), values)
+        assert np.array_equal(matrix(result, name), values)
     kept = Path(__file__).parents[2] / "web" / "tests" / "data" / "papers.json"
-    steps = [{name: value for name, value in step.items() if name != "title"} for step in said["steps"]]
+    steps = [{name: value for name, value in step.items() if name != "title"} for step in result["steps"]]
     assert_alike(steps, json.loads(kept.read_text(encoding="utf-8"))[paper]["steps"])
 
 
@@ -85,23 +85,23 @@ def test_a_named_sheet_has_its_own_numbers_and_a_block_other_ones_too(house: Add
     ("model", "asked"), [("gpt", {"layer": 1, "head": 2}), ("bert", {}), ("seq2seq", {"target": "মা", "part": "cross"})]
 )
 def test_a_sheet_of_a_head_is_small_enough_for_paper(house: Address, model: str, asked: dict[str, Any]) -> None:
-    said = post(house, model=model, text="নদী", **asked).json()
+    result = post(house, model=model, text="নদী", **asked).json()
     sheet = model_sheet(bundle.load(house.folder / model), "নদী", **asked)
     for name in ("scores", "weights"):
-        assert matrix(said, name) == pytest.approx(sheet.steps[name].values, abs=1e-6)
-    n_columns = matrix(said, "output").shape[1]
-    assert n_columns <= 6 and matrix(said, "output") == pytest.approx(
+        assert matrix(result, name) == pytest.approx(sheet.steps[name].values, abs=1e-6)
+    n_columns = matrix(result, "output").shape[1]
+    assert n_columns <= 6 and matrix(result, "output") == pytest.approx(
         sheet.steps["output"].values[:, :n_columns], abs=1e-6
     )
-    known = {step["name"] for step in said["steps"]}
-    assert all(operand in known for step in said["steps"] for operand in step["operands"])
+    known = {step["name"] for step in result["steps"]}
+    assert all(operand in known for step in result["steps"] for operand in step["operands"])
 
 
 def test_invalid_sheets_are_rejected_with_a_message(house: Address) -> None:
     def refused(**asked: Any) -> str:
-        said = post(house, **asked)
-        assert said.status_code == 400, said.text
-        return str(said.json()["error"]["message"])
+        response = post(house, **asked)
+        assert response.status_code == 400, response.text
+        return str(response.json()["error"]["message"])
 
     assert "given together" in refused(model="gpt")
     assert "give one of them" in refused(model="gpt", text=TEXT, size="3x4x2")
@@ -117,9 +117,9 @@ def steps_page(said: httpx.Response) -> str:
 
 def test_a_spreadsheet_is_sent_as_a_file(house: Address) -> None:
     pytest.importorskip("xlsxwriter", reason="writes spreadsheets")
-    said = post(house, "/spreadsheet")
-    assert said.headers["content-type"].endswith("spreadsheetml.sheet")
-    assert "<v>0.8</v>" in steps_page(said) and "<f>IF(ISNUMBER(" in steps_page(said)
+    result = post(house, "/spreadsheet")
+    assert result.headers["content-type"].endswith("spreadsheetml.sheet")
+    assert "<v>0.8</v>" in steps_page(result) and "<f>IF(ISNUMBER(" in steps_page(result)
     given = {"X": [[2.5, 1.0, 0.0], [1.0, 0.0, 0.0]]}
     assert "<v>2.5</v>" in steps_page(post(house, "/spreadsheet", size="2x3x2", matrices=given))
     assert "X has shape (2, 3)" in post(house, "/spreadsheet", matrices=given).text

@@ -112,9 +112,9 @@ def test_a_model_that_is_damaged_before_its_first_use(
     at = serve(shelf / "plain", shelf / "taught")
     damage(shelf / "plain")
     for _ in range(2):  # the second request gets the same error
-        told = ask(at.url)
-        assert told.status_code == 500 and told.json()["error"]["type"] == "server_error"
-        message = told.json()["error"]["message"]
+        response = ask(at.url)
+        assert response.status_code == 500 and response.json()["error"]["type"] == "server_error"
+        message = response.json()["error"]["message"]
         assert "plain" in message and str(shelf) not in message, "errors contain the name, not the path"
     assert ask(at.url, "taught").is_success
     shutil.copytree(models / "plain", shelf / "plain", dirs_exist_ok=True)
@@ -127,8 +127,8 @@ def test_a_model_damaged_while_loaded_and_after_unloading(models: Path, shelf: P
     truncate(shelf / "plain")
     assert ask(at.url).json()["choices"] == before, "a loaded model does not need the disk"
     assert ask(at.url, "taught").is_success  # which unloads the other
-    told = ask(at.url)
-    assert told.status_code == 500 and "truncated" in told.json()["error"]["message"]
+    response = ask(at.url)
+    assert response.status_code == 500 and "truncated" in response.json()["error"]["message"]
     assert ask(at.url, "taught").is_success
     shutil.copytree(models / "plain", shelf / "plain", dirs_exist_ok=True)
     assert ask(at.url).json()["choices"] == before
@@ -260,8 +260,8 @@ def test_models_are_listed_when_the_folder_of_one_is_gone(shelf: Path, serve: An
     assert listed.status_code == 200, listed.text
     assert [each["id"] for each in listed.json()["data"]] == ["plain", "taught"]
     assert http.get(f"{at.url}/v1/models/plain").is_success
-    told = ask(at.url)
-    assert told.status_code == 500 and "plain" in told.json()["error"]["message"]
+    response = ask(at.url)
+    assert response.status_code == 500 and "plain" in response.json()["error"]["message"]
 
 
 # -- a disk that is full ----------------------------------------------------------------------------------------------
@@ -308,12 +308,12 @@ def test_a_full_disk_rejects_uploads_and_jobs_with_a_message(small_disk: Path, s
     at = serve(jobs=small_disk / "jobs")
     file = http.post(f"{at.url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
     filler = fill(small_disk)
-    told = http.post(f"{at.url}/api/files", json={"text": "ক" * 10_000})
-    assert told.status_code == 500 and "No space left on device" in told.json()["error"]["message"]
-    assert str(small_disk) not in told.text
-    told = http.post(f"{at.url}/api/jobs", json={"kind": "index", "texts": [file]})
-    assert told.status_code == 500 and "No space left on device" in told.json()["error"]["message"]
-    assert str(small_disk) not in told.text, "the answer contains no path"
+    response = http.post(f"{at.url}/api/files", json={"text": "ক" * 10_000})
+    assert response.status_code == 500 and "No space left on device" in response.json()["error"]["message"]
+    assert str(small_disk) not in response.text
+    response = http.post(f"{at.url}/api/jobs", json={"kind": "index", "texts": [file]})
+    assert response.status_code == 500 and "No space left on device" in response.json()["error"]["message"]
+    assert str(small_disk) not in response.text, "the answer contains no path"
     assert http.get(f"{at.url}/api/jobs").json() == [], "no job was started"
     assert ask(at.url).is_success
     filler.unlink()
@@ -360,6 +360,6 @@ def test_a_job_with_a_file_size_limit_fails_with_a_message(
 @pytest.mark.parametrize("code", [errno.EIO, errno.ENOSPC, errno.EROFS, errno.EACCES, errno.ENOENT])
 def test_an_io_error_is_reported_without_paths(code: int, caplog: pytest.LogCaptureFixture) -> None:
     status, body, _ = answer(OSError(code, os.strerror(code), "/home/me/jobs/log.txt"))
-    told = body["error"]["message"]
-    assert status == 500 and told == f"I/O error on the server: {os.strerror(code)}; see its log"
+    result = body["error"]["message"]
+    assert status == 500 and result == f"I/O error on the server: {os.strerror(code)}; see its log"
     assert caplog.records[0].exc_info is not None

@@ -40,8 +40,8 @@ def test_too_many_combining_marks_are_rejected(address: Address, path: str, aske
 
 def test_ordinary_combining_marks_are_accepted(address: Address) -> None:
     text = "ক্ষ্ম্যাঁ e\u0301\u0323 Z̷̖̈a̶̙͠l̵̙̍g̴̫̈o̸̱͆ עִבְרִית"
-    said = http.post(f"{address.url}/api/card", json={"model": "plain", "text": text}, timeout=60)
-    assert said.status_code == 200 and said.json()["letters"]
+    response = http.post(f"{address.url}/api/card", json={"model": "plain", "text": text}, timeout=60)
+    assert response.status_code == 200 and response.json()["letters"]
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_invalid_http_gets_the_usual_error_body(address: Address, sent: bytes) -
     host, _, port = address.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(sent)
-        told = b"".join(iter(lambda: connection.recv(1 << 16), b""))  # until the server closes it
-    head, _, body = told.decode().partition("\r\n\r\n")
+        result = b"".join(iter(lambda: connection.recv(1 << 16), b""))  # until the server closes it
+    head, _, body = result.decode().partition("\r\n\r\n")
     status, *lines = head.split("\r\n")
     headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
     assert status.startswith("HTTP/1.1 400") and headers["connection"] == "close"
@@ -86,7 +86,7 @@ def test_only_the_first_error_is_collected(address: Address, path: str, asked: d
 
 
 @pytest.mark.parametrize(
-    ("body", "kind", "told"),
+    ("body", "kind", "message"),
     [
         (b'{"model": "plain",}', "application/json", "not valid JSON"),
         (b'{"model": "plain"}', "text/plain", "content-type"),
@@ -98,11 +98,11 @@ def test_only_the_first_error_is_collected(address: Address, path: str, asked: d
         ),
     ],
 )
-def test_a_mistake_is_reported_with_a_message(address: Address, body: bytes, kind: str, told: str) -> None:
+def test_a_mistake_is_reported_with_a_message(address: Address, body: bytes, kind: str, message: str) -> None:
     path = "/v1/chat/completions" if b"messages" in body else "/v1/completions"
     answer = http.post(address.url + path, content=body, headers={"content-type": kind})
     error = answer.json()["error"]
-    assert answer.status_code == 400 and told in error["message"] and "Value error" not in error["message"], error
+    assert answer.status_code == 400 and message in error["message"] and "Value error" not in error["message"], error
 
 
 def test_a_long_text_is_tokenized_in_parts(address: Address) -> None:
@@ -115,8 +115,8 @@ def test_an_invalid_host_is_rejected_by_the_guard(address: Address, header: str)
     host, port = address.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), 10) as connection:
         connection.sendall(f"GET /health HTTP/1.1\r\n{header}\r\nConnection: close\r\n\r\n".encode())
-        said = b"".join(iter(lambda: connection.recv(65536), b""))
-    assert b" 403 " in said.split(b"\r\n")[0] and b"content-security-policy" in said
+        result = b"".join(iter(lambda: connection.recv(65536), b""))
+    assert b" 403 " in result.split(b"\r\n")[0] and b"content-security-policy" in result
 
 
 def test_a_connection_without_headers_is_closed_and_others_are_served(serve: Any) -> None:
@@ -141,11 +141,11 @@ def test_a_connection_is_reused(serve: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "path", "told"), [("GET", "/nowhere", "/openapi.json"), ("GET", "/v1/completions", "POST")]
+    ("method", "path", "message"), [("GET", "/nowhere", "/openapi.json"), ("GET", "/v1/completions", "POST")]
 )
-def test_an_unknown_route_names_the_existing_ones(address: Address, method: str, path: str, told: str) -> None:
+def test_an_unknown_route_names_the_existing_ones(address: Address, method: str, path: str, message: str) -> None:
     answer = http.request(method, address.url + path)
-    assert answer.status_code in (404, 405) and told in answer.json()["error"]["message"]
+    assert answer.status_code in (404, 405) and message in answer.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("path", ["/api/inside/pass", "/api/card", "/v1/completions", "/api/write"])
@@ -185,6 +185,6 @@ INSIDE = [f"inside/{view}" for view in ("attention", "lens", "flow", "heads", "w
 @pytest.mark.parametrize("body", HOSTILE_BODIES)
 def test_hostile_requests_get_a_message(house: Address, path: str, body: bytes) -> None:
     headers = {"content-type": "application/json"}
-    said = http.post(f"{house.url}/api/{path}", content=body, headers=headers, timeout=60)
-    assert said.status_code in (400, 404), said.text[:300]
-    assert said.json()["error"]["message"]
+    response = http.post(f"{house.url}/api/{path}", content=body, headers=headers, timeout=60)
+    assert response.status_code in (400, 404), response.text[:300]
+    assert response.json()["error"]["message"]

@@ -53,67 +53,69 @@ def library(house: Address, name: str) -> kotha.LanguageModel:
     ],
 )
 def test_attention_is_the_librarys_own(house: Address, model: str, asked: dict[str, Any]) -> None:
-    said = ask(house, "inside/attention", model=model, text=TEXT, **asked)
+    result = ask(house, "inside/attention", model=model, text=TEXT, **asked)
     found = library(house, model).attention(TEXT, **asked).found
-    assert [each["name"] for each in said["maps"]] == [each.name for each in found.maps]
-    for told, each in zip(said["maps"], found.maps, strict=True):
+    assert [each["name"] for each in result["maps"]] == [each.name for each in found.maps]
+    for told, each in zip(result["maps"], found.maps, strict=True):
         assert told["shape"] == list(each.weights.shape) and told["heads"] == list(each.heads)
         torch.testing.assert_close(torch.tensor(told["weights"]), each.weights, atol=1e-6, rtol=0)
         assert len(told["summaries"]) == len(each.heads)
     for line, pieces in found.given.lines.items():
         expected = [{"id": piece.id, "text": piece.text, "part": piece.part} for piece in pieces]
-        assert said["lines"][line] == expected
-    assert [step["token"] for step in said["steps"]] == [step.token for step in found.steps]
-    assert all(step["best"][0]["text"] for step in said["steps"])
+        assert result["lines"][line] == expected
+    assert [step["token"] for step in result["steps"]] == [step.token for step in found.steps]
+    assert all(step["best"][0]["text"] for step in result["steps"])
 
 
 def test_some_layers_and_an_image(house: Address) -> None:
-    said = ask(house, "inside/attention", model="gpt", text=TEXT, layers=[1])
-    assert [each["name"] for each in said["maps"]] == ["blocks.1.attention"]
+    result = ask(house, "inside/attention", model="gpt", text=TEXT, layers=[1])
+    assert [each["name"] for each in result["maps"]] == ["blocks.1.attention"]
     pixels = IMAGES[0]
-    said = ask(house, "inside/attention", model="vit", image=png(pixels))
+    result = ask(house, "inside/attention", model="vit", image=png(pixels))
     lm = library(house, "vit")
     found = attention_maps(lm.model, read_image(lm.model, pixels[None].astype(np.float32) / 127.5 - 1))
-    torch.testing.assert_close(torch.tensor(said["maps"][0]["weights"]), found.maps[0].weights, atol=1e-6, rtol=0)
-    assert said["grid"] == [2, 2] and said["lines"]["patches"][0] == {"id": None, "text": "class", "part": False}
+    torch.testing.assert_close(torch.tensor(result["maps"][0]["weights"]), found.maps[0].weights, atol=1e-6, rtol=0)
+    assert result["grid"] == [2, 2] and result["lines"]["patches"][0] == {"id": None, "text": "class", "part": False}
 
 
 def test_alignment_is_the_librarys_own(house: Address) -> None:
-    said = ask(house, "inside/alignment", model="seq2seq", text=TEXT, target="নদীর ধারে", layer=0)
+    result = ask(house, "inside/alignment", model="seq2seq", text=TEXT, target="নদীর ধারে", layer=0)
     expected = library(house, "seq2seq").alignment(TEXT, target="নদীর ধারে", layer=0).to_dict()
-    assert said["weights"] == expected["weights"] and said["strongest"] == expected["strongest"]
-    assert [piece["text"] for piece in said["source"]] == expected["source"]
+    assert result["weights"] == expected["weights"] and result["strongest"] == expected["strongest"]
+    assert [piece["text"] for piece in result["source"]] == expected["source"]
     assert "only a Seq2Seq" in refused(house, "inside/alignment", model="gpt", text=TEXT)
 
 
 @pytest.mark.parametrize("model", ["gpt", "bert", "seq2seq"])
 def test_lens_and_flow_are_the_librarys_own(house: Address, model: str) -> None:
     lm = library(house, model)
-    said, expected = ask(house, "inside/lens", model=model, text=TEXT), lm.lens(TEXT).to_dict()
-    assert said["question"] == expected["question"] and len(said["layers"]) == len(expected["layers"]) == 3
-    for told, layer in zip(said["layers"], expected["layers"], strict=True):
+    result, expected = ask(house, "inside/lens", model=model, text=TEXT), lm.lens(TEXT).to_dict()
+    assert result["question"] == expected["question"] and len(result["layers"]) == len(expected["layers"]) == 3
+    for told, layer in zip(result["layers"], expected["layers"], strict=True):
         for mine, position in zip(told["positions"], layer["positions"], strict=True):
             assert [each["id"] for each in mine["best"]] == [each["id"] for each in position["best"]]
             assert mine["kl_nats"] == pytest.approx(position["kl_nats"], abs=1e-5)
-    said, expected = ask(house, "inside/flow", model=model, text=TEXT), lm.flow(TEXT).to_dict()
-    assert [each["hook_point"] for each in said["stations"]] == [each["hook_point"] for each in expected["stations"]]
-    for told, station in zip(said["stations"], expected["stations"], strict=True):
+    result, expected = ask(house, "inside/flow", model=model, text=TEXT), lm.flow(TEXT).to_dict()
+    assert [each["hook_point"] for each in result["stations"]] == [each["hook_point"] for each in expected["stations"]]
+    for told, station in zip(result["stations"], expected["stations"], strict=True):
         assert told["norms"] == pytest.approx(station["norms"], rel=1e-4)
-    assert said["answers"][0]["best"][0]["text"] == expected["answers"][0]["best"][0]["text"]
+    assert result["answers"][0]["best"][0]["text"] == expected["answers"][0]["best"][0]["text"]
 
 
 def test_an_image_flows_to_classes(house: Address) -> None:
-    said = ask(house, "inside/flow", model="vit", image=png(IMAGES[0]))
-    assert {each["text"] for each in said["answers"][0]["best"]} == {"0", "1", "2"}
+    result = ask(house, "inside/flow", model="vit", image=png(IMAGES[0]))
+    assert {each["text"] for each in result["answers"][0]["best"]} == {"0", "1", "2"}
     assert "classes" in refused(house, "inside/lens", model="vit", image=png(IMAGES[0]))
 
 
 def test_heads_are_studied_as_the_library_does(house: Address) -> None:
     text = TEXT * 6
-    said = ask(house, "inside/heads", model="gpt", text=text, tokens=40)
+    result = ask(house, "inside/heads", model="gpt", text=text, tokens=40)
     expected = library(house, "gpt").heads(text, tokens=40).to_dict()
-    assert said["loss_nats"] == pytest.approx(expected["loss_nats"], abs=1e-4) and said["tokens"] == expected["tokens"]
-    for told, head in zip(said["heads"], expected["heads"], strict=True):
+    assert (
+        result["loss_nats"] == pytest.approx(expected["loss_nats"], abs=1e-4) and result["tokens"] == expected["tokens"]
+    )
+    for told, head in zip(result["heads"], expected["heads"], strict=True):
         assert (told["head"], told["kind"], told["evidence"]) == (head["head"], head["kind"], head["evidence"])
         assert told["ablation_nats"] == pytest.approx(head["ablation_nats"], abs=1e-4)
     assert ask(house, "inside/heads", model="bert", text=text, tokens=40)["heads"]
@@ -142,12 +144,12 @@ def test_all_views_read_a_text_alike(house: Address) -> None:
 
 
 def test_a_worksheet_has_all_numbers(house: Address) -> None:
-    said = ask(house, "inside/worksheet", model="gpt", text=TEXT, layer=1, head=2)
+    result = ask(house, "inside/worksheet", model="gpt", text=TEXT, layer=1, head=2)
     expected = library(house, "gpt").worksheet(TEXT, layer=1, head=2).to_dict()
-    assert said.keys() == expected.keys()
+    assert result.keys() == expected.keys()
     for name in ("X", "Q", "scores", "masked", "weights", "output"):
-        told, wanted = (np.array(each[name], dtype=float) for each in (said, expected))
-        np.testing.assert_allclose(told, wanted, atol=1e-5)
+        answer, wanted = (np.array(each[name], dtype=float) for each in (result, expected))
+        np.testing.assert_allclose(answer, wanted, atol=1e-5)
     crossed = ask(house, "inside/worksheet", model="seq2seq", text="নদী", target="মা", part="cross")
     assert crossed["place"] == "decoder.0.cross"
     assert "cannot read text" in refused(house, "inside/worksheet", model="vit", text=TEXT)
@@ -159,25 +161,25 @@ def test_a_worksheet_has_all_numbers(house: Address) -> None:
 
 def test_silencing_heads_matches_the_library(house: Address) -> None:
     heads = ["blocks.0.attention.1", "blocks.1.attention.3"]
-    said = ask(house, "inside/silence", model="gpt", text=TEXT, heads=heads, generate=3)
+    result = ask(house, "inside/silence", model="gpt", text=TEXT, heads=heads, generate=3)
     model, tokenizer = library(house, "gpt").gpt
     given = read(model, tokenizer, TEXT)
     whole = given.pass_through(model)[0, -1].softmax(-1)
     with silence(model, heads):
         logits = given.pass_through(model)[0]
     without = logits[-1].softmax(-1)
-    for told, chances in ((said["whole"], whole), (said["without"], without)):
+    for told, chances in ((result["whole"], whole), (result["without"], without)):
         best = told["answers"][0]["best"]
         assert [each["id"] for each in best] == chances.topk(10).indices.tolist()
         assert [each["probability"] for each in best] == pytest.approx(chances.topk(10).values.tolist(), abs=1e-5)
         assert told["loss_nats"] == pytest.approx(np.mean(told["nats"]))
     ids = torch.tensor([piece.id for piece in given.lines["tokens"]])
     expected = torch.nn.functional.cross_entropy(logits[:-1], ids[1:], reduction="none")
-    torch.testing.assert_close(torch.tensor(said["without"]["nats"]), expected, atol=1e-4, rtol=1e-4)
-    assert not np.allclose(said["whole"]["nats"], said["without"]["nats"])
-    assert said["whole"]["written"] and said["without"]["written"]
+    torch.testing.assert_close(torch.tensor(result["without"]["nats"]), expected, atol=1e-4, rtol=1e-4)
+    assert not np.allclose(result["whole"]["nats"], result["without"]["nats"])
+    assert result["whole"]["written"] and result["without"]["written"]
     again = ask(house, "inside/silence", model="gpt", text=TEXT, heads=heads)
-    assert again["whole"] == {**said["whole"], "written": None}, "no effect remains"
+    assert again["whole"] == {**result["whole"], "written": None}, "no effect remains"
 
 
 def test_every_view_accepts_silenced_heads(house: Address) -> None:
@@ -195,8 +197,8 @@ def test_every_view_accepts_silenced_heads(house: Address) -> None:
 @pytest.mark.parametrize(("model", "question"), [("bert", "which word is"), ("seq2seq", "what comes next")])
 def test_other_families_are_silenced_too(house: Address, model: str, question: str) -> None:
     head = every_head(library(house, model).model)[0]
-    said = ask(house, "inside/silence", model=model, text=TEXT, heads=[head])
-    assert said["whole"]["answers"][0]["question"].startswith(question) and said["whole"] != said["without"]
+    result = ask(house, "inside/silence", model=model, text=TEXT, heads=[head])
+    assert result["whole"]["answers"][0]["question"].startswith(question) and result["whole"] != result["without"]
     image = ask(house, "inside/silence", model="vit", image=png(IMAGES[1]), heads=["blocks.0.attention.0"])
     assert image["whole"]["answers"] != image["without"]["answers"] and image["whole"]["loss_nats"] is None
 
@@ -258,15 +260,15 @@ HOSTILE_IMAGES = {
 
 @pytest.mark.parametrize("kind", HOSTILE_IMAGES)
 def test_hostile_images_are_rejected_with_a_message(house: Address, kind: str) -> None:
-    text, said = HOSTILE_IMAGES[kind]
+    text, result = HOSTILE_IMAGES[kind]
     if text is None:
         data = bytearray(base64.b64decode(png(IMAGES[0])))
         if kind != "cut":
             data[16:24] = (60_000 if kind == "a bomb" else 0).to_bytes(4, "big") * 2
         text = base64.b64encode(data[:40] if kind == "cut" else data).decode()
     asked: dict[str, Any] = {"model": "vit", "image": text}
-    assert said in refused(house, "inside/attention", **asked)
-    assert said in refused(house, "inside/flow", **asked)
+    assert result in refused(house, "inside/attention", **asked)
+    assert result in refused(house, "inside/flow", **asked)
 
 
 def test_a_png_with_two_sizes_is_not_decoded() -> None:
@@ -305,9 +307,9 @@ def test_a_text_that_looks_like_a_path_is_a_text(house: Address) -> None:
 
 
 def test_a_model_is_described(house: Address) -> None:
-    said = http.get(f"{house.url}/api/models/seq2seq").json()
-    assert said["family"] == "seq2seq" and said["context_length"] == 48
-    assert [site["name"] for site in said["attentions"]] == [
+    result = http.get(f"{house.url}/api/models/seq2seq").json()
+    assert result["family"] == "seq2seq" and result["context_length"] == 48
+    assert [site["name"] for site in result["attentions"]] == [
         "encoder.0.attention",
         "encoder.1.attention",
         "decoder.0.attention",
@@ -329,8 +331,10 @@ def test_broken_weights_are_reported(families: Path, tmp_path: Path, serve: Any)
     for path in ("attention", "lens", "flow", "silence"):
         asked = {"model": "broken", "text": TEXT}
         asked |= {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
-        said = http.post(f"{at.url}/api/inside/{path}", json=asked, timeout=60)
-        assert said.status_code == 500 and "weights are broken" in said.json()["error"]["message"], said.text
+        response = http.post(f"{at.url}/api/inside/{path}", json=asked, timeout=60)
+        assert response.status_code == 500 and "weights are broken" in response.json()["error"]["message"], (
+            response.text
+        )
 
 
 def test_generation_continues_during_a_slow_view(house: Address, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -503,22 +503,22 @@ def test_one_job_makes_tokenizer_data_and_model(tmp_path: Path, models: Path) ->
                 break
             time.sleep(0.2)
         assert status["state"] == "done", status["output"]
-        told = client.get(f"/api/runs/{id}").json()
+        result = client.get(f"/api/runs/{id}").json()
         folder = RunFolder(tmp_path / id / "out")
-        assert [each["step"] for each in told["points"]] == [
+        assert [each["step"] for each in result["points"]] == [
             row["step"] for row in folder.metrics() if "learning_rate" in row
         ]
-        assert told["references"] == folder.about()["references"] and told["title"] == "গল্প"
-        assert all(told["stages"].values())
-        assert told["sizes"]["n_layers"] == 1 and told["sizes"]["vocab_size"] == 600
-        later = client.get(f"/api/runs/{id}?after={told['points'][-2]['step']}").json()
-        assert later["points"] == told["points"][-1:]
+        assert result["references"] == folder.about()["references"] and result["title"] == "গল্প"
+        assert all(result["stages"].values())
+        assert result["sizes"]["n_layers"] == 1 and result["sizes"]["vocab_size"] == 600
+        later = client.get(f"/api/runs/{id}?after={result['points'][-2]['step']}").json()
+        assert later["points"] == result["points"][-1:]
         [row] = [each for each in client.get("/api/runs").json() if each["name"] == id]
         assert row["bits_per_byte"] == folder.best()["bits_per_byte"]  # type: ignore[index]
 
 
 @pytest.mark.parametrize(
-    ("path", "asked", "told"),
+    ("path", "asked", "message"),
     [
         ("files", {"text": ""}, "text: it must not be empty"),
         ("files", {}, "text: it is missing"),
@@ -551,9 +551,9 @@ def test_one_job_makes_tokenizer_data_and_model(tmp_path: Path, models: Path) ->
         ("jobs/000000000000/stop", {}, "not found"),
     ],
 )
-def test_invalid_jobs_are_rejected_with_a_message(working: Address, path: str, asked: Any, told: str) -> None:
-    status = 404 if told.startswith("not found") else 400
-    assert told in refused(working, path, status, **asked)
+def test_invalid_jobs_are_rejected_with_a_message(working: Address, path: str, asked: Any, message: str) -> None:
+    status = 404 if message.startswith("not found") else 400
+    assert message in refused(working, path, status, **asked)
 
 
 def test_a_model_without_a_run_has_no_curve(working: Address) -> None:

@@ -26,18 +26,18 @@ def client(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
 def test_judgements_are_stored_and_results_come_late(client: Any) -> None:
     client, folder = client
     asked = {"models": ["plain", "taught"], "prompts": PROMPTS, "tokens": 6}
-    told = client.post("/api/judgings", json=asked).json()
-    id, total = told["id"], told["left"]
-    assert total + told["same"] == len(PROMPTS)
-    assert not {"models", "model"} & set(told["pair"]), "nobody is told whose text it is"
+    answer = client.post("/api/judgings", json=asked).json()
+    id, total = answer["id"], answer["left"]
+    assert total + answer["same"] == len(PROMPTS)
+    assert not {"models", "model"} & set(answer["pair"]), "nobody is told whose text it is"
     for count in range(1, total + 1):
         pair = client.get(f"/api/judgings/{id}", params={"judge": "মিনা"}).json()["pair"]
-        said = {"judge": "মিনা", "pair": pair["id"], "choice": ("left", "right", "tie")[count % 3]}
-        told = client.post(f"/api/judgings/{id}", json=said).json()
-        assert (told["judged"], told["left"]) == (count, total - count)
-        assert bool(told["meetings"]) == (count >= 10 or count == total)
-    assert told["pair"] is None
-    [meeting] = told["meetings"]
+        result = {"judge": "মিনা", "pair": pair["id"], "choice": ("left", "right", "tie")[count % 3]}
+        answer = client.post(f"/api/judgings/{id}", json=result).json()
+        assert (answer["judged"], answer["left"]) == (count, total - count)
+        assert bool(answer["meetings"]) == (count >= 10 or count == total)
+    assert answer["pair"] is None
+    [meeting] = answer["meetings"]
     kept = JudgingSession.open(folder / "judgings" / id).result().to_dict()["meetings"][0]
     assert meeting == kept
 

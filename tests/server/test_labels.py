@@ -15,9 +15,9 @@ from kotha.server.json_requests import LONGEST_NAME, LONGEST_TAG, MOST_TAGS
 
 
 def change(address: Address, id: str, **label: Any) -> dict[str, Any]:
-    said = http.patch(f"{address.url}/api/jobs/{id}", json=label, timeout=60)
-    assert said.status_code == 200, said.text
-    found: dict[str, Any] = said.json()
+    response = http.patch(f"{address.url}/api/jobs/{id}", json=label, timeout=60)
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()
     return found
 
 
@@ -45,8 +45,8 @@ def test_training_runs_are_listed_with_their_tags(working: Address) -> None:  # 
     assert change(working, id, name=" আমার   মডেল ", tags=["ছোট", "র‍্যাম", "ছোট"])["tags"] == ["ছোট", "র‍্যাম"]
     [row] = [each for each in http.get(f"{working.url}/api/runs").json() if each["name"] == id]
     assert (row["title"], row["tags"]) == ("আমার মডেল", ["ছোট", "র‍্যাম"])
-    told = http.get(f"{working.url}/api/runs/{id}", timeout=60).json()
-    assert (told["title"], told["tags"]) == ("আমার মডেল", ["ছোট", "র‍্যাম"])
+    result = http.get(f"{working.url}/api/runs/{id}", timeout=60).json()
+    assert (result["title"], result["tags"]) == ("আমার মডেল", ["ছোট", "র‍্যাম"])
     assert http.get(f"{working.url}/api/jobs/{id}").json() == change(working, id), "nothing asked, nothing changed"
     running = written(store, "train", None)
     assert change(working, running, tags=["চলছে"])["state"] == "running"
@@ -80,9 +80,9 @@ def test_invalid_labels_are_rejected_and_change_nothing(working: Address, label:
     store = JobStore(working.folder)
     id = written(store, "train", 0)
     store.label(id, "নাম", ["ভালো"])
-    said = http.patch(f"{working.url}/api/jobs/{id}", json=label, timeout=60)
-    assert said.status_code == 400 and words in said.json()["error"]["message"], said.text[:500]
-    assert len(said.text) < 1000
+    response = http.patch(f"{working.url}/api/jobs/{id}", json=label, timeout=60)
+    assert response.status_code == 400 and words in response.json()["error"]["message"], response.text[:500]
+    assert len(response.text) < 1000
     assert (store.status(id).name, store.status(id).tags) == ("নাম", ("ভালো",))
 
 

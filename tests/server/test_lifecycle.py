@@ -28,16 +28,16 @@ def started(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
     heard = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment, preexec_fn=heard) as server:
         assert server.stderr is not None
-        told = next((found[1] for line in server.stderr if (found := re.search(r"at (http://\S+)/v1;", line))), None)
+        result = next((found[1] for line in server.stderr if (found := re.search(r"at (http://\S+)/v1;", line))), None)
         try:
-            assert told is not None, "no address was told"
-            yield server, told
+            assert result is not None, "no address was told"
+            yield server, result
         finally:
             server.kill()
 
 
-@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
-def test_open_requests_are_finished_at_shutdown(models: Path, told: signal.Signals) -> None:
+@pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
+def test_open_requests_are_finished_at_shutdown(models: Path, expected: signal.Signals) -> None:
     lines: list[str] = []
     asked = {"model": "plain", "prompt": "মা", "max_tokens": 300, "stream": True, "seed": 1}
     with started(str(models / "plain")) as (server, address):
@@ -45,8 +45,8 @@ def test_open_requests_are_finished_at_shutdown(models: Path, told: signal.Signa
             for line in stream.iter_lines():
                 lines.append(line)
                 if len(lines) == 3:
-                    server.send_signal(told)
-        assert server.wait(60) == {signal.SIGTERM: 143, signal.SIGINT: 130}[told]
+                    server.send_signal(expected)
+        assert server.wait(60) == {signal.SIGTERM: 143, signal.SIGINT: 130}[expected]
     assert lines[-2:] == ["data: [DONE]", ""] or lines[-1] == "data: [DONE]", lines[-3:]
     parts = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
     assert parts[-1]["choices"][0]["finish_reason"] in ("length", "stop")
@@ -70,7 +70,7 @@ def test_requests_are_logged_without_their_texts(models: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (
             ["--host", "0.0.0.0"],
@@ -84,14 +84,14 @@ def test_requests_are_logged_without_their_texts(models: Path) -> None:
     ],
 )
 def test_start_errors_are_one_line(
-    capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], said: str
+    capsys: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], message: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("key").touch(mode=0o600)
     Path("key").write_text("sixteen-letters-and-more")
     assert main(["serve", *words]) != 0
-    told = capsys.readouterr().err
-    assert said in told and told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert message in output and output.count("\n") == 1
 
 
 def test_a_port_in_use_is_reported(capsys: Any, models: Path) -> None:

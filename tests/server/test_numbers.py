@@ -39,17 +39,17 @@ def ledger(house: Address, model: str) -> Ledger:
 
 
 def window(house: Address, **asked: Any) -> np.ndarray[Any, Any]:
-    said = http.post(f"{house.url}/api/inside/values", json=asked, timeout=60)
-    assert said.status_code == 200, said.text
-    shape = int(said.headers["x-rows"]), int(said.headers["x-columns"])
-    return np.frombuffer(said.content, dtype="<f4").reshape(shape)
+    response = http.post(f"{house.url}/api/inside/values", json=asked, timeout=60)
+    assert response.status_code == 200, response.text
+    shape = int(response.headers["x-rows"]), int(response.headers["x-columns"])
+    return np.frombuffer(response.content, dtype="<f4").reshape(shape)
 
 
 @pytest.mark.parametrize("model", READ)
 def test_a_pass_and_its_windows_are_the_librarys_own(house: Address, model: str) -> None:
-    said, kept = ask(house, "inside/pass", model=model, **read(model)), ledger(house, model)
-    assert [each["site"] for each in said["sites"]] == list(kept.entries)
-    for site in said["sites"]:
+    result, kept = ask(house, "inside/pass", model=model, **read(model)), ledger(house, model)
+    assert [each["site"] for each in result["sites"]] == list(kept.entries)
+    for site in result["sites"]:
         entry = kept[site["site"]]
         assert tuple(site["shape"]) == entry.shape and site["heads"] == list(entry.heads)
         head = entry.heads[-1] if entry.heads else None
@@ -58,22 +58,22 @@ def test_a_pass_and_its_windows_are_the_librarys_own(house: Address, model: str)
             np.testing.assert_allclose(
                 window(house, model=model, site=entry.site, head=head, **read(model)), expected, atol=1e-6
             )
-    for column in said["columns"]:
+    for column in result["columns"]:
         lengths = kept[column["site"]].values.double().norm(dim=-1).tolist()
         assert column["lengths"] == pytest.approx(lengths, rel=1e-5)
         assert (column["changes"] is None) == (column["layer"] is None)
-    spoken = [column for column in said["columns"] if column["cells"] is not None]
+    spoken = [column for column in result["columns"] if column["cells"] is not None]
     assert bool(spoken) == (model != "vit")
     assert (
-        said["answers"][0]["best"][0]["probability"]
+        result["answers"][0]["best"][0]["probability"]
         == pytest.approx(float(kept["probabilities"].values[-1].max()), abs=1e-5)
         or model == "bert"
     )
 
 
 def test_the_loss_of_the_last_column_is_that_of_the_text(house: Address) -> None:
-    said = ask(house, "inside/pass", model="gpt", text=TEXT)
-    surprises = [cell["surprise_nats"] for cell in said["columns"][-1]["cells"]]
+    result = ask(house, "inside/pass", model="gpt", text=TEXT)
+    surprises = [cell["surprise_nats"] for cell in result["columns"][-1]["cells"]]
     assert surprises[-1] is None
     silent = ask(house, "inside/silence", model="gpt", text=TEXT, heads=["blocks.0.attention.0"])
     assert surprises[:-1] == pytest.approx(silent["whole"]["nats"], abs=1e-4)
@@ -99,10 +99,10 @@ def test_a_window_has_the_requested_rows_and_columns(house: Address) -> None:
 def test_a_window_of_too_many_numbers_is_rejected(families: Path, serve: Any) -> None:
     at = serve(families / "gpt", limits=Limits(numbers=100))
     asked = {"model": "gpt", "site": "tokens.weight", "text": TEXT}
-    said = http.post(f"{at.url}/api/inside/values", json=asked, timeout=60)
-    assert said.status_code == 400 and "fewer rows" in said.json()["error"]["message"]
-    said = http.post(f"{at.url}/api/inside/values", json={**asked, "rows": 2}, timeout=60)
-    assert said.status_code == 200 and len(said.content) == 2 * 16 * 4
+    response = http.post(f"{at.url}/api/inside/values", json=asked, timeout=60)
+    assert response.status_code == 400 and "fewer rows" in response.json()["error"]["message"]
+    response = http.post(f"{at.url}/api/inside/values", json={**asked, "rows": 2}, timeout=60)
+    assert response.status_code == 200 and len(response.content) == 2 * 16 * 4
 
 
 @pytest.mark.parametrize("model", READ)
@@ -111,39 +111,39 @@ def test_a_recipe_adds_up(house: Address, model: str) -> None:
     for entry in list(kept.entries.values())[::7]:
         head = entry.heads[0] if entry.heads else None
         row = entry.shape[0] - 1
-        said = ask(house, "inside/recipe", model=model, site=entry.site, head=head, row=row, column=1, **read(model))
-        assert said["value"] == pytest.approx(float(entry.matrix(head)[row, 1]), abs=1e-5) or said["value"] is None
+        result = ask(house, "inside/recipe", model=model, site=entry.site, head=head, row=row, column=1, **read(model))
+        assert result["value"] == pytest.approx(float(entry.matrix(head)[row, 1]), abs=1e-5) or result["value"] is None
         if entry.operation is None:
-            assert not said["lines"]
-        elif said["value"] is not None:
-            assert said["lines"][-1]["value"] == pytest.approx(said["value"], rel=1e-4, abs=1e-4)
-        for line in said["lines"]:
+            assert not result["lines"]
+        elif result["value"] is not None:
+            assert result["lines"][-1]["value"] == pytest.approx(result["value"], rel=1e-4, abs=1e-4)
+        for line in result["lines"]:
             if line["kind"] == "sum":
                 terms = sum(float(np.prod(term)) for term in line["terms"])
                 assert terms + (line["more"] or {"value": 0})["value"] == pytest.approx(line["value"], abs=1e-9)
 
 
 def test_a_long_line_reports_its_largest_terms(house: Address) -> None:
-    said = ask(house, "inside/recipe", model="gpt", site="probabilities", row=0, column=5, text=TEXT)
-    (line,) = [each for each in said["lines"] if each["gives"] == "total"]
+    result = ask(house, "inside/recipe", model="gpt", site="probabilities", row=0, column=5, text=TEXT)
+    (line,) = [each for each in result["lines"] if each["gives"] == "total"]
     vocabulary = ledger(house, "gpt")["logits"].shape[1]
-    told = sum(float(np.exp(a - b)) for a, b in line["terms"])
+    answer = sum(float(np.exp(a - b)) for a, b in line["terms"])
     assert len(line["terms"]) + (line["more"] or {"count": 0})["count"] == vocabulary
-    assert told + (line["more"] or {"value": 0})["value"] == pytest.approx(line["value"], rel=1e-9)
+    assert answer + (line["more"] or {"value": 0})["value"] == pytest.approx(line["value"], rel=1e-9)
     assert "rows" in refused(house, "inside/recipe", model="gpt", site="logits", row=99, column=0, text=TEXT)
 
 
 def test_a_map_of_words_and_their_neighbours_are_the_librarys_own(house: Address) -> None:
     table = Embeddings(library(house, "gpt").bundle.model, library(house, "gpt").bundle.tokenizer)
     word = table.texts[table.frequent_words(3)[2]].strip()
-    said = ask(house, "inside/embeddings", model="gpt", word=word, count=30, neighbours=4)
+    result = ask(house, "inside/embeddings", model="gpt", word=word, count=30, neighbours=4)
     near = nearest_words(table, table.find(word), 4)
-    assert [each["text"] for each in said["word"]["neighbours"]] == [each.text for each in near]
-    assert [each["cosine"] for each in said["word"]["neighbours"]] == pytest.approx(
+    assert [each["text"] for each in result["word"]["neighbours"]] == [each.text for each in near]
+    assert [each["cosine"] for each in result["word"]["neighbours"]] == pytest.approx(
         [each.cosine for each in near], abs=1e-6
     )
     laid = word_map(table, [table.find(word), *(table.find(each.text) for each in near)], 30)
-    assert said["shares"] == pytest.approx(laid.shares, abs=1e-6)
-    assert [(dot["text"], dot["chosen"]) for dot in said["dots"]] == [(dot.text, dot.chosen) for dot in laid.dots]
+    assert result["shares"] == pytest.approx(laid.shares, abs=1e-6)
+    assert [(dot["text"], dot["chosen"]) for dot in result["dots"]] == [(dot.text, dot.chosen) for dot in laid.dots]
     assert ask(house, "inside/embeddings", model="bert")["word"] is None
     assert "no token embeddings" in refused(house, "inside/embeddings", model="vit")

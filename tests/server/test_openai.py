@@ -47,12 +47,12 @@ def test_models_are_listed_and_found_by_name(client: Any) -> None:
 
 
 def test_a_completion_is_what_the_seed_writes_alone(client: Any, address: Address) -> None:
-    said = client.completions.create(model="plain", prompt=PROMPT, max_tokens=20, seed=3)
+    result = client.completions.create(model="plain", prompt=PROMPT, max_tokens=20, seed=3)
     wanted = alone(address, "plain", PROMPT, seed=3)
-    assert said.choices[0].text == wanted.text and said.object == "text_completion"
-    assert said.choices[0].finish_reason == ("length" if wanted.stopped == "length" else "stop")
-    assert said.usage.prompt_tokens == wanted.prompt_tokens and said.usage.completion_tokens == wanted.tokens
-    assert said.usage.total_tokens == wanted.prompt_tokens + wanted.tokens
+    assert result.choices[0].text == wanted.text and result.object == "text_completion"
+    assert result.choices[0].finish_reason == ("length" if wanted.stopped == "length" else "stop")
+    assert result.usage.prompt_tokens == wanted.prompt_tokens and result.usage.completion_tokens == wanted.tokens
+    assert result.usage.total_tokens == wanted.prompt_tokens + wanted.tokens
 
 
 def test_a_length_of_null_is_the_default(client: Any) -> None:
@@ -67,11 +67,11 @@ def test_a_length_of_null_is_the_default(client: Any) -> None:
 
 def test_many_prompts_and_texts_are_in_order(client: Any, address: Address) -> None:
     ids = bundle.load(address.folder / "plain").tokenizer.encode("মা")  # type: ignore[union-attr]
-    said = client.completions.create(model="plain", prompt=[PROMPT, "মা"], max_tokens=8, seed=1, n=2)
+    result = client.completions.create(model="plain", prompt=[PROMPT, "মা"], max_tokens=8, seed=1, n=2)
     wanted = [alone(address, "plain", prompt, 8, seed=seed) for prompt in (PROMPT, "মা") for seed in (1, 2)]
-    assert [choice.text for choice in said.choices] == [each.text for each in wanted]
-    assert [choice.index for choice in said.choices] == [0, 1, 2, 3]
-    assert said.usage.prompt_tokens == wanted[0].prompt_tokens + wanted[2].prompt_tokens, "a prompt is read once"
+    assert [choice.text for choice in result.choices] == [each.text for each in wanted]
+    assert [choice.index for choice in result.choices] == [0, 1, 2, 3]
+    assert result.usage.prompt_tokens == wanted[0].prompt_tokens + wanted[2].prompt_tokens, "a prompt is read once"
     by_ids = client.completions.create(model="plain", prompt=ids, max_tokens=8, seed=1)
     assert by_ids.choices[0].text == alone(address, "plain", tuple(ids), 8, seed=1).text
 
@@ -84,18 +84,20 @@ def test_sampling_settings_have_an_effect(client: Any, address: Address) -> None
     ]:
         ours = {name: how.get(name) for name in ("top_k", "min_p", "repetition_penalty") if name in how}
         theirs = {name: value for name, value in how.items() if name not in ours}
-        said = client.completions.create(model="plain", prompt=PROMPT, max_tokens=12, seed=5, extra_body=ours, **theirs)
-        assert said.choices[0].text == alone(address, "plain", PROMPT, 12, seed=5, **how).text, how
+        result = client.completions.create(
+            model="plain", prompt=PROMPT, max_tokens=12, seed=5, extra_body=ours, **theirs
+        )
+        assert result.choices[0].text == alone(address, "plain", PROMPT, 12, seed=5, **how).text, how
     first, second = (client.completions.create(model="plain", prompt=PROMPT, max_tokens=30) for _ in range(2))
     assert first.choices[0].text != second.choices[0].text, "without a seed, another text each time"
 
 
 def test_probabilities_are_the_models_own(client: Any, address: Address) -> None:
-    said = client.completions.create(model="plain", prompt=PROMPT, max_tokens=6, seed=3, logprobs=2).choices[0]
+    result = client.completions.create(model="plain", prompt=PROMPT, max_tokens=6, seed=3, logprobs=2).choices[0]
     wanted = alone(address, "plain", PROMPT, 6, seed=3).written
-    assert said.logprobs.tokens == [token.text for token in wanted]
-    assert np.allclose(said.logprobs.token_logprobs, [token.log_probability for token in wanted])
-    assert all(len(others) <= 2 and max(others.values()) <= 0 for others in said.logprobs.top_logprobs)
+    assert result.logprobs.tokens == [token.text for token in wanted]
+    assert np.allclose(result.logprobs.token_logprobs, [token.log_probability for token in wanted])
+    assert all(len(others) <= 2 and max(others.values()) <= 0 for others in result.logprobs.top_logprobs)
 
 
 def test_a_stream_never_splits_a_character_and_is_complete(client: Any) -> None:
@@ -119,22 +121,22 @@ def test_a_stream_never_splits_a_character_and_is_complete(client: Any) -> None:
 def test_stop_strings_end_a_text_before_them(client: Any) -> None:
     whole = client.completions.create(model="plain", prompt=PROMPT, max_tokens=60, seed=4).choices[0].text
     stop = aksharas(whole)[len(aksharas(whole)) // 2]
-    said = client.completions.create(model="plain", prompt=PROMPT, max_tokens=60, seed=4, stop=[stop]).choices[0]
-    assert said.finish_reason == "stop" and stop not in aksharas(said.text) and whole.startswith(said.text)
+    result = client.completions.create(model="plain", prompt=PROMPT, max_tokens=60, seed=4, stop=[stop]).choices[0]
+    assert result.finish_reason == "stop" and stop not in aksharas(result.text) and whole.startswith(result.text)
 
 
 def test_a_chat_uses_the_models_own_template(client: Any, address: Address) -> None:
     turns = [("system", "সংক্ষেপে বলো।"), ("user", "কেমন আছো?"), ("assistant", "ভালো।"), ("user", PROMPT)]
     messages = [{"role": role, "content": text} for role, text in turns]
-    said = client.chat.completions.create(model="taught", messages=messages, max_completion_tokens=20, seed=3)
+    result = client.chat.completions.create(model="taught", messages=messages, max_completion_tokens=20, seed=3)
     tokenizer = bundle.load(address.folder / "taught").tokenizer
     assert tokenizer is not None
     template = ChatTemplate.of(tokenizer)
     assert template is not None
     prompt = tuple(template.prompt(tokenizer, [Turn(*turn) for turn in turns]))
     wanted = alone(address, "taught", prompt, seed=3)
-    assert said.choices[0].message.content == wanted.text and said.choices[0].message.role == "assistant"
-    assert said.usage.prompt_tokens == len(prompt) and "kotha" not in said.model_extra
+    assert result.choices[0].message.content == wanted.text and result.choices[0].message.role == "assistant"
+    assert result.usage.prompt_tokens == len(prompt) and "kotha" not in result.model_extra
     parts = list(
         client.chat.completions.create(model="taught", messages=messages, max_completion_tokens=20, seed=3, stream=True)
     )
@@ -144,8 +146,8 @@ def test_a_chat_uses_the_models_own_template(client: Any, address: Address) -> N
 
 def test_a_model_without_chat_training_always_adds_a_remark(client: Any) -> None:
     messages = [{"role": "user", "content": [{"type": "text", "text": PROMPT}]}]
-    said = client.chat.completions.create(model="plain", messages=messages, max_tokens=5)
-    assert said.model_extra["kotha"]["remark"] == str(NOT_INSTRUCTION_TUNED)
+    result = client.chat.completions.create(model="plain", messages=messages, max_tokens=5)
+    assert result.model_extra["kotha"]["remark"] == str(NOT_INSTRUCTION_TUNED)
     first = next(iter(client.chat.completions.create(model="plain", messages=messages, max_tokens=5, stream=True)))
     assert first.model_extra["kotha"]["remark"] == str(NOT_INSTRUCTION_TUNED)
 
@@ -153,11 +155,11 @@ def test_a_model_without_chat_training_always_adds_a_remark(client: Any) -> None
 def test_the_bundled_model_adds_the_remark() -> None:
     asked = {"model": "box", "messages": [{"role": "user", "content": PROMPT}], "max_tokens": 2}
     for url in started(make_app(device="cpu")):
-        said = http.post(f"{url}/v1/chat/completions", json=asked, timeout=60).json()
+        result = http.post(f"{url}/v1/chat/completions", json=asked, timeout=60).json()
         streamed = http.post(f"{url}/v1/chat/completions", json={**asked, "stream": True}, timeout=60).text
         about = http.get(f"{url}/api/models/box").json()
     assert (
-        said["kotha"] == {"remark": str(NOT_INSTRUCTION_TUNED)}
+        result["kotha"] == {"remark": str(NOT_INSTRUCTION_TUNED)}
         and streamed.count(str(NOT_INSTRUCTION_TUNED)) == 1
         and not about["supports_chat"]
     )
@@ -165,15 +167,15 @@ def test_the_bundled_model_adds_the_remark() -> None:
 
 def test_embeddings_are_the_librarys_own(client: Any, address: Address) -> None:
     texts = [PROMPT, "মা"]
-    said = client.embeddings.create(model="plain", input=texts)  # the client asks for base64, and decodes it
+    result = client.embeddings.create(model="plain", input=texts)  # the client asks for base64, and decodes it
     wanted = load(address.folder / "plain", "cpu").embed(texts)
-    assert np.allclose([row.embedding for row in said.data], wanted, atol=1e-6)
+    assert np.allclose([row.embedding for row in result.data], wanted, atol=1e-6)
     plain = client.embeddings.create(model="plain", input=PROMPT, encoding_format="float")
     assert np.allclose(plain.data[0].embedding, wanted[0], atol=1e-6) and plain.usage.prompt_tokens > 0
 
 
 @pytest.mark.parametrize(
-    ("how", "status", "said"),
+    ("how", "status", "message"),
     [
         ({"model": "plian"}, 404, "did you mean 'plain'?"),
         ({"max_tokens": 4097}, 400, "max_tokens: it must be 4,096 or less"),
@@ -191,12 +193,12 @@ def test_embeddings_are_the_librarys_own(client: Any, address: Address) -> None:
     ],
 )
 def test_unsupported_requests_are_rejected_with_a_message(
-    client: Any, how: dict[str, Any], status: int, said: str
+    client: Any, how: dict[str, Any], status: int, message: str
 ) -> None:
     with pytest.raises(openai.APIStatusError) as caught:
         client.completions.create(**{"model": "plain", "prompt": PROMPT, "max_tokens": 3, **how})
     assert caught.value.status_code == status, caught.value
-    assert said in caught.value.message and caught.value.body["message"] in caught.value.message
+    assert message in caught.value.message and caught.value.body["message"] in caught.value.message
 
 
 def test_concurrent_clients_get_the_same_texts_as_alone(address: Address) -> None:

@@ -31,9 +31,9 @@ def test_health_readiness_and_metrics_are_reported(address: Address) -> None:
 
 
 def test_every_field_of_every_request_and_answer_is_described(address: Address) -> None:
-    told = http.get(f"{address.url}/openapi.json").json()
-    models = told["components"]["schemas"]
-    routes = {f"{way} {path}": about for path, ways in told["paths"].items() for way, about in ways.items()}
+    result = http.get(f"{address.url}/openapi.json").json()
+    models = result["components"]["schemas"]
+    routes = {f"{way} {path}": about for path, ways in result["paths"].items() for way, about in ways.items()}
     described = models | routes
     for name, each in models.items():
         described |= {f"{name}.{field}": about for field, about in each.get("properties", {}).items()}
@@ -67,8 +67,8 @@ def test_schemathesis_finds_nothing(models: Path, tmp_path: Path, serve: Any) ->
 
 
 def test_a_design_for_a_text_size_without_data(address: Address) -> None:
-    told = ask(address, "plan", minutes=1, text_bytes=2_000_000, gpu="t4")
-    assert told["design"] is not None and told["epochs"] > 0
+    result = ask(address, "plan", minutes=1, text_bytes=2_000_000, gpu="t4")
+    assert result["design"] is not None and result["epochs"] > 0
     assert "data is missing" in refused(address, "plan", minutes=1)
 
 

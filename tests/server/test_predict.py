@@ -54,8 +54,8 @@ TRAINING, INDEX = "0123456789ab", "ba9876543210"
 def test_an_unsupported_task_and_a_missing_model_give_different_errors(
     house: Address, path: str, asked: dict[str, Any]
 ) -> None:
-    said = http.post(f"{house.url}/{path}", json=asked, timeout=60)
-    assert said.status_code == 400, said.text
+    response = http.post(f"{house.url}/{path}", json=asked, timeout=60)
+    assert response.status_code == 400, response.text
     missing = http.post(f"{house.url}/{path}", json={**asked, "model": "nobody"}, timeout=60)
     assert (missing.status_code, missing.json()["error"]["code"]) == (404, "model_not_found"), missing.text
 
@@ -66,16 +66,16 @@ def test_an_unsupported_task_and_a_missing_model_give_different_errors(
 @pytest.mark.parametrize("model", ["gpt-classifier", "bert-classifier"])
 def test_texts_are_classified_as_the_library_does(house: Address, model: str) -> None:
     texts, lm = [TEXT, "নদী"], kotha.load(house.folder / model, device="cpu")
-    said = ask(house, "classify", model=model, texts=texts)["results"]
-    for told, each in zip(said, lm.classify(texts), strict=True):
-        assert told["label"] == each.label and told["probabilities"] == pytest.approx(each.probabilities, abs=1e-6)
-        assert told["why"] == []
-    [told], expected = (
+    result = ask(house, "classify", model=model, texts=texts)["results"]
+    for answer, each in zip(result, lm.classify(texts), strict=True):
+        assert answer["label"] == each.label and answer["probabilities"] == pytest.approx(each.probabilities, abs=1e-6)
+        assert answer["why"] == []
+    [answer], expected = (
         ask(house, "classify", model=model, texts=[TEXT], why=True)["results"],
         lm.classify(TEXT, why=True),
     )
-    assert [each["text"] for each in told["why"]] == [each.text for each in expected.why]
-    assert [each["change"] for each in told["why"]] == pytest.approx([each.change for each in expected.why], abs=1e-6)
+    assert [each["text"] for each in answer["why"]] == [each.text for each in expected.why]
+    assert [each["change"] for each in answer["why"]] == pytest.approx([each.change for each in expected.why], abs=1e-6)
     assert ask(house, "classify", model=model, texts=[TEXT * 9, TEXT * 99])["truncated"] == 1
     assert "more than 32 tokens" in refused(house, "classify", model=model, texts=[TEXT * 9], why=True)
     assert "cannot read images" in refused(house, "inside/attention", model="gpt", image=png(IMAGES[0]))
@@ -86,9 +86,9 @@ def test_texts_are_classified_as_the_library_does(house: Address, model: str) ->
 
 
 def test_images_are_classified_as_the_library_does(house: Address) -> None:
-    said = ask(house, "classify", model="vit", images=[png(each) for each in IMAGES])["results"]
+    result = ask(house, "classify", model="vit", images=[png(each) for each in IMAGES])["results"]
     lm = kotha.load(house.folder / "vit", device="cpu")
-    for told, pixels in zip(said, IMAGES, strict=True):
+    for told, pixels in zip(result, IMAGES, strict=True):
         expected = classify_pixels(lm.bundle, pixels[None].astype(np.float32) / np.float32(127.5) - 1)
         assert told["probabilities"] == pytest.approx(expected.probabilities, abs=1e-6)
     for kind in ("no base64", "not a PNG", "empty"):
@@ -98,20 +98,20 @@ def test_images_are_classified_as_the_library_does(house: Address) -> None:
 
 
 def test_gaps_are_filled_as_the_library_does(house: Address) -> None:
-    said = ask(house, "fill", model="bert", text=GAPPED, words=3)
+    result = ask(house, "fill", model="bert", text=GAPPED, words=3)
     expected = kotha.load(house.folder / "bert", device="cpu").fill(GAPPED, words=3).to_dict()
-    assert [[each["word"] for each in gap] for gap in said["words"]] == [
+    assert [[each["word"] for each in gap] for gap in result["words"]] == [
         [each["word"] for each in gap] for gap in expected["words"]
     ]
-    assert said["words"][0][0]["probability"] == pytest.approx(expected["words"][0][0]["probability"], abs=1e-6)
+    assert result["words"][0][0]["probability"] == pytest.approx(expected["words"][0][0]["probability"], abs=1e-6)
     assert "no gap to fill" in refused(house, "fill", model="bert", text=TEXT)
     assert "request fewer words" in refused(house, "fill", model="bert", text="[MASK] " * 20, words=100)
     assert "BERT" in refused(house, "fill", model="gpt", text=GAPPED)
 
 
 def test_texts_are_translated_as_the_library_does(house: Address) -> None:
-    said = ask(house, "translate", model="seq2seq", texts=["নদী", "মা"], beams=2)["texts"]
-    assert said == kotha.load(house.folder / "seq2seq", device="cpu").translate(["নদী", "মা"], beams=2)
+    result = ask(house, "translate", model="seq2seq", texts=["নদী", "মা"], beams=2)["texts"]
+    assert result == kotha.load(house.folder / "seq2seq", device="cpu").translate(["নদী", "মা"], beams=2)
     assert "more than 47 tokens" in refused(house, "translate", model="seq2seq", texts=[TEXT * 9])
     assert "Seq2Seq" in refused(house, "translate", model="bert", texts=["ক"])
 
@@ -142,14 +142,18 @@ def test_questions_are_answered_as_the_library_does(office: Address, models: Pat
     for name in (None, "plain", "taught"):
         asked = {"index": "stories", "question": question, "limit": 3, "tokens": 5}
         by = {"by": "words"} if name == "plain" else {}  # whose vectors these are not
-        said = ask(office, "ask", **asked, **by, **({} if name is None else {"model": name}))
+        result = ask(office, "ask", **asked, **by, **({} if name is None else {"model": name}))
         lm = None if name is None else kotha.load(models / name, device="cpu")
         with kotha.Index(office.folder / "stories.index", lm) as index:
             expected = index.ask(question, 3, by.get("by"), tokens=5)
-        assert (said["answer"], said["found"], said["cited"]) == (str(expected.answer), expected.found, expected.cited)
-        assert [each["text"] for each in said["passages"]] == [hit.passage.text for hit in expected.hits]
-        assert [each["score"] for each in said["passages"]] == pytest.approx([hit.score for hit in expected.hits])
-        assert said["passages"][0]["source"] == "texts.jsonl" and said["remark"] == (
+        assert (result["answer"], result["found"], result["cited"]) == (
+            str(expected.answer),
+            expected.found,
+            expected.cited,
+        )
+        assert [each["text"] for each in result["passages"]] == [hit.passage.text for hit in expected.hits]
+        assert [each["score"] for each in result["passages"]] == pytest.approx([hit.score for hit in expected.hits])
+        assert result["passages"][0]["source"] == "texts.jsonl" and result["remark"] == (
             expected.remark and str(expected.remark)
         )
     wrong = refused(office, "ask", index="stories", question=question, model="plain", by="meaning")
@@ -175,16 +179,16 @@ def test_the_command_passes_indexes_to_the_server(
     models: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["serve", str(models / "plain"), "--index", str(tmp_path / "nowhere.index"), "--port", "0"]) != 0
-    told = capsys.readouterr().err
-    assert "nowhere.index" in told and told.count("\n") == 1
+    output = capsys.readouterr().err
+    assert "nowhere.index" in output and output.count("\n") == 1
 
 
 @pytest.mark.parametrize("name", ["run", TRAINING])
 def test_a_curve_is_diagnosed_as_the_library_does(office: Address, name: str) -> None:
-    said = ask(office, "doctor", run=name)
-    assert said["looked_at_data"] is True
-    assert said["findings"][0]["kind"] == "untrained" and set(said["findings"][0]["advice"]) == {"en", "bn"}
-    assert said["healthy"] is None
+    result = ask(office, "doctor", run=name)
+    assert result["looked_at_data"] is True
+    assert result["findings"][0]["kind"] == "untrained" and set(result["findings"][0]["advice"]) == {"en", "bn"}
+    assert result["healthy"] is None
 
 
 def test_a_model_without_a_curve_is_rejected(office: Address, house: Address) -> None:
@@ -197,10 +201,10 @@ def test_a_model_without_a_curve_is_rejected(office: Address, house: Address) ->
 
 
 def test_runs_are_compared_as_the_library_does(office: Address) -> None:
-    said = ask(office, "compare", runs=["run", TRAINING])
+    result = ask(office, "compare", runs=["run", TRAINING])
     expected = kotha.compare([office.folder / "run"]).rows[0]
-    assert [row["name"] for row in said["rows"]] == ["run", TRAINING]
-    assert said["rows"][0]["bits_per_byte"] == pytest.approx(expected.bits_per_byte) and said["best"] is None
+    assert [row["name"] for row in result["rows"]] == ["run", TRAINING]
+    assert result["rows"][0]["bits_per_byte"] == pytest.approx(expected.bits_per_byte) and result["best"] is None
     assert "no measurements of its own" in refused(office, "compare", runs=["run", "plain"])
     assert "named twice" in refused(office, "compare", runs=["run", "run"])
     assert "runs: it has more than 8 items" in refused(office, "compare", runs=list("abcdefghi"))
@@ -212,10 +216,10 @@ def test_runs_are_compared_as_the_library_does(office: Address) -> None:
 
 
 def test_a_plan_is_the_librarys_own(office: Address, house: Address) -> None:
-    said = ask(office, "plan", preset="pocket", n_layers=3, steps=100)
-    assert said["config"]["n_layers"] == 3 and said["steps"] == 100
-    assert said["parameters"]["total"] == 578_144 + (578_144 - 393_216 - 96) // 2
-    assert said["export_targets"][0]["name"] == "hf" and said["design"] is None
+    result = ask(office, "plan", preset="pocket", n_layers=3, steps=100)
+    assert result["config"]["n_layers"] == 3 and result["steps"] == 100
+    assert result["parameters"]["total"] == 578_144 + (578_144 - 393_216 - 96) // 2
+    assert result["export_targets"][0]["name"] == "hf" and result["design"] is None
     on_gpu = ask(office, "plan", preset="bangla-58m", gpu="h200")
     assert on_gpu["gpu"] and on_gpu["seconds"] > 0
     text = "\n".join(some_stories(seed=5, n_documents=50))
@@ -234,7 +238,7 @@ def test_a_plan_is_the_librarys_own(office: Address, house: Address) -> None:
     assert "specify what to plan" in refused(office, "plan")
     assert "data is missing" in refused(office, "plan", minutes=3)
     empty = http.post(f"{office.url}/api/files", json={"text": " ", "file_type": "jsonl"}).json()["id"]
-    said = refused(office, "plan", minutes=3, data=empty)
-    assert empty in said and "/uploads" not in said, "by its id, and not by its place"
+    result = refused(office, "plan", minutes=3, data=empty)
+    assert empty in result and "/uploads" not in result, "by its id, and not by its place"
     refused(office, "plan", 404, minutes=3, data="0" * 12)
     assert "no folder for jobs and files" in refused(house, "plan", 404, minutes=3, data="0" * 12)

@@ -26,8 +26,8 @@ def test_the_requests_of_the_guide_are_answered(models: Path, tmp_path: Path, se
         words = shlex.split(command, comments=True)
         address = next(word for word in words if word.startswith("http"))
         body = json.loads(words[words.index("-d") + 1])
-        said = httpx.post(address.replace("http://127.0.0.1:8000", at.url), json=body, timeout=60)
-        assert said.status_code == 200, said.text
+        response = httpx.post(address.replace("http://127.0.0.1:8000", at.url), json=body, timeout=60)
+        assert response.status_code == 200, response.text
 
 
 @pytest.mark.slow
@@ -50,5 +50,5 @@ def test_the_guides_script_trains_a_model_and_generates(serve: Any, tmp_path: Pa
     script = ours + block.replace("http://127.0.0.1:8000", at.url)
     done = subprocess.run(["sh", "-c", script], cwd=tmp_path, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout + done.stderr
-    said = json.loads(done.stdout.splitlines()[-1])
-    assert len(said["model"]) == 12 and said["choices"][0]["text"]
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert len(result["model"]) == 12 and result["choices"][0]["text"]

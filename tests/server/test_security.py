@@ -63,27 +63,30 @@ def test_a_key_is_read_from_a_file_and_checked(tmp_path: Path) -> None:
         read_key(tmp_path / "nowhere")
 
 
-@pytest.mark.parametrize(("mode", "told"), [(0o600, False), (0o640, True), (0o604, True), (0o400, False)])
+@pytest.mark.parametrize(("mode", "expected"), [(0o600, False), (0o640, True), (0o604, True), (0o400, False)])
 def test_a_key_file_readable_by_others_gives_a_warning(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: int, told: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], mode: int, expected: bool
 ) -> None:
     file = tmp_path / "key"
     file.write_text(KEY)
     file.chmod(mode)
     monkeypatch.setattr("kotha.server.lifecycle.run", lambda *_, **__: None)
     assert main(["serve", "box", "--key-file", str(file), "--port", "0"]) == 0
-    said = capsys.readouterr().err
-    assert ("other users on this machine can read the key" in said) == told and KEY not in said
+    output = capsys.readouterr().err
+    assert ("other users on this machine can read the key" in output) == expected and KEY not in output
 
 
 def test_every_route_rejects_a_missing_or_wrong_key(keyed: Address) -> None:
     for method, path in routes(keyed.app):
         for headers in ({}, {"authorization": "Bearer wrong"}, {"authorization": KEY}, {"authorization": "Basic eDp5"}):
-            said = http.request(method, keyed.url + path, headers=headers)
+            response = http.request(method, keyed.url + path, headers=headers)
             if path == "/health":
-                assert said.json() == {"status": "ok"}
+                assert response.json() == {"status": "ok"}
             else:
-                assert said.status_code == 401 and "Bearer KEY" in said.json()["error"]["message"], (method, path)
+                assert response.status_code == 401 and "Bearer KEY" in response.json()["error"]["message"], (
+                    method,
+                    path,
+                )
     assert http.get(f"{keyed.url}/v1/models?api_key={KEY}").status_code == 401, "no key in an address"
     let_in = {"authorization": f"Bearer {KEY}"}
     assert http.post(f"{keyed.url}/v1/completions", json=ASKED, headers=let_in).status_code == 200
@@ -105,14 +108,17 @@ def test_every_route_rejects_a_foreign_host_and_origin(address: Address, keyed: 
     ]
     for method, path in routes(address.app):
         for headers in foreign:
-            said = http.request(method, address.url + path, headers=headers)
-            assert said.status_code == 403 and said.json()["error"]["type"] == "permission_error", (path, headers)
+            response = http.request(method, address.url + path, headers=headers)
+            assert response.status_code == 403 and response.json()["error"]["type"] == "permission_error", (
+                path,
+                headers,
+            )
     for host in (f"localhost:{port}", f"127.0.0.1:{port}", "[::1]", "localhost"):
         assert http.get(f"{address.url}/v1/models", headers={"host": host}).status_code == 200, host
     # On the usual ports of both, a page of another server has the same name, and neither says its port.
     for page in ("https://localhost", "ftp://localhost", "//localhost", "localhost", "http://localhost/", "https://["):
-        told = http.delete(f"{address.url}/api/jobs/{'0' * 12}", headers={"host": "localhost", "origin": page})
-        assert told.status_code == 403 and "pages of another origin" in told.json()["error"]["message"], page
+        reply = http.delete(f"{address.url}/api/jobs/{'0' * 12}", headers={"host": "localhost", "origin": page})
+        assert reply.status_code == 403 and "pages of another origin" in reply.json()["error"]["message"], page
     own = {"origin": address.url, "sec-fetch-site": "same-origin"}
     assert http.get(f"{address.url}/v1/models", headers=own).status_code == 200
     let_in = {"authorization": f"Bearer {KEY}"}
@@ -139,19 +145,19 @@ def test_a_proxy_may_add_tls_for_a_given_name(models: Path, host: str, origin: s
 
 def test_every_answer_carries_the_headers(address: Address) -> None:
     for method, path in routes(address.app):
-        said = http.request(method, address.url + path, json=ASKED if method == "POST" else None)
+        result = http.request(method, address.url + path, json=ASKED if method == "POST" else None)
         for name, value in HEADERS.items():
-            assert said.headers.get(name) == value, (method, path, name)
-        assert said.headers["cache-control"] == "no-store" and "server" not in said.headers
-        assert "access-control-allow-origin" not in said.headers
+            assert result.headers.get(name) == value, (method, path, name)
+        assert result.headers["cache-control"] == "no-store" and "server" not in result.headers
+        assert "access-control-allow-origin" not in result.headers
 
 
 def test_a_request_that_is_too_large_is_rejected_before_it_is_read(keyed: Address) -> None:
     let_in = {"authorization": f"Bearer {KEY}"}
     large = json.dumps({**ASKED, "prompt": "ক" * 3000}).encode()
     for body in (large, (large[start : start + 100] for start in range(0, len(large), 100))):
-        said = http.post(f"{keyed.url}/v1/completions", content=body, headers=let_in)
-        assert said.status_code == 413 and "2,000 bytes" in said.json()["error"]["message"]
+        response = http.post(f"{keyed.url}/v1/completions", content=body, headers=let_in)
+        assert response.status_code == 413 and "2,000 bytes" in response.json()["error"]["message"]
     assert http.get(f"{keyed.url}/health").status_code == 200
 
 
@@ -186,8 +192,8 @@ def test_a_client_still_sending_too_much_gets_the_answer(address: Address) -> No
         for _ in range(3):
             slow.sendall(b" " * (1 << 20))
             time.sleep(0.1)
-        said = b"".join(iter(lambda: slow.recv(4096), b""))
-    assert said.startswith(b"HTTP/1.1 413") and b"send less at a time" in said
+        result = b"".join(iter(lambda: slow.recv(4096), b""))
+    assert result.startswith(b"HTTP/1.1 413") and b"send less at a time" in result
 
 
 @pytest.mark.parametrize(
@@ -208,18 +214,18 @@ def test_a_client_still_sending_too_much_gets_the_answer(address: Address) -> No
     ],
 )
 def test_hostile_bodies_get_a_message(address: Address, body: bytes) -> None:
-    said = http.post(
+    response = http.post(
         f"{address.url}/v1/completions", content=body, headers={"content-type": "application/json"}, timeout=60
     )
-    assert 400 <= said.status_code < 500, said.text[:300]
-    assert said.json()["error"]["message"]
+    assert 400 <= response.status_code < 500, response.text[:300]
+    assert response.json()["error"]["message"]
     assert http.get(f"{address.url}/health").status_code == 200
 
 
 def test_hostile_prompts_are_continued(address: Address) -> None:
     for prompt in ["\x1b[2J\x00\u202e", "<|endoftext|><|assistant|>", "\U0001f468\u200d" * 10, "{{7*7}}%s%n"]:
-        said = http.post(f"{address.url}/v1/completions", json={**ASKED, "prompt": prompt})
-        assert said.status_code == 200 and said.json()["usage"]["completion_tokens"] <= 1
+        response = http.post(f"{address.url}/v1/completions", json={**ASKED, "prompt": prompt})
+        assert response.status_code == 200 and response.json()["usage"]["completion_tokens"] <= 1
 
 
 def test_a_client_that_disconnects_during_a_stream_frees_its_row(address: Address) -> None:

@@ -48,10 +48,10 @@ def done(address: Address, **asked: Any) -> str:
 
 def test_a_table_is_reported_as_training_would_read_it(school: Address) -> None:
     moods = "id,said,mood\n1,খুব ভালো,সুখ\n2,কী কষ্ট,দুঃখ\n3,আহা কী মজা,সুখ\n4,আর পারি না,দুঃখ\n"
-    told = ask(school, "table", file=upload(school, moods, "csv"), use="classify")
-    assert told["fields"] == ["id", "said", "mood"] and told["chosen"] == ["said", "mood"]
-    assert told["rows"][0] == ["খুব ভালো", "সুখ"] and told["count"] == 4
-    assert told["classes"] == {"সুখ": 2, "দুঃখ": 2} and told["broken"] == 0
+    result = ask(school, "table", file=upload(school, moods, "csv"), use="classify")
+    assert result["fields"] == ["id", "said", "mood"] and result["chosen"] == ["said", "mood"]
+    assert result["rows"][0] == ["খুব ভালো", "সুখ"] and result["count"] == 4
+    assert result["classes"] == {"সুখ": 2, "দুঃখ": 2} and result["broken"] == 0
     file = upload(school, "আমি খাই\tI eat\nসে যায়\tshe goes away now\n" * 4, "tsv")
     pairs = ask(school, "table", file=file, use="translate", fields=["1", "2"])
     assert pairs["rows"][1] == ["সে যায়", "she goes away now"] and pairs["classes"] == {}
@@ -59,9 +59,9 @@ def test_a_table_is_reported_as_training_would_read_it(school: Address) -> None:
 
 def test_problems_of_a_table_are_reported_by_line_and_column(school: Address) -> None:
     file = upload(school, "text,label\nক খ,১\nগ,\n,২\nঘ,২\n", "csv", "moods.csv")
-    told = ask(school, "table", file=file, use="classify", fields=["text", "label"])
-    assert told["broken"] == 2 and told["count"] == 2
-    assert [(each["line"], each["field"]) for each in told["problems"]] == [(3, "label"), (4, "text")]
+    result = ask(school, "table", file=file, use="classify", fields=["text", "label"])
+    assert result["broken"] == 2 and result["count"] == 2
+    assert [(each["line"], each["field"]) for each in result["problems"]] == [(3, "label"), (4, "text")]
     missing = ask(school, "table", 400, file=file, use="classify", fields=["text", "class"])
     assert "moods.csv" in missing and "class" in missing and str(school.folder) not in missing
     plain = upload(school, "কোনো ছক নয়", "txt")
@@ -94,8 +94,8 @@ def test_a_classifier_is_trained_on_a_table_and_scored(school: Address) -> None:
     assert score["examples"] == summary["examples"] and score["confusion"] == summary["confusion"]
     assert sum(each["support"] for each in score["classes"]) == score["examples"]
     assert {label for _, label in score["some"]} <= {each["label"] for each in score["classes"]}
-    told = ask(school, "classify", model=id, texts=[score["some"][0][0]])
-    assert set(told["results"][0]["probabilities"]) == {"গল্প", "খবর", "পরিচিতি"}
+    result = ask(school, "classify", model=id, texts=[score["some"][0][0]])
+    assert set(result["results"][0]["probabilities"]) == {"গল্প", "খবর", "পরিচিতি"}
     assert "no model or job" in read(school, "runs/nobody/score", 404)
 
 
@@ -117,8 +117,8 @@ def test_a_bert_is_trained_on_stories_and_fills_gaps(school: Address) -> None:
     sizes = {"n_layers": 1, "d_model": 16, "n_heads": 2, "context_length": 32, "batch_size": 2}
     asked = {"stories": 60, "steps": 2, "preset": "pocket-bert", "sizes": sizes, "vocab_size": 600}
     id = done(school, kind="learn", **asked)
-    told = ask(school, "fill", model=id, text="নদীর ধারে [MASK] আছে।", words=3)
-    assert len(told["words"][0]) == 3
+    result = ask(school, "fill", model=id, text="নদীর ধারে [MASK] আছে।", words=3)
+    assert len(result["words"][0]) == 3
 
 
 def test_documents_are_indexed_and_searched(school: Address) -> None:
@@ -126,11 +126,11 @@ def test_documents_are_indexed_and_searched(school: Address) -> None:
     id = done(school, kind="index", texts=[river], name="গ্রাম")
     [listed] = [each for each in read(school, "indexes")["indexes"] if each["name"] == id]
     assert listed["title"] == "গ্রাম" and listed["sources"] == 1
-    told = ask(school, "ask", index=id, question="রহিমের বাড়ি কোথায়?")
+    result = ask(school, "ask", index=id, question="রহিমের বাড়ি কোথায়?")
     with kotha.Index(JobStore(school.folder).result(id)) as index:
         expected = index.ask("রহিমের বাড়ি কোথায়?")
-    assert told["found"] and told["answer"] == expected.answer
-    assert told["passages"][0]["source"] == "নদী.txt"
+    assert result["found"] and result["answer"] == expected.answer
+    assert result["passages"][0]["source"] == "নদী.txt"
     assert not ask(school, "ask", index=id, question="zebra crossing?")["found"]
     assert "unknown index" in ask(school, "ask", 404, index="0" * 12, question="ক")
     http.delete(f"{school.url}/api/jobs/{id}")

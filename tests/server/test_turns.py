@@ -106,11 +106,11 @@ def test_a_client_that_disconnects_while_waiting_takes_no_turn() -> None:
 @pytest.mark.parametrize("shares", [True, False])
 def test_shared_work_lets_waiting_tasks_go_first(shares: bool) -> None:
     async def run() -> list[str]:
-        turns, began, told = SerialExecutor(), threading.Event(), []
+        turns, began, result = SerialExecutor(), threading.Event(), []
 
         def long(tell: Any) -> str:
             for done in range(20):
-                told.append(f"long {done}")
+                result.append(f"long {done}")
                 began.set()
                 threading.Event().wait(0.02)
                 tell("looking", done + 1, 20)
@@ -118,25 +118,25 @@ def test_shared_work_lets_waiting_tasks_go_first(shares: bool) -> None:
 
         working = asyncio.create_task(turns.run(Asking(), 20, long, shares=shares))  # type: ignore[arg-type]
         await asyncio.to_thread(began.wait, 20)
-        await turns.run(Asking(), 20, lambda _: told.append("short"))  # type: ignore[arg-type]
+        await turns.run(Asking(), 20, lambda _: result.append("short"))  # type: ignore[arg-type]
         assert await working == "done"
         assert await turns.run(Asking(), 20, lambda _: "next") == "next"  # type: ignore[arg-type]
-        return told
+        return result
 
     assert (asyncio.run(run())[-1] == "short") is not shares
 
 
 def test_progress_is_reported_while_work_runs() -> None:
     async def run() -> None:
-        turns, told, go_on = SerialExecutor(), threading.Event(), threading.Event()
+        turns, result, go_on = SerialExecutor(), threading.Event(), threading.Event()
 
         def work(tell: Any) -> None:
             tell("looking", 3, 8)
-            told.set()
+            result.set()
             go_on.wait(20)
 
         working = asyncio.create_task(turns.run(Asking(), 20, work))  # type: ignore[arg-type]
-        await asyncio.to_thread(told.wait, 20)
+        await asyncio.to_thread(result.wait, 20)
         assert turns.how_far == ProgressResponse("looking", 3, 8)
         go_on.set()
         await working

@@ -29,10 +29,10 @@ def written(address: Address, **asked: Any) -> list[dict[str, Any]]:
 
 def scored(address: Address, prompt: str | Sequence[int]) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
     """A distribution: its head, and its numbers."""
-    said = http.post(f"{address.url}/api/logits", json={"model": "plain", "prompt": prompt}, timeout=60)
-    assert said.status_code == 200, said.text
-    (length,) = struct.unpack_from("<I", said.content)
-    return json.loads(said.content[4 : 4 + length]), np.frombuffer(said.content, "<f4", offset=4 + length)
+    response = http.post(f"{address.url}/api/logits", json={"model": "plain", "prompt": prompt}, timeout=60)
+    assert response.status_code == 200, response.text
+    (length,) = struct.unpack_from("<I", response.content)
+    return json.loads(response.content[4 : 4 + length]), np.frombuffer(response.content, "<f4", offset=4 + length)
 
 
 def test_generated_text_matches_the_library(address: Address) -> None:
@@ -106,22 +106,22 @@ def test_the_distribution_is_the_models_own(address: Address) -> None:
     ],
 )
 def test_invalid_requests_are_rejected(address: Address, path: str, asked: dict[str, Any], words: str) -> None:
-    said = http.post(address.url + path, json={"model": "plain", **asked}, timeout=60)
-    assert said.status_code == 400 and words in said.json()["error"]["message"]
+    response = http.post(address.url + path, json={"model": "plain", **asked}, timeout=60)
+    assert response.status_code == 400 and words in response.json()["error"]["message"]
 
 
 def test_token_probabilities_of_a_given_text_are_the_models_own(address: Address) -> None:
     opened = bundle.load(address.folder / "plain")
     assert opened.tokenizer is not None
-    told = http.post(f"{address.url}/api/read", json={"model": "plain", "prompt": TEXT}, timeout=60).json()["tokens"]
+    result = http.post(f"{address.url}/api/read", json={"model": "plain", "prompt": TEXT}, timeout=60).json()["tokens"]
     ids = [opened.tokenizer.special["eos"], *opened.tokenizer.encode(TEXT)]
-    assert [each["id"] for each in told] == ids and "".join(each["adds"] for each in told) == TEXT
+    assert [each["id"] for each in result] == ids and "".join(each["adds"] for each in result) == TEXT
     with torch.no_grad():
         scores = opened.model(torch.tensor([ids]))[0, :-1, : opened.tokenizer.vocab_size]  # type: ignore[operator]
-    for each, token, row in zip(told[1:], ids[1:], scores, strict=True):
+    for each, token, row in zip(result[1:], ids[1:], scores, strict=True):
         assert each["probability"] == pytest.approx(float(row.softmax(-1)[token]), rel=1e-3)
         assert each["rank"] == 1 + int((row > row[token]).sum())
-    assert told[0]["probability"] is None and told[0]["rank"] is None, "nothing stands before it"
+    assert result[0]["probability"] is None and result[0]["rank"] is None, "nothing stands before it"
 
 
 def test_a_text_is_read_completely_with_few_scores_in_memory(address: Address, monkeypatch: pytest.MonkeyPatch) -> None:

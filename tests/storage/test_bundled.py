@@ -105,8 +105,8 @@ def test_mistakes_give_a_message(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert main(words) == code
-    said = capsys.readouterr().err
-    assert wording in said and said.count("\n") == 1
+    output = capsys.readouterr().err
+    assert wording in output and output.count("\n") == 1
 
 
 def test_a_file_name_is_not_taken_for_a_text(capsys: Any, beside_a_text: Path) -> None:

@@ -483,13 +483,13 @@ def test_waiting_for_a_removed_folder_raises_an_error(tmp_path: Path) -> None:
     folder = tmp_path / "a"
     folder.mkdir()
     held = Lock(folder)
-    told: list[str] = []
+    messages: list[str] = []
 
     def wait() -> None:
         try:
             Lock(folder, wait=True).release()
         except FileNotFoundError:
-            told.append("gone")
+            messages.append("gone")
 
     waiting = threading.Thread(target=wait)
     waiting.start()
@@ -497,7 +497,7 @@ def test_waiting_for_a_removed_folder_raises_an_error(tmp_path: Path) -> None:
     folder.rmdir()
     held.release()
     waiting.join(timeout=20)
-    assert told == ["gone"]
+    assert messages == ["gone"]
 
 
 def test_releasing_a_lock_twice_closes_nothing_else(tmp_path: Path) -> None:

@@ -69,8 +69,8 @@ def entries() -> Iterator[tuple[str, str, list[str]]]:
 
 def learn_words(material: Path, runs: Path) -> None:
     """A BERT, and of it a classifier."""
-    told = list(entries())
-    firsts = sorted({sentences[0] for _, _, sentences in told})
+    result = list(entries())
+    firsts = sorted({sentences[0] for _, _, sentences in result})
     assert {BIRD_SENTENCE, FRUIT_SENTENCE} <= {*firsts}, "the stories say it so no more; name another sentence here"
     lines = material / "firsts.jsonl"
     lines.write_text("".join(json.dumps({"text": each}) + "\n" for each in firsts), encoding="utf-8")
@@ -79,7 +79,7 @@ def learn_words(material: Path, runs: Path) -> None:
     sizes = {**_SMALL, "n_layers": 1, "context_length": 24}
     how: Any = {**_QUICK, "steps": 260, "muon_learning_rate": 4e-2}
     kotha.train(data, out=runs / "bert", preset="pocket-bert", **sizes, **how)
-    others = sorted({(each, kind) for kind, _, sentences in told for each in sentences[1:]})
+    others = sorted({(each, kind) for kind, _, sentences in result for each in sentences[1:]})
     with (material / "about.csv").open("w", encoding="utf-8", newline="") as file:
         csv.writer(file).writerows([("text", "label"), *others])
     how = {**_QUICK, "steps": 60, "learning_rate": 3e-3}

@@ -81,37 +81,39 @@ def test_spare_files_say_how_much_they_hold_and_go_with_one_button(page: Any, sm
     assert kept(small) == []
 
 
-@pytest.mark.parametrize(("lang", "told"), [("en", "0 files are stored"), ("bn", "০টি ফাইল রাখা আছে")])
+@pytest.mark.parametrize(("lang", "expected"), [("en", "0 files are stored"), ("bn", "০টি ফাইল রাখা আছে")])
 def test_too_many_files_are_refused_in_the_reader_s_language(
     page: Any,
     models: Path,  # noqa: F811
     tmp_path: Path,
     lang: str,
-    told: str,
+    expected: str,
 ) -> None:
     for url in house(models, tmp_path, replace(STRICT, files=0)):
         page.goto(f"{url}/#/train?lang={lang}")
         choose(page, "নদী.txt", TEXT)
         page.locator("form.well button.primary").click()
-        page.locator("form").get_by_text(told).wait_for()
+        page.locator("form").get_by_text(expected).wait_for()
         page.goto("about:blank")
 
 
 @pytest.mark.parametrize(
-    ("name", "data", "told"),
+    ("name", "data", "expected"),
     [
         ("page.html", b"<!DOCTYPE html><p>x</p>", "page.html একটি ওয়েব পাতা"),
         ("book.pdf", b"%PDF-1.4\nx", "book.pdf একটি PDF"),
         ("none.txt", b" \n", "none.txt ফাইলটি ফাঁকা"),
     ],
 )
-def test_what_is_no_plain_text_never_leaves_the_page(page: Any, small: str, name: str, data: bytes, told: str) -> None:
+def test_what_is_no_plain_text_never_leaves_the_page(
+    page: Any, small: str, name: str, data: bytes, expected: str
+) -> None:
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.method))
     page.goto(f"{small}/#/train?lang=bn")
     choose(page, name, data)
     page.get_by_role("button", name="শুরু করুন", exact=True).click()
-    page.locator("form").get_by_text(told).wait_for()
+    page.locator("form").get_by_text(expected).wait_for()
     assert "POST" not in asked
 
 

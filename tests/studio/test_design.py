@@ -59,12 +59,12 @@ def test_a_budget_becomes_a_design_and_a_training(enter: Opened) -> None:
     page.get_by_text("For 10 minutes and 5 MB of text").wait_for()
     says = page.get_by_text("as just measured")
     says.wait_for()
-    told = page.locator(".bars", has=page.get_by_role("heading", name="Time on this machine")).locator("strong")
+    result = page.locator(".bars", has=page.get_by_role("heading", name="Time on this machine")).locator("strong")
     # How long a step takes is the machine's, and it may be busy; the whole is the steps together.
     steps, each = re.findall(r"in ([\d,]+) steps; ([\d.]+) s per step", says.inner_text())[0]
-    parts = re.findall(r"(\d+) (d|h|min|s)", told.inner_text())
+    parts = re.findall(r"(\d+) (d|h|min|s)", result.inner_text())
     whole = sum(int(count) * {"d": 86_400, "h": 3600, "min": 60, "s": 1}[unit] for count, unit in parts)
-    assert whole == pytest.approx(int(steps.replace(",", "")) * float(each), rel=0.1, abs=60), told.inner_text()
+    assert whole == pytest.approx(int(steps.replace(",", "")) * float(each), rel=0.1, abs=60), result.inner_text()
     page.get_by_role("link", name="Train this on stories").click()
     page.get_by_text("As designed:").wait_for()
 

@@ -174,12 +174,12 @@ def test_files_to_take_along(enter: Opened, tmp_path: Path) -> None:
         page.get_by_role("button", name=said("score.save")).click()
     file = tmp_path / "score.json"
     came.value.save_as(file)
-    told = json.loads(file.read_text(encoding="utf-8"))
-    assert (told["points"], told["name"]) == (4, "রহিমা") and told["answers"][1] == {
+    result = json.loads(file.read_text(encoding="utf-8"))
+    assert (result["points"], result["name"]) == (4, "রহিমা") and result["answers"][1] == {
         "cell": "Q[1,2]", "tries": ["0.7"], "hints": 0, "verdict": "wrong", "points": 0,
     }  # fmt: skip
-    told["points"] = 40
-    file.write_text(json.dumps(told), encoding="utf-8")
+    result["points"] = 40
+    file.write_text(json.dumps(result), encoding="utf-8")
     page.locator("input[type=file]").set_input_files(file)
     page.locator("article").wait_for()
     checked = page.locator("article").inner_text()
@@ -285,9 +285,9 @@ def test_two_heads_are_joined_and_mixed_by_hand(enter: Opened, tmp_path: Path) -
     with page.expect_download() as waiting:
         page.get_by_role("button", name=said("score.save")).click()
     waiting.value.save_as(tmp_path / "score.json")
-    told = json.loads((tmp_path / "score.json").read_text(encoding="utf-8"))
-    shown = [each["cell"] for each in told["answers"] if each["verdict"] == "shown"]
-    assert told["points"] == 4 * (4 + 4 + 4 + 1) and sum(cell.startswith("output_2[") for cell in shown) == 6
+    result = json.loads((tmp_path / "score.json").read_text(encoding="utf-8"))
+    shown = [each["cell"] for each in result["answers"] if each["verdict"] == "shown"]
+    assert result["points"] == 4 * (4 + 4 + 4 + 1) and sum(cell.startswith("output_2[") for cell in shown) == 6
     page.locator("input[type=file]").set_input_files(tmp_path / "score.json")
     page.locator("article").wait_for()
     assert "attended 4/" in page.locator("article").inner_text() and page.locator("article .note").count() == 0

@@ -86,8 +86,8 @@ def test_a_number_is_the_librarys_and_opens(
     inspector = page.get_by_role("complementary")
     inspector.locator("output").wait_for()
     assert inspector.locator("output").inner_text() == written(value, 4)
-    told = re.findall(r"−?\d+\.\d+", inspector.get_by_text("the lines above give").inner_text())
-    assert [number(each) for each in told] == pytest.approx([value, value], abs=2e-5)
+    result = re.findall(r"−?\d+\.\d+", inspector.get_by_text("the lines above give").inner_text())
+    assert [number(each) for each in result] == pytest.approx([value, value], abs=2e-5)
 
 
 def test_the_weave_says_what_each_layer_would_say(enter: Opened) -> None:
@@ -98,8 +98,8 @@ def test_the_weave_says_what_each_layer_would_say(enter: Opened) -> None:
     assert rows.count() == len(found["positions"])
     for row in (0, 3):
         cells = rows.nth(row).get_by_role("gridcell")
-        said = [layer["positions"][row]["best"][0]["text"] for layer in found["layers"]]
-        assert [cells.nth(i).locator(".text").inner_text() for i in range(cells.count())] == said
+        result = [layer["positions"][row]["best"][0]["text"] for layer in found["layers"]]
+        assert [cells.nth(i).locator(".text").inner_text() for i in range(cells.count())] == result
     rows.nth(3).get_by_role("gridcell").nth(2).click()
     page.get_by_text("Open this layer").wait_for()
     assert "r=4" in page.url and "c=3" in page.url
@@ -207,8 +207,8 @@ def test_a_translation_is_aligned(enter: Opened, families: Path) -> None:
     assert rows.count() == n_words and found["strongest"] == list(range(n_words)), "each name looks at its own"
     for row, weights in zip(rows.all(), found["weights"], strict=True):
         assert row.get_by_role("gridcell").all_inner_texts() == [f"{each:.3f}" for each in weights]
-    told = page.locator(".view li small").all_inner_texts()
-    for row, text in enumerate(told):
+    result = page.locator(".view li small").all_inner_texts()
+    for row, text in enumerate(result):
         assert text == f"→ ␣{LATIN.split()[row]} {100 * found['weights'][row][row]:.0f} %"
 
 
@@ -320,8 +320,8 @@ def test_everyone_can_use_it_at_every_width(enter: Opened, width: int, lang: str
 def test_it_is_told_how_far_the_naming_of_heads_is(enter: Opened) -> None:
     page = enter("look", "blocks.1.attention", m="gpt", x=TEXT)
     page.route("**/api/inside/heads", lambda _: None)  # it takes its time
-    told = '{"stage": "silencing", "done": 3, "total": 8}'
-    page.route("**/api/progress**", lambda route: route.fulfill(body=told, content_type="application/json"))
+    result = '{"stage": "silencing", "done": 3, "total": 8}'
+    page.route("**/api/progress**", lambda route: route.fulfill(body=result, content_type="application/json"))
     page.get_by_role("button", name="Name the heads").click()
     page.get_by_text("3 of 8 heads tested").wait_for()
     assert page.locator("progress").get_attribute("value") == str(0.5 * 3 / 8)

@@ -73,8 +73,8 @@ def test_a_text_is_classified_as_the_library_does(
     pieces = page.locator(".words span")
     pieces.first.wait_for()
     assert "".join(pieces.all_inner_texts()) == "".join(each.text for each in expected.why)
-    told = [piece.get_attribute("title") for piece in pieces.all()]
-    assert all(percent(abs(each.change)) in said for each, said in zip(expected.why, told, strict=True))
+    result = [piece.get_attribute("title") for piece in pieces.all()]
+    assert all(percent(abs(each.change)) in said for each, said in zip(expected.why, result, strict=True))
 
 
 def test_an_image_is_classified_as_the_library_does(enter: Opened, families: Path) -> None:
@@ -110,15 +110,15 @@ def test_gaps_are_filled_as_the_library_does_and_a_word_is_put_in(enter: Opened,
 def test_a_text_is_translated_as_the_library_does(enter: Opened, families: Path) -> None:
     page = enter("teach", "translate", x=LATIN)
     page.get_by_role("button", name="Translate ⏎").click()
-    said = page.locator(".result")
-    said.wait_for()
+    result = page.locator(".result")
+    result.wait_for()
     [expected] = kotha.load(families / "seq2seq", device="cpu").translate([LATIN], beams=4)
-    assert said.text_content() == expected == BANGLA, "it has learned to write the names"
+    assert result.text_content() == expected == BANGLA, "it has learned to write the names"
     page.get_by_role("heading", name="Where it looked").wait_for()
     aligned = kotha.load(families / "seq2seq", device="cpu").alignment(LATIN, beams=4).to_dict()
-    told = [button.get_attribute("aria-label") for button in page.locator(".written button").all()]
+    answer = [button.get_attribute("aria-label") for button in page.locator(".written button").all()]
     for name, source, weights, words in zip(
-        BANGLA.split(), LATIN.split(), aligned["weights"], told, strict=True
+        BANGLA.split(), LATIN.split(), aligned["weights"], answer, strict=True
     ):  # each name was written from its own
         assert name in words and source in words and percent(max(weights)) in words
     assert "m=seq2seq" in (page.get_by_role("link", name="Open in Look inside").get_attribute("href") or "")

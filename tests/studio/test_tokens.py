@@ -37,9 +37,9 @@ def test_the_card_is_the_library_s(enter: Opened) -> None:
     card = measure("box", tokenizer, [TEXT])
     rows = page.get_by_role("row", name="box")
     rows.nth(2).wait_for()
-    told = rows.all_inner_texts()
-    assert f"{card.tokens_per_word:.2f}" in told[0] and f"{card.bytes_per_token:.2f}" in told[1]
-    assert f"{100 * card.split_aksharas:.1f} %" in told[2]
+    result = rows.all_inner_texts()
+    assert f"{card.tokens_per_word:.2f}" in result[0] and f"{card.bytes_per_token:.2f}" in result[1]
+    assert f"{100 * card.split_aksharas:.1f} %" in result[2]
 
 
 def test_models_with_one_tokenizer_share_a_line(enter: Opened, families: Path) -> None:

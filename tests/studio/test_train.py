@@ -51,10 +51,10 @@ def trained(browser: Any, studio: str, work: Path) -> RunFolder:
 def test_the_page_shows_what_the_run_measured(enter: Opened, trained: RunFolder) -> None:
     page = enter("train", run=trained.path.parent.name)
     losses = [row["loss_nats"] for row in trained.metrics() if "learning_rate" in row]
-    told = page.get_by_role("img").first
-    told.wait_for()
+    result = page.get_by_role("img").first
+    result.wait_for()
     steps = trained.about()["training"]["steps"]
-    assert told.get_attribute("aria-label") == (
+    assert result.get_attribute("aria-label") == (
         f"The loss of Stories, 0.10 min fell from {losses[0]:.2f} to {losses[-1]:.2f} in {steps:,} steps."
     )
     best = trained.best()
@@ -72,9 +72,9 @@ def test_every_family_s_training_is_looked_back_at(enter: Opened, families: Path
     run = RunFolder(families / model)
     losses = [row["loss_nats"] for row in run.metrics() if "learning_rate" in row]
     assert sum(losses[-5:]) < 0.6 * sum(losses[:5]), "it has learned"
-    told = page.get_by_role("img").first
-    told.wait_for()
-    assert told.get_attribute("aria-label") == (
+    result = page.get_by_role("img").first
+    result.wait_for()
+    assert result.get_attribute("aria-label") == (
         f"The loss of {model} fell from {losses[0]:.2f} to {losses[-1]:.2f} in {len(losses):,} steps."
     )
     last = [row for row in run.metrics() if "tokens_per_second" in row][-1]["tokens_per_second"]

@@ -75,8 +75,8 @@ def test_the_text_is_the_library_s(enter: Opened, box: Any) -> None:
     spans = page.locator(OPTION)
     assert spans.count() == len(wanted.ids)
     for place, token in enumerate(wanted.written):
-        told = numbers(spans.nth(place).get_attribute("aria-label").split(",")[-1])[0]
-        assert told == pytest.approx(100 * math.exp(token.log_probability), abs=0.051)
+        result = numbers(spans.nth(place).get_attribute("aria-label").split(",")[-1])[0]
+        assert result == pytest.approx(100 * math.exp(token.log_probability), abs=0.051)
         assert tint_of(spans.nth(place).locator(".letters")) == tint(math.exp(token.log_probability))
 
 

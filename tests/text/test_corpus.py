@@ -92,11 +92,11 @@ def read(path: Path, **options: object) -> list[str]:
 def test_every_format_and_compression_gives_the_same_documents(tmp_path, format, compression):
     data = COMPRESSORS[compression](WRITERS[format](texts_for(format)))
     path = put(tmp_path, f"news.{format}{compression}", data)
-    told: list[int] = []
-    documents = list(read_documents([path], on_bytes=told.append))
+    sizes_read: list[int] = []
+    documents = list(read_documents([path], on_bytes=sizes_read.append))
     assert [document.text for document in documents] == texts_for(format)
     assert {document.source for document in documents} == {str(path)}
-    assert sum(told) == len(data) == list_sources([path])[0].size
+    assert sum(sizes_read) == len(data) == list_sources([path])[0].size
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ def of(path: Path, **options: object) -> CorpusReport:
 def test_the_numbers_by_hand(tmp_path):
     path = write(tmp_path, '"কথা বলো"', '"কথা  বলো "', '"abc"', "{", '"মই ৰাতিপুৱা"')
     problems: list[CorpusProblem] = []
-    told: list[int] = []
-    report = of(path, on_problem=problems.append, on_bytes=told.append)
+    sizes_read: list[int] = []
+    report = of(path, on_problem=problems.append, on_bytes=sizes_read.append)
     assert (report.files, report.documents, report.words, report.duplicates) == (1, 4, 7, 1)
     assert report.characters == 7 + 9 + 3 + 11
     assert report.bytes == (6 * 3 + 1) + (6 * 3 + 3) + 3 + (10 * 3 + 1)
@@ -36,7 +36,7 @@ def test_the_numbers_by_hand(tmp_path):
     assert report.problems == len(problems) == 1
     assert report.first_problems == [str(problems[0])]
     assert "line 4: not valid JSON" in report.first_problems[0]
-    assert sum(told) == path.stat().st_size
+    assert sum(sizes_read) == path.stat().st_size
 
 
 def test_words_are_counted_as_in_a_tokenizer_card(tmp_path):

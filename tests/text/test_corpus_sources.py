@@ -34,9 +34,9 @@ def test_other_files_in_a_folder_are_skipped_and_reported(tmp_path):
     plant(tmp_path, "a.txt", ".hidden.txt", ".git/x.txt", "notes.pdf", "b.json")
     (tmp_path / "loop").symlink_to(tmp_path)
     (tmp_path / "gone.txt").symlink_to(tmp_path / "nothing")
-    told: list[CorpusProblem] = []
-    assert names(tmp_path, [tmp_path], errors="skip", on_problem=told.append) == ["a.txt"]
-    reasons = {Path(problem.source).name: str(problem.reason) for problem in told}
+    messages: list[CorpusProblem] = []
+    assert names(tmp_path, [tmp_path], errors="skip", on_problem=messages.append) == ["a.txt"]
+    reasons = {Path(problem.source).name: str(problem.reason) for problem in messages}
     assert reasons.keys() == {".hidden.txt", ".git", "notes.pdf", "b.json", "loop", "gone.txt"}
     assert reasons[".git"] == reasons[".hidden.txt"] == "skipped: hidden"
     assert reasons["loop"] == "skipped: a symlinked folder"

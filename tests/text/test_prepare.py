@@ -130,10 +130,10 @@ def test_problems_are_counted_and_reported(corpus: Path, tokenizer, tmp_path: Pa
         file.write("{broken\n")
     with pytest.raises(CorpusError, match=r"stories\.jsonl, line 121: not valid JSON"):
         prepare([corpus], tokenizer, tmp_path / "data")
-    told = []
+    messages = []
     options = PrepareOptions(errors="skip")
-    report = prepare([corpus], tokenizer, tmp_path / "data", options, on_problem=told.append)
-    assert report.problems == len(told) == 1
+    report = prepare([corpus], tokenizer, tmp_path / "data", options, on_problem=messages.append)
+    assert report.problems == len(messages) == 1
 
 
 def test_problems_are_reported_without_a_survey(corpus: Path, tokenizer, tmp_path: Path) -> None:
@@ -176,14 +176,14 @@ def test_other_folders_are_never_replaced(corpus: Path, tokenizer, tmp_path: Pat
 
 
 @pytest.mark.parametrize(
-    ("description", "said"), [("{}", "exists; choose another f"), (None, "contains thesis.tex, which")]
+    ("description", "message"), [("{}", "exists; choose another f"), (None, "contains thesis.tex, which")]
 )
-def test_a_known_file_name_does_not_make_a_data_folder(corpus: Path, tokenizer, tmp_path, description, said) -> None:
+def test_a_known_file_name_does_not_make_a_data_folder(corpus: Path, tokenizer, tmp_path, description, message) -> None:
     prepare([corpus], tokenizer, tmp_path / "data")
     (tmp_path / "data" / "thesis.tex").write_text("years of work")
     if description is not None:
         (tmp_path / "data" / "dataset.json").write_text(description)
-    with pytest.raises(KothaError, match=said):
+    with pytest.raises(KothaError, match=message):
         prepare([corpus], tokenizer, tmp_path / "data", PrepareOptions(overwrite=True))
     assert (tmp_path / "data" / "thesis.tex").read_text() == "years of work"
 

@@ -34,8 +34,8 @@ def test_no_two_students_have_the_same_sheet() -> None:
 
 def test_the_key_answers_the_sheet(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert main(["inside", "exercise", "--seed", "31", "--key", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out)["questions"]
-    typed = [each["answer"] or " ".join(each["worked"]) for each in told]
+    output = json.loads(capsys.readouterr().out)["questions"]
+    typed = [each["answer"] or " ".join(each["worked"]) for each in output]
     type_in(monkeypatch, *typed)
     assert main(["inside", "exercise", "--seed", "31", "--json"]) == 0
     summary = json.loads(capsys.readouterr().out)
@@ -110,16 +110,16 @@ def test_a_class_in_one_table(capsys: Any, tmp_path: Path) -> None:
     names = [str(file) for file in files]
     table = tmp_path / "class.csv"
     assert main(["inside", "score", *names, "--csv", str(table)]) == 0
-    said, remarks = capsys.readouterr()
-    assert "25 / 25" in said and "is broken" in said and "who typed them" in said + remarks
+    output, remarks = capsys.readouterr()
+    assert "25 / 25" in output and "is broken" in output and "who typed them" in output + remarks
     lines = list(csv.reader(io.StringIO(table.read_text(encoding="utf-8"))))
     assert lines[0][:3] == ["name", "sheet", "points"] and "9b" in lines[0] and len(lines) == 6
     assert "'=cmd()" in {line[0] for line in lines}, "names are not evaluated as formulas"
     assert main(["inside", "score", *names, "--json", "--language", "bn"]) == 0
     assert {row["name"] for row in json.loads(capsys.readouterr().out)} == set(rows)
     assert main(["inside", "score", *names, "--language", "bn"]) == 0
-    said = capsys.readouterr().out
-    assert "প্রশ্ন আর উত্তর হুবহু mina-এর মতো" in said and "৬টি প্রশ্নে পৌঁছানো হয়নি" in said
+    output = capsys.readouterr().out
+    assert "প্রশ্ন আর উত্তর হুবহু mina-এর মতো" in output and "৬টি প্রশ্নে পৌঁছানো হয়নি" in output
     assert main(["inside", "score", names[-1]]) == 1
     assert "is broken" in capsys.readouterr().err
 

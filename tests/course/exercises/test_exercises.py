@@ -73,11 +73,11 @@ def scripted(questions: list[Question], answers: dict[str, str], language: Langu
 @pytest.mark.parametrize("language", ["en", "bn"])
 def test_the_workshops_answers_get_full_marks(questions: list[Question], language: Language) -> None:
     assert {question.number for question in questions} == set(range(1, 13))
-    summary, told = take(questions, *scripted(questions, ANSWERS, language), language=language)
+    summary, result = take(questions, *scripted(questions, ANSWERS, language), language=language)
     assert [outcome for outcome in summary.outcomes if outcome.verdict is not Verdict.RIGHT] == []
     assert (summary.right, len(ANSWERS) + N_WORDS) == (45, 45)
     assert (summary.points, summary.possible, summary.bonus) == (280, 260, 20)
-    assert ("280 of 260 points (108%)" if language == "en" else "২৬০ নম্বরের মধ্যে ২৮০ (১০৮%)") in told
+    assert ("280 of 260 points (108%)" if language == "en" else "২৬০ নম্বরের মধ্যে ২৮০ (১০৮%)") in result
 
 
 @pytest.mark.parametrize(
@@ -101,28 +101,28 @@ def test_the_workshops_answers_get_full_marks(questions: list[Question], languag
     ],
 )
 def test_a_wrong_answer_gets_no_points_and_a_solution(number: str, wrong: str, worked: str) -> None:
-    summary, told = take([each for each in QuestionChoice().prepare() if each.id == number], wrong)
+    summary, result = take([each for each in QuestionChoice().prepare() if each.id == number], wrong)
     assert summary.right == 0
-    assert "Worked solution:" in told and ("Not right." in told or "Partly right." in told)
-    assert worked in told
+    assert "Worked solution:" in result and ("Not right." in result or "Partly right." in result)
+    assert worked in result
 
 
 def test_no_score_without_answers(questions: list[Question]) -> None:
-    _, told = take(questions)
-    assert f"questions not asked: {len(questions)}" in told and "of 0" not in told
+    _, result = take(questions)
+    assert f"questions not asked: {len(questions)}" in result and "of 0" not in result
     only_bonus = choose(questions, "11a")
-    _, told = take(only_bonus, "")
-    assert "0 of 8 points (0%)" in told
+    _, result = take(only_bonus, "")
+    assert "0 of 8 points (0%)" in result
 
 
 def test_imprecise_skipped_and_unreadable_answers(questions: list[Question]) -> None:
     chosen = choose(questions, "9a")[:2]
-    summary, told = take(chosen, "300", "")
+    summary, result = take(chosen, "300", "")
     assert [outcome.verdict for outcome in summary.outcomes] == [Verdict.COARSE, Verdict.SKIPPED]
-    assert "give at least 2 significant digits" in told and "Skipped." in told
-    summary, told = take(chosen, "no idea", "319.1")
+    assert "give at least 2 significant digits" in result and "Skipped." in result
+    summary, result = take(chosen, "no idea", "319.1")
     assert [outcome.verdict for outcome in summary.outcomes] == [Verdict.UNREADABLE, Verdict.RIGHT]
-    assert "Numbers found: 0, numbers expected: 1." in told
+    assert "Numbers found: 0, numbers expected: 1." in result
 
 
 def test_an_unreadable_answer_can_be_retyped_at_a_terminal_without_penalty(questions: list[Question]) -> None:
@@ -137,9 +137,9 @@ def test_a_matrix_row_by_row(questions: list[Question]) -> None:
 
 
 def test_the_end_of_input_ends_the_quiz_with_a_score(questions: list[Question]) -> None:
-    summary, told = take(questions, ANSWERS["1Q"])
-    assert "End of input; questions not asked: 44." in told
-    assert "7 of 260 points (3%); 1 of 1 answers fully right." in told
+    summary, result = take(questions, ANSWERS["1Q"])
+    assert "End of input; questions not asked: 44." in result
+    assert "7 of 260 points (3%); 1 of 1 answers fully right." in result
     assert summary.to_dict()["ended_early"] is True
 
 

@@ -43,13 +43,13 @@ def names(text: str) -> set[str]:
     return {name for _, name, _, _ in Formatter().parse(text) if name}
 
 
-@pytest.mark.parametrize("told", QUESTIONS, ids=lambda told: told["id"])
-def test_every_question_has_one_kind_of_answer(told: dict[str, Any]) -> None:
-    assert told.keys() <= KEYS, "no unused keys"
-    assert sum(key in told for key in ("answer", "step", "rubric", "order")) == 1
-    assert "step" in told or told["worked"]
-    assert set(told.get("slips", {})) <= TOLD["slips"].keys(), "each slip has a text"
-    assert "rubric" not in told or told["rubric"].keys() == {"lead", "parts", "misbeliefs"}
+@pytest.mark.parametrize("entry", QUESTIONS, ids=lambda entry: entry["id"])
+def test_every_question_has_one_kind_of_answer(entry: dict[str, Any]) -> None:
+    assert entry.keys() <= KEYS, "no unused keys"
+    assert sum(key in entry for key in ("answer", "step", "rubric", "order")) == 1
+    assert "step" in entry or entry["worked"]
+    assert set(entry.get("slips", {})) <= TOLD["slips"].keys(), "each slip has a text"
+    assert "rubric" not in entry or entry["rubric"].keys() == {"lead", "parts", "misbeliefs"}
 
 
 def test_texts_are_bilingual_and_use_known_values() -> None:

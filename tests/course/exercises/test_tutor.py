@@ -24,11 +24,13 @@ def take(wanted: str, *answers: str, tries: int = 2, language: Language = "en") 
 
 
 def test_a_second_try_counts_half_and_says_so() -> None:
-    summary, told = take("2c", UNSCALED, SCORES)
+    summary, result = take("2c", UNSCALED, SCORES)
     (outcome,) = summary.outcomes
     assert (outcome.verdict, outcome.points, outcome.possible) == (Verdict.RIGHT, 4.5, 9)
     assert (
-        "not yet divided by √d_k" in told and "what you correct now counts half" in told and "4.5 of 9 points" in told
+        "not yet divided by √d_k" in result
+        and "what you correct now counts half" in result
+        and "4.5 of 9 points" in result
     )
     assert outcome.tries == (UNSCALED, SCORES)
     _, bangla = take("2c", UNSCALED, SCORES, language="bn")
@@ -43,10 +45,10 @@ def test_a_second_try_counts_half_and_says_so() -> None:
     ],
 )
 def test_typing_one_cell_of_a_matrix_gets_instructions_without_penalty(language: Language, wanted: str) -> None:
-    summary, told = take("2c", "0.2983", SCORES, language=language)
-    assert wanted in told
+    summary, result = take("2c", "0.2983", SCORES, language=language)
+    assert wanted in result
     assert summary.points == 9 and summary.outcomes[0].tries == (SCORES,)
-    example = told.partition(wanted)[2].partition(": 0.1")[2].partition("\n")[0]
+    example = result.partition(wanted)[2].partition(": 0.1")[2].partition("\n")[0]
     assert f"0.1{example}" == "0.1 0.2 0.3 ; 0.4 0.5 0.6 ; 0.7 0.8 0.9"
     typed_so, _ = take("2c", f"0.1{example}", language=language, tries=1)
     assert typed_so.outcomes[0].verdict is Verdict.WRONG, "the example can be parsed, and is not the answer"
@@ -57,27 +59,27 @@ def test_the_example_of_a_shape_has_integers() -> None:
 
 
 def test_two_wrong_tries_end_with_the_solution() -> None:
-    summary, told = take("8b", "149", "1")
+    summary, result = take("8b", "149", "1")
     assert summary.points == 0 and summary.outcomes[0].verdict is Verdict.WRONG
-    assert "The first new token needs a pass too." in told and "One for each token" in told
+    assert "The first new token needs a pass too." in result and "One for each token" in result
 
 
 def test_right_cells_count_and_corrected_ones_count_half() -> None:
     one_off = SCORES.replace("0.2334", "0.33")
     first, _ = take("2c", one_off, tries=1)
     assert first.outcomes[0].verdict is Verdict.PARTLY and first.points == 8  # 8 of 9 numbers
-    both, told = take("2c", one_off, SCORES)
-    assert both.points == 8.5 and "8 of 9 numbers are right" in told
+    both, result = take("2c", one_off, SCORES)
+    assert both.points == 8.5 and "8 of 9 numbers are right" in result
 
 
 def test_hints_come_in_steps_and_cost_a_tenth_each() -> None:
-    summary, told = take("1Q", "?", "?", "0.37 0.57; 0.39 0.34; 0.30 0.55")
+    summary, result = take("1Q", "?", "?", "0.37 0.57; 0.39 0.34; 0.30 0.55")
     assert summary.points == 5.5  # 7 minus two tenths, rounded to half points
-    hints = [line for line in told.splitlines() if line.startswith("Hint:")]
+    hints = [line for line in result.splitlines() if line.startswith("Hint:")]
     assert hints[0].startswith("Hint: Each number is a row of X times a column of W_Q")
     assert hints[1] == "Hint: It begins like this: Q[1,1] = 1.0×0.1 + 0.5×0.3 + 0.2×0.2 + 0.8×0.1"
-    _, told = take("1Q", *["?"] * 4, "")
-    assert "Q[3,2] = 0.7×0.2 + 0.2×0.1 + 0.6×0.4 + 0.5×0.3 = 0.55" in told and "no more hints" in told
+    _, result = take("1Q", *["?"] * 4, "")
+    assert "Q[3,2] = 0.7×0.2 + 0.2×0.1 + 0.6×0.4 + 0.5×0.3 = 0.55" in result and "no more hints" in result
     _, bangla = take("7b", "ইঙ্গিত", "?", "", language="bn")
     assert "ইঙ্গিত: ভালো উত্তরে ৩টি বিষয় থাকে।" in bangla and "ইঙ্গিত: দুটি লসের ফারাক কত" in bangla
 
@@ -108,12 +110,12 @@ def test_the_flowchart_is_put_in_order_with_partial_credit() -> None:
     spelled = " → ".join(map(str, right))
     assert take("12a", spelled)[0].points == question.points
     swapped = [right[1], right[0], *right[2:]]
-    summary, told = take("12a", " ".join(map(str, swapped)), tries=1)
+    summary, result = take("12a", " ".join(map(str, swapped)), tries=1)
     assert 0 < summary.points < question.points
-    assert f"Piece {right[0]} comes before piece {right[1]}." in told
+    assert f"Piece {right[0]} comes before piece {right[1]}." in result
     assert take("12a", " ".join(map(str, reversed(right))), tries=1)[0].points == 0
-    short, told = take("12a", " ".join(map(str, right[:5])), tries=1)
-    assert 0 < short.points < question.points and "Missing:" in told
+    short, result = take("12a", " ".join(map(str, right[:5])), tries=1)
+    assert 0 < short.points < question.points and "Missing:" in result
     assert "Type the numbers from 1 to 9, each exactly once" in take("12a", "1 1 2", tries=1)[1]
 
 
@@ -133,7 +135,7 @@ def test_a_random_order_earns_nothing_on_average() -> None:
 @pytest.mark.parametrize("language", ["en", "bn"])
 def test_the_rubric_is_shown_afterwards(language: Language) -> None:
     answer = {"en": "softmax gives it 0", "bn": "সফটম্যাক্সে তা শূন্য হয়"}[language]
-    summary, told = take("3b-why", answer, tries=1, language=language)
+    summary, result = take("3b-why", answer, tries=1, language=language)
     assert summary.outcomes[0].verdict is Verdict.PARTLY
-    assert told.count("✓") == 2 and told.count("  – ") == 1
-    assert ("A model answer:" if language == "en" else "একটি নমুনা উত্তর:") in told
+    assert result.count("✓") == 2 and result.count("  – ") == 1
+    assert ("A model answer:" if language == "en" else "একটি নমুনা উত্তর:") in result

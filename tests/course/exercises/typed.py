@@ -82,9 +82,9 @@ def half_right(question: Question, language: Language) -> tuple[str, ...]:
 
 def take(questions: list[Question], *answers: str, language: Language = "en", tries: int = 1) -> tuple[Summary, str]:
     """Run a quiz with these typed lines; return the summary and everything printed."""
-    left, told = iter(answers), []
-    quiz = Quiz(language, lambda prompt: next(left, None), told.append, tries)
-    return quiz.ask_all(questions), "\n".join(told)
+    left, result = iter(answers), []
+    quiz = Quiz(language, lambda prompt: next(left, None), result.append, tries)
+    return quiz.ask_all(questions), "\n".join(result)
 
 
 def _spelled(values: Sequence[float]) -> str:
@@ -114,10 +114,10 @@ def recognised_slips(slips: Sequence[str]) -> list[RecognisedSlip]:
         slack = 0.0 if case["step"] in ("Q", "K", "V", "products") else 0.0005
         ways = diagnose(sheet, step, readings(case["typed"])[0], [cell], slack)
         truth = written(float(step.values[cell]), 4)
-        said = tuple(way.words for way in ways)
+        result = tuple(way.words for way in ways)
         found.append(
             RecognisedSlip(
-                step.name, case["row"], case["column"], truth, case["typed"], tuple(w.name for w in ways), said
+                step.name, case["row"], case["column"], truth, case["typed"], tuple(w.name for w in ways), result
             )
         )
     return found

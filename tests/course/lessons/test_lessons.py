@@ -16,11 +16,11 @@ from kotha.errors import UsageError
 
 @pytest.mark.parametrize("name", [each.name for each in lessons()])
 def test_a_lesson_measures_every_condition_with_every_seed(name: str) -> None:
-    told: list[tuple[int, int]] = []
-    found = MeasuredLesson(lesson(name), (0, 1), **asdict(TINY)).run(lambda done, total: told.append((done, total)))
+    messages: list[tuple[int, int]] = []
+    found = MeasuredLesson(lesson(name), (0, 1), **asdict(TINY)).run(lambda done, total: messages.append((done, total)))
     assert found.plain["lesson"] == name
-    assert told and told[-1][0] == told[-1][1], "progress ends at its total"
-    assert [done for done, _ in told] == list(range(1, told[-1][1] + 1))
+    assert messages and messages[-1][0] == messages[-1][1], "progress ends at its total"
+    assert [done for done, _ in messages] == list(range(1, messages[-1][1] + 1))
     columns = {figure["key"] for figure in found.plain["figures"]}
     for condition, row in found.rows.items():
         assert set(row["figures"]) == columns, "all measures are shown"

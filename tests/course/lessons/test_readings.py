@@ -108,9 +108,9 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
 def test_conclusions_follow_from_the_figures(
     name: str, figures: dict[str, Figures], expected: list[str | None]
 ) -> None:
-    said = MeasuredLesson(lesson(name)).read({key: row_of(key, key, each) for key, each in figures.items()})
-    assert len(said) == len(expected)
-    for sentence, part in zip(said, expected, strict=True):
+    result = MeasuredLesson(lesson(name)).read({key: row_of(key, key, each) for key, each in figures.items()})
+    assert len(result) == len(expected)
+    for sentence, part in zip(result, expected, strict=True):
         assert part is None or part in str(sentence), str(sentence)
         assert not {"{", "}"} & set(str(sentence) + translate(sentence, "bn"))
 

@@ -20,7 +20,7 @@ def result(*rows: Row, **how: Any) -> LessonResult:
 
 
 @pytest.mark.parametrize(
-    ("seeds", "figure", "said"),
+    ("seeds", "figure", "expected"),
     [
         ((1.0, 1.3, 1.6), {"digits": 1}, "1.3 ± 0.3"),
         ((49_152.0, 49_152.0), {"digits": 0}, "49,152"),  # no spread, no ±
@@ -29,9 +29,9 @@ def result(*rows: Row, **how: Any) -> LessonResult:
     ],
 )
 def test_a_figure_is_the_mean_with_the_largest_deviation(
-    seeds: tuple[float, ...], figure: dict[str, Any], said: str
+    seeds: tuple[float, ...], figure: dict[str, Any], expected: str
 ) -> None:
-    assert shown(row("a", *seeds), {**LOSS, **figure}) == said
+    assert shown(row("a", *seeds), {**LOSS, **figure}) == expected
 
 
 def test_the_best_of_a_column_is_marked_unless_all_are_equal() -> None:

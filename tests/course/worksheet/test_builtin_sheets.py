@@ -111,10 +111,10 @@ def test_every_sheet_can_be_viewed_and_saved(name: str, language: str, tmp_path:
     assert any(step.sums for step in view.steps), "some arithmetic is shown"
     assert json.loads(json.dumps(view.to_dict(), allow_nan=False))["steps"]
     page = view.save(tmp_path / "sheet.html").read_text(encoding="utf-8")
-    told = told_by(page)
-    assert told["title"][language] == view.title and "self-attention" not in view.title.lower()
-    assert told["called"] == name and len(told["solved"]) == len(view.steps)
-    assert [step["sums"] for step in told["solved"]] == [step.sums for step in view.steps]
+    result = told_by(page)
+    assert result["title"][language] == view.title and "self-attention" not in view.title.lower()
+    assert result["called"] == name and len(result["solved"]) == len(view.steps)
+    assert [step["sums"] for step in result["solved"]] == [step.sums for step in view.steps]
     assert len(page.encode()) < 400_000
     assert view.save_spreadsheet(tmp_path / "sheet.xlsx").stat().st_size > 1000
 
@@ -138,8 +138,8 @@ def same(one: Sheet, other: Sheet) -> bool:
 
 
 def test_own_matrices_as_json_and_as_csv_in_either_digits(tmp_path: Path) -> None:
-    told = {**PLAIN, "X": [[1.0, -0.5], [0.25, 2.0]], "tokens": ["ক", "খ"], "mask": "none"}
-    (tmp_path / "own.json").write_text(json.dumps(told), encoding="utf-8")
+    result = {**PLAIN, "X": [[1.0, -0.5], [0.25, 2.0]], "tokens": ["ক", "খ"], "mask": "none"}
+    (tmp_path / "own.json").write_text(json.dumps(result), encoding="utf-8")
     blocks = [
         "tokens\nক,খ",
         "X\n১,−০.৫,,\n0.25,2,,",
@@ -149,14 +149,14 @@ def test_own_matrices_as_json_and_as_csv_in_either_digits(tmp_path: Path) -> Non
     (tmp_path / "own.csv").write_text("\n\n".join(blocks), encoding="utf-8-sig")
     sheet = sheet_of_file(tmp_path / "own.json")
     assert same(sheet, sheet_of_file(tmp_path / "own.csv"))
-    x = torch.tensor(told["X"], dtype=torch.float64)
+    x = torch.tensor(result["X"], dtype=torch.float64)
     expected = functional.scaled_dot_product_attention(x[None], x[None], x[None])[0]
     np.testing.assert_allclose(sheet.steps["output"].values, expected.numpy())
     assert sheet_of_file(tmp_path / "own.csv").tokens == ("ক", "খ")
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "message"),
     [
         ({"W_Q": None}, "W_Q is missing"),
         ({"W_Q": [[1.0, 2.0]]}, "W_Q has 1 rows but X has 2 columns"),
@@ -177,13 +177,13 @@ def test_own_matrices_as_json_and_as_csv_in_either_digits(tmp_path: Path) -> Non
         ({"mask": [1]}, "is not supported"),
     ],
 )
-def test_invalid_matrices_are_rejected_by_name(change: dict[str, object], said: str) -> None:
-    with pytest.raises(DataError, match=said):
+def test_invalid_matrices_are_rejected_by_name(change: dict[str, object], message: str) -> None:
+    with pytest.raises(DataError, match=message):
         sheet_of({**PLAIN, **change})
 
 
 @pytest.mark.parametrize(
-    ("name", "content", "said"),
+    ("name", "content", "message"),
     [
         ("a.csv", b"X\n1,x\n", r"X: row 1 is \[1.0, 'x'\]"),
         ("a.csv", b"X\n1\n\nX\n2\n", "line 4: expected the name of a matrix, found 'X'"),
@@ -197,9 +197,9 @@ def test_invalid_matrices_are_rejected_by_name(change: dict[str, object], said: 
         ("a.json", b" " * 300_000, "too many for a"),
     ],
 )
-def test_a_broken_file_is_rejected(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+def test_a_broken_file_is_rejected(tmp_path: Path, name: str, content: bytes, message: str) -> None:
     (tmp_path / name).write_bytes(content)
-    with pytest.raises(DataError, match=said):
+    with pytest.raises(DataError, match=message):
         sheet_of_file(tmp_path / name)
 
 
@@ -210,9 +210,9 @@ def test_a_missing_file(tmp_path: Path) -> None:
 
 
 def test_hostile_labels_stay_text(tmp_path: Path) -> None:
-    told = {**PLAIN, "tokens": ["<script>", "=1+1"]}
-    (tmp_path / "own.json").write_text(json.dumps(told), encoding="utf-8")
+    result = {**PLAIN, "tokens": ["<script>", "=1+1"]}
+    (tmp_path / "own.json").write_text(json.dumps(result), encoding="utf-8")
     page = sheet_view(sheet_of_file(tmp_path / "own.json")).save(tmp_path / "own.html").read_text(encoding="utf-8")
-    told = told_by(page)
-    assert told["solved"][0]["rows"]["en"] == told["asked"]["en"][0]["rows"] == ["<script>", "=1+1"]
-    assert "\\u003cscript" in page and told["called"] == "own"
+    result = told_by(page)
+    assert result["solved"][0]["rows"]["en"] == result["asked"]["en"][0]["rows"] == ["<script>", "=1+1"]
+    assert "\\u003cscript" in page and result["called"] == "own"

@@ -71,10 +71,10 @@ def test_no_english_text_on_bangla_sheets(name: str) -> None:
 @pytest.mark.parametrize("name", SHEETS)
 def test_no_english_text_on_bangla_pages(name: str) -> None:
     view = sheet_view(SHEETS[name](), language="bn")
-    told = told_by(view.html)
-    titles = [step["title"]["bn"] for step in told["solved"]]
+    result = told_by(view.html)
+    titles = [step["title"]["bn"] for step in result["solved"]]
     assert titles == [in_bangla(step.title) for step in view.steps]
-    for text in (told["title"]["bn"], told["lead"]["bn"], *told["remarks"]["bn"], *titles):
+    for text in (result["title"]["bn"], result["lead"]["bn"], *result["remarks"]["bn"], *titles):
         assert not english(view.found, text), text
     assert '<html lang="bn">' in view.html
     assert json.dumps(view.to_dict(), allow_nan=False)

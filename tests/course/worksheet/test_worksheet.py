@@ -253,23 +253,23 @@ def test_a_sheet_for_every_text_architecture(name: str) -> None:
     assert "ছো" in sheet.key_tokens[0 if name == "seq2seq" else 1], "after the start token"
     assert (sheet.tokens[0] == "[CLS]") == (name == "bert")
     assert sheet.matrices["weights"].sum(1) == pytest.approx(np.ones(len(sheet.tokens)))
-    told = told_by(sheet_view(sheet).html)
-    assert [step["title"]["en"] for step in told["solved"]] == [str(step.title) for step in sheet.steps.values()]
-    assert told["target"] == target
+    result = told_by(sheet_view(sheet).html)
+    assert [step["title"]["en"] for step in result["solved"]] == [str(step.title) for step in sheet.steps.values()]
+    assert result["target"] == target
     # The part feasible by hand is an exercise; a model's sheet has no score file.
     paper = for_paper(sheet)
-    assert [step["name"] for step in told["asked"]["en"]] == list(paper.steps)
-    for step in told["asked"]["en"]:
+    assert [step["name"] for step in result["asked"]["en"]] == list(paper.steps)
+    for step in result["asked"]["en"]:
         values = [[-np.inf if each is None else each for each in row] for row in step["values"]]
         assert np.array(values) == pytest.approx(paper.steps[step["name"]].values, rel=1e-11)
-    assert told["called"] is None
+    assert result["called"] is None
 
 
 def test_a_text_too_long_to_do_by_hand_is_only_shown() -> None:
     sheet = model_sheet(bundle_of("gpt"), "ছোট্ট নদী " * 9)
-    told = told_by(sheet_view(sheet).html)
-    assert told["asked"] is None and "too large to do by hand" in told["why_not"]
-    assert len(told["solved"]) == len(sheet.steps)
+    result = told_by(sheet_view(sheet).html)
+    assert result["asked"] is None and "too large to do by hand" in result["why_not"]
+    assert len(result["solved"]) == len(sheet.steps)
 
 
 @pytest.mark.parametrize(

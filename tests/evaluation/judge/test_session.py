@@ -52,14 +52,14 @@ def test_judgements_are_saved_at_once_and_resume(tmp_path: Path) -> None:
 def test_files_of_the_page_are_merged_and_those_of_another_session_rejected(tmp_path: Path) -> None:
     judging = started(tmp_path / "j")
     ids = [pair.id for pair in judging.pairs]
-    said = {
+    result = {
         "format": "kotha-judgements",
         "pairs": judging.fingerprint,
         "judge": "../রহিম",
         "judgements": {ids[0]: "tie"},
     }
     file = tmp_path / "from-page.json"
-    file.write_text(json.dumps(said), encoding="utf-8")
+    file.write_text(json.dumps(result), encoding="utf-8")
     assert judging.collect(file) == ("../রহিম", 1)
     assert judging.judgements() == {"../রহিম": {ids[0]: "tie"}}
     assert {each.parent for each in tmp_path.rglob("*.json")} == {
@@ -74,7 +74,7 @@ def test_files_of_the_page_are_merged_and_those_of_another_session_rejected(tmp_
         ({"format": "x"}, "is not a file of judgements"),
         ({"judge": 5}, "is not a file of judgements"),
     ):
-        file.write_text(json.dumps({**said, **change}), encoding="utf-8")
+        file.write_text(json.dumps({**result, **change}), encoding="utf-8")
         with pytest.raises(KothaError, match=message):
             judging.collect(file)
     assert len(judging.judgements()) == 1
@@ -128,9 +128,9 @@ def test_invalid_sessions_are_rejected(tmp_path: Path) -> None:
 def test_invalid_pairs_are_rejected(tmp_path: Path, change: dict[str, Any]) -> None:
     JudgingSession.start(tmp_path / "j", ["ক"], {"a": ["খ"], "b": ["গ"]})
     file = tmp_path / "j" / "pairs.json"
-    told = json.loads(file.read_text(encoding="utf-8"))
+    result = json.loads(file.read_text(encoding="utf-8"))
     if "pairs" in change:
-        change = {"pairs": [{**told["pairs"][0], **change["pairs"][0]}]}
-    file.write_text(json.dumps({**told, **change}), encoding="utf-8")
+        change = {"pairs": [{**result["pairs"][0], **change["pairs"][0]}]}
+    file.write_text(json.dumps({**result, **change}), encoding="utf-8")
     with pytest.raises(KothaError, match="is not a judging session that this version of Kotha can read"):
         JudgingSession.open(tmp_path / "j")

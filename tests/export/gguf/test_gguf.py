@@ -158,7 +158,7 @@ def test_a_file_that_llamacpp_cannot_open_raises_an_error(
 
 
 @pytest.mark.parametrize(
-    ("place", "said"),
+    ("place", "message"),
     [
         ("taken", "taken/model-f16.gguf cannot be written: .*taken is a file, not a folder"),
         ("taken/below", "cannot be written: .*taken is a file, not a folder"),
@@ -167,11 +167,11 @@ def test_a_file_that_llamacpp_cannot_open_raises_an_error(
         ("b" * 248 + ".gguf", "could not be written: File name too long"),
     ],
 )
-def test_a_path_that_cannot_be_written_raises_an_error(tmp_path: Path, place: str, said: str) -> None:
+def test_a_path_that_cannot_be_written_raises_an_error(tmp_path: Path, place: str, message: str) -> None:
     (tmp_path / "taken").touch()
     (tmp_path / "folder.gguf").mkdir()
     before = sorted(tmp_path.iterdir())
-    with pytest.raises(KothaError, match=said):
+    with pytest.raises(KothaError, match=message):
         export(Bundle(model("gpt2"), tokenizer("bpe")), "gguf", tmp_path / place, overwrite=place == "folder.gguf")
     assert sorted(tmp_path.iterdir()) == before
 
@@ -181,16 +181,16 @@ def test_the_metadata_describe_the_model(tmp_path: Path) -> None:
     small = model("modern", vocab_size=text.vocab_size + 3)
     write_file(small, text, tmp_path / "m.gguf", "f16")
     fields = gguf.GGUFReader(tmp_path / "m.gguf").fields
-    said = {name: fields[name].contents() for name in fields if not name.startswith("tokenizer.ggml.scores")}
-    assert said["general.architecture"] == "qwen3" and said["tokenizer.ggml.model"] == "t5"
-    assert said["qwen3.attention.head_count_kv"] == 2 and said["qwen3.attention.key_length"] == 32
-    assert said["tokenizer.ggml.eos_token_id"] == text.special["eos"]
-    assert said["tokenizer.ggml.eot_token_id"] == text.special["end"]
-    assert said["tokenizer.ggml.add_bos_token"] is True
-    assert said["tokenizer.ggml.bos_token_id"] == text.special["eos"]
-    assert said["tokenizer.ggml.tokens"][-1] == f"<|unused-{text.vocab_size + 2}|>"
+    result = {name: fields[name].contents() for name in fields if not name.startswith("tokenizer.ggml.scores")}
+    assert result["general.architecture"] == "qwen3" and result["tokenizer.ggml.model"] == "t5"
+    assert result["qwen3.attention.head_count_kv"] == 2 and result["qwen3.attention.key_length"] == 32
+    assert result["tokenizer.ggml.eos_token_id"] == text.special["eos"]
+    assert result["tokenizer.ggml.eot_token_id"] == text.special["end"]
+    assert result["tokenizer.ggml.add_bos_token"] is True
+    assert result["tokenizer.ggml.bos_token_id"] == text.special["eos"]
+    assert result["tokenizer.ggml.tokens"][-1] == f"<|unused-{text.vocab_size + 2}|>"
     template = ChatTemplate.of(text)
-    assert template is not None and said["tokenizer.chat_template"] == template.jinja()
+    assert template is not None and result["tokenizer.chat_template"] == template.jinja()
 
 
 def test_kinds_of_pieces() -> None:

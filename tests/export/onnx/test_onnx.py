@@ -84,12 +84,12 @@ def test_any_batch_length_and_past(modern: tuple[GPT, Path], batch: int, past: i
 def test_the_description_lists_inputs_and_outputs(modern: tuple[GPT, Path]) -> None:
     model, out = modern
     assert sorted(path.name for path in out.iterdir()) == ["model.onnx", DESCRIPTION, "tokenizer.json"]
-    said = json.loads((out / DESCRIPTION).read_text(encoding="utf-8"))
-    graph = said["graphs"]["model.onnx"]
+    result = json.loads((out / DESCRIPTION).read_text(encoding="utf-8"))
+    graph = result["graphs"]["model.onnx"]
     assert graph["inputs"]["ids"] == {"0": "batch", "1": "length"}
     assert graph["inputs"]["past.0.value"] == {"0": "batch", "2": "past"}
     assert list(graph["outputs"])[:2] == ["logits", "present.0.key"]
-    assert said["tokenizer"] == tokenizer().fingerprint and said["model"] == model.config.to_dict()
+    assert result["tokenizer"] == tokenizer().fingerprint and result["model"] == model.config.to_dict()
     assert str(Path(onnx_export.__file__).parent).encode() not in (out / "model.onnx").read_bytes()
 
 
@@ -129,11 +129,13 @@ def test_every_family(tmp_path: Path, name: str) -> None:
     assert graphs == ({"encoder.onnx", "decoder.onnx"} if name == "seq2seq" else {"model.onnx"})
 
 
-@pytest.mark.parametrize(("description", "said"), [("{}", "exists"), ('{"format": "kotha-onnx"}', "contains mine.txt")])
-def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path, description: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("description", "message"), [("{}", "exists"), ('{"format": "kotha-onnx"}', "contains mine.txt")]
+)
+def test_a_folder_with_other_files_is_not_replaced(tmp_path: Path, description: str, message: str) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     (tmp_path / "onnx.json").write_text(description)
-    with pytest.raises(KothaError, match=said):
+    with pytest.raises(KothaError, match=message):
         export(Bundle(filled(FAMILIES["vit"]), None), "onnx", tmp_path, overwrite=True)
     assert (tmp_path / "mine.txt").exists()
 

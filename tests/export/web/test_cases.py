@@ -35,18 +35,18 @@ def test_quantizing_twice_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "expected"),
     [
         ({"normalizer": normalizers.Lowercase()}, "a normalization that is not Kotha's"),
         ({"pre_tokenizer": pre_tokenizers.Metaspace()}, "a pre-tokenizer that is not Kotha's"),
         ({"decoder": decoders.Metaspace()}, "a decoder that is not Kotha's"),
     ],
 )
-def test_an_unsupported_tokenizer_is_rejected(changed: dict[str, Any], said: str) -> None:
+def test_an_unsupported_tokenizer_is_rejected(changed: dict[str, Any], expected: str) -> None:
     backend = type(tokenizers()["unigram"].backend).from_str(tokenizers()["unigram"].backend.to_str())
     for name, value in changed.items():
         setattr(backend, name, value)
-    with pytest.raises(ConfigError, match=f"cannot export to a web page: the tokenizer has {re.escape(said)}"):
+    with pytest.raises(ConfigError, match=f"cannot export to a web page: the tokenizer has {re.escape(expected)}"):
         describe_vocabulary(Tokenizer(backend))
 
 

@@ -36,9 +36,9 @@ def test_every_kind_and_every_plot_with_questions_is_asked_about(asked: list[Sto
 def test_remaining_amounts_are_correct(asked: list[StoryQuestion]) -> None:
     sums = 0
     for each in asked:
-        told = re.search(rf"{WORD}টি থেকে {WORD}টি গেল, \S+(?: \S+)? {WORD}টি।", each.passage)
-        if each.kind == "left" and told is not None and "দেওয়ার পর" in each.question:
-            had, gave = VALUES[told[1]], VALUES[told[2]]
+        result = re.search(rf"{WORD}টি থেকে {WORD}টি গেল, \S+(?: \S+)? {WORD}টি।", each.passage)
+        if each.kind == "left" and result is not None and "দেওয়ার পর" in each.question:
+            had, gave = VALUES[result[1]], VALUES[result[2]]
             assert VALUES[each.answer.removesuffix("টি।")] == had - gave
             sums += 1
     assert sums >= 10, "the stories tell of it"

@@ -54,8 +54,8 @@ def test_what_is_given_spent_and_eaten_adds_up(documents: list[Document]) -> Non
         (given,) = numbers(rf"এই {N}টা \S+ তোমার", document.text)
         (rest,) = numbers(rf"ঝুড়িতে রইল {N}টি", document.text)
         assert had - gave == left and left - given == rest > 1, document.text
-        said = numbers(rf"“{N}টা ছিল, \S+ দিয়েছি {N}টা, \S+ {N}টা, তাই এখন {N}টা", document.text)
-        assert said == [had, gave, given, rest]
+        result = numbers(rf"“{N}টা ছিল, \S+ দিয়েছি {N}টা, \S+ {N}টা, তাই এখন {N}টা", document.text)
+        assert result == [had, gave, given, rest]
     for document in of(documents, "fair money"):
         had, spent, left = numbers(rf"। {N} টাকা থেকে {N} টাকা গেল, হাতে রইল {N} টাকা", document.text)
         held, more, rest = numbers(rf"। {N} টাকা থেকে {N} টাকা দিয়ে \S+ হাতে থাকল {N} টাকা", document.text)

@@ -43,8 +43,8 @@ def test_a_file_of_tables_holds_no_word_twice(name: str) -> None:
 
 def test_each_community_has_the_same_entries() -> None:
     grown = {f"{kind}{more}" for kind in ("man", "woman") for more in ("", "_title", "_family")}
-    said = {"child", "water", "dusk", "feast", "mother", "father", "forefather", "kin", "parent", "grand", "aunt"}
-    assert [found.keys() - grown for found in communities().values()] == [said] * 3
+    result = {"child", "water", "dusk", "feast", "mother", "father", "forefather", "kin", "parent", "grand", "aunt"}
+    assert [found.keys() - grown for found in communities().values()] == [result] * 3
     assert {name for name, found in communities().items() if found.keys() >= grown} == {"muslim", "hindu"}
 
 

@@ -85,9 +85,9 @@ def test_the_page_shows_every_tokenizer() -> None:
     cards = [card.measure(name, tokenizer, SENTENCES) for name, tokenizer in loaded.items()]
     html = cards_page(cards, loaded, SAMPLE, "sixty sentences")
     assert "<পিঠা>" not in html
-    told = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])["data"]
-    assert [each["name"] for each in told["cards"]] == list(loaded)
-    for shown, measured in zip(told["cards"], cards, strict=True):
+    result = json.loads(re.search(r'id="data">(.*?)</script>', html, re.DOTALL)[1])["data"]
+    assert [each["name"] for each in result["cards"]] == list(loaded)
+    for shown, measured in zip(result["cards"], cards, strict=True):
         assert shown["split_aksharas"] == measured.split_aksharas
         assert [each["id"] for each in shown["pieces"]] == loaded[measured.name].encode(SAMPLE)
 

@@ -21,9 +21,9 @@ def test_turns_have_special_tokens_and_only_the_assistants_are_marked_as_written
     tokens, written = template.encode(tokenizer, TURNS)
     expected, own = [tokenizer.special["eos"]], [False]  # a conversation is a document too
     for role, text in TURNS:
-        said = [*tokenizer.encode(text), tokenizer.special["end"]]
-        expected += [tokenizer.special[role], *said]
-        own += [False] + [role == "assistant"] * len(said)
+        result = [*tokenizer.encode(text), tokenizer.special["end"]]
+        expected += [tokenizer.special[role], *result]
+        own += [False] + [role == "assistant"] * len(result)
     assert (tokens, written) == (expected, own)
     assert tokens.count(tokenizer.special["end"]) == len(TURNS), "a spelled-out special token does not end a turn"
     assert template.prompt(tokenizer, TURNS[:1])[-1] == tokenizer.special["assistant"]

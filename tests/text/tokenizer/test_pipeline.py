@@ -76,13 +76,13 @@ def state() -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("part", "inside", "step", "said"), [
+@pytest.mark.parametrize(("part", "inside", "step", "message"), [
     ("pre_tokenizer", "pretokenizers", BYTES, "ByteLevel 40000 times"),
     ("normalizer", "normalizers", LONGER, "Replace {\"String\": \"ক\"} by 'কক' 40000 times"),
     ("normalizer", "normalizers", LETTER, "by 'কক' 40000 times"),
 ])  # fmt: skip
 def test_repeated_steps_that_double_a_text_are_rejected(
-    tmp_path: Path, state: dict[str, Any], part: str, inside: str, step: dict[str, Any], said: str
+    tmp_path: Path, state: dict[str, Any], part: str, inside: str, step: dict[str, Any], message: str
 ) -> None:
     once = {"type": "Sequence", inside: [step]}
     file = tmp_path / "tokenizer.json"
@@ -92,14 +92,14 @@ def test_repeated_steps_that_double_a_text_are_rejected(
     file.write_text(json.dumps({**state, part: many}), encoding="utf-8")
     with pytest.raises(TokenizerError, match="can make a text") as told:
         Tokenizer.load(file)
-    assert said in str(told.value)
+    assert message in str(told.value)
 
 
 def test_an_undefined_special_token_is_rejected(tmp_path: Path, state: dict[str, Any]) -> None:
     part = {"SpecialToken": {"id": "<|start|>", "type_id": 0}}
     text = {"Sequence": {"id": "A", "type_id": 0}}
-    told = {"type": "TemplateProcessing", "single": [part, text], "pair": [part, text], "special_tokens": {}}
-    (tmp_path / "tokenizer.json").write_text(json.dumps({**state, "post_processor": told}), encoding="utf-8")
+    result = {"type": "TemplateProcessing", "single": [part, text], "pair": [part, text], "special_tokens": {}}
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**state, "post_processor": result}), encoding="utf-8")
     with pytest.raises(TokenizerError, match=r"start|post_processor"):
         Tokenizer.load(tmp_path).marks_before  # noqa: B018
 

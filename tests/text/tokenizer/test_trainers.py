@@ -186,14 +186,14 @@ def test_texts_can_be_an_iterator_in_any_order():
 
 
 def test_each_stage_is_reported_at_its_start():
-    told: list[str] = []
+    messages: list[str] = []
 
     def texts():
-        assert told == ["reading"]
+        assert messages == ["reading"]
         yield from CORPUS
 
-    train(texts(), "bpe", 400, on_progress=lambda stage, done, total: told.append(str(stage)))
-    assert told == ["reading", "counting", "learning"]
+    train(texts(), "bpe", 400, on_progress=lambda stage, done, total: messages.append(str(stage)))
+    assert messages == ["reading", "counting", "learning"]
 
 
 # -- any corpus -------------------------------------------------------------------------------------------------------
