@@ -37,7 +37,7 @@ def started(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_open_requests_are_finished_at_shutdown(models: Path, expected: signal.Signals) -> None:
+def test_open_requests_are_finished_at_shutdown(models: Path, signal_number: signal.Signals) -> None:
     lines: list[str] = []
     asked = {"model": "plain", "prompt": "মা", "max_tokens": 300, "stream": True, "seed": 1}
     with started(str(models / "plain")) as (server, address):
@@ -45,8 +45,8 @@ def test_open_requests_are_finished_at_shutdown(models: Path, expected: signal.S
             for line in stream.iter_lines():
                 lines.append(line)
                 if len(lines) == 3:
-                    server.send_signal(expected)
-        assert server.wait(60) == {signal.SIGTERM: 143, signal.SIGINT: 130}[expected]
+                    server.send_signal(signal_number)
+        assert server.wait(60) == {signal.SIGTERM: 143, signal.SIGINT: 130}[signal_number]
     assert lines[-2:] == ["data: [DONE]", ""] or lines[-1] == "data: [DONE]", lines[-3:]
     parts = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: {")]
     assert parts[-1]["choices"][0]["finish_reason"] in ("length", "stop")

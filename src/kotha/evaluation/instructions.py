@@ -33,7 +33,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Reply:
+class AnsweredQuestion:
     """A question, its expected answer and the model's answer."""
 
     renamed: ClassVar[Mapping[str, str]] = {"wanted": "expected", "said": "answer", "right": "correct"}
@@ -48,7 +48,7 @@ class Reply:
 class InstructionScore(Measurement):
     """Accuracy of the answers."""
 
-    part = Reply
+    part = AnsweredQuestion
     renamed: ClassVar[Mapping[str, str]] = {"taught": "instruction_tuned", "right": "exact_match"}
 
     exact_match: float  # share of exact matches
@@ -58,7 +58,7 @@ class InstructionScore(Measurement):
     examples: int
     instruction_tuned: bool  # whether it is a chat model; else it got the question as plain text
     baselines: dict[str, float] = field(default_factory=dict)  # by name: share of exact matches
-    replies: tuple[Reply, ...] = ()
+    replies: tuple[AnsweredQuestion, ...] = ()
 
 
 def evaluate_instructions(
@@ -116,7 +116,7 @@ def score_replies(
     if learned is not None and len(learned):
         most_frequent = Counter(_plain(turns[-1].text) for turns in learned.turns).most_common(1)[0][0]
         others["most frequent answer"] = sum(a == most_frequent for a, _ in pairs) / n
-    replies = tuple(map(Reply, questions, wanted, answers, right))
+    replies = tuple(map(AnsweredQuestion, questions, wanted, answers, right))
     f1 = sum(_word_f1(a, b) for a, b in pairs) / n
     return InstructionScore(share, *wilson_interval(share, n), f1, n, instruction_tuned, others, replies)
 

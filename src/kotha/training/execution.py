@@ -32,7 +32,7 @@ OutOfMemory = torch.OutOfMemoryError
 Result = TypeVar("Result")
 
 
-class MicroBatchFitter:
+class BatchFitter:
     """Compilation and micro-batch size of a run."""
 
     def __init__(

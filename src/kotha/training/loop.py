@@ -30,7 +30,7 @@ from kotha.training.checkpointer import Checkpointer, Interrupts
 from kotha.training.config import TrainConfig, check_settings
 from kotha.training.device import choose_arithmetic, largest_memory, peak_flops_per_second, peak_memory, share_of_peak
 from kotha.training.distributed import ALONE, Ranks, Stragglers, distribute, gradient_sync, unsharded
-from kotha.training.execution import CUDAGraph, Learner, MicroBatchFitter, OutOfMemory, blocks, measure
+from kotha.training.execution import BatchFitter, CUDAGraph, Learner, OutOfMemory, blocks, measure
 from kotha.training.optim import Average, Optimizers, learning_rate_share
 from kotha.training.plan.memory import check_memory, planned_conditions
 from kotha.training.plan.rules import fit_to_time
@@ -133,9 +133,7 @@ class Training:
         self.progress = Progress()
         self.checkpointer = Checkpointer(folder, self.model, config, task, self.optimizers, self.average, ranks)
         self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
-        self.fitting = MicroBatchFitter(
-            self.model, config, self.arithmetic, ranks, how, on_remark, task.auxiliary_models
-        )
+        self.fitting = BatchFitter(self.model, config, self.arithmetic, ranks, how, on_remark, task.auxiliary_models)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
         self._recording = CUDAGraph(device, wanted=records)
         timed = [learner] if how.compiled else blocks(self.model)  # timing hooks inside would break compilation

@@ -98,7 +98,7 @@ class TrainRequest:
 
 
 @dataclass(frozen=True)
-class ChosenSettings:
+class RunSetup:
     """The model and settings that were chosen."""
 
     model: ModelConfig
@@ -113,7 +113,7 @@ def choose_settings(
     text: TextSize | None = None,
     before_timing: Callable[[], Any] = lambda: None,
     tokenizer: Tokenizer | None = None,
-) -> ChosenSettings:
+) -> RunSetup:
     """Choose the model and the settings for a request; ``text`` and ``tokenizer`` are those of the data, if any.
 
     Invalid requests are rejected before anything is timed.
@@ -136,7 +136,7 @@ def choose_settings(
     if not request.timed:
         if isinstance(model, GPTConfig) and settings.context_length is not None:
             model = limit_context(model, settings.context_length)
-        return ChosenSettings(model, settings)
+        return RunSetup(model, settings)
     if text is None:
         raise UsageError("settings for a given time depend on the text; give the data")
     by_rules = request.recipe in (None, RECIPE) and isinstance(model, GPTConfig)
@@ -179,19 +179,17 @@ def fit_to_minutes(
     settings: TrainConfig,
     fixed: Mapping[str, Any],
     usual_length: int | None = None,
-) -> ChosenSettings:
+) -> RunSetup:
     """The settings with as many steps as the time allows; ``usual_length`` is the usual length of an example."""
     budget, context = request.budget(settings), planned_context(model, settings)
     seconds = budget.pace(model, settings, budget.micro_batch(model, settings, context), usual_length or context)
     steps = max(EVALUATIONS, int(budget.seconds / seconds))
     pace = {name: value for name, value in pace_of(steps, settings.warmup_steps).items() if name not in fixed}
     many, time = Plural("{n} step", "{n:,} steps", n=steps), Duration(60 * budget.minutes)
-    return ChosenSettings(
-        model, settings.change(**pace), seconds, None, Message("{steps} in {time}", steps=many, time=time)
-    )
+    return RunSetup(model, settings.change(**pace), seconds, None, Message("{steps} in {time}", steps=many, time=time))
 
 
-def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None) -> ChosenSettings:
+def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None) -> RunSetup:
     """Settings by the rules, and, without a model, its sizes."""
     design = propose(text, budget, fixed, model)
     settings = design.settings
@@ -213,7 +211,7 @@ def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTC
         times=times(design.epochs),
         ends=ends,
     )
-    return ChosenSettings(design.model, settings, design.seconds_per_step, design, sentence)
+    return RunSetup(design.model, settings, design.seconds_per_step, design, sentence)
 
 
 # -- the run -----------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ _SECOND_TRY, _HINT_COST = 0.5, 0.1
 
 
 @dataclass(frozen=True)
-class Judgement:
+class GradedAnswer:
     """The share of the points that an answer earns, with feedback."""
 
     verdict: Verdict
@@ -34,10 +34,10 @@ class Judgement:
     named: Sequence[Thing] = ()  # rubric items that the words mention
 
 
-def judge(question: Question, typed: str) -> Judgement:
+def judge(question: Question, typed: str) -> GradedAnswer:
     """Judge a typed answer."""
     if not typed.strip():
-        return Judgement(Verdict.SKIPPED)
+        return GradedAnswer(Verdict.SKIPPED)
     if question.expected is not None:
         return _numbers(question, question.expected, typed)
     if question.order is not None:
@@ -50,21 +50,21 @@ def _verdict(credit: float) -> Verdict:
     return Verdict.RIGHT if credit == 1 else Verdict.PARTLY if credit > 0 else Verdict.WRONG
 
 
-def _numbers(question: Question, expected: Expected, typed: str) -> Judgement:
+def _numbers(question: Question, expected: Expected, typed: str) -> GradedAnswer:
     found, wanted = grade(typed, expected), len(expected.values)
     if found.verdict is Verdict.UNREADABLE:
-        return Judgement(found.verdict, feedback=tuple(_how_to_type(expected, len(found.numbers))))
+        return GradedAnswer(found.verdict, feedback=tuple(_how_to_type(expected, len(found.numbers))))
     if found.verdict is Verdict.RIGHT:
-        return Judgement(found.verdict, 1.0)
+        return GradedAnswer(found.verdict, 1.0)
     if not question.step:  # a number close to the right one can still come from a mistake
         slip = [each.words for each in question.slips if each.led_to(found.numbers, expected)][:1]
-        return Judgement(Verdict.WRONG if slip else found.verdict, feedback=tuple(slip), place=found.place)
+        return GradedAnswer(Verdict.WRONG if slip else found.verdict, feedback=tuple(slip), place=found.place)
     if found.verdict is Verdict.COARSE:
-        return Judgement(found.verdict, place=found.place)
+        return GradedAnswer(found.verdict, place=found.place)
     right = wanted - len(found.wrong)
     counted = [Message("{right} of {all} numbers are right.", right=right, all=wanted)] if right else []
     feedback = (*counted, *_of_cells(question, expected, found))
-    return Judgement(_verdict(right / wanted), 1 - len(found.wrong) / wanted, feedback, found.place)
+    return GradedAnswer(_verdict(right / wanted), 1 - len(found.wrong) / wanted, feedback, found.place)
 
 
 def _how_to_type(expected: Expected, found: int) -> Iterator[Message]:
@@ -90,7 +90,7 @@ def _of_cells(question: Question, expected: Expected, found: Grade) -> list[Mess
     return [slip.words for slip in diagnose(question.sheet, step, numbers, cells, expected.slack)]
 
 
-def judge_order(given: list[int], order: Flowchart) -> Judgement:
+def judge_order(given: list[int], order: Flowchart) -> GradedAnswer:
     """Compare a typed order with the right one.
 
     Each pair of pieces in the right order counts +1, each pair in the wrong order -1 (Kendall's tau), so a random order
@@ -101,21 +101,21 @@ def judge_order(given: list[int], order: Flowchart) -> Judgement:
         how = Message(
             "Type the numbers from 1 to {wanted}, each exactly once, in the right order.", wanted=len(order.pieces)
         )
-        return Judgement(Verdict.UNREADABLE, feedback=(how,))
+        return GradedAnswer(Verdict.UNREADABLE, feedback=(how,))
     counted = sum(1 if rank[first] < rank[second] else -1 for first, second in combinations(given, 2))
     credit = max(0.0, counted / math.comb(len(rank), 2))
     swapped = [(first, second) for first, second in pairwise(given) if rank[first] > rank[second]]
     feedback = [Message("Piece {second} comes before piece {first}.", first=a, second=b) for a, b in swapped[:1]]
     if missing := tuple(number for number in order.numbers if number not in given):
         feedback.append(Message("Missing: {pieces}.", pieces=missing))
-    return Judgement(_verdict(credit), credit, tuple(feedback))
+    return GradedAnswer(_verdict(credit), credit, tuple(feedback))
 
 
-def _words(rubric: Rubric, typed: str) -> Judgement:
+def _words(rubric: Rubric, typed: str) -> GradedAnswer:
     named, n_named, replies = rubric.read(typed)
     counted = Message("{named} of {needed} things are mentioned.", named=n_named, needed=rubric.needed)
     credit = n_named / rubric.needed
-    return Judgement(_verdict(credit), credit, (*replies, *(() if credit == 1 else (counted,))), named=named)
+    return GradedAnswer(_verdict(credit), credit, (*replies, *(() if credit == 1 else (counted,))), named=named)
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class Summary:
 
 def mark(question: Question, tries: tuple[str, ...], hints: int, language: Language) -> Outcome:
     """Grade all tries at a question."""
-    judged = [judge(question, typed) for typed in tries] or [Judgement(Verdict.SKIPPED)]
+    judged = [judge(question, typed) for typed in tries] or [GradedAnswer(Verdict.SKIPPED)]
     last, best = judged[-1], max(judged, key=lambda each: each.credit)
     if last.verdict is Verdict.SKIPPED or not best.credit:
         best = last

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from kotha.course.exercises.grading import Judgement, Outcome, Summary, judge, mark
+from kotha.course.exercises.grading import GradedAnswer, Outcome, Summary, judge, mark
 from kotha.course.exercises.number_comparison import FEWEST_DIGITS, Verdict, readings
 from kotha.course.exercises.questions import Question
 from kotha.course.worksheet.operations import written
@@ -121,7 +121,7 @@ class Quiz:
             lines.append(line.strip())
         return " ; ".join(lines)
 
-    def _react(self, judged: Judgement) -> None:
+    def _react(self, judged: GradedAnswer) -> None:
         self._write(_VERDICTS.get(judged.verdict, Message("Not right.")), *judged.feedback)
 
     def _done(self, question: Question, tries: list[str]) -> Outcome:
@@ -162,7 +162,7 @@ def shown(question: Question, language: Language) -> Iterator[str]:
             yield f"  {number}. {translate(piece, language)}"
 
 
-def explained(question: Question, judged: Judgement, language: Language) -> Iterator[str]:
+def explained(question: Question, judged: GradedAnswer, language: Language) -> Iterator[str]:
     """Yield the solution; for a matrix with the wrong cell, for words with the things to mention."""
     if question.rubric is not None:
         yield translate(Message("What a good answer mentions (matched by keywords; check it yourself too):"), language)
@@ -187,7 +187,7 @@ def paper_lines(questions: list[Question], language: Language, answers: bool) ->
         if answers:
             if right := answer_of(question):
                 yield from f"  {translate(Message('Answer: {answer}', answer=right), language)}".splitlines()
-            yield from explained(question, Judgement(Verdict.SKIPPED), language)
+            yield from explained(question, GradedAnswer(Verdict.SKIPPED), language)
         yield ""
 
 

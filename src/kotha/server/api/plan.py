@@ -48,7 +48,7 @@ class PlanRequest(ModelSizes):
     text_bytes: int | None = Field(None, ge=1000, le=10**13)
 
 
-class ExportTarget(WireResponse):
+class ExportTargetInfo(WireResponse):
     """An export format, and whether the model can be exported to it."""
 
     name: str
@@ -81,7 +81,7 @@ class PlanResponse(WireResponse):
     epochs: float | None
     seconds: float | None
     peak_share: float | None
-    export_targets: list[ExportTarget]
+    export_targets: list[ExportTargetInfo]
     design: JsonObject | None
 
 

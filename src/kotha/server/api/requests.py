@@ -92,10 +92,8 @@ def route(
 
             def respond(on_progress: OnProgress) -> Response:  # in the thread: large JSON would block the event loop
                 known = {"request": request, "on_progress": on_progress}
-                names = (
-                    {str(first.model.path): first.name} if isinstance(first, ServedModel) and first.model.path else {}
-                )
-                with by_name(names):
+                loaded = first if isinstance(first, ServedModel) else None
+                with by_name({str(loaded.model.path): loaded.name} if loaded and loaded.model.path else {}):
                     return as_response(work(first, **given, **{each: known[each] for each in special}))
 
             async with AsyncExitStack() as stack:

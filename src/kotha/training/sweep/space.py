@@ -20,7 +20,7 @@ from kotha.model.config import ModelConfig
 from kotha.model.fields import is_number
 from kotha.training.config import TrainConfig
 from kotha.training.plan.design import RUNGS, shape
-from kotha.training.start import ChosenSettings
+from kotha.training.start import RunSetup
 
 SIZE = "size"
 Value = str | int | float | bool | None
@@ -205,7 +205,7 @@ def _value(text: str, is_fraction: bool) -> Value:
 # -- default search ----------------------------------------------------------------------------------------------------
 
 
-def usual_search(choice: ChosenSettings, fixed: Mapping[str, Any], sizes_open: bool) -> list[SearchDimension]:
+def usual_search(choice: RunSetup, fixed: Mapping[str, Any], sizes_open: bool) -> list[SearchDimension]:
     """The default search space around the default recipe, without settings that have a value (``fixed``)."""
     settings, batch = choice.settings, choice.settings.batch_size
     ends = {"weight_decay": _DECAYS}
@@ -231,7 +231,7 @@ def size_of(model: ModelConfig) -> str:
     return f"{model.n_layers}x{model.d_model}"
 
 
-def default_of(name: str, choice: ChosenSettings) -> Value:
+def default_of(name: str, choice: RunSetup) -> Value:
     """The value of a setting if it is not searched."""
     if name == SIZE:
         return size_of(choice.model)
