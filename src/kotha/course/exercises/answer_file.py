@@ -124,7 +124,7 @@ class FileScore:
     def parts(self) -> list[str]:
         """Return one line for each question."""
         return [
-            f"{each.question:<9} {each.points:g} / {each.possible}{'  ' if each.feedback else ''}{' '.join(each.feedback)}"
+            f"{each.question:<9} {each.points:g} / {each.possible}  {' '.join(each.feedback)}".rstrip()
             for each in self.by_question
         ]
 
