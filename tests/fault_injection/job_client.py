@@ -40,13 +40,13 @@ def go(folder: Path) -> int:
     )
     store = JobStore(folder)
     files = store.uploads.all()
-    file = files[0].id if files else store.bring(TEXT, "txt", NAME)
+    file = files[0].id if files else store.upload(TEXT, "txt", NAME)
     jobs = [_ended(store, each.id) for each in store.all()]
     for each in jobs:
         if store.status(each).state != "done":
             store.remove(each)
     if not store.uploads.has(file):  # it went with the job
-        file = store.bring(TEXT, "txt", NAME)
+        file = store.upload(TEXT, "txt", NAME)
     left = store.all()
     words = ["tokenizer", "train", str(store.uploads.place(file)), "--vocab-size", "400", "--out", OUT_PLACE]
     job = left[0].id if left else _ended(store, store.begin("tokenizer", "t", words))

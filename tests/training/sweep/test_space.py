@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kotha.errors import KothaError
 from kotha.model.presets import preset
 from kotha.training.config import recipe
-from kotha.training.start import Choice
+from kotha.training.start import RunSetup
 from kotha.training.sweep.space import SearchDimension, as_changes, default_of, in_words, read_search, usual_search
 
 MINI = preset("mini")
@@ -96,7 +96,7 @@ def test_any_text_is_parsed_or_rejected(word: str) -> None:
 
 
 def test_the_default_search_is_around_the_default_recipe() -> None:
-    choice = Choice(MINI, recipe("modern"))
+    choice = RunSetup(MINI, recipe("modern"))
     found = {each.name: each for each in usual_search(choice, {"dropout": 0.1}, sizes_open=True)}
     assert list(found) == ["learning_rate", "muon_learning_rate", "weight_decay", "batch_size"], (
         "mini has no size of the ladder"
@@ -106,11 +106,13 @@ def test_the_default_search_is_around_the_default_recipe() -> None:
     rate = recipe("modern").learning_rate
     assert (found["learning_rate"].low, found["learning_rate"].high) == (rate / 4, rate * 4)
     assert found["batch_size"].choices == (16, 32, 64)
-    assert "muon_learning_rate" not in {each.name for each in usual_search(Choice(MINI, recipe("classic")), {}, False)}
+    assert "muon_learning_rate" not in {
+        each.name for each in usual_search(RunSetup(MINI, recipe("classic")), {}, False)
+    }
     rung = MINI.replace(**as_changes({"size": "4x192"}))
-    beside = usual_search(Choice(rung, recipe("modern")), {}, sizes_open=True)[-1]
+    beside = usual_search(RunSetup(rung, recipe("modern")), {}, sizes_open=True)[-1]
     assert beside == SearchDimension("size", choices=("3x128", "4x192", "4x256"))
-    assert default_of("size", Choice(rung, recipe("modern"))) == "4x192"
+    assert default_of("size", RunSetup(rung, recipe("modern"))) == "4x192"
 
 
 @pytest.mark.parametrize(("value", "expected"), [(2, True), (3, False), (10, False), (22, True), (40, False)])
