@@ -227,7 +227,7 @@ def test_no_id_leads_out_of_the_folder(tmp_path: Path, id: str) -> None:
         store.status,
         store.stop,
         store.result,
-        store.uploads.place,
+        store.uploads.path,
         store.resume,
         store.remove,
         store.remove_file,
@@ -350,7 +350,7 @@ def test_a_running_job_and_its_inputs_are_not_removed(tmp_path: Path, endless: l
     data = store.begin("prepare", "", ["presets"])
     waited(store, data, over)
     running = store.begin("train", "", endless)
-    words = [*endless, str(store.uploads.place(file)), str(store.result(data))]
+    words = [*endless, str(store.uploads.path(file)), str(store.result(data))]
     note(tmp_path, running, commands=json.dumps([words]))
     with pytest.raises(JobConflictError, match="is running; stop it first"):
         store.remove(running)
@@ -408,7 +408,7 @@ def test_the_output_of_a_job_contains_no_paths_of_the_server(working: Address, t
     store = JobStore(working.folder)
     file = store.upload("নদী", "txt")
     model = tmp_path / "some" / "model"
-    texts = [str(store.uploads.place(file)), "--tokenizer", str(model)]
+    texts = [str(store.uploads.path(file)), "--tokenizer", str(model)]
     id = store.begin("prepare", "", ["prepare", *texts, "--out", OUT_PLACE])
     failed = waited(store, id, over)
     log = (working.folder / id / "log.txt").read_text(encoding="utf-8")
@@ -438,7 +438,7 @@ def test_jobs_are_not_read_in_the_event_loop(
     at = serve(jobs=tmp_path)
     for name in ("all", "status", "stop", "trained_as", "remove"):
         watched(JobStore, name)
-    for name in ("place", "all", "upload"):
+    for name in ("path", "all", "upload"):
         watched(Uploads, name)
     id = "0" * 12
     for path in (

@@ -22,7 +22,7 @@ AT_ONCE = Limits(file_rest_seconds=0)
 
 def reading(store: JobStore, *files: str) -> list[str]:
     """The words of a command that is over soon and names files."""
-    return ["presets", *(str(store.uploads.place(file)) for file in files)]
+    return ["presets", *(str(store.uploads.path(file)) for file in files)]
 
 
 def ended(store: JobStore, *files: str) -> str:
@@ -37,7 +37,7 @@ def ids(store: JobStore) -> set[str]:
 
 def age(store: JobStore, file: str, seconds: float) -> None:
     then = time.time() - seconds
-    os.utime(store.uploads.place(file), (then, then))
+    os.utime(store.uploads.path(file), (then, then))
 
 
 def test_a_file_is_removed_with_the_last_job_that_uses_it(tmp_path: Path) -> None:

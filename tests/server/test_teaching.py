@@ -140,7 +140,7 @@ def test_documents_are_indexed_and_searched(school: Address) -> None:
 def test_the_commands_of_jobs_are_valid(tmp_path: Path) -> None:
     store = JobStore(tmp_path)
     table = store.upload("a,b\n1,2\n", "csv")
-    place = str(store.uploads.place(table))
+    place = str(store.uploads.path(table))
     [taught] = FinetuneJob(kind="finetune", use="instruct", table=table, fields=("q", "a"), model="m").commands(
         store, Path
     )

@@ -90,7 +90,7 @@ def make_app(
 
 async def _open_first(registry: ModelRegistry) -> None:
     """Open the first model before the first request; errors are reported by the request that needs the model."""
-    for name in list(registry.places)[:1]:
+    for name in list(registry.model_paths)[:1]:
         with suppress(Exception):
             async with registry.use(name):
                 pass
@@ -108,7 +108,7 @@ def _add_running(app: FastAPI) -> None:
     async def ready(request: Request) -> dict[str, str]:
         """Return the name of an open model; opens the first model if none is open."""
         registry = state_of(request).registry
-        async with registry.use(next(iter(registry.opened or registry.places))) as served:
+        async with registry.use(next(iter(registry.opened or registry.model_paths))) as served:
             return {"status": "ready", "model": served.name}
 
     @app.get("/metrics", tags=["Running"], response_class=Response)

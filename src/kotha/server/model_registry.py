@@ -97,11 +97,11 @@ class ModelRegistry:
         weights: Weights | None = None,
         jobs: JobStore | None = None,
     ) -> None:
-        self.places: dict[str, Path] = {}
+        self.model_paths: dict[str, Path] = {}
         for given in models:
             path = bundled.model_path(given)
             name = bundled.NAME if path == bundled.FOLDER else path.resolve().name
-            if name in self.places and self.places[name].resolve() != path.resolve():
+            if name in self.model_paths and self.model_paths[name].resolve() != path.resolve():
                 raise UsageError(
                     "two models are named {name}; rename a folder, since clients select models by name", name=name
                 )
@@ -109,7 +109,7 @@ class ModelRegistry:
                 raise KothaError(
                     "{place} not found; name a run folder, a model folder, a Hugging Face folder, or box", place=path
                 )
-            self.places[name] = path
+            self.model_paths[name] = path
         self._jobs = jobs
         self._limits, self.device, self._weights = limits, device, weights
         self._opened: dict[str, ServedModel] = {}
@@ -123,12 +123,12 @@ class ModelRegistry:
     @property
     def named(self) -> dict[str, Path]:
         """The folders of all models, including those trained by jobs."""
-        return self.places if self._jobs is None else {**self.places, **self._jobs.trained()}
+        return self.model_paths if self._jobs is None else {**self.model_paths, **self._jobs.trained()}
 
-    def place(self, name: str) -> Path:
+    def path(self, name: str) -> Path:
         """Return the folder of a model; reads the disk, so call it from a thread."""
-        if name in self.places:
-            return self.places[name]
+        if name in self.model_paths:
+            return self.model_paths[name]
         path = None if self._jobs is None else self._jobs.trained_as(name)
         if path is None:
             named = self.named
@@ -141,7 +141,7 @@ class ModelRegistry:
     async def use(self, name: str) -> AsyncIterator[ServedModel]:
         """Load a model if necessary, and keep it loaded while the context is open."""
         # In a thread: the lookup of a job reads the disk.
-        path = self.places[name] if name in self.places else await asyncio.to_thread(self.place, name)
+        path = self.model_paths[name] if name in self.model_paths else await asyncio.to_thread(self.place, name)
         served = self._opened.get(name) or await self._open(name, path)
         served.users += 1
         try:

@@ -79,7 +79,7 @@ def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -
             409,
             n=_MOST_JUDGINGS,
         )
-    paths = {name: state.registry.place(name) for name in body.models}
+    paths = {name: state.registry.path(name) for name in body.models}
     settings = SamplingSettings(seed=body.seed, temperature=body.temperature)
     prompts = list(dict.fromkeys(body.prompts))
 

@@ -88,7 +88,7 @@ class PlanResponse(WireResponse):
 @route(router, "/plan", PlanResponse)
 def plan(state: State, body: PlanRequest) -> JsonObject:
     """Return a model's parameters and the cost of training it, by part; or a model that fits a time budget."""
-    data = None if body.data is None else str(state.job_store("data").uploads.place(body.data))
+    data = None if body.data is None else str(state.job_store("data").uploads.path(body.data))
     size = None
     if body.text_bytes is not None:  # assume documents as long as a story, and Bangla characters
         n_bytes, documents = body.text_bytes, body.text_bytes // _DOCUMENT_BYTES + 1

@@ -95,7 +95,7 @@ class RunResponse(RunRow):
 @router.get("/runs")
 def runs(request: Request) -> list[RunRow]:
     """Return all training runs: those of jobs, newest first, then those of the served models."""
-    store, paths = state_of(request).jobs, state_of(request).registry.places
+    store, paths = state_of(request).jobs, state_of(request).registry.model_paths
     jobs = [] if store is None else [(job, store.result(job.id)) for job in store.all() if job.kind in TRAININGS]
     served = [(name, path) for name, path in paths.items() if (path / METRICS).is_file()]
     known = [_known(job.id, RunFolder(path), job) for job, path in jobs]
@@ -117,7 +117,7 @@ def _known(name: str, folder: RunFolder, job: Job | None) -> JsonObject:
 def run(state: State, name: NamedRun, after: Annotated[int, Query(ge=-1, description=_AFTER)] = -1) -> JsonObject:
     """Return a training run with its curve, even before the first training step."""
     path = _folder_of(state, name)
-    job = None if state.jobs is None or name in state.registry.places else state.jobs.status(name)
+    job = None if state.jobs is None or name in state.registry.model_paths else state.jobs.status(name)
     folder = RunFolder(path)
     if job is None and not (path / METRICS).is_file():
         raise RefusedError("{name} has no record of its training run", 404, "name", name=name)
@@ -242,7 +242,7 @@ def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> Comp
     """Compare runs across tokenizers by bits per byte and per character, and by perplexity where it is comparable."""
     if len(set(body.runs)) < len(body.runs):
         raise RefusedError("a run is named twice; name each run once", param="runs")
-    text = None if body.text is None else state.job_store("text").uploads.place(body.text)
+    text = None if body.text is None else state.job_store("text").uploads.path(body.text)
     paths = {name: _folder_of(state, name) for name in body.runs}
     for name, path in paths.items():
         if text is None and not run_config(path):
@@ -259,8 +259,8 @@ def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> Comp
 
 def _folder_of(state: State, name: str) -> Path:
     """Return the folder of a run, even before it has a model."""
-    if name in state.registry.places or state.jobs is None:
-        return state.registry.place(name)
+    if name in state.registry.model_paths or state.jobs is None:
+        return state.registry.path(name)
     try:
         return state.jobs.result(name)
     except NoSuchJobError as error:

@@ -30,7 +30,7 @@ TwoColumnNames = tuple[ColumnName, ColumnName]
 
 def uploaded_table(store: JobStore, id: str, param: str) -> Path:
     """Return the path of an uploaded table; raises RefusedError for txt, which has no columns."""
-    table = store.uploads.place(id)
+    table = store.uploads.path(id)
     if table.suffix == ".txt":
         raise RefusedError(
             "{id} was uploaded as txt, which has no columns; upload the table as jsonl, csv or tsv", param=param, id=id
@@ -66,7 +66,7 @@ class _FromTexts(_Job):
 
     def read(self, store: JobStore) -> list[str]:
         """Return the paths of the texts."""
-        return [str(store.uploads.place(id)) for id in self.texts]
+        return [str(store.uploads.path(id)) for id in self.texts]
 
 
 class ModelSizes(WireRequest):

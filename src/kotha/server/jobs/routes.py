@@ -89,7 +89,7 @@ def jobs(store: Store) -> list[Job]:
 @router.post("/jobs")
 def begin(request: Request, store: Store, body: JobRequest) -> ResourceId:
     """Start a job."""
-    commands = body.commands(store, state_of(request).registry.place)
+    commands = body.commands(store, state_of(request).registry.path)
     return ResourceId(id=store.begin(body.kind, body.name, *commands, tags=body.tags or ()))
 
 

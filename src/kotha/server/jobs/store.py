@@ -110,7 +110,7 @@ class JobStore:
     def _named_files(self, commands: Sequence[Sequence[str]]) -> list[str]:
         """Return the ids of the uploads that commands read; raises an error if one does not exist."""
         paths = {Path(word) for words in commands for word in words if word.startswith(f"{self.folder / UPLOADS}/")}
-        return sorted(self.uploads.place(path.stem).stem for path in paths)
+        return sorted(self.uploads.path(path.stem).stem for path in paths)
 
     @contextmanager
     def _started(self, folder: Path, new: bool = False) -> Iterator[sqlite3.Connection]:
@@ -226,7 +226,7 @@ class JobStore:
     def remove_file(self, id: str) -> None:
         """Remove a file that no running job reads."""
         with self._locked() as table:
-            self._check_unused(table, self.uploads.place(id), Message("the file {id}", id=id))
+            self._check_unused(table, self.uploads.path(id), Message("the file {id}", id=id))
             self.uploads.remove(id)
 
     def _check_unused(self, table: sqlite3.Connection, path: Path, what: Message) -> None:

@@ -102,7 +102,7 @@ class Uploads:
         for id in removed:
             self.remove(id)
 
-    def place(self, id: str) -> Path:
+    def path(self, id: str) -> Path:
         """Return the path of a file."""
         found = self._find(id)
         if found is None:
@@ -132,7 +132,7 @@ class Uploads:
     def remove(self, id: str) -> None:
         """Delete a file and its name."""
         try:
-            self.place(id).unlink(missing_ok=True)
+            self.path(id).unlink(missing_ok=True)
             (self._folder / f"{id}.name").unlink(missing_ok=True)
         except OSError as error:
             raise KothaError("it cannot be removed: {why}", why=error.strerror) from error

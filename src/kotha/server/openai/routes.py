@@ -47,7 +47,7 @@ def models(request: Request) -> JsonObject:
 @router.get("/models/{name}")
 def model(request: Request, name: NamedModel) -> JsonObject:
     """Return a model of this server."""
-    state_of(request).registry.place(name)
+    state_of(request).registry.path(name)
     return _described(name)
 
 
