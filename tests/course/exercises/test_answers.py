@@ -46,7 +46,7 @@ def test_every_open_question_has_a_script() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "typed", "feedback"),
+    ("number", "typed", "expected"),
     [
         ("7b", "It is underfitting.", "Underfitting would leave both losses high"),
         ("7b", "এটি আন্ডারফিটিং।", "Underfitting would leave both losses high"),
@@ -54,6 +54,6 @@ def test_every_open_question_has_a_script() -> None:
         ("3b-why", "it is faster", "Saving work is not the reason"),
     ],
 )
-def test_common_misconceptions_get_a_reply(number: str, typed: str, said: str) -> None:
+def test_common_misconceptions_get_a_reply(number: str, typed: str, expected: str) -> None:
     question, *_ = QuestionChoice(questions=number).prepare()
-    assert str(judge(question, typed).feedback[0]).startswith(said)
+    assert str(judge(question, typed).feedback[0]).startswith(expected)
