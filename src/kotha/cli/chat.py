@@ -24,9 +24,12 @@ def chat(
     writing: Writing = Writing(),  # noqa: B008 - frozen
     as_json: AsJson = False,
 ) -> None:
-    """Chat with a model, one line per turn. /help shows the commands; Ctrl-D or /exit quits.
+    """Chat with a model, one line per turn.
 
-    --json prints one line per turn.
+    /help shows the commands; Ctrl-D or /exit quits. `kotha finetune instruct` trains a model to answer; other models
+    continue the text. --json prints one line per turn.
+
+    Example: `kotha chat assistant`
 
     Args:
         plain: Continue the text instead of taking turns.

@@ -54,10 +54,10 @@ def build(words: Sequence[str]) -> App:
         from kotha.cli.terminal import notes, results
 
         display = {"console": results(), "error_console": notes()}
-    if current_language() != "en":
-        from kotha.cli.help import TranslatedHelp
+    if current_language() != "en" or {"--help", "-h"} & set(words):
+        from kotha.cli.help import Help
 
-        display["help_formatter"] = TranslatedHelp()
+        display["help_formatter"] = Help()
     app = App(
         name="kotha",
         help="Small language models from raw text, Bangla first: every step open, computable by hand, and checked.",
@@ -69,8 +69,10 @@ def build(words: Sequence[str]) -> App:
         **display,
     )
     for order, (name, entry) in enumerate(COMMANDS.items()):
-        command = App(name=name, help=entry["about"], sort_key=order)
-        if name in words[:1]:
+        called = name in words[:1]
+        # Help of a called command is its docstring.
+        command = App(name=name, help=None if called and "function" in entry else entry["about"], sort_key=order)
+        if called:
             if "function" in entry:
                 command.default(_loaded(entry["function"]))
             for position, (part, target) in enumerate(entry.get("commands", {}).items()):

@@ -19,7 +19,9 @@ def embeddings(
     map_words: int = 300,
     text: str | None = None,
 ) -> Output:
-    """Show the neighbours of words, a map of words, or the rows that training on a text would change.
+    """Show the nearest neighbours of words, a map of words, or the rows that training on a text would change.
+
+    Example: `kotha inside embeddings run মা নদী --map words.html`
 
     Args:
         words: Words to look up.

@@ -39,6 +39,8 @@ def heads(
 ) -> Output:
     """Show what each head does, how much it matters, and which heads overlap.
 
+    Example: `kotha inside heads run --html heads.html`
+
     Args:
         path: Text to analyse (default: the run's held-out documents).
     """
@@ -89,6 +91,10 @@ def prune(
     overwrite: bool = False,
 ) -> Output:
     """Remove heads from the weights, and measure the cost and the savings.
+
+    The result is a new model folder.
+
+    Example: `kotha inside prune run --count 2 --out smaller`
 
     Args:
         path: Text to measure on (default: the run's held-out documents).

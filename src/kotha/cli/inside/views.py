@@ -29,6 +29,8 @@ def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **options
 def attention(run: Run = BOX, /, *, options: InputOptions = Asked(), layers: Several = (), html: Html = None) -> Output:  # noqa: B008
     """Show the attention weights of every head, layer by layer.
 
+    Example: `kotha inside attention run --text 'নদীর ধারে' --html attention.html`
+
     Args:
         layers: Layers to show, such as 0 or decoder.1 (default: all).
     """
@@ -48,7 +50,10 @@ def flow(
     options: InputOptions = Asked(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
-    """Follow a text through the model, with shapes and figures at every stage."""
+    """Follow a text through the model, with shapes and figures at every stage.
+
+    Example: `kotha inside flow run --text 'নদীর ধারে' --html flow.html`
+    """
     import kotha
     from kotha.api.views import flow_tables
 
@@ -57,7 +62,10 @@ def flow(
 
 
 def lens(run: Run = BOX, /, *, options: InputOptions = Asked(), html: Html = None) -> Output:  # noqa: B008
-    """Show what each layer would predict next (logit lens)."""
+    """Show what each layer would predict next (logit lens).
+
+    Example: `kotha inside lens run --text 'নদীর ধারে'`
+    """
     import kotha
     from kotha.api.views import lens_table
 
@@ -75,6 +83,10 @@ def trace(
     npz: Annotated[Path | None, written()] = None,
 ) -> Output:
     """Record the activations at every hook point, as a table or as arrays.
+
+    A hook point is a named position in the model, such as blocks.0.attention.weights.
+
+    Example: `kotha inside trace run --text 'নদীর ধারে' --place '*.weights' --npz weights.npz`
 
     Args:
         layer: Layer to record, such as 0 or decoder.1; may be repeated (default: all).

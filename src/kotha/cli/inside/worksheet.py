@@ -27,7 +27,10 @@ def worksheet(
     picture: Annotated[Path | None, written(".svg")] = None,
     xlsx: Annotated[Path | None, written(".xlsx")] = None,
 ) -> Output | None:
-    """Lay out one attention head as arithmetic on paper: the workshop's, or one of your model.
+    """Write out the arithmetic of an attention head or a block, step by step: the course's example, or your model's.
+
+    Examples: `kotha inside worksheet --html sheet.html`, `kotha inside worksheet --run run --text 'নদীর ধারে' --layer 1
+    --head 2`.
 
     Args:
         picture: Output .svg file for a picture of 20 × 512 positions.
@@ -95,6 +98,8 @@ def exercise(
 ) -> Output | None:
     """Practise with a bilingual tutor: questions, hints, recognised mistakes, points.
 
+    Example: `kotha inside exercise 2 --seed 17 --name Rahim --progress rahim.json`
+
     Args:
         wanted: Questions to ask: all, a question such as 7, or a part such as 7c.
         tries: Attempts per question (default: 2 at a terminal, 1 from a pipe).
@@ -120,6 +125,8 @@ def exercise(
 
 def score(*files: Path, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
     """Mark the answer files of a class again, and show them in one table.
+
+    Example: `kotha inside score rahim.json karim.json --csv class.csv`
 
     Args:
         files: Answer files saved by `kotha inside exercise`.
