@@ -8,16 +8,17 @@ from kotha.api import Place, listed
 from kotha.api.model import load
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import find_data, run_config
-from kotha.errors import UsageError
+from kotha.errors import KothaError, UsageError
 from kotha.evaluation.comparison import Comparison, Row, reached, row_of_run, row_of_score
 from kotha.evaluation.comparison import compare as compare_rows
 from kotha.evaluation.comparison import comparison_page as comparison_page
 from kotha.evaluation.comparison import comparison_table as comparison_table
 from kotha.evaluation.contamination import look_up
 from kotha.evaluation.perplexity import Nats, evaluate_text
-from kotha.i18n.message import Message, OnProgress
+from kotha.i18n.message import Message, OnProgress, Option
 from kotha.storage import bundled
 from kotha.storage.atomic import write_page as write_page
+from kotha.storage.status import exists
 from kotha.text.held_out import read_held_out
 
 # Limit for long texts: about ten seconds on one core for a model of a million parameters.
@@ -54,9 +55,10 @@ def compare(
     for folder, name in zip(folders, row_names, strict=True):
         config = run_config(folder)
         if text is None and not config:
-            raise UsageError(
-                "{place} is not a run folder with its own scores; give a text to evaluate on", place=folder
-            )
+            if not exists(folder):
+                raise KothaError("{place} not found; name a run folder", place=folder)
+            template = "{place} is not a run folder with scores of its own; name a text to evaluate it on: {text}"
+            raise UsageError(template, place=folder, text=Option("text", ...))
         row = row_of_run(name, config, reached(folder) if config else {}, find_data(config, folder))
         if text is not None:
             model, tokenizer = load(folder, device).gpt

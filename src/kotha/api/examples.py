@@ -27,6 +27,7 @@ from kotha.storage.atomic import atomic_write
 from kotha.text.choices import Errors
 from kotha.text.corpus.documents import field_names
 from kotha.text.corpus.pairs import read_text_pairs
+from kotha.text.shards import prepare_commands
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.start import TrainRequest
@@ -74,15 +75,17 @@ def _with_pairs(
     data = request.data
     if request.origin is None and request.preset is None:
         template = (
-            "{data} is a file, not a data folder; prepare texts first, or for a table of pairs use a "
-            "translation preset: {preset}"
+            "{data} is a file, not a data folder; prepare texts first: {commands}; for a table of pairs, "
+            "add a translation preset instead: {preset}"
         )
-        raise UsageError(template, data=data, preset=Option("preset", pairs.USUAL_PRESET))
+        preset = Option("preset", pairs.USUAL_PRESET)
+        raise UsageError(template, data=data, commands=prepare_commands(data), preset=preset)
     if pair is None and data.suffix != ".parquet" and len(field_names(os.fspath(data))) < 2:
-        raise UsageError(
-            "{data} has fewer than two columns; give tsv, csv or jsonl with a source and its target in each row",
-            data=data,
+        template = (
+            "{data} has fewer than two columns, so it is not a table of pairs; give tsv, csv or jsonl with a source "
+            "and its target in each row, or prepare it as text: {commands}"
         )
+        raise UsageError(template, data=data, commands=prepare_commands(data))
     folder.check_new()
     training = read_text_pairs(data, *(pair or (None, None)), errors=errors)
     if reverse:

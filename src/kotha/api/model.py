@@ -72,9 +72,10 @@ def load(path: Place = bundled.NAME, device: str = "auto", adapter: Place | None
             "{place} not found; name a run, model or Hugging Face folder, or box for the bundled model", place=folder
         )
     if is_file(folder):
-        raise KothaError("{place} is a file; name a model folder", place=folder)
+        raise KothaError("{place} is a file; name a run, model or Hugging Face folder", place=folder)
     if is_file(folder / DATASET_FILE):
-        raise KothaError("{place} is a data folder; train a model on it, and load the run", place=folder)
+        template = "{place} is a data folder; train a model on it with `kotha train`, and name the run folder"
+        raise KothaError(template, place=folder)
     if _is_huggingface(folder):
         from kotha.export.huggingface.import_ import import_hf
 

@@ -5,7 +5,7 @@ field is its help.
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -163,3 +163,15 @@ class SheetOptions:
     def of_model(self) -> dict[str, Any]:
         """The options that select a head of a model."""
         return {name: getattr(self, name) for name in ("layer", "head", "stack", "part", "target")}
+
+
+def is_setting(name: str) -> bool:
+    """Whether a name is a training setting or a model size.
+
+    >>> is_setting("batch_size"), is_setting("d_model"), is_setting("out")
+    (True, True, False)
+    """
+    from kotha.model.config import FAMILIES
+    from kotha.training.config import TrainConfig
+
+    return any(each.name == name for kind in (TrainConfig, *FAMILIES.values()) for each in fields(kind))

@@ -108,6 +108,8 @@ class RunFolder:
     def about(self) -> dict[str, Any]:
         """Return the config of the run."""
         config = self._read(CONFIG)
+        if config is None and not exists(self.path):
+            raise CheckpointError("{path} not found; name the folder of a training run", path=self.path)
         if config is None:
             raise CheckpointError("no run in {path}; name the folder of a training run", path=self.path)
         return config

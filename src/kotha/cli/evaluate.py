@@ -40,6 +40,9 @@ def evaluate(
     import kotha
     from kotha.api.scores import present_score
 
+    if path is None and text is None and os.path.isfile(run):  # noqa: PTH113 - see below
+        template = "{run} is a file; name a model first, such as box, the bundled model: kotha evaluate box {run}"
+        raise UsageError(template, run=run)
     if path is None and text is None:
         raise UsageError("evaluate needs PATH or --text; see kotha evaluate --help")
     if path is not None and text is not None:

@@ -141,11 +141,20 @@ def main(arguments: list[str] | None = None) -> int:
             if isinstance(error, KothaError):
                 return _fail(_with_skip_hint(error, words), MISUSED if isinstance(error, UsageError) else FAILED)
             if isinstance(error, OSError):
-                where = error.filename or (_NOT_READ if error.errno == errno.EIO else _NOT_WRITTEN)
-                return _fail(Message("{where}: {why}", where=where, why=reason(error)), FAILED)
+                return _fail(_file_error(error), FAILED)
             _save_error(Message("{kind}: {why}", kind=type(error).__name__, why=reason(error)))
             raise
     return OK
+
+
+def _file_error(error: OSError) -> Message:
+    """Convert an error of the file system to a message."""
+    if error.filename and error.errno == errno.ENOENT:
+        return Message("{where} not found; check the path", where=error.filename)
+    if error.filename and error.errno == errno.EISDIR:
+        return Message("{path} is a folder; name a file in it", path=error.filename)
+    where = error.filename or (_NOT_READ if error.errno == errno.EIO else _NOT_WRITTEN)
+    return Message("{where}: {why}", where=where, why=reason(error))
 
 
 def _use_utf8() -> None:

@@ -140,7 +140,7 @@ def from_toml(path: Path | None) -> dict[str, Any]:
             raise ConfigError(template, path=path, most_config_bytes=_MAX_CONFIG_BYTES)
         return tomllib.loads(found.decode("utf-8"))
     except OSError as error:
-        raise UsageError("--config {path}: {strerror}", path=path, strerror=error.strerror) from error
+        raise UsageError("--config {path}: {strerror}; name a TOML file", path=path, strerror=error.strerror) from error
     except (ValueError, RecursionError) as error:  # from TOML, UTF-8, or a number with thousands of digits
         raise ConfigError("{path} is not TOML: {error}", path=path, error=error) from error
 

@@ -4,13 +4,14 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.options import BOX, Page, Run
+from kotha.cli.model_argument import model_and_words
+from kotha.cli.options import Page, RunName
 from kotha.cli.terminal import Output
 from kotha.errors import UsageError
 
 
 def embeddings(
-    run: Run = BOX,
+    run: RunName = None,
     /,
     *words: str,
     count: int = 10,
@@ -33,8 +34,9 @@ def embeddings(
     """
     from kotha.api.embeddings import look
 
+    folder, words = model_and_words(run, words, "inside embeddings")
     if not (words or map_ or text):
         raise UsageError("give a word, --map FILE or --text TEXT; see kotha inside embeddings --help")
     choice: Any = {"count": count, "centred": centred, "map_words": map_words}
-    found = look(run, words, map_, text, **choice)
+    found = look(folder, words, map_, text, **choice)
     return Output(found, *found.shown)

@@ -7,7 +7,8 @@ from cyclopts import Parameter
 
 from kotha.api.options import Asked
 from kotha.cli.language import log
-from kotha.cli.options import BOX, Flat, Page, Run, Several, written
+from kotha.cli.model_argument import model_not_text
+from kotha.cli.options import BOX, MODEL, Flat, Page, Several, written
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from kotha.api.views import View
 
 InputOptions = Annotated[Asked, Flat]
+Run = Annotated[
+    Path, Parameter(help=MODEL, converter=lambda _, words: model_not_text(words[0].value), show_default=False)
+]
 Html = Annotated[Page, Parameter(help="Output file for the result as an offline HTML page.")]
 
 
