@@ -36,13 +36,13 @@ def compare(
     names: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Comparison:
-    """Compare models by bits per byte and per character, and by perplexity only where it is fair.
+    """Compare models by bits per byte and per character; by perplexity too if they share a tokenizer.
 
     Without a ``text``, run folders are compared by their scores from training. With a ``text``, all models are
-    evaluated on it, model folders too, and each row says whether that model was trained on it. Of a text longer than
-    half a megabyte only the first documents are read, unless ``whole`` is set; the comparison says how many. ``field``
-    names the field of a record that holds the text. A best model is named only if none was trained on the text and the
-    difference is statistically significant. ``names`` are the names of the rows (default: the folders).
+    evaluated on it, model folders too, and each row says whether that model was trained on it. Only the first half
+    megabyte of a longer text is read, unless ``whole`` is set; the comparison says how many documents that is.
+    ``field`` names the field of a record that holds the text. A best model is named only if none was trained on the
+    text and the difference is statistically significant. ``names`` are the names of the rows (default: the folders).
 
     >>> kotha.compare(["run", "run/best"], text="stories.jsonl").best is None  # both were trained on it
     True

@@ -95,7 +95,7 @@ def _figures(demo: Any) -> list[tuple[str, Text]]:
     return [
         (f"{demo.score.bits_per_byte:.3f}", unseen),
         (f"{_unigram(demo):.3f}", Message("on the same texts, from token frequencies alone")),
-        (f"{demo.floor:.3f}", Message("the floor: the randomness of the texts themselves")),
+        (f"{demo.floor:.3f}", Message("the lower bound: the randomness of the texts themselves")),
     ]
 
 

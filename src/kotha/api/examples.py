@@ -106,13 +106,13 @@ def measure_texts(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> 
     """Score a text classifier."""
     score = evaluate_classifier(best, parts.test, parts.train)
     if len(score.baselines) < 2:
-        say(Message("no TF-IDF baseline: it needs scikit-learn (pip install 'kotha[baselines]')"))
-    return _classes(score, run, "Evaluated on {n:,} texts held out from training and from every choice.")
+        say(Message("the TF-IDF baseline was skipped: it needs scikit-learn (pip install 'kotha[baselines]')"))
+    return _classes(score, run, "Evaluated on {n:,} texts held out from training and from model selection.")
 
 
 def measure_images(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
     """Score an image classifier."""
-    lead = "Evaluated on {n:,} images held out from training and from every choice."
+    lead = "Evaluated on {n:,} images held out from training and from model selection."
     return _classes(evaluate_images(best, parts.test, parts.train), run, lead)
 
 
@@ -125,10 +125,10 @@ def _classes(score: ClassificationScore, run: Path, lead: str) -> dict[str, Any]
 def measure_pairs(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
     """Score a translator."""
     if not can_score():
-        say(Message("no BLEU and no chrF++: they need sacrebleu (pip install 'kotha[scores]')"))
+        say(Message("BLEU and chrF++ were not computed: they need sacrebleu (pip install 'kotha[scores]')"))
         return {}
     score = evaluate_pairs(best, parts.test, parts.train)
-    lead = Message("{n:,} pairs held out from training and from every choice.", n=score.sentences)
+    lead = Message("Evaluated on {n:,} pairs held out from training and from model selection.", n=score.sentences)
     page = translations_document(score, parts.test, Message("{name}: translations", name=run.name), lead)
     atomic_write(run / pairs.PAGE, page.html())
     return score.to_dict()

@@ -1,4 +1,4 @@
-"""A model to work with: generate, evaluate, inspect, export.
+"""A loaded model: generation, evaluation, inspection and export.
 
 ``LanguageModel`` only calls the packages that do the work. For more than its methods offer, use its ``model``,
 ``tokenizer`` and ``engine``. Evaluation is in ``evaluation.py``, inspection in ``inside.py``.
@@ -140,7 +140,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
     def stream(
         self, prompt: str = "", *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Any
     ) -> Iterator[str]:
-        """Stream what ``generate`` writes after a prompt, in whole grapheme clusters.
+        """Stream the continuation that ``generate`` would return, in whole grapheme clusters.
 
         >>> letters = lm.stream("নদীর ধারে", tokens=5, seed=1)
         >>> "নদীর ধারে" + "".join(letters) == lm.generate("নদীর ধারে", tokens=5, seed=1)
@@ -185,7 +185,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         """
         talk = Conversation(self.engine(), plain)
         if talk.remark is not None:
-            warnings.warn(str(talk.remark), stacklevel=3)  # beyond the wrapper of @checked
+            warnings.warn(str(talk.remark), stacklevel=3)  # the caller, outside the wrapper of @checked
         return talk
 
     @staticmethod

@@ -137,7 +137,7 @@ class SheetOptions:
     """Options of a worksheet."""
 
     sheet: Literal["attention", "block", "thinking", "robot", "bank", "positions"] = "attention"
-    """Sheet: one head, a whole block, an example of the notes (thinking, robot, bank), or positions."""
+    """Sheet: attention (one head), block, positions, or an example of the course notes (thinking, robot, bank)."""
     given: Path | None = None
     """File with your own X, W_Q, W_K and W_V, .json or .csv."""
     run: str | None = None

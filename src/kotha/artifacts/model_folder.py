@@ -243,7 +243,7 @@ def expected_tensors(named: Iterable[tuple[str, Tensor]], dtype: Stored = "float
 
 
 def _narrowed(weights: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
-    """Return weights as they are stored."""
+    """Convert weights to their type on disk."""
     if dtype != "int8":
         return {name: tensor.to(getattr(torch, dtype)) for name, tensor in weights.items()}
     found: dict[str, Tensor] = {}

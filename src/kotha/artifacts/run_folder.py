@@ -246,7 +246,7 @@ def find_data(config: dict[str, Any], run: Path) -> Path | None:
 
 
 def _is_unchanged(folder: Path, named: dict[str, Any]) -> bool:
-    """Whether a data folder is the one in a config; older configs have only its tokenizer."""
+    """Whether a data folder is the one recorded in a config; older configs record only its tokenizer."""
     with suppress(KothaError):
         found = read_table(folder / DATASET_FILE)
         same = named.get("identity") in (None, identity_of(found))

@@ -1,4 +1,4 @@
-"""``kotha bench``: the speed of Kotha compared with Hugging Face's implementation, on the same work."""
+"""``kotha bench``: measure the speed of Kotha, compared with transformers on the same work."""
 
 from typing import Annotated, Literal
 

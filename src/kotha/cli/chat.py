@@ -50,7 +50,7 @@ def chat(
         if as_json:
             row = {"user": line, "text": result.text, "tokens": result.tokens, "stopped": result.stopped}
             row |= {"tokens_per_second": round(result.tokens_per_second, 2), "taught": conversation.taught}
-            from kotha.cli.terminal import print_json  # with rich, which plain text does not need
+            from kotha.cli.terminal import print_json  # imports rich, which plain text does not need
 
             print_json(row, indent=None)
 

@@ -1,4 +1,4 @@
-"""``kotha finetune``: turn a trained model into a classifier, or teach it to answer."""
+"""``kotha finetune``: fine-tune a trained model to classify texts or to answer instructions."""
 
 from pathlib import Path
 from typing import Annotated, Any

@@ -60,7 +60,7 @@ def build(words: Sequence[str]) -> App:
         display["help_formatter"] = Help()
     app = App(
         name="kotha",
-        help="Small language models from raw text, Bangla first: every step open, computable by hand, and checked.",
+        help="Train small language models from raw text, Bangla first, and inspect every step.",
         help_epilogue=translate("Start with `kotha demo`. Every command has its own --help."),
         version=kotha.__version__,
         help_format="plaintext",
@@ -70,7 +70,7 @@ def build(words: Sequence[str]) -> App:
     )
     for order, (name, entry) in enumerate(COMMANDS.items()):
         called = name in words[:1]
-        # Help of a called command is its docstring.
+        # Without a help text, cyclopts shows the docstring of the command.
         command = App(name=name, help=None if called and "function" in entry else entry["about"], sort_key=order)
         if called:
             if "function" in entry:

@@ -43,7 +43,7 @@ def written(*endings: str, **more: Any) -> Parameter:
 Flat = Parameter(name="*")
 FlatMany = Parameter(name="*", consume_multiple=True)
 # For commands that print as they run; ``main`` prints the results of the others as JSON.
-AsJson = Annotated[bool, Parameter(name="--json", help="JSON on stdout.")]
+AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON on stdout.")]
 Page = Annotated[Path | None, written(*PAGE_ENDINGS)]
 Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 MODEL = "Run folder (its best model) or model folder (default: box, the bundled model)."

@@ -1,4 +1,4 @@
-"""Errors of the command line in one line; an unknown option is reported before a missing one that it causes."""
+"""Convert parser errors to messages; a mistyped option is reported rather than the missing option it leads to."""
 
 from collections.abc import Iterable
 from typing import get_args

@@ -16,7 +16,7 @@ from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
 from kotha.storage import bundled
 
-# The rooms of the studio, as its addresses name them.
+# The rooms of the studio, as named in its URLs.
 ROOMS = ("write", "look", "hand", "tokens", "design", "train", "compare", "teach")
 # Batch rows of `open`: enough for one reader; more rows would cost memory and start-up time.
 _ROWS = 8
@@ -50,7 +50,7 @@ def serve(
         Literal["float32", "bfloat16", "int8"] | None,
         _flag("Type of the weights that generate text; narrower types are faster (default: as stored)."),
     ] = None,
-    device: Annotated[str, _flag("cpu, cuda, or auto: a GPU if there is one.")] = "auto",
+    device: Annotated[str, _flag("Device: cpu, cuda, or auto (a GPU if there is one).")] = "auto",
     language: InLanguage = "en",
 ) -> None:
     """Serve models over an OpenAI-compatible API, and the studio.
@@ -94,11 +94,15 @@ def serve(
 
 def open_studio(
     *models: Annotated[str, _flag("Run, model or Hugging Face folders; the bundled model is always included.")],
-    room: Annotated[str, _flag("First room: write, look, hand, tokens, design, train, compare or teach.")] = "write",
+    room: Annotated[
+        str, _flag("Room to open first: write, look, hand, tokens, design, train, compare or teach.")
+    ] = "write",
     text: Annotated[str, _flag("Text to start with.")] = "",
     jobs: Annotated[Path, _flag("Folder for the training runs that are started in the studio.")] = Path("kotha-work"),
     port: Port = 0,
-    browser: Annotated[bool, _flag("Open a browser; if not, only print the address.", negative="--no-browser")] = True,
+    browser: Annotated[
+        bool, _flag("Open a browser; --no-browser only prints the address.", negative="--no-browser")
+    ] = True,
     language: InLanguage = "en",
 ) -> None:
     """Open the studio in a browser: write with a model, look inside it, train one.

@@ -1,4 +1,4 @@
-"""What each head does, and a model without some heads: ``kotha inside heads`` and ``prune``.
+"""Measure what each head does, and remove heads: ``kotha inside heads`` and ``prune``.
 
 Ablation is the increase of the loss, in nats, when one head is removed; gradient is the slope of the loss as the head
 is scaled up. A head has a kind if its weight is at least halfway from chance to always. By default, prune removes the

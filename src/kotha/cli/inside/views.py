@@ -1,4 +1,4 @@
-"""What happens inside a model as it reads: ``kotha inside attention``, ``flow``, ``lens`` and ``trace``."""
+"""Inspect a forward pass: ``kotha inside attention``, ``flow``, ``lens`` and ``trace``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any

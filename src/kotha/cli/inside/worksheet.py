@@ -1,4 +1,4 @@
-"""The course's arithmetic: ``kotha inside worksheet``, a tutor (``exercise``), and the ``score`` of a class."""
+"""Attention as arithmetic: ``kotha inside worksheet``, a tutor (``exercise``), and the ``score`` of a class."""
 
 import sys
 from pathlib import Path
@@ -66,9 +66,9 @@ class QuestionOptions:
     """Which questions to ask."""
 
     set: Literal["workshop", "assessment"] = "workshop"
-    """Question set: the workshop's twelve, or the course's six."""
+    """Question set: workshop (twelve questions) or assessment (six)."""
     preset: str = "bangla-58m"
-    """Preset whose sizes questions 6 to 11 are about."""
+    """Preset whose sizes are used in questions 6 to 11."""
     size: str | None = None
     """Sizes of a generated sheet for questions 1 to 5, as TOKENSxWIDTHxHEAD: 4x6x3."""
     seed: int | None = None
@@ -80,7 +80,7 @@ class AnswerFileOptions:
     """The answer file."""
 
     progress: Annotated[Path | None, written(".json")] = None
-    """Answer file to save to and to resume from; it is what a student hands in."""
+    """Answer file to save to and to resume from; the student hands it in."""
     name: str | None = None
     """Name of the student in the answer file."""
 
