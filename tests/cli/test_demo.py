@@ -46,9 +46,9 @@ def test_the_page_begins_with_the_results(page: Shown) -> None:
     assert page.headings() == [
         *("How it learned", "The same words, before and after", "Look inside it"),
         *(
-            "It continues texts that it has never seen",
+            "Continuations of texts that it was not trained on",
             "What to try next",
-            "How it splits text: pieces are whole graphemes",
+            "How it splits text: tokens are whole grapheme clusters",
         ),
     ]
     (chart,) = page.blocks("curves")

@@ -6,13 +6,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from kotha.api.options import EvaluateOptions
-from kotha.cli.options import Device, FlatMany, Run, TextItself
+from kotha.cli.options import Device, FlatMany, RequiredRun, TextItself
 from kotha.cli.terminal import Output, corpus_listeners
 from kotha.errors import UsageError
 
 
 def evaluate(
-    run: Run,
+    run: RequiredRun,
     path: Annotated[str | None, Parameter(name="PATH")] = None,
     /,
     *,

@@ -49,6 +49,10 @@ Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 MODEL = "Run folder (its best model) or model folder (default: box, the bundled model)."
 _BY_NAME: dict[str, Any] = {"converter": lambda _, words: model_path(words[0].value), "show_default": False}
 Run = Annotated[Path, Parameter(help=MODEL, **_BY_NAME)]
+# For commands whose second argument could be taken for the first if it were omitted.
+RequiredRun = Annotated[
+    Path, Parameter(help="Run folder (its best model), model folder, or box, the bundled model.", **_BY_NAME)
+]
 # For uses that the bundled model does not support; naming it gives a clear error.
 RunOfOnesOwn = Annotated[Path, Parameter(help="Run folder (its best model) or model folder.", **_BY_NAME)]
 RunName = Annotated[str | None, Parameter(help=MODEL, name="RUN")]  # may also be a prompt
