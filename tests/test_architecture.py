@@ -44,6 +44,7 @@ def room_of(path: Path) -> str:
 STILL_SHARED: set[str] = set()
 # Whole lines to type are what ``train.plan`` is asked for; a job is a command that runs by itself.
 SAY_FLAGS = {
+    "text/shards.py",
     "training/sweep/findings.py",
     "api/conversion.py",
     "training/plan/render.py",

@@ -171,10 +171,10 @@ def test_chat_with_an_untrained_model_warns(world: dict[str, Any]) -> None:
     ("path", "wording"),
     [
         ("nowhere", "nowhere not found; name a run, model or Hugging Face folder, or box"),
-        ("data", "data is a data folder; train a model on it, and load the run"),
+        ("data", "data is a data folder; train a model on it with `kotha train`, and name the run folder"),
         ("tokenizer", "tokenizer is not a model folder"),
         (".", r"\. is not a model folder: it has no config.json"),
-        ("stories.jsonl", "stories.jsonl is a file; name a model folder"),
+        ("stories.jsonl", "stories.jsonl is a file; name a run, model or Hugging Face folder"),
     ],
 )
 def test_loading_something_that_is_not_a_model(world: dict[str, Any], path: str, wording: str) -> None:

@@ -294,3 +294,12 @@ def test_errors_are_saved_as_messages(
         assert main([]) == 1
     result = json.loads((tmp_path / "error.json").read_text(encoding="utf-8"))
     assert result["template"] == template and "{" in result["text"]
+
+
+def test_help_shows_the_docstring_with_its_paragraphs_rewrapped(capsys, monkeypatch) -> None:
+    monkeypatch.setenv("COLUMNS", "500")
+    assert main(["train", "--help"]) == 0
+    lines = capsys.readouterr().out.split("\n")
+    assert "Train a model on a data folder, a table of pairs, or images." in lines
+    (line,) = (each for each in lines if "Ctrl-C" in each)
+    assert line.startswith("The run folder contains") and line.endswith("--resume continues.")

@@ -46,9 +46,9 @@ def test_the_page_begins_with_the_results(page: Shown) -> None:
     assert page.headings() == [
         *("How it learned", "The same words, before and after", "Look inside it"),
         *(
-            "It continues texts that it has never seen",
+            "Continuations of texts that it was not trained on",
             "What to try next",
-            "How it splits text: pieces are whole graphemes",
+            "How it splits text: tokens are whole grapheme clusters",
         ),
     ]
     (chart,) = page.blocks("curves")
@@ -79,7 +79,7 @@ def test_the_suggested_commands_run(made: Path, page: Shown, capsys) -> None:
 def test_it_prints_its_steps_and_suggestions(demo: tuple[Path, str]) -> None:
     printed = demo[1]
     assert re.findall(r"^\d+\. (.*?)  ", printed, re.MULTILINE)[:2] == ["The bundled model", "Stories"]
-    assert "The grammar's floor" in printed
+    assert "The entropy of the grammar" in printed
     proposed = printed.split("Three things to try next:")[1].strip().splitlines()
     assert [shlex.split(command)[1] for command in proposed] == ["generate", "train", "inside"]
 

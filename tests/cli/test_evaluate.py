@@ -235,7 +235,7 @@ def test_runs_on_one_text(capsys, made: Path) -> None:
     assert [row["seen"] and row["seen"]["verdict"] for row in found["rows"]] == ["95% seen in training"] * 2 + [None]
     assert found["best"] is None
     assert found["reasons"][-1]["names"][0].endswith("one")
-    assert "give a text to evaluate on" in said(capsys, "compare", made / "two" / "best", code=2)
+    assert "name a text to evaluate it on" in said(capsys, "compare", made / "two" / "best", code=2)
 
 
 def test_only_part_of_a_long_text_is_read_without_whole(capsys, made: Path, monkeypatch) -> None:

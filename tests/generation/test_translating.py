@@ -87,7 +87,7 @@ def test_invalid_translation_requests_are_rejected(
         ([], "give either a text or --file"),
         ([SHORT, "--file", "x"], "give either a text or --file"),
         (["--file", str(tmp_path / "latin.txt")], "is not UTF-8 text"),
-        (["--file", str(tmp_path / "none.txt")], "No such file"),
+        (["--file", str(tmp_path / "none.txt")], "none.txt not found; check the path"),
         ([SHORT, "--beams", "0"], "is too small; use 1 or more"),
     ):
         assert main(["translate", str(folder), *words]) != 0

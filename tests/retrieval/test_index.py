@@ -197,7 +197,7 @@ def test_an_unused_new_index_is_deleted_and_reading_leaves_one_file(tmp_path: Pa
 
 def test_an_empty_index_and_an_empty_question_are_errors(tmp_path: Path, store: SqliteStore) -> None:
     empty = SqliteStore(tmp_path / "empty", write=True)
-    with pytest.raises(KothaError, match="is empty; index some documents first"):
+    with pytest.raises(KothaError, match="is empty; index some documents with `kotha index`"):
         search(empty, "নদী")
     empty.close()
     with pytest.raises(UsageError, match="the question is empty"):

@@ -111,9 +111,9 @@ def test_names_without_files_are_errors(tmp_path):
     plant(tmp_path, "train.jsonl", "empty/notes.pdf")
     with pytest.raises(CorpusError, match=r"trian\.jsonl does not exist; did you mean 'train.jsonl'\?$"):
         list_sources([tmp_path / "trian.jsonl"])
-    with pytest.raises(CorpusError, match=r"zzz does not exist$"):
+    with pytest.raises(CorpusError, match=r"zzz does not exist; name an existing file or folder$"):
         list_sources([tmp_path / "zzz"])
-    with pytest.raises(CorpusError, match=r"no/such\.txt does not exist$"):
+    with pytest.raises(CorpusError, match=r"no/such\.txt does not exist; name an existing file or folder$"):
         list_sources([tmp_path / "no/such.txt"])
     with pytest.raises(CorpusError, match=r"empty: no supported files found; supported: \.txt"):
         list_sources([tmp_path / "empty"])

@@ -126,11 +126,13 @@ def test_a_silent_server_times_out(listener):
 
 
 def test_missing_files_and_closed_ports_are_errors(web, free_port, memory):
-    with pytest.raises(CorpusError, match=f"^{web.url}/b.jsonl does not exist$"):
+    with pytest.raises(CorpusError, match=f"^{web.url}/b.jsonl does not exist; name an existing file or folder$"):
         texts(f"{web.url}/b.jsonl?key=secret")
     with pytest.raises(CorpusError, match=r"a.jsonl: cannot be opened \(Connection refused\)"):
         texts(f"http://127.0.0.1:{free_port}/a.jsonl")
-    with pytest.raises(CorpusError, match=r"^memory://nowhere/a.jsonl does not exist$"):
+    with pytest.raises(
+        CorpusError, match=r"^memory://nowhere/a.jsonl does not exist; name an existing file or folder$"
+    ):
         texts("memory://nowhere/a.jsonl")
 
 

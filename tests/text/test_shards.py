@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -119,9 +120,26 @@ def test_a_description_cannot_point_outside_its_folder(folder: Path) -> None:
         Dataset(folder)
 
 
-@pytest.mark.parametrize("name", ["", "pairs.tsv"])
-def test_the_error_for_other_folders_says_what_to_do(tmp_path: Path, name: str) -> None:
-    with pytest.raises(DataError, match="create one with `kotha prepare`"):
+@pytest.mark.parametrize(
+    ("name", "wording"),
+    [
+        ("empty", "is not a data folder: it has no dataset.json; create one with `kotha prepare`"),
+        ("nowhere", "nowhere not found; create a data folder with `kotha prepare`"),
+        (
+            "a b.txt",
+            "a file, not a data folder; prepare it first: kotha tokenizer train '{}' --out tok && kotha prepare",
+        ),
+        ("a.bin", "is a file; name a data folder, created with `kotha prepare`"),
+        ("texts", "contains texts but is not a data folder; prepare them first: kotha tokenizer train {} --out tok"),
+        ("demo", "is not a data folder; did you mean {}/data?"),
+        ("run", "is a run or model folder; name the data folder that `kotha prepare` created"),
+    ],
+)
+def test_the_error_for_other_paths_says_what_to_do(tmp_path: Path, name: str, wording: str) -> None:
+    for file in ("empty/.hidden", "a b.txt", "a.bin", "texts/a.txt", "demo/data/dataset.json", "run/config.json"):
+        (tmp_path / file).parent.mkdir(exist_ok=True, parents=True)
+        (tmp_path / file).touch()
+    with pytest.raises(DataError, match=re.escape(wording.format(tmp_path / name))):
         Dataset(tmp_path / name)
 
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 
-# A path of an input or an output.
+# The path of an input or an output.
 AnyPath = str | os.PathLike[str]
 
 

@@ -8,16 +8,17 @@ from kotha.api import AnyPath, listed
 from kotha.api.model import load
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import find_data, run_config
-from kotha.errors import UsageError
+from kotha.errors import KothaError, UsageError
 from kotha.evaluation.comparison import Comparison, Row, reached, row_of_run, row_of_score
 from kotha.evaluation.comparison import compare as compare_rows
 from kotha.evaluation.comparison import comparison_page as comparison_page
 from kotha.evaluation.comparison import comparison_table as comparison_table
 from kotha.evaluation.contamination import look_up
 from kotha.evaluation.perplexity import Nats, evaluate_text
-from kotha.i18n.message import Message, OnProgress
+from kotha.i18n.message import Message, OnProgress, Option
 from kotha.storage import bundled
 from kotha.storage.atomic import write_page as write_page
+from kotha.storage.status import exists
 from kotha.text.held_out import read_held_out
 
 # Limit for long texts: about ten seconds on one core for a model of a million parameters.
@@ -35,13 +36,13 @@ def compare(
     names: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Comparison:
-    """Compare models by bits per byte and per character, and by perplexity only where it is fair.
+    """Compare models by bits per byte and per character; by perplexity too if they share a tokenizer.
 
     Without a ``text``, run folders are compared by their scores from training. With a ``text``, all models are
-    evaluated on it, model folders too, and each row says whether that model was trained on it. Of a text longer than
-    half a megabyte only the first documents are read, unless ``whole`` is set; the comparison says how many. ``field``
-    names the field of a record that holds the text. A best model is named only if none was trained on the text and the
-    difference is statistically significant. ``names`` are the names of the rows (default: the folders).
+    evaluated on it, model folders too, and each row says whether that model was trained on it. Only the first half
+    megabyte of a longer text is read, unless ``whole`` is set; the comparison says how many documents that is.
+    ``field`` names the field of a record that holds the text. A best model is named only if none was trained on the
+    text and the difference is statistically significant. ``names`` are the names of the rows (default: the folders).
 
     >>> kotha.compare(["run", "run/best"], text="stories.jsonl").best is None  # both were trained on it
     True
@@ -54,9 +55,10 @@ def compare(
     for folder, name in zip(folders, row_names, strict=True):
         config = run_config(folder)
         if text is None and not config:
-            raise UsageError(
-                "{place} is not a run folder with its own scores; give a text to evaluate on", place=folder
-            )
+            if not exists(folder):
+                raise KothaError("{place} not found; name a run folder", place=folder)
+            template = "{place} is not a run folder with scores of its own; name a text to evaluate it on: {text}"
+            raise UsageError(template, place=folder, text=Option("text", ...))
         row = row_of_run(name, config, reached(folder) if config else {}, find_data(config, folder))
         if text is not None:
             model, tokenizer = load(folder, device).gpt

@@ -58,7 +58,7 @@ def write_stories(
     """Write documents of the built-in corpus (Bangla stories, news and encyclopaedia entries) to .jsonl or .txt.
 
     The same seed gives the same documents. ``kinds`` selects among story, news and entry. Each .jsonl line also holds
-    the kind and the log-probability of the text: the floor that no model can beat on average.
+    the kind of the document and its log-probability under the grammar, whose average no model can exceed.
 
     >>> kotha.write_stories("few.txt", documents=3)
     PosixPath('few.txt')
@@ -146,7 +146,7 @@ def compare_tokenizers(
     errors: Errors = "stop",
     on_problem: OnProblem | None = None,
 ) -> View[list[card.Card]]:
-    """Compare tokenizers (files, folders or hub names) on a text: tokens per word, bytes per token, cuts, round trip.
+    """Compare tokenizers (files, folders or hub names) on a text: tokens per word, bytes per token, round trip.
 
     With ``caution``, a BPE of the same size with GPT-2's split pattern is added. It is trained on the text itself,
     which gives it an advantage.
@@ -159,7 +159,7 @@ def compare_tokenizers(
     loaded = {name: import_tokenizer(name) for name in tokenizers}
     if caution:
         size = max(tokenizer.vocab_size for tokenizer in loaded.values())
-        loaded["GPT-2 pattern (a caution)"] = card.train_gpt2_style(documents, size)
+        loaded["GPT-2 pattern (for comparison)"] = card.train_gpt2_style(documents, size)
     cards = [card.measure(name, tokenizer, documents) for name, tokenizer in loaded.items()]
     sample, first = " ".join(documents[0].split()[:60]), cards[0]
     figures = {**vars(first), "compared_with": [vars(other) for other in cards[1:]]}
@@ -201,7 +201,8 @@ def train_tokenizer(
 
     ``kind`` is unigram, bpe, wordpiece or char; ``more`` is ``split`` (for bpe), ``level`` (for char) or ``rules`` of
     normalization. Pieces are whole grapheme clusters: no vowel sign is split from its consonant. ``workers`` is the
-    number of processes that count the text (default: 1); ``on="ray"`` uses a cluster. The pieces do not depend on it.
+    number of processes that count the text (default: 1); ``on="ray"`` uses a cluster. The result is the same for any
+    number of processes.
 
     >>> tokenizer = kotha.train_tokenizer("stories.jsonl", vocab_size=600)
     >>> tokenizer.decode(tokenizer.encode("নদীর ধারে"))
@@ -229,7 +230,7 @@ def prepare(
     on_problem: OnProblem | None = None,
     **options: Any,
 ) -> PrepareReport:
-    """Turn documents into a data folder at ``out``: clean, split, encode, and store a hash of each file.
+    """Turn documents into a data folder at ``out``: remove duplicates, split, tokenize, and write token shards.
 
     ``tokenizer`` is a tokenizer or its path. ``options`` are those of ``PrepareOptions``: ``validation`` (a share of
     the documents, or a file), ``seed``, ``field``, ``errors``, ``duplicates``, ``workers``, ``on``, ``overwrite`` …

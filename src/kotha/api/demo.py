@@ -42,7 +42,7 @@ _TOKENS, _SAMPLE_TOKENS = 150, 40
 _INSPECTED_TOKENS = 12
 # Prompts for the bundled model.
 _OPENINGS = ("আমি", "নদীর ধারে")
-# Longer than the title, which alone looks like the last sentence of a text.
+# Longer than a title; a prompt that is only a title looks like the end of a text.
 _PROMPT_WORDS = 8
 
 
@@ -148,8 +148,8 @@ class Demonstration:
         return [
             Message(
                 "{steps:,} steps, {tokens:,} tokens in {minutes:.1f} minutes. On all {texts:,} held-out "
-                "texts: {bits:.3f} bits per byte ({character_bits:.3f} per character). The grammar's floor, "
-                "which no model can beat on average, is {floor:.3f}.",
+                "texts: {bits:.3f} bits per byte ({character_bits:.3f} per character). The entropy of the "
+                "grammar, a lower bound for every model, is {floor:.3f}.",
                 steps=found["steps"],
                 tokens=found["tokens"],
                 minutes=found["seconds"] / 60,

@@ -51,7 +51,7 @@ def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -
     table = replace(prepared_table(demo.shards), remarks=())
     in_python: list[Block] = [
         Code(TEXTS["python"].format(folder=folder), Message("The same from Python")),
-        Heading(Message("How it splits text: pieces are whole graphemes")),
+        Heading(Message("How it splits text: tokens are whole grapheme clusters")),
         Pieces([(token.text, token.part) for token in view(demo.tokenizer, sample_of(demo.written))]),
     ]
     blocks: list[Block] = [
@@ -59,7 +59,7 @@ def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -
         Columns([learned, before]),
         Heading(Message("Look inside it")),
         Links(PAGES),
-        Heading(Message("It continues texts that it has never seen")),
+        Heading(Message("Continuations of texts that it was not trained on")),
         Columns(unseen),
         Heading(Message("What to try next")),
         Columns([[Code(command, words) for words, command in commands], in_python]),
@@ -95,7 +95,7 @@ def _figures(demo: Any) -> list[tuple[str, Text]]:
     return [
         (f"{demo.score.bits_per_byte:.3f}", unseen),
         (f"{_unigram(demo):.3f}", Message("on the same texts, from token frequencies alone")),
-        (f"{demo.floor:.3f}", Message("the floor: the randomness of the texts themselves")),
+        (f"{demo.floor:.3f}", Message("the lower bound: the randomness of the texts themselves")),
     ]
 
 

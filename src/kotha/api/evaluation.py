@@ -1,4 +1,4 @@
-"""Evaluate a model for its task: on text, questions, labelled examples or pairs; and on perturbed text."""
+"""Evaluate a model on text, questions, labelled examples or pairs, and on perturbed text."""
 
 import os
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from kotha.text.corpus.documents import OnProblem
 
-# What is evaluated only on a file, by the end of a family's name.
+# Inputs that must be files, by the suffix of the family's name.
 _FILES = {
     "classifier": Message("labelled texts"),
     "seq2seq": Message("pairs of texts"),
@@ -41,7 +41,7 @@ class EvaluationMixin(OpenedModel):
         on_problem: "OnProblem | None" = None,
         **options: Any,
     ) -> Any:
-        """Evaluate a model for its task; the score also says whether the model was trained on the text.
+        """Evaluate the model; the score also says whether it was trained on the text.
 
         A GPT predicts a text (a file, a folder, a data folder, or a list of documents): loss, perplexity, bits per
         byte. It also answers a file of questions, or runs a task of lm-evaluation-harness (.yaml). A BERT predicts

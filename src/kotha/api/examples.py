@@ -27,6 +27,7 @@ from kotha.storage.atomic import atomic_write
 from kotha.text.choices import Errors
 from kotha.text.corpus.documents import field_names
 from kotha.text.corpus.pairs import read_text_pairs
+from kotha.text.shards import prepare_commands
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.start import TrainRequest
@@ -74,15 +75,17 @@ def _with_pairs(
     data = request.data
     if request.origin is None and request.preset is None:
         template = (
-            "{data} is a file, not a data folder; prepare texts first, or for a table of pairs use a "
-            "translation preset: {preset}"
+            "{data} is a file, not a data folder; prepare texts first: {commands}; for a table of pairs, "
+            "add a translation preset instead: {preset}"
         )
-        raise UsageError(template, data=data, preset=Option("preset", pairs.USUAL_PRESET))
+        preset = Option("preset", pairs.USUAL_PRESET)
+        raise UsageError(template, data=data, commands=prepare_commands(data), preset=preset)
     if pair is None and data.suffix != ".parquet" and len(field_names(os.fspath(data))) < 2:
-        raise UsageError(
-            "{data} has fewer than two columns; give tsv, csv or jsonl with a source and its target in each row",
-            data=data,
+        template = (
+            "{data} has fewer than two columns, so it is not a table of pairs; give tsv, csv or jsonl with a source "
+            "and its target in each row, or prepare it as text: {commands}"
         )
+        raise UsageError(template, data=data, commands=prepare_commands(data))
     folder.check_new()
     training = read_text_pairs(data, *(pair or (None, None)), errors=errors)
     if reverse:
@@ -103,13 +106,13 @@ def measure_texts(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> 
     """Score a text classifier."""
     score = evaluate_classifier(best, parts.test, parts.train)
     if len(score.baselines) < 2:
-        say(Message("no TF-IDF baseline: it needs scikit-learn (pip install 'kotha[baselines]')"))
-    return _classes(score, run, "Evaluated on {n:,} texts held out from training and from every choice.")
+        say(Message("the TF-IDF baseline was skipped: it needs scikit-learn (pip install 'kotha[baselines]')"))
+    return _classes(score, run, "Evaluated on {n:,} texts held out from training and from model selection.")
 
 
 def measure_images(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
     """Score an image classifier."""
-    lead = "Evaluated on {n:,} images held out from training and from every choice."
+    lead = "Evaluated on {n:,} images held out from training and from model selection."
     return _classes(evaluate_images(best, parts.test, parts.train), run, lead)
 
 
@@ -122,10 +125,10 @@ def _classes(score: ClassificationScore, run: Path, lead: str) -> dict[str, Any]
 def measure_pairs(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
     """Score a translator."""
     if not can_score():
-        say(Message("no BLEU and no chrF++: they need sacrebleu (pip install 'kotha[scores]')"))
+        say(Message("BLEU and chrF++ were not computed: they need sacrebleu (pip install 'kotha[scores]')"))
         return {}
     score = evaluate_pairs(best, parts.test, parts.train)
-    lead = Message("{n:,} pairs held out from training and from every choice.", n=score.sentences)
+    lead = Message("Evaluated on {n:,} pairs held out from training and from model selection.", n=score.sentences)
     page = translations_document(score, parts.test, Message("{name}: translations", name=run.name), lead)
     atomic_write(run / pairs.PAGE, page.html())
     return score.to_dict()

@@ -80,7 +80,7 @@ def finetune_instruct(
     on_remark: OnRemark | None = None,
     **settings: Any,
 ) -> Run:
-    """Fine-tune a trained GPT to answer, from instruction pairs or ``messages`` (jsonl, csv, tsv, parquet).
+    """Fine-tune a trained GPT to answer instructions, on pairs or ``messages`` (jsonl, csv, tsv, parquet).
 
     ``instruction`` and ``answer`` name the fields of pairs (default: guessed). Rows with the same ``group`` stay in the
     same split. The loss covers only the answers. A ``held_out`` share is used for validation and another for testing,

@@ -147,7 +147,7 @@ class InspectionMixin(OpenedModel):
 
     @checked(SheetOptions)
     def worksheet(self, text: str, **which: Any) -> "SheetView":
-        """Lay out one attention head as arithmetic to redo by hand: every product, sum and exponential.
+        """Write out the arithmetic of one attention head: every product, sum and exponential.
 
         ``which`` is ``layer`` and ``head``; for a Seq2Seq also ``target``, ``stack`` (encoder or decoder) and ``part``
         (attention or cross).

@@ -32,7 +32,7 @@ _ONLY: dict[type, str] = {
     BERT: "{called} is a {family} model; only a BERT fills gaps",
     Seq2Seq: "{called} is a {family} model; only a Seq2Seq translates",
 }
-# The command for a model that is not a GPT, by the end of its family's name.
+# The command for a model that is not a GPT, by the suffix of its family's name.
 _USES = {
     "classifier": Message("; it is a classifier: use classify"),
     "vit": Message("; it is a classifier: use classify"),

@@ -1,4 +1,4 @@
-"""A model to work with: generate, evaluate, inspect, export.
+"""A loaded model: generation, evaluation, inspection and export.
 
 ``LanguageModel`` only calls the packages that do the work. For more than its methods offer, use its ``model``,
 ``tokenizer`` and ``engine``. Evaluation is in ``evaluation.py``, inspection in ``inside.py``.
@@ -72,9 +72,10 @@ def load(path: AnyPath = bundled.NAME, device: str = "auto", adapter: AnyPath | 
             "{place} not found; name a run, model or Hugging Face folder, or box for the bundled model", place=folder
         )
     if is_file(folder):
-        raise KothaError("{place} is a file; name a model folder", place=folder)
+        raise KothaError("{place} is a file; name a run, model or Hugging Face folder", place=folder)
     if is_file(folder / DATASET_FILE):
-        raise KothaError("{place} is a data folder; train a model on it, and load the run", place=folder)
+        template = "{place} is a data folder; train a model on it with `kotha train`, and name the run folder"
+        raise KothaError(template, place=folder)
     if _is_huggingface(folder):
         from kotha.export.huggingface.import_ import import_hf
 
@@ -139,7 +140,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
     def stream(
         self, prompt: str = "", *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Any
     ) -> Iterator[str]:
-        """Stream what ``generate`` writes after a prompt, in whole grapheme clusters.
+        """Stream the continuation that ``generate`` would return, in whole grapheme clusters.
 
         >>> letters = lm.stream("নদীর ধারে", tokens=5, seed=1)
         >>> "নদীর ধারে" + "".join(letters) == lm.generate("নদীর ধারে", tokens=5, seed=1)
@@ -184,7 +185,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         """
         talk = Conversation(self.engine(), plain)
         if talk.remark is not None:
-            warnings.warn(str(talk.remark), stacklevel=3)  # beyond the wrapper of @checked
+            warnings.warn(str(talk.remark), stacklevel=3)  # the caller, outside the wrapper of @checked
         return talk
 
     @staticmethod

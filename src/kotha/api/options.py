@@ -5,7 +5,7 @@ field is its help.
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
@@ -137,7 +137,7 @@ class SheetOptions:
     """Options of a worksheet."""
 
     sheet: Literal["attention", "block", "thinking", "robot", "bank", "positions"] = "attention"
-    """Sheet: one head, a whole block, an example of the notes (thinking, robot, bank), or positions."""
+    """Sheet: attention (one head), block, positions, or an example of the course notes (thinking, robot, bank)."""
     matrices: Path | None = None
     """File with your own X, W_Q, W_K and W_V, .json or .csv."""
     run: str | None = None
@@ -163,3 +163,15 @@ class SheetOptions:
     def of_model(self) -> dict[str, Any]:
         """The options that select a head of a model."""
         return {name: getattr(self, name) for name in ("layer", "head", "stack", "part", "target")}
+
+
+def is_setting(name: str) -> bool:
+    """Whether a name is a training setting or a model size.
+
+    >>> is_setting("batch_size"), is_setting("d_model"), is_setting("out")
+    (True, True, False)
+    """
+    from kotha.model.config import FAMILIES
+    from kotha.training.config import TrainConfig
+
+    return any(each.name == name for kind in (TrainConfig, *FAMILIES.values()) for each in fields(kind))

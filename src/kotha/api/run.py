@@ -122,13 +122,13 @@ def train(
     on_remark: OnRemark | None = None,
     **settings: Any,
 ) -> Run:
-    """Train a model on a data folder, a table of pairs or images, for some minutes or steps, into a run folder.
+    """Train a model on a data folder, a table of pairs or images for ``minutes`` or ``steps``; return its run folder.
 
-    Without a preset, model sizes, batch size and learning rates follow from the text and the time. ``start`` is a run,
-    a model folder, a Hugging Face folder or ``"box"`` to fine-tune. ``teachers`` are runs or model folders to distil
-    from. ``recipe`` is course, classic or modern; ``prompt`` begins the samples. ``on_event`` and ``tensorboard``
-    receive figures, ``on_remark`` messages. Under torchrun all processes train together; ``shard`` shards the model
-    across them (FSDP).
+    Without a preset, model sizes, batch size and learning rates are chosen to fit the text and the time. ``start`` is a
+    run, a model folder, a Hugging Face folder or ``"box"`` to fine-tune. ``teachers`` are runs or model folders to
+    distil from. ``recipe`` is course, classic or modern; ``prompt`` begins the samples. ``on_event`` and
+    ``tensorboard`` receive figures, ``on_remark`` messages. Under torchrun all processes train together; ``shard``
+    shards the model across them (FSDP).
 
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]

@@ -1,4 +1,4 @@
-"""Attention as arithmetic on paper: the workshop's, from the notes, with custom matrices, or a head of a model."""
+"""Worksheets of attention: built-in examples, custom matrices, or a head of a model."""
 
 from kotha.api.options import SheetOptions
 from kotha.course.worksheet.builtin_sheets import paper_sheet, student_sheet
@@ -12,7 +12,7 @@ from kotha.i18n.numbers import Language
 
 
 def worksheet(options: SheetOptions, language: Language = "en") -> SheetView:
-    """Return a sheet to compute by hand: the workshop's (with another ``size`` or ``seed``), or another one by name.
+    """Return a worksheet: a built-in one by name, or one with another ``size`` or ``seed``.
 
     ``matrices`` is a file of custom matrices; a ``text`` is read by the model of ``run``.
     """

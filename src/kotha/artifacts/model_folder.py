@@ -209,7 +209,8 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
     path = find_model(folder)
     description = _read_description(path)
     if not is_file(path / WEIGHTS_FILE):
-        raise KothaError("{path} is not a model folder: it has no {name}", path=path, name=WEIGHTS_FILE)
+        template = "{path} is not a model folder: it has no {name}; name a run folder or a model folder"
+        raise KothaError(template, path=path, name=WEIGHTS_FILE)
     header, n_bytes = read_header(path / WEIGHTS_FILE)
     try:
         model = shape_alone(description["model"], len(header))
@@ -242,7 +243,7 @@ def expected_tensors(named: Iterable[tuple[str, Tensor]], dtype: Stored = "float
 
 
 def _narrowed(weights: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
-    """Return weights as they are stored."""
+    """Convert weights to their type on disk."""
     if dtype != "int8":
         return {name: tensor.to(getattr(torch, dtype)) for name, tensor in weights.items()}
     found: dict[str, Tensor] = {}
@@ -281,11 +282,8 @@ def _read_description(path: Path) -> dict[str, Any]:
     """Read and check config.json, with the model's config parsed."""
     file = path / CONFIG_FILE
     if not is_file(file):
-        raise KothaError(
-            "{path} is not a model folder: it has no {name}",
-            path=path,
-            name=CONFIG_FILE,
-        )
+        template = "{path} is not a model folder: it has no {name}; name a run folder or a model folder"
+        raise KothaError(template, path=path, name=CONFIG_FILE)
     values = read_table(file)
     if values.get("format") != FORMAT:
         raise KothaError("{path} does not describe a Kotha model", path=file)

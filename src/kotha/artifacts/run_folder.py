@@ -109,6 +109,8 @@ class RunFolder:
     def about(self) -> dict[str, Any]:
         """Return the config of the run."""
         config = self._read(CONFIG)
+        if config is None and not exists(self.path):
+            raise CheckpointError("{path} not found; name the folder of a training run", path=self.path)
         if config is None:
             raise CheckpointError("no run in {path}; name the folder of a training run", path=self.path)
         return config
@@ -251,7 +253,7 @@ def find_data(config: dict[str, Any], run: Path) -> Path | None:
 
 
 def _is_unchanged(folder: Path, named: dict[str, Any]) -> bool:
-    """Whether a data folder is the one in a config; older configs have only its tokenizer."""
+    """Whether a data folder is the one recorded in a config; older configs record only its tokenizer."""
     with suppress(KothaError):
         found = read_table(folder / DATASET_FILE)
         same = named.get("identity") in (None, identity_of(found))

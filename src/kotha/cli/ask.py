@@ -29,7 +29,12 @@ def index(
     field: Field = "text",
     errors: OnErrors = "stop",
 ) -> Output:
-    """Split documents (txt, md, html, pdf, jsonl, csv, tsv, parquet) into passages, and index them for `kotha ask`.
+    """Split documents into passages, and index them for `kotha ask`.
+
+    It reads txt, md, html, pdf, jsonl, csv, tsv and parquet. The same command updates the index: unchanged documents
+    are kept, and documents that no longer exist are removed.
+
+    Example: `kotha index texts --out texts.index`
 
     Args:
         out: Index file to create or update.
@@ -68,6 +73,11 @@ def ask(
     tokens: int = 100,
 ) -> Output:
     """Find the passages that match a question, show them with their scores, and answer from them with citations.
+
+    A model that was fine-tuned to answer writes the answer; otherwise the best sentence of the passages is the answer.
+
+    Examples: `kotha ask 'নদীর ধারে কে থাকে?' --index texts.index`, `kotha ask assistant 'নদীর ধারে কে থাকে?' --index
+    texts.index`.
 
     Args:
         run: Run or model folder, or box, to search by meaning and to answer (default: none, search by words only).

@@ -24,9 +24,12 @@ def chat(
     writing: Writing = Writing(),  # noqa: B008 - frozen
     as_json: AsJson = False,
 ) -> None:
-    """Chat with a model, one line per turn. /help shows the commands; Ctrl-D or /exit quits.
+    """Chat with a model, one line per turn.
 
-    --json prints one line per turn.
+    /help shows the commands; Ctrl-D or /exit quits. `kotha finetune instruct` trains a model to answer; other models
+    continue the text. --json prints one line per turn.
+
+    Example: `kotha chat assistant`
 
     Args:
         plain: Continue the text instead of taking turns.
@@ -50,7 +53,7 @@ def chat(
                 "tokens_per_second": round(result.tokens_per_second, 2),
                 "instruction_tuned": conversation.instruction_tuned,
             }
-            from kotha.cli.terminal import print_json  # with rich, which plain text does not need
+            from kotha.cli.terminal import print_json  # imports rich, which plain text does not need
 
             print_json(row, indent=None)
 

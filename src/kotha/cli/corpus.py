@@ -15,7 +15,10 @@ if TYPE_CHECKING:
 def stories(*, documents: int = 1000, seed: int = 0, kind: tuple[str, ...] = (), out: Path | None = None) -> None:
     """Write documents of the built-in corpus: original Bangla stories, news items and encyclopaedia entries.
 
-    Each .jsonl line also holds the kind and the log_probability: the floor that no model can beat on average.
+    A grammar generates the documents. In a .jsonl file, each line also holds the document's kind and its
+    log_probability under the grammar; its average is the best that any model can reach.
+
+    Example: `kotha corpus stories --documents 3000 --out stories.jsonl`
 
     Args:
         documents: Number of documents to write.
@@ -37,6 +40,10 @@ def stories(*, documents: int = 1000, seed: int = 0, kind: tuple[str, ...] = (),
 def questions(*, out: Path, stories: int = 200, per_story: int = 3, seed: int = 0, whole: bool = False) -> None:
     """Write questions about built-in stories with their answers, as training data for `kotha finetune instruct`.
 
+    Each line of the file holds an instruction (the paragraph and the question), its answer and the number of the story.
+
+    Example: `kotha corpus questions --stories 200 --out questions.jsonl`
+
     Args:
         out: Output file, .jsonl.
         stories: Number of stories to ask about.
@@ -53,6 +60,8 @@ def questions(*, out: Path, stories: int = 200, per_story: int = 3, seed: int = 
 
 def inspect(paths: Paths, /, *, field: Field = "text", language: str = "bn", errors: OnErrors = "skip") -> Output:
     """Report on a corpus: sizes, duplicates, language, effects of normalization, unreadable documents.
+
+    Example: `kotha corpus inspect texts`
 
     Args:
         language: Two-letter code of the expected language; KOTHA_LANGUAGE sets the language of the output.

@@ -6,13 +6,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from kotha.api.options import EvaluateOptions
-from kotha.cli.options import Device, FlatMany, Run, TextItself
+from kotha.cli.options import Device, FlatMany, RequiredRun, TextItself
 from kotha.cli.terminal import Output, corpus_listeners
 from kotha.errors import UsageError
 
 
 def evaluate(
-    run: Run,
+    run: RequiredRun,
     path: Annotated[str | None, Parameter(name="PATH")] = None,
     /,
     *,
@@ -22,12 +22,17 @@ def evaluate(
 ) -> Output:
     """Evaluate a model on a text: loss, perplexity, bits per byte and per character, and overlap with training data.
 
-    Each document is read from its start, in windows that advance by the stride; every token is scored once. A
-    translation model is evaluated by BLEU and chrF++ on a table of pairs, whose fields are guessed or named by --pair
-    en bn. A classifier is evaluated on labelled texts, compared with the most frequent class and TF-IDF with logistic
-    regression, or on images, compared with the nearest neighbour. A BERT is evaluated on masked words and on pairs of
-    passages, compared with n-gram baselines. On a file of questions with answers (or messages), the score is the share
-    of right answers. With --perturb: how far these scores fall when the text is perturbed.
+    Each document is read from its start, in windows that advance by --stride; every token is scored once. The scores
+    are compared with n-gram baselines.
+
+    A translation model is scored by BLEU and chrF++ on a table of pairs; `--pair en bn` names its two fields. A
+    classifier is scored on labelled texts, compared with the most frequent class and with logistic regression on
+    TF-IDF, or on labelled images, compared with the nearest neighbour. A BERT is scored on masked words and on pairs of
+    passages. On a file of questions with answers, or of messages, the score is the share of right answers.
+
+    --perturb also measures how far the scores fall when the text is perturbed.
+
+    Example: `kotha evaluate run data`
 
     Args:
         path: Text file, folder or data folder; or an lm-evaluation-harness task (.yaml).
@@ -35,6 +40,9 @@ def evaluate(
     import kotha
     from kotha.api.scores import present_score
 
+    if path is None and text is None and os.path.isfile(run):  # noqa: PTH113 - see below
+        template = "{run} is a file; name a model first, such as box, the bundled model: kotha evaluate box {run}"
+        raise UsageError(template, run=run)
     if path is None and text is None:
         raise UsageError("evaluate needs PATH or --text; see kotha evaluate --help")
     if path is not None and text is not None:

@@ -31,7 +31,11 @@ def export(
     text: Lines = (),
     overwrite: Overwrite = False,
 ) -> Output:
-    """Export a model for other tools, and verify that logits and token ids agree.
+    """Export a model for other programs, and verify that logits and token ids agree.
+
+    The exported model is run on a few lines and compared; the exit code is 1 if the two differ.
+
+    Examples: `kotha export run --to hf --out run-hf`, `kotha export run --to gguf --out run.gguf --type q8_0`.
 
     Args:
         to: Export format: Hugging Face folder, llama.cpp file, ONNX, or web page.
@@ -57,7 +61,9 @@ def import_(
     text: Lines = (),
     overwrite: Overwrite = False,
 ) -> Output:
-    """Import a model, and verify that logits and token ids agree with transformers.
+    """Import a model from a Hugging Face folder, and verify that logits and token ids agree with transformers.
+
+    Example: `kotha import folder --out model`
 
     Args:
         folder: Hugging Face folder: GPT-2, Qwen3, Llama, BERT, Marian or ViT.

@@ -1,4 +1,4 @@
-"""``kotha finetune``: turn a trained model into a classifier, or teach it to answer."""
+"""``kotha finetune``: fine-tune a trained model to classify texts or to answer instructions."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -56,11 +56,13 @@ def classify(
     epochs: float = 8.0,
     options: FinetuneOptions,
 ) -> Output:
-    """Fine-tune a GPT or BERT to classify texts: `kotha finetune classify reviews.csv --from run --out moods`.
+    """Fine-tune a GPT or BERT to classify texts.
 
     A share of each class is held out and evaluated once, at the end: accuracy, macro-F1 and each class, compared with
-    the most frequent class and TF-IDF with logistic regression. The page classes.html in --out shows which classes are
-    confused. Then run `kotha classify moods "…"`.
+    the most frequent class and with logistic regression on TF-IDF. The page classes.html in the run folder shows which
+    classes are confused with each other.
+
+    Example: `kotha finetune classify reviews.csv --from run --out moods`, then `kotha classify moods "…"`.
 
     Args:
         data: Labelled texts: csv, tsv, jsonl or parquet.
@@ -88,10 +90,12 @@ def instruct(
     epochs: float = 8.0,
     options: FinetuneOptions,
 ) -> Output:
-    """Fine-tune a GPT to answer: `kotha finetune instruct pairs.jsonl --from run --out taught`.
+    """Fine-tune a GPT to answer instructions.
 
     The loss covers only the answers. Conversations of one group (questions about one story) are either all trained on
-    or all held out. The held-out questions are asked before and after training. Then run `kotha chat taught`.
+    or all held out. The held-out questions are asked before and after training.
+
+    Example: `kotha finetune instruct questions.jsonl --from run --out assistant`, then `kotha chat assistant`.
 
     Args:
         data: Instructions with answers, or messages: jsonl, csv, tsv or parquet.

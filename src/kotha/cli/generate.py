@@ -35,7 +35,11 @@ def generate(
     writing: Writing = Writing(),  # noqa: B008 - frozen
     as_json: AsJson = False,
 ) -> None:
-    """Continue a text; the output is streamed as it is generated.
+    """Continue a text with a model; the output is streamed as it is generated.
+
+    Without RUN, the bundled model is used.
+
+    Examples: `kotha generate 'নদীর ধারে'`, `kotha generate run 'নদীর ধারে' --temperature 0.6`.
 
     Args:
         prompt: Text to continue (default: empty, the start of a document).

@@ -1,7 +1,4 @@
-"""Help in the user's language: the help of cyclopts, translated by the catalogue.
-
-English does not use this module; a text without a translation stays as it is.
-"""
+"""Help of commands in the user's language: cyclopts' help, with texts from the catalogue and paragraphs re-wrapped."""
 
 from typing import Any
 
@@ -20,8 +17,8 @@ _CYCLOPTS_TEXTS = (
 )
 
 
-class TranslatedHelp(DefaultFormatter):
-    """Help formatter that translates headings and descriptions."""
+class Help(DefaultFormatter):
+    """Help formatter that translates headings and descriptions; a text without a translation stays as it is."""
 
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
         """Print a panel, with descriptions in the last column."""

@@ -9,7 +9,12 @@ from kotha.i18n.message import Message, Text
 
 
 def presets() -> Output:
-    """List the presets with their sizes and purposes."""
+    """List the presets with their sizes and purposes.
+
+    A preset is a complete model configuration, for --preset of other commands.
+
+    Example: `kotha train data --preset pocket --out run`
+    """
     import kotha
 
     found = kotha.presets()
@@ -26,7 +31,11 @@ def card(run: Run = BOX, /) -> None:
 
 
 def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html: Page = None) -> Output:
-    """Explain in plain words what the loss curve of a run shows, with the evidence.
+    """Explain in plain words what the loss curve of a run shows, with the evidence, and what to try.
+
+    It also looks for duplicates and unknown tokens in the data folder of the run.
+
+    Example: `kotha doctor run --html doctor.html`
 
     Args:
         run: Run folder, finished or not.
@@ -59,10 +68,13 @@ def compare(
     device: Device = "auto",
     html: Page = None,
 ) -> Output:
-    """Compare models across tokenizers by bits per byte and per character, and by perplexity only where it is fair.
+    """Compare models that may have different tokenizers, by bits per byte and per character.
 
-    With --text, each row says whether that model was trained on the text. A best model is named only if none was
-    trained on the text and the difference is statistically significant.
+    Perplexity is shown only if all models share one tokenizer, because it is per token. With --text, all models are
+    evaluated on that text, and each row says whether the model was trained on it. A best model is named only if none
+    was trained on the text and the difference is statistically significant.
+
+    Example: `kotha compare run other-run --text stories.jsonl`
 
     Args:
         runs: Run folders; with --text also model folders and box.

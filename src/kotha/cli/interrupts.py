@@ -1,9 +1,10 @@
 """Handle Ctrl-C and SIGTERM at any moment of any command: one line, no partial output, exit code 130 (143).
 
 Python raises KeyboardInterrupt wherever the program happens to be. Inside a destructor the exception is lost; inside an
-import it is reported as an import error; inside executed strings (every dataclass) it ends ``python -m`` by signal. So
-this handler raises nothing: it removes partial output, prints one line and ends the process. A command that has
-something to save (training), or for which an interrupt is input (chat), installs its own handler for that time.
+import it is reported as an import error; inside code run by ``exec``, as when a dataclass is created, it ends the
+program by a signal. So this handler raises nothing: it removes partial output, prints one line and ends the process. A
+command that has something to save (training), or for which an interrupt is input (chat), installs its own handler for
+that time.
 """
 
 import os

@@ -37,11 +37,13 @@ def judge(
     seed: int = 0,
     as_json: AsJson = False,
 ) -> Output | None:
-    """Let people choose the better of two continuations: `kotha judge run-1 run-2 --prompts p.txt --out j`.
+    """Let people choose the better of two continuations without knowing which model wrote them.
 
-    Every pair of models is compared on every prompt, in random order. Each judgement is saved immediately. `kotha judge
-    --out j` resumes, or shows the result: strengths (Bradley–Terry) with confidence intervals, and the agreement
-    between judges.
+    Every pair of models is compared on every prompt, in random order, and each judgement is saved at once. `kotha judge
+    --out j` resumes, or shows the result: the strengths of the models (Bradley–Terry) with confidence intervals, and
+    the agreement between judges.
+
+    Example: `kotha judge run-1 run-2 --prompts p.txt --out j`
 
     Args:
         runs: Two or more models: run, model or Hugging Face folders, or box.

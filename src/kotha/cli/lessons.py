@@ -13,7 +13,10 @@ from kotha.i18n.numbers import LANGUAGES
 
 
 def lessons() -> Output:
-    """List the lessons with their questions and durations."""
+    """List the lessons with their questions and durations.
+
+    `kotha lessons run NAME` answers a lesson's question by training and measuring small models.
+    """
     from kotha.api.lessons import WORDS
     from kotha.api.lessons import lessons as all_lessons
 
@@ -26,6 +29,8 @@ def lessons() -> Output:
 
 def run(name: str, /, *, seeds: int = 3, steps: int | None = None, out: Path | None = None) -> Output:
     """Train and measure the models of a lesson, and explain the results in plain words.
+
+    Example: `kotha lessons run mask --out results`
 
     Args:
         name: Name of a lesson; `kotha lessons` lists them.

@@ -54,13 +54,13 @@ def build(words: Sequence[str]) -> App:
         from kotha.cli.terminal import notes, results
 
         display = {"console": results(), "error_console": notes()}
-    if current_language() != "en":
-        from kotha.cli.help import TranslatedHelp
+    if current_language() != "en" or {"--help", "-h"} & set(words):
+        from kotha.cli.help import Help
 
-        display["help_formatter"] = TranslatedHelp()
+        display["help_formatter"] = Help()
     app = App(
         name="kotha",
-        help="Small language models from raw text, Bangla first: every step open, computable by hand, and checked.",
+        help="Train small language models from raw text, Bangla first, and inspect every step.",
         help_epilogue=translate("Start with `kotha demo`. Every command has its own --help."),
         version=kotha.__version__,
         help_format="plaintext",
@@ -69,8 +69,10 @@ def build(words: Sequence[str]) -> App:
         **display,
     )
     for order, (name, entry) in enumerate(COMMANDS.items()):
-        command = App(name=name, help=entry["about"], sort_key=order)
-        if name in words[:1]:
+        called = name in words[:1]
+        # Without a help text, cyclopts shows the docstring of the command.
+        command = App(name=name, help=None if called and "function" in entry else entry["about"], sort_key=order)
+        if called:
             if "function" in entry:
                 command.default(_loaded(entry["function"]))
             for position, (part, target) in enumerate(entry.get("commands", {}).items()):
@@ -139,11 +141,20 @@ def main(arguments: list[str] | None = None) -> int:
             if isinstance(error, KothaError):
                 return _fail(_with_skip_hint(error, words), MISUSED if isinstance(error, UsageError) else FAILED)
             if isinstance(error, OSError):
-                where = error.filename or (_NOT_READ if error.errno == errno.EIO else _NOT_WRITTEN)
-                return _fail(Message("{where}: {why}", where=where, why=reason(error)), FAILED)
+                return _fail(_file_error(error), FAILED)
             _save_error(Message("{kind}: {why}", kind=type(error).__name__, why=reason(error)))
             raise
     return OK
+
+
+def _file_error(error: OSError) -> Message:
+    """Convert an error of the file system to a message."""
+    if error.filename and error.errno == errno.ENOENT:
+        return Message("{where} not found; check the path", where=error.filename)
+    if error.filename and error.errno == errno.EISDIR:
+        return Message("{path} is a folder; name a file in it", path=error.filename)
+    where = error.filename or (_NOT_READ if error.errno == errno.EIO else _NOT_WRITTEN)
+    return Message("{where}: {why}", where=where, why=reason(error))
 
 
 def _use_utf8() -> None:

@@ -17,6 +17,31 @@ def model_path(word: str | None) -> Path:
     return bundled.model_path(word)
 
 
+def model_and_words(first: str | None, others: tuple[str, ...], command: str) -> tuple[Path, tuple[str, ...]]:
+    """Return the model's folder and the words of ``RUN WORD…``, ``WORD…`` or no arguments.
+
+    A single ASCII word that is not a path raises an error, because it may be a mistyped folder.
+    """
+    if first is None or first == bundled.NAME or os.path.exists(first):  # noqa: PTH110 - not a valid path, perhaps
+        return model_path(first), others
+    if not first.isascii():
+        return bundled.FOLDER, (first, *others)
+    if others:
+        return model_path(first), others
+    raise UsageError(
+        "{first} not found; name a run folder, or for a word write: kotha {command} box {first}",
+        first=first,
+        command=command,
+    )
+
+
+def model_not_text(word: str) -> Path:
+    """Return the model's folder; an argument that looks like a text raises an error, because texts need ``--text``."""
+    if not word.isascii() and not os.path.exists(word):  # noqa: PTH110 - a text may be too long for a path
+        raise UsageError("{word} not found; name a run folder, or give a text with --text", word=word)
+    return model_path(word)
+
+
 def model_and_prompt(first: str | None, second: str | None, command: str) -> tuple[Path, str]:
     """Return the model's folder and the prompt of ``RUN PROMPT``, ``RUN``, ``PROMPT`` or no arguments.
 

@@ -43,12 +43,16 @@ def written(*endings: str, **more: Any) -> Parameter:
 Flat = Parameter(name="*")
 FlatMany = Parameter(name="*", consume_multiple=True)
 # For commands that print as they run; ``main`` prints the results of the others as JSON.
-AsJson = Annotated[bool, Parameter(name="--json", help="JSON on stdout.")]
+AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON on stdout.")]
 Page = Annotated[Path | None, written(*PAGE_ENDINGS)]
 Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
 MODEL = "Run folder (its best model) or model folder (default: box, the bundled model)."
 _BY_NAME: dict[str, Any] = {"converter": lambda _, words: model_path(words[0].value), "show_default": False}
 Run = Annotated[Path, Parameter(help=MODEL, **_BY_NAME)]
+# For commands whose second argument could be taken for the first if it were omitted.
+RequiredRun = Annotated[
+    Path, Parameter(help="Run folder (its best model), model folder, or box, the bundled model.", **_BY_NAME)
+]
 # For uses that the bundled model does not support; naming it gives a clear error.
 RunOfOnesOwn = Annotated[Path, Parameter(help="Run folder (its best model) or model folder.", **_BY_NAME)]
 RunName = Annotated[str | None, Parameter(help=MODEL, name="RUN")]  # may also be a prompt
@@ -140,7 +144,7 @@ def from_toml(path: Path | None) -> dict[str, Any]:
             raise ConfigError(template, path=path, most_config_bytes=_MAX_CONFIG_BYTES)
         return tomllib.loads(found.decode("utf-8"))
     except OSError as error:
-        raise UsageError("--config {path}: {strerror}", path=path, strerror=error.strerror) from error
+        raise UsageError("--config {path}: {strerror}; name a TOML file", path=path, strerror=error.strerror) from error
     except (ValueError, RecursionError) as error:  # from TOML, UTF-8, or a number with thousands of digits
         raise ConfigError("{path} is not TOML: {error}", path=path, error=error) from error
 

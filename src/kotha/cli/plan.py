@@ -17,9 +17,12 @@ def plan(
 ) -> Output:
     """Estimate a model's parameters, compute, memory and time, part by part.
 
-    With a budget, design a model that fits it: `kotha plan --memory-gb 4 --minutes 30 --data DATA`. With --gpus,
-    estimate a cluster, for a preset or for 124 million to 7 billion parameters: `kotha plan --gpus 64 --nodes 8
-    --tokens 100B`.
+    With a preset, estimate a training run: `kotha plan --preset bangla-58m --gpu h200`.
+
+    With a budget, design a model that fits it: `kotha plan --memory-gb 4 --minutes 30 --data data`.
+
+    With --gpus, estimate a cluster, for a preset or for models of 124 million to 7 billion parameters: `kotha plan
+    --gpus 64 --nodes 8 --tokens 100B`.
 
     Args:
         html: Output file for the plan as an HTML page, with a chart of the schedule.

@@ -30,7 +30,11 @@ def classify(
     adapter: Path | None = None,
     device: Device = "auto",
 ) -> Output:
-    """Classify texts: `kotha classify moods "কী চমৎকার দিন" --why`; or images: `… digits 7.png`.
+    """Classify texts with a fine-tuned model, or images with a ViT.
+
+    The result is the probability of each class.
+
+    Examples: `kotha classify moods "কী চমৎকার দিন" --why`, `kotha classify digits 7.png`.
 
     Args:
         text: Texts to classify; for a ViT, image files.
@@ -85,7 +89,9 @@ def translate(
     beams: int = 4,
     alignment: Page = None,
 ) -> Output:
-    """Translate with a model trained on pairs (`kotha inside attention` shows all its attention).
+    """Translate a text, or a file line by line, with a model trained on pairs.
+
+    Examples: `kotha translate translator 'The river is wide.'`, `kotha translate translator --file lines.txt`.
 
     Args:
         text: Text to translate.
@@ -124,7 +130,9 @@ def _read_lines(file: Path) -> list[str]:
 
 
 def fill(run: RunOfOnesOwn, text: str, /, *, words: int = 5, next: str | None = None) -> Output:
-    """Fill the gaps in a text with the likeliest words, or predict whether one sentence follows another.
+    """Fill the gaps in a text with a BERT, or predict whether one sentence follows another.
+
+    Examples: `kotha fill bert 'নদীর ধারে একটি [MASK] গাছ।'`, `kotha fill bert 'বৃষ্টি নামল।' --next 'সবাই ছাতা খুলল।'`.
 
     Args:
         text: Text with [MASK] for each missing word; with --next, the first sentence.

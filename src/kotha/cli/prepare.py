@@ -38,7 +38,12 @@ def prepare(
     leaks: Annotated[bool, Parameter(negative="--keep-leaks")] = True,
     options: PrepareCommandOptions = PrepareCommandOptions(),  # noqa: B008 - frozen
 ) -> Output:
-    """Turn documents into token shards: clean, split, encode, and store hashes for verification.
+    """Turn documents into a data folder for `kotha train`: split, tokenize and write token shards.
+
+    Exact duplicates are removed, and a share of the documents is held out for validation. The folder contains the
+    shards of both splits, a copy of the tokenizer, and dataset.json with sizes and hashes.
+
+    Example: `kotha prepare texts --tokenizer tok --out data`
 
     Args:
         out: Data folder to create.

@@ -23,12 +23,16 @@ def sweep(
     set_: More = (),
     html: Page = None,
 ) -> Output:
-    """Search for better settings: `kotha sweep data --minutes 5 --trials 20`.
+    """Search for better settings with many short training runs.
 
-    Trial 0 uses the default recipe. The others sample learning rates, weight decay, dropout, batch size and, at equal
-    time, the model size, or what --search names. Weak trials are stopped early. The same command resumes after a stop
-    or a crash. Started several times, on one machine or on several with --storage, all processes work on one study. The
-    result shows which settings mattered, and the `kotha train` command for the best ones.
+    Trial 0 uses the default recipe. The others sample learning rates, weight decay, dropout, batch size and model size,
+    or the settings given by --search. Weak trials are stopped early. The result shows which settings mattered, and the
+    `kotha train` command for the best ones.
+
+    The same command resumes after a stop or a crash. Started several times, on one machine or with --storage on
+    several, the processes share the trials.
+
+    Example: `kotha sweep data --minutes 5 --trials 20`
 
     Args:
         data: Data folder made by `kotha prepare`.

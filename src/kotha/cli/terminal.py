@@ -52,7 +52,7 @@ class Output:
         self.error = error  # raised after the rest has been printed
 
     def show(self, as_json: bool) -> None:
-        """Print it."""
+        """Print the output, save the page, and raise the error, if any."""
         if self.page is not None:
             log(Message("page in {path}", path=self.found.save(self.page)))
         if as_json:

@@ -29,6 +29,8 @@ def card(
 ) -> Output:
     """Compare tokenizers on a text: tokens per word, bytes per token, unknown tokens, split graphemes, round trip.
 
+    Example: `kotha tokenizer card tok --text stories.jsonl --html card.html`
+
     Args:
         tokenizers: Tokenizers: files, folders or hub names.
         text: Text to measure on: files, folders or globs.
@@ -72,6 +74,10 @@ def train(
 ) -> Output:
     """Train a tokenizer on text, with tokens that respect grapheme clusters.
 
+    A frequent grapheme cluster (akshara), such as ক্ষি, is never split between two tokens by unigram and bpe.
+
+    Example: `kotha tokenizer train texts --vocab-size 8192 --out tok`
+
     Args:
         out: Output folder for tokenizer.json.
     """
@@ -95,6 +101,8 @@ def train(
 def view(tokenizer: TokenizerName, text: str, /) -> Output:
     """Show how a text is split into tokens; only incomplete characters appear as hex bytes.
 
+    Example: `kotha tokenizer view tok 'নদীর ধারে'`
+
     Args:
         text: Text to tokenize.
     """
@@ -109,6 +117,8 @@ def view(tokenizer: TokenizerName, text: str, /) -> Output:
 
 def import_(source: str, /, *, out: Path, extra_ids: int | None = None, overwrite: Overwrite = False) -> Output:
     """Import a tokenizer from another library, and save it as tokenizer.json.
+
+    Example: `kotha tokenizer import spiece.model --out tok`
 
     Args:
         source: File (tokenizer.json, spiece.model, vocab.txt or .json), folder or hub name.

@@ -65,15 +65,22 @@ def train(
     pairs: PairOptions = PairOptions(),  # noqa: B008
     processes: ProcessOptions = ProcessOptions(),  # noqa: B008
 ) -> Output | None:
-    """Train a model. Ctrl-C stops the run, and --resume resumes it.
+    """Train a model on a data folder, a table of pairs, or images.
 
-    Model sizes, batch size and learning rates follow from the data and the time: `kotha train data --minutes 10 --out
-    run`. A gpt preset learns to predict the next token, a bert preset masked words. A table of pairs trains a
-    translation model: `kotha train pairs.tsv --preset pocket-seq2seq --out run`. Images, in one folder per class or in
-    an .npz archive, train a classifier: `kotha train images --out run`. --from continues the training of an existing
-    model (fine-tuning), under the tokenizer of the data if the two differ. --teacher distils one or more trained models
-    into a gpt. On several GPUs or machines, use `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models
-    that do not fit on one GPU.
+    The run folder contains checkpoints, the best model, metrics and report.html. Ctrl-C saves a checkpoint and stops;
+    the same command with --resume continues.
+
+    By default, the model size, the batch size and the learning rates are chosen to fit the data and the time: `kotha
+    train data --minutes 10 --out run`. A gpt preset learns to predict the next token, a bert preset masked words.
+
+    A table of pairs trains a translation model: `kotha train pairs.tsv --preset pocket-seq2seq --out run`. Images, in
+    one folder per class or in an .npz archive, train a classifier: `kotha train images --out run`.
+
+    --from starts from the weights of another model, and adapts them to the tokenizer of the data if the two differ.
+    --teacher distils one or more trained models into a gpt.
+
+    On several GPUs or machines, use `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models that do not
+    fit on one GPU.
 
     Args:
         data: Data folder made by `kotha prepare`; or a table of pairs: tsv, csv, jsonl; or images.

@@ -1,4 +1,4 @@
-"""Errors of the command line in one line; an unknown option is reported before a missing one that it causes."""
+"""Convert parser errors to messages; a mistyped option is reported rather than the missing option it leads to."""
 
 from collections.abc import Iterable
 from typing import get_args
@@ -6,6 +6,7 @@ from typing import get_args
 from cyclopts import App, CoercionError, CycloptsError, MissingArgumentError, UnusedCliTokensError
 from cyclopts.exceptions import UnknownCommandError, UnknownOptionError
 
+from kotha.api.options import is_setting
 from kotha.errors import nearest
 from kotha.i18n.message import Message
 
@@ -43,4 +44,8 @@ def misuse(error: CycloptsError, options: Iterable[str]) -> Message:
 
 
 def _unknown_option(name: str, known: Iterable[str]) -> Message:
+    known = list(known)
+    setting = name.lstrip("-").replace("-", "_")
+    if "--set" in known and is_setting(setting):
+        return Message("unknown option {name}; write --set {setting}=VALUE", name=name, setting=setting)
     return Message("unknown option {name}{nearest}", name=name, nearest=nearest(name, known))

@@ -20,7 +20,7 @@ FOLDER = Path(__file__).parent
 # A sentence ends at its mark or at the end of the line. Marks in a field (``{name!r}``) do not count, and a part of a
 # sentence may begin with a mark.
 _SENTENCE = re.compile(r"(?:\{\{|\{[^{}]*\}|[^।?!\n{])*[।?!\n]+\s*|(?:\{\{|\{[^{}]*\}|[^।?!\n{])+")
-# Signs of a sentence with a formula: code, an operator, a shape, a power of ten.
+# Patterns of a sentence with a formula: code, an operator, a shape or a power of ten.
 _FORMULA = re.compile(r"[`=×/^√→[\]]|\(\{\w+[^}]*\}, |\(\d[\d,]*, |\de[-+]?\d")
 
 
@@ -66,7 +66,7 @@ def translate(message: "Messenger | str", language: Language = "en", *, flags: b
 
 @cache
 def catalogue(language: Language) -> dict[str, str]:
-    """Return the templates of a language by their English; empty for English."""
+    """Return the templates of a language, keyed by the English template; empty for English."""
     found: dict[str, str] = {}
     if language != "en":
         for file in sorted(file for file in (FOLDER / language).iterdir() if file.suffix == ".json"):

@@ -81,7 +81,7 @@ class ProgressMessage(Message):
 
 
 class Bilingual(Message):
-    """A message with its own Bangla, for content that a data file holds in both languages.
+    """A message that carries its Bangla text, for data files with both languages.
 
     >>> str(Bilingual("{n} rows", "{n}টি সারি").fill(n=3))
     '3 rows'

@@ -1,4 +1,4 @@
-"""Numbers and amounts as each language writes them.
+"""Format numbers and amounts in English and Bangla.
 
 Bangla has its own digits, groups by lakh and counts by crore. Babel, and Fluent which uses Babel, always write Latin
 digits, so this module formats Bangla numbers itself. Tests compare it with ICU.
@@ -82,7 +82,7 @@ def in_words(amount: Amount, language: Language) -> str:
 
 
 def number_text(text: str, language: Language) -> str:
-    """Convert a formatted number to the digits and groups of a language.
+    """Convert a formatted number to the digits and the digit grouping of a language.
 
     >>> number_text("58,139,648", "bn")
     '৫,৮১,৩৯,৬৪৮'

@@ -25,7 +25,7 @@ Lines = Mapping[str, Sequence[Point]]
 
 
 def chart(series: Lines, x: str, y: str, *, log_y: bool = False, from_zero: bool = False) -> str:
-    """Named lines over a common x axis, as SVG elements of `WIDTH` by `HEIGHT`; None and NaN are gaps.
+    """Return the SVG elements of a line chart of `WIDTH` by `HEIGHT`; None and NaN are gaps.
 
     ``from_zero`` starts the y axis at zero, so that heights can be compared.
     """
@@ -40,7 +40,7 @@ def chart(series: Lines, x: str, y: str, *, log_y: bool = False, from_zero: bool
 
 
 def thin(points: Sequence[Point]) -> list[Point]:
-    """Thin points to about 600 that look the same: the lowest, the highest and a gap of each bucket.
+    """Reduce a line to about 600 points that look the same: the lowest, the highest and a gap of each bucket.
 
     >>> len(thin([(step, float(step % 7)) for step in range(10_000)]))
     601

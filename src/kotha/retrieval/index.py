@@ -180,7 +180,7 @@ def search(
     if not question.strip():
         raise UsageError("the question is empty")
     if not store.measures().passages:
-        raise KothaError("{name} is empty; index some documents first", name=store.name)
+        raise KothaError("{name} is empty; index some documents with `kotha index`", name=store.name)
     stored = store.embedder()
     chosen = by or ("words" if embed is None or stored is None else "both")
     check_choice("by", chosen, get_args(By))

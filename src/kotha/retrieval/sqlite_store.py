@@ -23,7 +23,7 @@ from kotha.errors import KothaError
 from kotha.retrieval.dense import VectorIndex, Vectors
 from kotha.retrieval.passages import Excerpt
 from kotha.retrieval.stemming import fold
-from kotha.storage.status import exists
+from kotha.storage.status import exists, is_directory
 
 _APPLICATION = 0x4B544849  # "KTHI", the application id in SQLite's header
 _VERSION = 1
@@ -87,7 +87,10 @@ class SqliteStore:
         if self._is_new:
             self._path.parent.mkdir(parents=True, exist_ok=True)
         elif not exists(self._path):
-            raise KothaError("no index at {path}; index your documents first", path=self._path)
+            template = "no index at {path}; create one from your documents with `kotha index`"
+            raise KothaError(template, path=self._path)
+        if is_directory(self._path):
+            raise KothaError("{path} is a folder; name an index file, created with `kotha index`", path=self._path)
         self._seen_version: int | None = None
         self._vectors: tuple[list[int], VectorIndex | None] | None = None
         self._measures: Measures | None = None
@@ -274,7 +277,7 @@ class SqliteStore:
         [(version,)] = self._query("PRAGMA user_version")
         if application != _APPLICATION:
             if not self._path.stat().st_size or not self._query("SELECT 1 FROM sqlite_master"):
-                raise KothaError("{name} is empty; index some documents first", name=self.name)
+                raise KothaError("{name} is empty; index some documents with `kotha index`", name=self.name)
             raise KothaError("{path} is not an index; choose another name", path=self.name)
         if version != _VERSION:
             raise KothaError(

@@ -16,7 +16,7 @@ from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
 from kotha.storage import bundled
 
-# The rooms of the studio, as its addresses name them.
+# The rooms of the studio, as named in its URLs.
 ROOMS = ("write", "look", "hand", "tokens", "design", "train", "compare", "teach")
 # Batch rows of `open`: enough for one reader; more rows would cost memory and start-up time.
 _ROWS = 8
@@ -50,10 +50,16 @@ def serve(
         Literal["float32", "bfloat16", "int8"] | None,
         _flag("Type of the weights that generate text; narrower types are faster (default: as stored)."),
     ] = None,
-    device: Annotated[str, _flag("cpu, cuda, or auto: a GPU if there is one.")] = "auto",
+    device: Annotated[str, _flag("Device: cpu, cuda, or auto (a GPU if there is one).")] = "auto",
     language: InLanguage = "en",
 ) -> None:
-    """Serve models over an OpenAI-compatible API (default address: http://127.0.0.1:8000/v1), and the studio."""
+    """Serve models over an OpenAI-compatible API, and the studio.
+
+    By default the API is at http://127.0.0.1:8000/v1 and the studio at http://127.0.0.1:8000/. To be reached from other
+    machines, the server needs --host and --key-file.
+
+    Example: `kotha serve run --port 8080`
+    """
     _prepare("serving needs FastAPI and uvicorn: pip install 'kotha[serve]'")
     from kotha.server.lifecycle import run
     from kotha.server.settings import Limits, ServeSettings, is_open, read_key
@@ -76,32 +82,35 @@ def serve(
     named = models or (bundled.NAME,)
 
     if key_file is not None and is_open(key_file):
-        _say(
-            Message(
-                "other users on this machine can read the key in {file}; restrict it with `chmod 600`", file=key_file
-            ),
-            language,
-        )
+        template = "other users on this machine can read the key in {file}; restrict it with `chmod 600`"
+        _say(Message(template, file=key_file), language)
 
     def ready(at: str) -> None:
-        _say(
-            Message("serving {models} at {at}/v1; the studio is at {at}/; Ctrl-C stops it", models=named, at=at),
-            language,
-        )
+        template = "serving {models} at {at}/v1; the studio is at {at}/; Ctrl-C stops it"
+        _say(Message(template, models=named, at=at), language)
 
     run(named, settings, device, ready)
 
 
 def open_studio(
     *models: Annotated[str, _flag("Run, model or Hugging Face folders; the bundled model is always included.")],
-    room: Annotated[str, _flag("First room: write, look, hand, tokens, design, train, compare or teach.")] = "write",
+    room: Annotated[
+        str, _flag("Room to open first: write, look, hand, tokens, design, train, compare or teach.")
+    ] = "write",
     text: Annotated[str, _flag("Text to start with.")] = "",
     jobs: Annotated[Path, _flag("Folder for the training runs that are started in the studio.")] = Path("kotha-work"),
     port: Port = 0,
-    browser: Annotated[bool, _flag("Open a browser; if not, only print the address.", negative="--no-browser")] = True,
+    browser: Annotated[
+        bool, _flag("Open a browser; --no-browser only prints the address.", negative="--no-browser")
+    ] = True,
     language: InLanguage = "en",
 ) -> None:
-    """Open the studio in a browser: write with a model, look inside it, train one. Only this computer can reach it."""
+    """Open the studio in a browser: write with a model, look inside it, train one.
+
+    Only this computer can reach the studio.
+
+    Example: `kotha open run --room look`
+    """
     if room not in ROOMS:
         raise UsageError("unknown room {room!r}; the rooms are {rooms}", room=room, rooms=ROOMS)
     _prepare("the studio needs FastAPI and uvicorn: pip install 'kotha[serve]'")

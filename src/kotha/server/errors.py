@@ -81,7 +81,7 @@ def check_most(count: int, most: int, what: Message, param: str | None = None, c
 
 @contextmanager
 def refusing(*kinds: type[KothaError], param: str | None = None) -> Iterator[None]:
-    """Turn errors of some kinds into RefusedError: here the request causes them, not the server."""
+    """Convert errors of some kinds to RefusedError, where the request and not the server causes them."""
     try:
         yield
     except kinds as error:

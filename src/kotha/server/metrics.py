@@ -19,7 +19,7 @@ _log = logging.getLogger("kotha.serve")
 
 
 class RequestWatch:
-    """Middleware inside the guard, so requests that the guard rejects are not counted."""
+    """Middleware that counts and times requests; it runs inside the guard, so rejected requests are not counted."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -50,7 +50,7 @@ class ServedModel:
 
     @cached_property
     def apart(self) -> Bundle:
-        """The model for inspection: a copy if the batch uses the same weights, so hooks cannot change its texts."""
+        """The model for inspection; a copy if a batch uses the same weights, which hooks must not affect."""
         bundle = self.model.bundle
         if self.batcher is not None and self.batcher.engine.model is bundle.model:
             return replace(bundle, model=copy.deepcopy(bundle.model))
@@ -58,12 +58,12 @@ class ServedModel:
 
     @cached_property
     def head_weights(self) -> list[HeadWeights]:
-        """What the weights of the heads show without data; computed once."""
+        """Properties of each head that follow from its weights alone; computed once."""
         return head_weights(self.apart.model)
 
     @cached_property
     def embeddings(self) -> Embeddings:
-        """Its words as vectors, in double precision; computed once."""
+        """The word embeddings in double precision; computed once."""
         return Embeddings(self.apart.model, self.apart.tokenizer)
 
     @property

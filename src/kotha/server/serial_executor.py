@@ -23,7 +23,7 @@ T = TypeVar("T")
 def too_long(seconds: float) -> RefusedError:
     """Return the error for a request that exceeds the time limit."""
     return RefusedError(
-        "the request took longer than {seconds:,.0f} s and was cancelled; request less", 504, seconds=seconds
+        "the request took longer than {seconds:,.0f} s and was cancelled; send a smaller request", 504, seconds=seconds
     )
 
 

@@ -17,28 +17,28 @@ _LONGEST_KEY_FILE = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits on the size and number of requests; what exceeds them is rejected with an error."""
+    """Limits on the size and number of requests; a request that exceeds one is rejected."""
 
     body_bytes: int = 2 << 20
-    file_bytes: int = 64 << 20  # of an uploaded file
-    files: int = 1000  # stored uploads
-    files_bytes: int = 1 << 30  # of all stored uploads together
+    file_bytes: int = 64 << 20  # size of an uploaded file
+    files: int = 1000  # number of stored uploads
+    files_bytes: int = 1 << 30  # total size of the stored uploads
     file_rest_seconds: float = 600.0  # age at which an upload that no job needs may be removed
-    jobs: int = 1000  # stored, with their output
-    body_seconds: float = 30.0  # for receiving the headers of a request, and again for its body
-    connections: int = 1000  # open at a time; further ones wait
-    prompt_characters: int = 400_000  # of all prompts of a request together
-    prompts: int = 64  # in one request
+    jobs: int = 1000  # number of stored jobs, with their output
+    body_seconds: float = 30.0  # time to receive the headers of a request, and again to receive its body
+    connections: int = 1000  # open connections; further ones wait
+    prompt_characters: int = 400_000  # total length of the prompts of a request
+    prompts: int = 64  # prompts per request
     choices: int = 64  # texts per request: prompts times n
-    positions: int = 256  # of a text or an image that is inspected
-    numbers: int = 1_000_000  # in one answer, about ten megabytes
+    positions: int = 256  # tokens of a text, or patches of an image, to inspect
+    numbers: int = 1_000_000  # numbers in an answer, about ten megabytes
     image_bytes: int = 1 << 20
     image_pixels: int = 4 << 20
-    seconds: float = 600.0  # for one request
+    seconds: float = 600.0  # time limit of a request
     rows: int = 32  # texts generated at the same time
     waiting: int = 512  # texts that wait for a row
     waiting_for_one: int = 128  # texts of one client that wait
-    model_bytes: int = 8 << 30  # of all loaded models; beyond it the least recently used is unloaded
+    model_bytes: int = 8 << 30  # size of the loaded models; above it, the least recently used is unloaded
 
 
 @dataclass(frozen=True, kw_only=True)

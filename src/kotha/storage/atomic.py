@@ -5,8 +5,9 @@ power cut, sees the old state or the new one, never a mixture. One folder replac
 kernel supports it (``renameat2``).
 
 Unfinished content is in ``.NAME.kotha-partial``, under a lock that the kernel releases when the process ends
-(``locks.py``). So two writers never mix, and the next writer removes what a killed one left. In a shared folder others
-can create that name: a link is removed and never followed, and a file of another user is an error.
+(``locks.py``). So the output of two writers never mixes, and the next writer removes the leftovers of a killed one. In
+a shared folder others can create that name: a link is removed and never followed, and a file of another user is an
+error.
 """
 
 import errno
@@ -129,7 +130,7 @@ def remove_directory(folder: Path) -> None:
 
 
 def clear_leftovers(folder: Path, pattern: str) -> None:
-    """Remove what killed writers left for names that match ``pattern``; restore what was only moved aside."""
+    """Remove leftovers of killed writers for names that match ``pattern``; restore content that was moved aside."""
     for leftover in matching(folder, f".{pattern}.kotha-*"):
         target = leftover.with_name(leftover.name.removeprefix(".").removesuffix(OLD))
         if leftover.name.endswith(OLD) and not exists(target):  # killed between the two renames of _move
@@ -140,7 +141,7 @@ def clear_leftovers(folder: Path, pattern: str) -> None:
 
 @contextmanager
 def scratch_folder(prefix: str = "kotha-") -> Iterator[Path]:
-    """Yield a temporary folder; it is removed at the end, also if a signal ends the process."""
+    """Yield a temporary folder; it is removed at the end, even if a signal ends the process."""
     folder = Path(tempfile.mkdtemp(prefix=prefix))
     entry = _Unfinished(folder, mine=True)
     try:
@@ -160,7 +161,7 @@ def partial_path(target: Path) -> Path:
 
 
 class NotWrittenError(KothaError):
-    """Something could not be written, and no partial output was left; ``what`` says what and why."""
+    """Output could not be written, and no partial output was left; ``what`` is the error."""
 
     def __init__(self, what: Message) -> None:
         super().__init__("{what}; no partial output was left", what=what)
@@ -296,7 +297,7 @@ def _claim(entry: _Unfinished, make: Callable[[Path], None]) -> Lock:
 
 
 def _clear_way(partial: Path) -> None:
-    """Remove what is neither a plain file nor a folder at the partial path: symbolic and hard links, pipes."""
+    """Remove symbolic links, hard links and pipes from the partial path."""
     with suppress(FileNotFoundError):
         found = partial.lstat()
         is_plain = stat.S_ISREG(found.st_mode) and found.st_nlink == 1

@@ -185,7 +185,7 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
             shape=str(images.shape),
             labels=str(labels.shape),
         )
-    if images.dtype.kind == "f" and 0 <= images.min() <= images.max() <= 1:  # false if there is a NaN
+    if images.dtype.kind == "f" and 0 <= images.min() <= images.max() <= 1:  # also false for NaN
         images = (images * 255).round()
     if images.dtype.kind not in "uif" or not 0 <= images.min() <= images.max() <= 255:
         raise DataError(

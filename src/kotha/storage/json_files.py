@@ -9,7 +9,7 @@ from typing import Any
 from kotha.errors import KothaError, reason
 from kotha.i18n.message import Message
 
-# Nesting levels; no file of Kotha's comes close.
+# Maximum nesting depth; Kotha's own files stay far below it.
 _DEEPEST = 64
 
 
@@ -44,6 +44,8 @@ def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int
     """Read the JSON object in a file; raises ``error`` for anything else, and for duplicate keys."""
     try:
         status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise error("{path} is a folder; name a file in it", path=path)
         if not stat.S_ISREG(status.st_mode):  # reading a pipe could block forever
             raise error("{path} is broken: it is not a regular file", path=path)
         if (n := status.st_size) > most_bytes:
@@ -51,6 +53,8 @@ def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int
         found = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
     except OSError as problem:
         raise error("{path} cannot be read: {why}", path=path, why=reason(problem)) from problem
+    except json.JSONDecodeError as problem:
+        raise error("{path} is broken: it is not valid JSON ({why})", path=path, why=str(problem)) from problem
     except (ValueError, RecursionError) as problem:
         raise error("{path} is broken: {why}", path=path, why=reason(problem)) from problem
     if not isinstance(found, dict):

@@ -64,13 +64,13 @@ if sys.platform != "win32":
                 pass  # the file system does not support locks
 
         def is_of(self, path: Path) -> bool:
-            """Whether a path still refers to what is locked; it may have been moved or replaced."""
+            """Whether a path still refers to the locked file or folder, which may have been moved or replaced."""
             with suppress(FileNotFoundError):
                 return os.path.samestat(os.fstat(self._descriptor), path.stat(follow_symlinks=self._follow))
             return False
 
         def sync(self) -> None:
-            """Sync what is locked to disk."""
+            """Sync the locked file or folder to disk."""
             os.fsync(self._descriptor)
 
         def release(self) -> None:
@@ -82,7 +82,7 @@ if sys.platform != "win32":
 else:
     import msvcrt
 
-    _MOST_REFUSED = 100  # in a row, one second in all
+    _MOST_REFUSED = 100  # consecutive attempts, about one second in total
 
     def _lock_file(path: Path) -> Path:
         """Return the path of the lock file; for a drive it is inside it."""

@@ -1,6 +1,6 @@
-"""Checks of output paths: can they be written, and may existing content be replaced?
+"""Check that output paths can be written, and that existing content may be replaced.
 
-They run before the work, so that an error comes at once, and again at its end.
+The checks run before the work, so that an error is reported at once, and again at the end.
 """
 
 import os

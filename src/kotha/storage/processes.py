@@ -1,4 +1,4 @@
-"""The relation of a process to its parent."""
+"""End a child process together with its parent."""
 
 import signal
 import sys

@@ -13,6 +13,7 @@ Writing a folder is atomic. Loading rejects a shard that was truncated, swapped 
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
@@ -27,7 +28,8 @@ from kotha.errors import DataError
 from kotha.storage.atomic import atomic_write
 from kotha.storage.json_files import as_json, read_table
 from kotha.storage.output_paths import is_made_of
-from kotha.storage.status import is_file, is_file_in, reading
+from kotha.storage.status import exists, is_directory, is_file, is_file_in, reading
+from kotha.text.corpus.sources import kind_of
 from kotha.text.encoding import Ids
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -285,11 +287,7 @@ def _read_description(folder: Path) -> tuple[dict[str, Any], dict[str, SplitInfo
     """The contents of ``dataset.json``, and its splits."""
     path = folder / DATASET_FILE
     if not is_file(path):
-        raise DataError(
-            "{folder} is not a data folder: it has no {file}; create one with `kotha prepare`",
-            folder=folder,
-            file=DATASET_FILE,
-        )
+        raise not_a_data_folder(folder)
     description = read_table(path, DataError, most_bytes=_MOST_BYTES)
     if (description.get("format"), description.get("format_version")) != (FORMAT, FORMAT_VERSION):
         raise DataError(
@@ -307,6 +305,45 @@ def _read_description(folder: Path) -> tuple[dict[str, Any], dict[str, SplitInfo
     except (KeyError, TypeError, AttributeError) as error:
         raise DataError("{path} is not valid: {why}; run `kotha prepare` again", path=path, why=str(error)) from error
     return description, infos
+
+
+def not_a_data_folder(path: Path) -> DataError:
+    """Return an error that says what the path is instead, and how to get a data folder."""
+    if not exists(path):
+        return DataError("{path} not found; create a data folder with `kotha prepare`", path=path)
+    if not is_directory(path):
+        if not _is_text(path):
+            return DataError("{path} is a file; name a data folder, created with `kotha prepare`", path=path)
+        template = "{path} is a file, not a data folder; prepare it first: {commands}"
+        return DataError(template, path=path, commands=prepare_commands(path))
+    inner = next((each for each in sorted(path.iterdir()) if is_file(each / DATASET_FILE)), None)
+    if inner is not None:
+        return DataError("{path} is not a data folder; did you mean {inner}?", path=path, inner=inner)
+    if is_file(path / "config.json"):
+        template = "{path} is a run or model folder; name the data folder that `kotha prepare` created"
+        return DataError(template, path=path)
+    if any(_is_text(each) for each in path.iterdir()):
+        template = "{path} contains texts but is not a data folder; prepare them first: {commands}"
+        return DataError(template, path=path, commands=prepare_commands(path))
+    template = "{path} is not a data folder: it has no {file}; create one with `kotha prepare`"
+    return DataError(template, path=path, file=DATASET_FILE)
+
+
+def prepare_commands(texts: Path) -> str:
+    """Return the commands that turn texts into a data folder.
+
+    >>> prepare_commands(Path("my texts"))
+    "kotha tokenizer train 'my texts' --out tok && kotha prepare 'my texts' --tokenizer tok --out data"
+    """
+    name = shlex.quote(os.fspath(texts))
+    return f"kotha tokenizer train {name} --out tok && kotha prepare {name} --tokenizer tok --out data"
+
+
+def _is_text(path: Path) -> bool:
+    """Whether a file has an extension that the corpus readers support."""
+    with suppress(ValueError):
+        return is_file(path) and bool(kind_of(path.name))
+    return False
 
 
 def _split_info(values: dict[str, Any]) -> SplitInfo:

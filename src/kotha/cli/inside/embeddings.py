@@ -4,13 +4,14 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from kotha.cli.options import BOX, Page, Run
+from kotha.cli.model_argument import model_and_words
+from kotha.cli.options import Page, RunName
 from kotha.cli.terminal import Output
 from kotha.errors import UsageError
 
 
 def embeddings(
-    run: Run = BOX,
+    run: RunName = None,
     /,
     *words: str,
     count: int = 10,
@@ -19,7 +20,9 @@ def embeddings(
     map_words: int = 300,
     text: str | None = None,
 ) -> Output:
-    """Show the neighbours of words, a map of words, or the rows that training on a text would change.
+    """Show the nearest neighbours of words, a map of words, or the rows that training on a text would change.
+
+    Example: `kotha inside embeddings run মা নদী --map words.html`
 
     Args:
         words: Words to look up.
@@ -31,8 +34,9 @@ def embeddings(
     """
     from kotha.api.embeddings import look
 
+    folder, words = model_and_words(run, words, "inside embeddings")
     if not (words or map_ or text):
         raise UsageError("give a word, --map FILE or --text TEXT; see kotha inside embeddings --help")
     choice: Any = {"count": count, "centred": centred, "map_words": map_words}
-    found = look(run, words, map_, text, **choice)
+    found = look(folder, words, map_, text, **choice)
     return Output(found, *found.shown)

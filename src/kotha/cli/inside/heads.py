@@ -1,4 +1,4 @@
-"""What each head does, and a model without some heads: ``kotha inside heads`` and ``prune``.
+"""Measure what each head does, and remove heads: ``kotha inside heads`` and ``prune``.
 
 Ablation is the increase of the loss, in nats, when one head is removed; gradient is the slope of the loss as the head
 is scaled up. A head has a kind if its weight is at least halfway from chance to always. By default, prune removes the
@@ -38,6 +38,8 @@ def heads(
     html: Html = None,
 ) -> Output:
     """Show what each head does, how much it matters, and which heads overlap.
+
+    Example: `kotha inside heads run --html heads.html`
 
     Args:
         path: Text to analyse (default: the run's held-out documents).
@@ -89,6 +91,10 @@ def prune(
     overwrite: bool = False,
 ) -> Output:
     """Remove heads from the weights, and measure the cost and the savings.
+
+    The result is a new model folder.
+
+    Example: `kotha inside prune run --count 2 --out smaller`
 
     Args:
         path: Text to measure on (default: the run's held-out documents).

@@ -1,4 +1,4 @@
-"""What happens inside a model as it reads: ``kotha inside attention``, ``flow``, ``lens`` and ``trace``."""
+"""Inspect a forward pass: ``kotha inside attention``, ``flow``, ``lens`` and ``trace``."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +7,8 @@ from cyclopts import Parameter
 
 from kotha.api.options import InputOptions
 from kotha.cli.language import log
-from kotha.cli.options import BOX, Flat, Page, Run, Several, written
+from kotha.cli.model_argument import model_not_text
+from kotha.cli.options import BOX, MODEL, Flat, Page, Several, written
 from kotha.cli.terminal import Output, Table
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, Text
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
     from kotha.api.views import View
 
 Inputs = Annotated[InputOptions, Flat]
+Run = Annotated[
+    Path, Parameter(help=MODEL, converter=lambda _, words: model_not_text(words[0].value), show_default=False)
+]
 Html = Annotated[Page, Parameter(help="Output file for the result as an offline HTML page.")]
 
 
@@ -36,6 +40,8 @@ def attention(
 ) -> Output:
     """Show the attention weights of every head, layer by layer.
 
+    Example: `kotha inside attention run --text 'নদীর ধারে' --html attention.html`
+
     Args:
         layers: Layers to show, such as 0 or decoder.1 (default: all).
     """
@@ -55,7 +61,10 @@ def flow(
     options: Inputs = InputOptions(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
-    """Follow a text through the model, with shapes and figures at every stage."""
+    """Follow a text through the model, with shapes and figures at every stage.
+
+    Example: `kotha inside flow run --text 'নদীর ধারে' --html flow.html`
+    """
     import kotha
     from kotha.api.views import flow_tables
 
@@ -64,7 +73,10 @@ def flow(
 
 
 def lens(run: Run = BOX, /, *, options: Inputs = InputOptions(), html: Html = None) -> Output:  # noqa: B008
-    """Show what each layer would predict next (logit lens)."""
+    """Show what each layer would predict next (logit lens).
+
+    Example: `kotha inside lens run --text 'নদীর ধারে'`
+    """
     import kotha
     from kotha.api.views import lens_table
 
@@ -82,6 +94,10 @@ def trace(
     npz: Annotated[Path | None, written()] = None,
 ) -> Output:
     """Record the activations at every hook point, as a table or as arrays.
+
+    A hook point is a named position in the model, such as blocks.0.attention.weights.
+
+    Example: `kotha inside trace run --text 'নদীর ধারে' --place '*.weights' --npz weights.npz`
 
     Args:
         layer: Layer to record, such as 0 or decoder.1; may be repeated (default: all).

@@ -1,4 +1,4 @@
-"""The course's arithmetic: ``kotha inside worksheet``, a tutor (``exercise``), and the ``score`` of a class."""
+"""Attention as arithmetic: ``kotha inside worksheet``, a tutor (``exercise``), and the ``score`` of a class."""
 
 import sys
 from pathlib import Path
@@ -27,7 +27,10 @@ def worksheet(
     picture: Annotated[Path | None, written(".svg")] = None,
     xlsx: Annotated[Path | None, written(".xlsx")] = None,
 ) -> Output | None:
-    """Lay out one attention head as arithmetic on paper: the workshop's, or one of your model.
+    """Write out the arithmetic of an attention head or a block, step by step: the course's example, or your model's.
+
+    Examples: `kotha inside worksheet --html sheet.html`, `kotha inside worksheet --run run --text 'নদীর ধারে' --layer 1
+    --head 2`.
 
     Args:
         picture: Output .svg file for a picture of 20 × 512 positions.
@@ -63,9 +66,9 @@ class QuestionOptions:
     """Which questions to ask."""
 
     set: Literal["workshop", "assessment"] = "workshop"
-    """Question set: the workshop's twelve, or the course's six."""
+    """Question set: workshop (twelve questions) or assessment (six)."""
     preset: str = "bangla-58m"
-    """Preset whose sizes questions 6 to 11 are about."""
+    """Preset whose sizes are used in questions 6 to 11."""
     size: str | None = None
     """Sizes of a generated sheet for questions 1 to 5, as TOKENSxWIDTHxHEAD: 4x6x3."""
     seed: int | None = None
@@ -77,7 +80,7 @@ class AnswerFileOptions:
     """The answer file."""
 
     progress: Annotated[Path | None, written(".json")] = None
-    """Answer file to save to and to resume from; it is what a student hands in."""
+    """Answer file to save to and to resume from; the student hands it in."""
     name: str | None = None
     """Name of the student in the answer file."""
 
@@ -94,6 +97,8 @@ def exercise(
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> Output | None:
     """Practise with a bilingual tutor: questions, hints, recognised mistakes, points.
+
+    Example: `kotha inside exercise 2 --seed 17 --name Rahim --progress rahim.json`
 
     Args:
         questions: Questions to ask: all, a question such as 7, or a part such as 7c.
@@ -120,6 +125,8 @@ def exercise(
 
 def score(*files: Path, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
     """Mark the answer files of a class again, and show them in one table.
+
+    Example: `kotha inside score rahim.json karim.json --csv class.csv`
 
     Args:
         files: Answer files saved by `kotha inside exercise`.

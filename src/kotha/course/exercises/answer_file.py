@@ -1,7 +1,7 @@
 """Answer files: a student's answers, saved after each question so that they can be resumed and handed in.
 
 A file holds the name, the questions with their numbers, and everything that was typed. Points are recomputed from these
-answers whenever the file is read, so a file cannot claim more than it is worth. It cannot prove who typed the answers;
+answers whenever the file is read, so editing the points in a file has no effect. It cannot prove who typed the answers;
 files with the same questions and the same typed answers are reported for a teacher to check.
 """
 

@@ -1,4 +1,4 @@
-"""Comparison of a typed number with the right one: whether it is right, and precise enough.
+"""Compare a typed number with the right one, and check that it is precise enough.
 
 Numbers come as students type them: Bangla digits, powers of ten, fractions, percentages, words for millions, units of
 bytes. The precision of an answer counts as well: 0.51 stands for anything that rounds to it. A comma can group digits

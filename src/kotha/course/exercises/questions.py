@@ -55,7 +55,7 @@ class Question:
 
     @property
     def weight(self) -> int:
-        """Amount of work relative to the other parts of the same number."""
+        """Amount of work relative to the other parts of the same question."""
         return 3 if self.step or self.order else 2 if self.rubric else 1
 
 

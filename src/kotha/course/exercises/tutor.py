@@ -1,9 +1,9 @@
 """The tutor: asks questions, gives hints, names mistakes, allows a second try, and counts points.
 
-It reads and writes through two functions, so a terminal, a pipe and a test are the same to it. An empty line skips a
-question, ``?`` asks for a hint, the end of input ends the quiz. A second try counts half of what it corrects. With
-input from a pipe there is one try, and an unreadable answer counts as it is. The same questions can be printed with
-their answer key; anyone with Kotha can print the key for any seed, so it is not a secret.
+It reads and writes through two functions, so it works alike at a terminal, with a pipe and in a test. An empty line
+skips a question, ``?`` asks for a hint, the end of input ends the quiz. A second try counts half of what it corrects.
+With input from a pipe there is one try, and an unreadable answer cannot be retyped. The same questions can be printed
+with their answer key; anyone with Kotha can print the key for any seed, so it is not a secret.
 """
 
 import math
@@ -98,7 +98,7 @@ class Quiz:
             if judged.credit == 1 or judged.verdict is Verdict.SKIPPED or len(tries) >= self.tries:
                 return self._done(question, tries)
             self._react(judged)
-            self._write(Message("Try once more; what you correct now counts half."))
+            self._write(Message("Try once more; corrections now count half."))
 
     def _answer(self, question: Question) -> str | None:
         """Read a complete answer, and answer requests for hints."""
@@ -165,7 +165,7 @@ def shown(question: Question, language: Language) -> Iterator[str]:
 def explained(question: Question, judged: GradedAnswer, language: Language) -> Iterator[str]:
     """Yield the solution; for a matrix with the wrong cell, for words with the things to mention."""
     if question.rubric is not None:
-        yield translate(Message("What a good answer mentions (matched by keywords; check it yourself too):"), language)
+        yield translate(Message("A good answer mentions (matched by keywords; check it yourself too):"), language)
         for part in question.rubric.parts:
             if part["enough"] < len(part["things"]):
                 yield f"  {translate(Message('{needed} of these:', needed=part['enough']), language)}"

@@ -18,7 +18,8 @@ Encoder: the decoder sees the past and predicts the next token at every position
 predicts masked tokens only, so it reads more text for the same number of predictions. Both are measured on both tasks:
 a masked token inside a text, and the next token.
 
-Dropout: with so little training data that the model memorizes it. Width: what the course's table calls expressiveness.
+Dropout: the training data is so small that the model memorizes it. Width: wider vectors can represent more, which the
+course's table calls expressiveness.
 """
 
 from functools import partial

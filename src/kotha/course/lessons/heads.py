@@ -1,6 +1,6 @@
 """Lesson: one wide head compared with several narrow ones of the same total size.
 
-The task is made for this question: after a row of symbols, the model names those at four positions. A head has one
+The task is designed for this question: after a row of symbols, the model names those at four positions. A head has one
 softmax, so one weighted mean per query; the order of four symbols is hard to recover from one mean. Several heads give
 several means.
 """

@@ -63,7 +63,7 @@ class Puzzle:
 
     @torch.no_grad()
     def right(self, model: Any, rows: Tensor | None = None) -> Tensor:
-        """Return which answers are right."""
+        """Return which answers are correct."""
         with evaluating(model):
             scores, truth = self.answer(model, self.windows() if rows is None else rows)
         return scores.argmax(dim=-1) == truth

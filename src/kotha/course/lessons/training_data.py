@@ -69,7 +69,7 @@ class Sizes:
 
 
 class Classroom:
-    """Texts as two lines of tokens: training data and held-out text."""
+    """Texts as two sequences of tokens: training data and held-out text."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
@@ -121,5 +121,5 @@ def _texts(seed: int, count: int) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def classroom(sizes: Sizes) -> Classroom:
-    """Return the (cached) classroom of some sizes."""
+    """Return the cached ``Classroom`` for these sizes."""
     return Classroom(sizes)

@@ -1,8 +1,8 @@
 """Built-in sheets that need no model: the workshop's head, a transformer block, examples of the notes, positions.
 
 ``sheets.json`` holds the given numbers, texts and steps of each; everything else is computed without torch, so a sheet
-appears at once. The block is post-norm, as in the paper of 2017 and in chapter 5 of the book. Tests compare every
-matrix with torch.
+appears at once. The block is post-norm, as in “Attention Is All You Need” (2017) and in chapter 5 of the book. Tests
+compare every matrix with torch.
 """
 
 from collections.abc import Sequence

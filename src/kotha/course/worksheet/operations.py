@@ -183,7 +183,7 @@ COMPUTE: dict[str, Callable[..., Array]] = {
     "kept_positive": lambda of: np.maximum(of, 0),
     # Counted from 1: (T, V) -> (T, 1).
     "column_of_largest": lambda of: of.argmax(axis=1, keepdims=True).astype(np.float64) + 1,
-    # Sinusoidal positions. The speed of each pair, from its number and the width: (1, C/2) and (1, 1) -> (1, C/2).
+    # Sinusoidal positions. The frequency of each pair, from its number and the width: (1, C/2) and (1, 1) -> (1, C/2).
     "speeds": lambda pairs, width: 10_000.0 ** (-2 * pairs / width),
     # The sine and the cosine of each angle, interleaved: (T, C/2) -> (T, C).
     "waves": _waves,

@@ -31,8 +31,10 @@ _LONGEST = 40  # characters of a token
 
 def sheet_of_file(path: Path) -> Sheet:
     """Return the sheet of a file's matrices."""
-    is_csv = path.suffix.lower() == ".csv"
-    return sheet_of(_read_csv(path) if is_csv else read_table(path, DataError, _MOST_BYTES))
+    ending = path.suffix.lower()
+    if ending not in (".csv", ".json"):
+        raise DataError("{path} must be a .json or .csv file with X, W_Q, W_K and W_V", path=path)
+    return sheet_of(_read_csv(path) if ending == ".csv" else read_table(path, DataError, _MOST_BYTES))
 
 
 def sheet_of(data: dict[str, Any]) -> Sheet:

@@ -33,7 +33,7 @@ from kotha.report.single_file import report_page
 from kotha.storage.atomic import atomic_directory, atomic_write, write_page
 from kotha.storage.json_files import as_json, read_table
 from kotha.storage.output_paths import checked_path
-from kotha.storage.status import is_file, matching
+from kotha.storage.status import exists, is_directory, is_file, matching
 from kotha.text.tokenizer.chat import Turn
 
 PAIRS, JUDGEMENTS = "pairs.json", "judgements"
@@ -224,6 +224,8 @@ def read_prompts(path: Path) -> list[str]:
     ...     read_prompts(file)
     ['নদীর ধারে', 'মা']
     """
+    if not exists(path) or is_directory(path):
+        raise DataError("{path} is not a file; name a file with one prompt per line", path=path)
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
         prompts = [_of_row(line) for line in lines] if path.suffix == ".jsonl" else lines

@@ -73,6 +73,8 @@ def import_model(
 
 def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
     """Load a Hugging Face folder as a Kotha model, without writing anything or running code from it."""
+    if not exists(folder):
+        raise KothaError("{path} not found; name a Hugging Face folder", path=folder)
     if not exists(folder / CONFIG_FILE):
         raise KothaError("{path} is not a Hugging Face folder: it has no {name}", path=folder, name=CONFIG_FILE)
     values = read_table(inside(folder, CONFIG_FILE))

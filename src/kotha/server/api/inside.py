@@ -48,7 +48,7 @@ LayerName = Annotated[str, Field(max_length=80)] | Annotated[int, Field(ge=0, le
 
 
 class AttentionSite(WireResponse):
-    """An attention and its heads; after pruning, the other heads keep their numbers."""
+    """An attention layer and its heads; pruning does not renumber the remaining heads."""
 
     name: str
     heads: list[int]
@@ -172,7 +172,7 @@ def lens(served: ServedModel, on_progress: OnProgress, body: AblationRequest) ->
 
 
 class FlowStations(InputResponse):
-    """The stations in computation order, and the final answers."""
+    """The stages of the forward pass in order, and the predictions."""
 
     stations: tuple[Station, ...]
     answers: tuple[FinalAnswer, ...]
@@ -180,7 +180,7 @@ class FlowStations(InputResponse):
 
 @route(router, "/inside/flow", FlowStations)
 def flow(served: ServedModel, on_progress: OnProgress, body: AblationRequest) -> JsonObject:
-    """Return shapes and statistics of every value on the way of a text or an image through the model."""
+    """Return shapes and statistics of the activations at every stage, for a text or an image."""
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
         given = read_input(bundle, options, QUESTION)

@@ -69,13 +69,13 @@ class JudgingResponse(WireResponse):
 
 @route(router, "/judgings", JudgingResponse, shares=True)
 def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -> JsonObject:
-    """Start a judging: the models write, and their texts become blind pairs."""
+    """Start a blind comparison: the models continue the prompts, and their texts are paired."""
     if len(set(body.models)) < len(body.models):
         raise RefusedError("a model is named twice; name each model once", param="models")
     folder = _folder(state)
     if sum(1 for _ in folder.iterdir()) >= _MOST_JUDGINGS:
         raise RefusedError(
-            "{n} judgings are stored, which is the maximum; delete one from the server's folder judgings",
+            "{n} blind comparisons are stored, which is the maximum; delete one from the server's folder judgings",
             409,
             n=_MOST_JUDGINGS,
         )
@@ -109,7 +109,7 @@ def judged(state: State, id: JudgingId, judgement: Judgement) -> JsonObject:
     """Record a choice and return the next pair; a second choice for a pair replaces the first."""
     found = _opened(state, id)
     if judgement.pair not in {pair.id for pair in found.pairs}:
-        raise RefusedError("this judging has no pair {pair!r}", 404, "pair", pair=judgement.pair)
+        raise RefusedError("this comparison has no pair {pair!r}", 404, "pair", pair=judgement.pair)
     found.record(judgement.judge, judgement.pair, judgement.choice)
     return _status(found, id, judgement.judge)
 
@@ -123,7 +123,7 @@ def _folder(state: State) -> Path:
 def _opened(state: State, id: str) -> JudgingSession:
     path = _folder(state) / id
     if not path.is_dir():
-        raise RefusedError("judging {id!r} not found", 404, "id", id=id)
+        raise RefusedError("comparison {id!r} not found", 404, "id", id=id)
     return JudgingSession.open(path)
 
 

@@ -1,4 +1,4 @@
-"""What the routes under ``/api`` share: the ``route`` decorator, request and answer models, and checks of inputs."""
+"""Shared parts of the routes under ``/api``: the ``route`` decorator, request and answer models, input checks."""
 
 import base64
 import binascii
@@ -190,7 +190,7 @@ Heads = list[HeadName]
 
 
 class InputRequest(AboutModel):
-    """The input of an inspected pass: a text for most models, an image for a ViT."""
+    """The input of a forward pass to inspect: a text for most models, an image for a ViT."""
 
     text: Example | None = None
     second: str | None = None
@@ -198,7 +198,7 @@ class InputRequest(AboutModel):
     image: str | None = None
 
     def to_input(self, served: ServedModel, generate: int | None = None) -> InputOptions:
-        """Return the library's form of the input, checked against the limits."""
+        """Convert the input for the library, and check it against the limits."""
         most, pixels = served.limits.positions, None
         if self.image is not None:
             pixels = picture(served, self.image)
@@ -216,13 +216,13 @@ class InputRequest(AboutModel):
 
 
 class AblationRequest(InputRequest):
-    """The input of an inspected pass, and heads to silence in it."""
+    """The input of a forward pass to inspect, and heads to silence in it."""
 
     silenced: Heads = Field([], max_length=4096)
 
 
 class InputResponse(WireResponse):
-    """The input as it was read: sequences of pieces by name (``tokens``; ``source`` and ``target``; ``patches``)."""
+    """The input as the model read it, by name: ``tokens``, ``source`` and ``target``, or ``patches``."""
 
     family: str
     lines: dict[str, tuple[Piece, ...]]

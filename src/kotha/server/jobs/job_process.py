@@ -97,7 +97,7 @@ class _StopSignals:
             self._process.terminate()
 
     def forward_to(self, process: "subprocess.Popen[bytes]") -> None:
-        """Pass a signal on to a command, whether it came before or comes later; once, since a second one would kill."""
+        """Forward the stop signal to a command, now or when it arrives; only once, since a second one would kill it."""
         _block_signals(True)
         if self.number:
             process.terminate()

@@ -1,4 +1,4 @@
-"""The status of a job, with a message if its command could not report its own end.
+"""The status of a job, with a message if its command could not report how it ended.
 
 Parts that cannot be read because of an I/O error are omitted.
 """
@@ -83,7 +83,7 @@ def has_saved(folder: Path) -> bool:
 
 
 def _reason(state: JobState, code: int | None, why: str | None, saved: bool) -> Message | None:
-    """Return why a job ended, if its command could not say so; ``saved``: it has a checkpoint."""
+    """Return why a job ended, if its command could not report it; ``saved``: it has a checkpoint."""
     if why:  # from the job's own process
         return Message("its command could not be run: {why}; free disk space or memory, and start it again", why=why)
     if state == "killed":

@@ -75,7 +75,7 @@ class JobStore:
             yield table
 
     def _clear(self, table: sqlite3.Connection) -> None:
-        """Remove what a killed server left: folders that never became a job, rows without a folder."""
+        """Remove leftovers of a killed server: folders that never became a job, and rows without a folder."""
         clear_leftovers(self.folder, "*")
         self.uploads.clear()
         known = {row["id"] for row in table.execute("SELECT id FROM jobs")}

@@ -107,7 +107,7 @@ def process_of(row: sqlite3.Row) -> int | None:
     """Return the pid of a job while its process is alive; a reused pid does not count."""
     if (
         row["code"] is not None or row["pid"] is None or sys.platform == "win32"
-    ):  # on Windows: a folder of another system
+    ):  # on Windows, for a folder from another system
         return None
     pid: int = row["pid"]
     with suppress(ChildProcessError):  # reaps our own child, so it does not stay a zombie

@@ -46,7 +46,7 @@ class Uploads:
             pass
 
     def clear(self) -> None:
-        """Remove what a server left that was killed while it stored a file."""
+        """Remove leftovers of a server that was killed while it stored a file."""
         clear_leftovers(self._folder, "*")
         for path in matching(self._folder, "*.name"):
             if not self.has(path.stem):

@@ -1,1 +1,1 @@
-"""What OpenAI's clients ask, and in the form in which they expect it."""
+"""The OpenAI-compatible API: request and answer schemas, and routes."""

@@ -109,12 +109,15 @@ def _pair_fields(path: str | Path, names: list[str], instruction: str | None, an
         return instruction, answer
     chosen = instruction or _first(names, _INSTRUCTIONS)
     reply = answer or _first(names, _ANSWERS)
+    if not names:
+        template = "{path} has no fields; give csv, tsv or jsonl with an instruction and its answer in each row"
+        raise DataError(template, path=path)
     if chosen is None or reply is None:
         raise DataError(
             "{path} has {fields}, but no known names of an instruction and its answer; name the fields with "
             "instruction and answer, or give {messages}",
             path=path,
-            fields=names or Message("no fields"),
+            fields=names,
             messages=MESSAGES,
         )
     return (chosen, _MORE, reply) if chosen != _MORE and _MORE in names else (chosen, reply)

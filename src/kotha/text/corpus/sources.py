@@ -105,7 +105,7 @@ def _sources(path: str, others: Collection[str], errors: Errors, on_problem: OnP
         return [make_source(path)] if names == [path] else list(_readable(names, make_source, complaints))
     except FileNotFoundError as error:
         near = closest(Path(path).name, [each.name for each in Path(path).parent.glob("*")])
-        meant = Message("; did you mean {name!r}?", name=near) if near else ""
+        meant = Message("; did you mean {name!r}?", name=near) if near else Message("; name an existing file or folder")
         raise CorpusError("{path} does not exist{meant}", path=complaints.source, meant=meant) from error
     except (OSError, ValueError) as error:
         raise CorpusError("{path}: {why}", path=complaints.source, why=why(error)) from error

@@ -53,7 +53,9 @@ def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tok
     elif not is_file(path):
         if name.count("/") != 1 or name.startswith((".", "/", "~")) or name.endswith(("/", *_KNOWN_ENDINGS)):
             raise TokenizerError(
-                "no tokenizer at {source}; give a file, a folder, or a hub name such as owner/name", source=source
+                "no tokenizer at {source}; train one with `kotha tokenizer train`, or name a file, a folder "
+                "or a hub name (owner/name)",
+                source=source,
             )
         path = _from_hub(name)
     return _from_file(path, extra_ids)
@@ -61,7 +63,11 @@ def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tok
 
 def _best_file(folder: str | Path, found: list[str]) -> str:
     if not found:
-        raise TokenizerError("{folder} contains none of {known}", folder=folder, known=[*KNOWN_FILES])
+        raise TokenizerError(
+            "{folder} contains no tokenizer (none of {known}); train one with `kotha tokenizer train`",
+            folder=folder,
+            known=[*KNOWN_FILES],
+        )
     return found[0]
 
 
