@@ -43,7 +43,7 @@ class Measured:
     bytes: int
 
     def same_as(self, other: "Measured") -> bool:
-        """Whether this is the same text; two tokenizers may normalize a few characters differently."""
+        """Return whether this is the same text; two tokenizers may normalize a few characters differently."""
         return self.documents == other.documents and abs(self.bytes - other.bytes) <= _SAME_BYTES * self.bytes
 
 

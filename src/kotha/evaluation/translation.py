@@ -50,7 +50,7 @@ class TranslationScore(Measurement):
 
 
 def can_score() -> bool:
-    """Whether sacrebleu is installed."""
+    """Return whether sacrebleu is installed."""
     return find_spec("sacrebleu") is not None
 
 

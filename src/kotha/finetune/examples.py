@@ -247,7 +247,7 @@ def numbered(labels: Sequence[str], classes: Sequence[str]) -> list[int]:
 
 
 def guessed_or_named(guessed: bool) -> Message:
-    """Whether the fields of a table were guessed or given."""
+    """Return whether the fields of a table were guessed or given."""
     return Message("guessed") if guessed else Message("as given")
 
 

@@ -26,7 +26,7 @@ def at_least(least: int, *, default: int, most: int = LARGEST_COUNT) -> Any:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a finite number in the range of a float.
+    """Return whether a value is a finite number in the range of a float.
 
     >>> is_number(3), is_number(float("nan")), is_number(10**400), is_number(True)
     (True, False, False, False)

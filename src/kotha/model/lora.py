@@ -71,7 +71,7 @@ def add_low_rank(model: nn.Module, rank: int, alpha: float, whole: Sequence[str]
 
 
 def is_low_rank(name: str) -> bool:
-    """Whether a parameter name is that of a low-rank matrix."""
+    """Return whether a parameter name is that of a low-rank matrix."""
     return name.rpartition(".")[2] in (DOWN, UP)
 
 

@@ -42,7 +42,7 @@ class TaughtWriter:
         return None if engine.chat is None else cls(engine, tokens)
 
     def fits(self, text: str) -> bool:
-        """Whether the context has room for a turn and an answer."""
+        """Return whether the context has room for a turn and an answer."""
         tokenizer = self._engine.tokenizer
         assert tokenizer is not None, "a chat model has a tokenizer"
         n_marks = 3  # user, end, assistant

@@ -115,7 +115,7 @@ class Ranks:
         return dict(zip(values, summed.tolist(), strict=True))
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set on any process; the same on all."""
+        """Return whether the flag is set on any process; the same on all."""
         return bool(self.sum(torch.tensor(int(flag)))) if not self.alone else flag
 
     def each(self, value: Any) -> list[Any]:
@@ -145,7 +145,7 @@ def ranks_here(shard: bool = False) -> Ranks:
 
 
 def goes_on(folder: RunFolder, ranks: Ranks) -> bool:
-    """Whether this launch of torchrun already started the run in the folder; the same on all processes.
+    """Return whether this launch of torchrun already started the run in the folder; the same on all processes.
 
     torchrun restarts the processes when one dies and when machines join or leave. It counts only the former, separately
     on each machine, so the run folder records the id of the launch that created it.
@@ -226,7 +226,7 @@ def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Mod
 
 
 def _is_sharded(what: Any) -> bool:
-    """Whether this is a module or tensor of FSDP; checked without importing FSDP, which takes a second."""
+    """Return whether this is a module or tensor of FSDP; checked without importing FSDP, which takes a second."""
     return hasattr(what, "reshard" if isinstance(what, nn.Module) else "full_tensor")
 
 

@@ -195,7 +195,7 @@ class Training:
         progress.stop_clock()
 
     def _stop_requested(self) -> bool:
-        """Whether any process received a stop signal; the same on all."""
+        """Return whether any process received a stop signal; the same on all."""
         return self.ranks.any(self.interrupts.stop_requested)
 
     def _evaluation_due(self) -> bool:

@@ -254,7 +254,7 @@ def test_an_empty_corpus_is_an_error(kind, texts):
         ({"kind": "wordpiece", "vocab_size": 10}, "vocab_size=10 is too small: .* ASCII"),
         ({"kind": "char", "vocab_size": -5}, "vocab_size=-5 is too small: .* already take 8 entries"),
         *(
-            ({"kind": kind, "vocab_size": 10**12}, "vocab_size=1000000000000 must be a whole number up to 1,000,000")
+            ({"kind": kind, "vocab_size": 10**12}, "vocab_size=1000000000000 must be an integer of at most 1,000,000")
             for kind in ("unigram", "bpe", "wordpiece", "char")
         ),
         ({"vocab_size": math.nan}, "vocab_size=nan must be a whole number"),

@@ -280,7 +280,7 @@ def _reached(curve: Curve) -> float | None:
 
 
 def _as_good_as_ever(curve: Curve, step: int) -> bool:
-    """Whether the evaluation after a step is no worse than the best before it; False if unknown."""
+    """Return whether the evaluation after a step is no worse than the best before it; False if unknown."""
     before = min((each.loss for each in curve.evaluations if each.step < step), default=None)
     after = next((each.loss for each in curve.evaluations if each.step >= step), None)
     return before is not None and after is not None and after <= before * (1 + RISEN_SHARE)

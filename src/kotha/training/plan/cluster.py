@@ -206,7 +206,7 @@ def predict_step(
 
 
 def _fit(model: GPTConfig, training: TrainConfig, cluster: Cluster, context: int) -> tuple[bool, int, int]:
-    """Whether the model is sharded, the largest micro-batch that fits, and its memory per GPU."""
+    """Return whether the model is sharded, the largest micro-batch that fits, and its memory per GPU."""
     room = cluster.gpu.memory
     for sharded in (False, True) if cluster.gpus > 1 else (False,):
         how = cluster.how(context, sharded)

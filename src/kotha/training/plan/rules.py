@@ -37,7 +37,7 @@ def choose_vocabulary(n_bytes: int) -> int:
 
 
 def is_short(tokens: float) -> bool:
-    """Whether a run with this many tokens is short."""
+    """Return whether a run with this many tokens is short."""
     return tokens / _WANTED_STEPS < 4 * _FEWEST
 
 

@@ -72,13 +72,13 @@ class Searched:
         return rounded(suggest(self.name, self.low, self.high, log=self.log))
 
     def holds(self, value: Value) -> bool:
-        """Whether a value lies within the range."""
+        """Return whether a value lies within the range."""
         if self.choices:
             return value in self.choices
         return isinstance(value, int | float) and self.low <= value <= self.high
 
     def at_an_end(self, value: Value) -> bool:
-        """Whether a value is close to an end of the range, so that a better one may lie beyond it.
+        """Return whether a value is close to an end of the range, so that a better one may lie beyond it.
 
         >>> rates = Searched("learning_rate", low=1e-4, high=1e-2, log=True)
         >>> rates.at_an_end(0.0098), rates.at_an_end(0.001)
