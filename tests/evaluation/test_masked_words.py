@@ -102,7 +102,7 @@ def test_counting_baselines_by_hand() -> None:
     ordinary = np.array([False, True, True, True])
     learned = np.array([1, 2, 1, 2, 1, 3, 0, 1])  # after 1: 2 twice, 3 once; after 2: 1; the commonest is 1
     found = masked_words._by_counting(learned, [(1, 2), (1, 3), (2, 1), (9, 1)], ordinary)
-    assert found == {"the commonest piece": 0.5, "the commonest after the one before": 0.75}
+    assert found == {"the most frequent token": 0.5, "the most frequent token after the previous one": 0.75}
 
 
 def test_one_document_has_no_pairs_and_too_little_text_is_an_error() -> None:
@@ -129,8 +129,8 @@ def test_the_command_evaluates_a_bert_with_baselines(run: Path, capsys: pytest.C
     said = json.loads(capsys.readouterr().out)
     assert 0 <= said["words_accuracy"] <= said["words_top5"] <= 1 and said["pairs"] > 0
     assert set(said["baselines"]) == {
-        *("the commonest piece", "the commonest after the one before"),
-        *("pairs: a coin", "pairs: pieces in common"),
+        *("the most frequent token", "the most frequent token after the previous one"),
+        *("pairs: a coin", "pairs: shared tokens"),
     }
     assert main(["evaluate", str(run), "stories.jsonl", "--language", "bn"]) == 0
     told = capsys.readouterr().out

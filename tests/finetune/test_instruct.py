@@ -96,7 +96,7 @@ def test_from_examples_to_answers_with_the_chat_template(gpt: Path, pairs: Path,
     assert kotha.load(run).chat().remark is None, "taught, whatever its scores say"
     assert main(["evaluate", str(run), str(pairs), "--json"]) == OK
     score = json.loads(capsys.readouterr().out)
-    assert score["examples"] == 20 and "commonest answer" in score["baselines"] and len(score["replies"]) == 20
+    assert score["examples"] == 20 and "most frequent answer" in score["baselines"] and len(score["replies"]) == 20
     assert main(["evaluate", str(run), str(run / "examples" / "test.jsonl")]) == OK, (
         "its own held-out part is such a file"
     )

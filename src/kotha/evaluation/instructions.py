@@ -52,7 +52,7 @@ class InstructionScore(Measurement):
     high: float
     word_f1: float
     examples: int
-    taught: bool  # whether it is a chat model; else it got the question as plain text
+    taught: bool  # whether it is a chat model; otherwise it got the question as plain text
     baselines: dict[str, float] = field(default_factory=dict)  # by name: share of exact matches
     replies: tuple[Replied, ...] = ()
 
@@ -111,7 +111,7 @@ def score_replies(
     others = {}
     if learned is not None and len(learned):
         most_frequent = Counter(_plain(turns[-1].text) for turns in learned.turns).most_common(1)[0][0]
-        others["commonest answer"] = sum(a == most_frequent for a, _ in pairs) / n
+        others["most frequent answer"] = sum(a == most_frequent for a, _ in pairs) / n
     replies = tuple(map(Replied, questions, wanted, answers, right))
     f1 = sum(_word_f1(a, b) for a, b in pairs) / n
     return InstructionScore(share, *wilson_interval(share, n), f1, n, taught, others, replies)
@@ -130,8 +130,10 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 
 
 def instructions_table(score: InstructionScore, name: str, before: float | None = None) -> Table:
-    """A table of the share of correct answers, the baselines (``before``: before fine-tuning) and the first replies."""
-    asked = "{n}; asked as chat turns" if score.taught else "{n}; not a chat model: its first sentence counts"
+    """A table of the accuracy, the baselines (``before`` is the accuracy before fine-tuning) and the first replies."""
+    asked = "{n}; this is not a chat model, so only its first sentence is compared"
+    if score.taught:
+        asked = "{n}, asked as chat turns"
     interval = {name: f"{getattr(score, name):.1%}" for name in ("low", "high")}
     rows: list[list[Text]] = [
         [Message("answered correctly"), Message("{share} ({low} to {high})", share=f"{score.right:.1%}", **interval)],
