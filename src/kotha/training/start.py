@@ -267,7 +267,7 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) 
         request = replace(request, preset=request.preset or (None if origin else USUAL_PRESET))
 
     def get_ready() -> None:
-        say(ProgressMessage("measuring this machine …"))
+        say(ProgressMessage("measuring the speed of this machine …"))
         use_fastest_threads()
 
     choice = choose_settings(request, measure_text(str(data.path)) if request.timed else None, get_ready, tokenizer)
