@@ -209,7 +209,7 @@ def logit_rows(
 
 
 def questions(model: Model, rows: Tensor) -> dict[str, Tensor]:
-    """Return the model's inputs for the comparison, in argument order; half of the last row is padding."""
+    """Return the model's inputs in argument order; in all rows but the first, the second half is padding."""
     if isinstance(model, ViT):
         size = model.config.image_size
         shape = (2, model.config.n_channels, size, size)

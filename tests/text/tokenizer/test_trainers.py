@@ -257,8 +257,8 @@ def test_an_empty_corpus_is_an_error(kind, texts):
             ({"kind": kind, "vocab_size": 10**12}, "vocab_size=1000000000000 must be an integer of at most 1,000,000")
             for kind in ("unigram", "bpe", "wordpiece", "char")
         ),
-        ({"vocab_size": math.nan}, "vocab_size=nan must be a whole number"),
-        ({"vocab_size": "many"}, "vocab_size='many' must be a whole number"),
+        ({"vocab_size": math.nan}, "vocab_size=nan must be an integer"),
+        ({"vocab_size": "many"}, "vocab_size='many' must be an integer"),
         ({"kind": "char", "level": "akshara", "vocab_size": 100}, "too small: .* already take 108 entries; try 512"),
     ],
 )
