@@ -81,7 +81,7 @@ def test_conjuncts_are_whole_and_rows_are_told(browser, pages) -> None:
         page.locator(".rows button").nth(2).click()
         weights = made("gpt").maps[0].weights[:, 2].mean(0)
         assert keys_shown(page)[:4] == [f"{share:.3f}" for share in weights[:3].tolist()] + [""]
-        assert "looks most at" in page.inner_text("output.told") and "Mean of 4 heads" in page.inner_text("output.told")
+        assert "attends most to" in page.inner_text("output.told") and "Mean of 4 heads" in page.inner_text("output.told")
         page.locator(".rows button").nth(2).click()
         assert set(keys_shown(page)) == {""}
         page.locator(".rows button").nth(4).focus()

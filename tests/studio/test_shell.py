@@ -84,7 +84,7 @@ def test_a_server_that_goes_is_told_of_and_found_again(browser: Any) -> None:
 def test_the_tour_leads_through_the_rooms_and_goes_on_after_a_reload(enter: Opened) -> None:
     page = enter("tokens")
     page.get_by_role("button", name="The tour: two minutes").click()
-    tour = page.get_by_role("region", name="Two minutes through the house")
+    tour = page.get_by_role("region", name="Two minutes through the studio")
     seen = []
     for count in range(1, 9):
         assert f"{count} of 8" in tour.inner_text()
@@ -116,7 +116,7 @@ def test_the_tour_covers_nothing_that_it_speaks_of(enter: Opened, width: int) ->
     if width == 390:
         page.get_by_role("button", name="More").click()
     page.get_by_role("button", name="Tour" if width < 1100 else "The tour: two minutes").click()
-    tour = page.get_by_role("region", name="Two minutes through the house")
+    tour = page.get_by_role("region", name="Two minutes through the studio")
     tour.get_by_role("button", name="Next").click()
     slider = page.get_by_role("slider", name="top-p")
     slider.scroll_into_view_if_needed()
