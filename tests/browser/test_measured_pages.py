@@ -1,4 +1,4 @@
-"""The map of words, cards of tokenizers, a comparison, plans, the doctor in a real browser: offline, in the window."""
+"""Pages of maps, tokenizer cards, comparisons, plans and diagnoses in a real browser: offline, within the window."""
 
 import tempfile
 from itertools import islice

@@ -1,4 +1,4 @@
-"""Compare and judge: figures are the library's; whose text is whose stays hidden until it may be told."""
+"""Compare and judge: the figures are the library's, and the authors of texts stay hidden until they may be shown."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The house around the rooms: language, theme, keys, a server that goes away, a key that is asked for."""
+"""The frame around the rooms: language, theme, keys, a server that does not respond, a required key."""
 
 from typing import Any
 
@@ -98,7 +98,7 @@ def test_the_tour_leads_through_the_rooms_and_goes_on_after_a_reload(enter: Open
 
 
 def test_a_room_that_is_left_at_once_asks_for_nothing_more(enter: Opened) -> None:
-    """Svelte warns when a timer reads what went with its room, and the fixture takes no warning."""
+    """Svelte warns if a timer reads the state of a closed room, and the fixture allows no warnings."""
     page = enter("write", x="নদীর")
     for pause in (1000, 20):  # the rooms' code is loaded at the first visit
         for room in ("look", "tokens", "design", "train", "compare", "teach", "write"):
