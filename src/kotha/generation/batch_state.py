@@ -50,7 +50,7 @@ class Rows:
         # (R, V), True if the row's text has the token. Created when first needed, because it is large.
         self.seen: Tensor | None = None
         # (R, block, 1 + alternatives): ids and log-probabilities of the sampled token and of the likeliest; and
-        # (R, block, 1): the rank of the sampled token and the total probability of likelier ones
+        # (R, block, 1): the rank of the sampled token and the total probability of more likely ones
         self.reported: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
 
     def plan(self, answers: Sequence[Answer], n_rows: int, span: int, even: int | None = None) -> Plan:

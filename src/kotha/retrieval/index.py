@@ -174,7 +174,7 @@ class _Update:
 def search(
     store: SqliteStore, question: str, limit: int = 5, by: By | None = None, embed: Embeds | None = None
 ) -> SearchResult:
-    """The best passages for a question: by words, by meaning, or both (None: both if there are a model and vectors)."""
+    """Return the best passages for a question, ranked by words, by meaning, or by both (default, if possible)."""
     if limit < 1:
         raise UsageError("{limit} must be 1 or more", limit=Option("limit", limit))
     if not question.strip():
