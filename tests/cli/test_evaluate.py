@@ -112,7 +112,7 @@ def test_overlap_with_the_training_data_is_reported(capsys, made: Path, tmp_path
     ("arguments", "code", "wording"),
     [
         (["@one", "@data-b"], 1, "so the token ids do not match"),
-        (["@one", "@data-a", "--baselines", "@data-b"], 1, "baselines need the model's tokens"),
+        (["@one", "@data-a", "--baselines", "@data-b"], 1, "give the data that the model was trained on"),
         (
             ["@one", "@data-a", "--stride", "9"],
             2,

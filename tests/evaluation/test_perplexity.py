@@ -239,7 +239,7 @@ def test_baselines_count_the_first_tokens_of_a_long_text(data, tokenizer, monkey
 
 def test_data_of_another_tokenizer_is_rejected(data, texts) -> None:
     other = train(texts[:20], "unigram", 500)
-    with pytest.raises(DataError, match="baselines need the model's tokens"):
+    with pytest.raises(DataError, match="give the data that the model was trained on"):
         count_baselines(data, from_texts(texts[:2], other), 500)
 
 

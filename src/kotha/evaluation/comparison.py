@@ -108,7 +108,7 @@ class Comparison(Measurement):
 
     rows: list[Row]
     best: str | None  # name of the best model; None if none is named, for one of the reasons
-    text: str | None  # the common text; None if each model has the scores of its own training
+    text: str | None  # the common text; None if the scores are from each model's own training
     reasons: list[Reason]  # why scores are omitted, and why no best model is named
 
     def _repr_html_(self) -> str:

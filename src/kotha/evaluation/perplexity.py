@@ -217,8 +217,8 @@ def count_baselines(
     """
     if data.tokenizer.fingerprint != text.tokenizer:
         raise DataError(
-            "{path} was prepared with tokenizer {fingerprint}, and the text with {tokenizer}; baselines need "
-            "the model's tokens: give the data that the model was trained on",
+            "{path} was prepared with tokenizer {fingerprint}, but the text with {tokenizer}; give the data "
+            "that the model was trained on",
             path=data.path,
             fingerprint=data.tokenizer.fingerprint,
             tokenizer=text.tokenizer,

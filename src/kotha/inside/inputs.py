@@ -109,8 +109,8 @@ def read(
         raise UsageError("this model is a ViT, which takes images, not text; give it an image")
     if isinstance(model, TextClassifier):
         raise UsageError(
-            "this model is a classifier: use classify to explain its answers; to look inside, open the model "
-            "it was fine-tuned from"
+            "this model is a classifier; use classify to explain its answers, or inspect the model that it "
+            "was fine-tuned from"
         )
     if tokenizer is None:
         raise UsageError(

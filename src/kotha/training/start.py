@@ -390,8 +390,8 @@ def _open(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFol
     """Create the Training of a run: next tokens for a GPT, masked words for a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
         message = (
-            "a {family} model is trained on {needs}, but {path} holds plain text; provide such data, or use a gpt or "
-            "bert model"
+            "a {family} model is trained on {needs}, but {path} contains plain text; provide such data, or "
+            "use a gpt or bert model"
         )
         needs = _OTHERS.get(model.family, Message("labelled texts"))
         raise ConfigError(message, family=model.family, needs=needs, path=data.path)

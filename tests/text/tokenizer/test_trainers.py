@@ -245,7 +245,7 @@ def test_an_empty_corpus_is_an_error(kind, texts):
         ({"kind": "xyz"}, "kind='xyz' is not a choice; known: bpe, char, unigram, wordpiece"),
         ({"kind": "char", "level": "aksara"}, "level='aksara' is not a choice; did you mean 'akshara'"),
         ({"kind": "bpe", "split": "qwen3"}, "split='qwen3' is not a choice; did you mean 'qwen35'"),
-        ({"kind": "unigram", "split": "words"}, "split='words' is only for bpe; unigram has a split of its own"),
+        ({"kind": "unigram", "split": "words"}, "split='words' applies only to bpe; unigram uses its own split"),
         (
             {"kind": "bpe", "vocab_size": 100},
             "vocab_size=100 is too small: special tokens, bytes and ASCII already take 266",

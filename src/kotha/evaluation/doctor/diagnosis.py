@@ -148,7 +148,7 @@ def reassure(loss: float | None, references: Mapping[str, float]) -> Message:
     """Return the message for a run without findings; ``loss`` is its best validation loss.
 
     >>> print(reassure(3.0, {"ln V": 9.0, "5-gram": 2.5}))
-    No problem found: the loss falls, on held-out text too. It is below these baselines: ln V.
+    No problem found: the loss is falling, also on held-out text. It is below these baselines: ln V.
     """
     if loss is None:
         return Message(
@@ -157,9 +157,9 @@ def reassure(loss: float | None, references: Mapping[str, float]) -> Message:
         )
     names = [name for name, nats in references.items() if loss < nats]
     if not names:
-        return Message("No problem found: the loss falls, on held-out text too.")
+        return Message("No problem found: the loss is falling, also on held-out text.")
     return Message(
-        "No problem found: the loss falls, on held-out text too. It is below these baselines: {names}.",
+        "No problem found: the loss is falling, also on held-out text. It is below these baselines: {names}.",
         names=names,
     )
 

@@ -87,7 +87,7 @@ def train(
         )
     if split is not None and kind != "bpe":
         raise TokenizerError(
-            "{split} is only for bpe; {kind} has a split of its own", split=Option("split", split), kind=kind
+            "{split} applies only to bpe; {kind} uses its own split", split=Option("split", split), kind=kind
         )
     cut = SPLITS[split] if split else (QWEN35 if kind == "bpe" else WORDS)
     report(Message("reading"), 0, 0)
