@@ -111,7 +111,7 @@ def score_replies(
     others = {}
     if learned is not None and len(learned):
         most_frequent = Counter(_plain(turns[-1].text) for turns in learned.turns).most_common(1)[0][0]
-        others["most frequent answer"] = sum(a == most_frequent for a, _ in pairs) / n
+        others["always the most frequent answer"] = sum(a == most_frequent for a, _ in pairs) / n
     replies = tuple(map(Replied, questions, wanted, answers, right))
     f1 = sum(_word_f1(a, b) for a, b in pairs) / n
     return InstructionScore(share, *wilson_interval(share, n), f1, n, taught, others, replies)
