@@ -48,7 +48,7 @@ def test_the_interval_solves_wilsons_equation() -> None:
 def test_the_most_frequent_answer_is_the_baseline() -> None:
     learned = dialogues(("ক?", "মা।"), ("খ?", "মা"), ("গ?", "বাবা।"))
     score = score_replies(["?", "?"], ["মা।", "দাদা।"], ["x", "y"], learned=learned)
-    assert score.baselines == {"most frequent answer": 0.5} and score.right == 0.0
+    assert score.baselines == {"always the most frequent answer": 0.5} and score.right == 0.0
     rows = {str(name): str(value) for name, value in instructions_table(score, "run", before=0.25).cells[:4]}
     assert rows["before fine-tuning"] == "25.0%" and rows["baseline: always the most frequent answer"] == "50.0%"
 
