@@ -63,7 +63,7 @@ def one_seed(start: str, seed: int, folder: Path, asked: argparse.Namespace) -> 
         "learned_questions": n_learned,
         "before": {name: summary["before"][name] for name in figures},
         "after": {name: summary[name] for name in figures},
-        "commonest_answer": summary["baselines"]["commonest answer"],
+        "commonest_answer": summary["baselines"]["always the most frequent answer"],
         "by_kind": by_kind(unseen, summary["replies"]),
         "perturbed": {fall.kind: fall.after for fall in perturbed},
         "validation": summary["validation"],
