@@ -1,7 +1,7 @@
-"""For all tests: where the shared data is, what starts commands quickly, and how hypothesis looks for counter-examples.
+"""Settings for all tests: the path of the shared data, a fast start of commands, and the profile of hypothesis.
 
-No deadline, because a busy machine is not a defect. On CI the examples are the same each time, so that red means that
-the change did it; elsewhere they are drawn again.
+There is no deadline, because a busy machine is not a defect. On CI the examples are the same each time, so that a
+failure is caused by the change; elsewhere they are drawn again.
 """
 
 import os
@@ -48,7 +48,7 @@ def of_the_second_tier(path: Path) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Import no file that has nothing of the tier which the Makefile asks for: half a minute in each process."""
+    """Skip files without tests of the tier that the Makefile selects, which saves half a minute per process."""
     if collection_path.suffix != ".py" or collection_path.name == "__init__.py":
         return None
     if not collection_path.name.startswith("test_"):
@@ -63,7 +63,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of the second tier, by where they are."""
+    """Mark the tests of the second tier by their location."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here) and of_the_second_tier(item.path):

@@ -1,7 +1,7 @@
-"""Commands started by a process that has already imported everything: a start costs a fork, not seconds of imports.
+"""Start commands from a process that has already imported everything, so that a start is a fork and takes no seconds.
 
-What begins there is what ``python -m kotha`` begins, in a process of its own that can be killed; only the imports are
-shared. Tests of the very start, and of ``torchrun``, use the real thing.
+A started command is the same as ``python -m kotha`` in a separate process that can be killed; only the imports are
+shared. Tests of the startup itself, and of ``torchrun``, start real processes.
 """
 
 import importlib
@@ -46,30 +46,30 @@ class Launcher:
         place: Path | None = None,
         **environment: str,
     ) -> int:
-        """Start ``kotha`` with these arguments, its output in a file; returns its process (and group) number.
+        """Start ``kotha`` with these arguments, with its output in a file; return its process (and group) number.
 
-        ``-m`` and the name of a module before the arguments start that module's ``main``; the path of a script, it.
-
-        One that ``stops`` waits before its first step for somebody to let it go on (SIGCONT). It stands in ``place``.
+        ``-m`` and a module name before the arguments start that module's ``main``; the path of a script starts the
+        script. A command that ``stops`` waits before its first step for SIGCONT. Its current directory is ``place``.
         """
         how = {"errors_only": errors_only, "stops": stops, "environment": environment}
         how["place"] = None if place is None else str(place)
         return self._ask(arguments=list(arguments), log=str(log), **how)
 
     def start_to_die(self, arguments: Sequence[str], log: Path, folder: Path, touches: int) -> int:
-        """The same, for a command that ends as if power failed at the n-th time it touches the folder."""
+        """Start a command that ends as if power failed when it accesses the folder for the n-th time."""
         return self._ask(arguments=list(arguments), log=str(log), dies=[str(folder), touches])
 
     def wait(self, process: int) -> int:
-        """The exit code of a process, negative for a signal."""
+        """Return the exit code of a process, negative for a signal."""
         return self._ask(wait=process)
 
     def run(
         self, arguments: Sequence[str], log: Path, processes: int = 1, disks: Sequence[Path] = (), **environment: str
     ) -> None:
-        """Run a command to its good end, in several processes as torchrun would; each on a machine, if it has a disk.
+        """Run a command successfully in several processes, as torchrun would; with disks, each process on its own
+        machine.
 
-        A process stands in the folder that is its disk, so that what it names without a path is its own.
+        The current directory of a process is its disk, so that relative paths are its own.
         """
         logs = [log.with_name(f"{log.name}-{rank}") for rank in range(len(disks) or processes)]
         codes = [self.wait(process) for process in self.begin(arguments, logs, disks, **environment)]
@@ -78,7 +78,7 @@ class Launcher:
     def begin(
         self, arguments: Sequence[str], logs: Sequence[Path], disks: Sequence[Path] = (), **environment: str
     ) -> list[int]:
-        """The same, and do not wait: a process for each log."""
+        """Start the same without waiting: a process for each log."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
@@ -119,7 +119,7 @@ def _serve() -> None:
 
 
 def _be(request: dict[str, Any]) -> None:
-    """Become the program that was asked for: ``kotha``, or another after ``-m``."""
+    """Become the requested program: ``kotha``, or another one after ``-m``."""
     from kotha.cli import run
 
     os.setsid()

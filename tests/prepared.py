@@ -1,4 +1,4 @@
-"""A little data folder, as the tests of training and of measuring want one: some texts, cut by a tokenizer."""
+"""A small data folder for tests of training and evaluation: some texts, encoded by a tokenizer."""
 
 import json
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ WORDS = {"আমি": "I", "তুমি": "you", "ভাত": "rice", "মা�
 
 
 def made_up_pairs(n_pairs: int) -> list[tuple[str, str]]:
-    """English and Bangla, every sentence once: three words by the digits of its number."""
+    """Return English and Bangla sentences, each once: three words according to the digits of its number."""
     words, rows = list(WORDS), []
     for number in range(n_pairs):
         chosen = [words[number // 7**place % 7] for place in range(3)]
@@ -36,19 +36,19 @@ def made_up_pairs(n_pairs: int) -> list[tuple[str, str]]:
 
 
 def write_pairs(file: Path, n_pairs: int, header: tuple[str, str] = ("en", "bn")) -> Path:
-    """A table of made-up pairs."""
+    """Write a table of made-up pairs."""
     file.write_text("".join("\t".join(row) + "\n" for row in (header, *made_up_pairs(n_pairs))), encoding="utf-8")
     return file
 
 
 def prepared(folder: Path, texts: Sequence[str], tokenizer: Tokenizer, **options: Any) -> Dataset:
-    """``data`` in that folder, made of the ``texts.jsonl`` beside it."""
+    """Prepare ``data`` in that folder from the ``texts.jsonl`` next to it."""
     prepare([write_lines(folder / "texts.jsonl", texts)], tokenizer, folder / "data", PrepareOptions(**options))
     return Dataset(folder / "data")
 
 
 def prepared_by_commands(folder: Path, vocab_size: int) -> Path:
-    """A data folder made by the commands themselves, ``data``; beside it the stories, ``s.jsonl``, and ``tok``."""
+    """Prepare a data folder ``data`` with the commands, next to the stories, ``s.jsonl``, and ``tok``."""
     stories, tokenizer = str(folder / "s.jsonl"), str(folder / "tok")
     assert main(["corpus", "stories", "--documents", "60", "--out", stories]) == 0
     assert main(["tokenizer", "train", stories, "--vocab-size", str(vocab_size), "--out", tokenizer]) == 0

@@ -1,4 +1,4 @@
-"""How tests hear a command in Bangla, beside what it says to a program."""
+"""The output of a command in Bangla, next to its JSON output."""
 
 import json
 import re
@@ -17,7 +17,7 @@ LATIN_ALLOWED = re.compile(
 
 
 def spoken(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    """What a command says in Bangla: on stdout, on stderr."""
+    """Return the output of a command in Bangla: stdout and stderr."""
     capsys.readouterr()
     assert main([*words, "--language", "bn"]) == 0
     shown = capsys.readouterr()
@@ -25,7 +25,7 @@ def spoken(words: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[str, s
 
 
 def told(words: list[str], capsys: pytest.CaptureFixture[str]) -> dict:
-    """What the same command says to a program; the language changes nothing there."""
+    """Return the JSON output of the same command, which does not depend on the language."""
     assert main([*words, "--json"]) == 0
     english = capsys.readouterr().out
     return json.loads(english)
@@ -38,5 +38,5 @@ def left_in_english(text: str, *names: str) -> list[str]:
 
 
 def bangla(number: int) -> str:
-    """A whole number as a Bangla sentence has it."""
+    """Format an integer as a Bangla sentence has it."""
     return by_lakh(f"{number:,}").translate(str.maketrans("0123456789", "০১২৩৪৫৬৭৮৯"))

@@ -1,4 +1,4 @@
-"""The import table of docs/dev/design.md, kept."""
+"""The import table of docs/dev/design.md is kept."""
 
 import ast
 import re
@@ -75,13 +75,13 @@ def imports_of(tree: ast.AST) -> set[str]:
 
 
 def top_level(tree: ast.Module) -> ast.Module:
-    """The module without its functions: what runs when it is imported."""
+    """Return the module without its functions: the code that runs when it is imported."""
     kept = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom) and node in tree.body]
     return ast.Module(body=kept, type_ignores=[])
 
 
 def named(paths: list[Path]) -> pytest.MarkDecorator:
-    """A case for each module, by its path."""
+    """Return a test case for each module, by its path."""
     return pytest.mark.parametrize("path", paths, ids=lambda path: str(path.relative_to(SOURCE)))
 
 
@@ -173,7 +173,7 @@ def test_the_core_stands_on_few_libraries(path: Path) -> None:
 
 
 def literals(tree: ast.Module) -> list[ast.Constant]:
-    """The strings that a module works with; what stands alone is documentation."""
+    """Return the strings that a module uses, without docstrings."""
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return [node for node in found if id(node) not in alone]

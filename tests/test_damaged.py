@@ -1,4 +1,4 @@
-"""Files of ours with one value replaced by another of any type: readers refuse them in words, or do their work."""
+"""Files with one value replaced by another of any type are rejected with a message, or read correctly."""
 
 import json
 import shutil
@@ -44,7 +44,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def damage(value: Any, draw: Callable[..., Any]) -> Any:
-    """The same tree with one of its values replaced, or one of its keys gone."""
+    """Return the tree with one of its values replaced, or one of its keys removed."""
     if isinstance(value, dict | list) and value and draw(st.integers(0, 4)):
         places = list(value) if isinstance(value, dict) else range(len(value))
         place = draw(st.sampled_from(places))

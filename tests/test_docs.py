@@ -1,4 +1,4 @@
-"""What the documents say is true: commands run, code runs, named files, terms and rooms exist."""
+"""The statements of the documents are true: commands and code run; named files, terms and rooms exist."""
 
 import ast
 import io
@@ -42,7 +42,7 @@ def blocks(text: str, language: str) -> list[str]:
 
 
 def run_shortened(line: str, capsys: pytest.CaptureFixture[str]) -> str:
-    """Run a command as printed, but for what makes it quick; what it wrote to stdout."""
+    """Run a command as printed, with changes that make it fast; return its stdout."""
     for printed, shorter in SHORTER.items():
         line = re.sub(printed, shorter, line)
     code = main(shlex.split(line)[1:])
@@ -104,7 +104,7 @@ def test_the_python_of_the_readme_runs(tmp_path, monkeypatch, capsys) -> None:
 
 
 def features() -> list[tuple[str, str, str]]:
-    """The rows of the table of techniques: terms, module, command."""
+    """Return the rows of the table of techniques: terms, module, command."""
     table = TECHNIQUES.split("| term |")[1].split("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     return [(terms, module.strip("`"), seen) for terms, module, seen in rows]
@@ -146,7 +146,7 @@ def test_files_that_documents_name_exist(path: Path) -> None:
 
 
 def drawn_paths(drawing: str) -> list[str]:
-    """The paths of a drawn tree, by its indentation: folders end in a slash and hold what is indented below them."""
+    """Return the paths of a drawn tree by its indentation, where folders end in a slash."""
     paths: list[str] = []
     parents: list[tuple[int, str]] = []  # how far each folder that is still open is indented, and its path
     for line in drawing.splitlines():

@@ -1,8 +1,8 @@
-"""Figures in the documents are those that were measured.
+"""Figures in the documents equal the measured ones.
 
-A table of docs/dev/experiments.md names its file in benchmarks/results, and says what that file says; or its section
-says that it is remembered: written down on the day, with how it was measured. A figure of README.md or
-docs/dev/design.md is in one of these files, in docs/dev/experiments.md, or held by a test that is named here.
+A table of docs/dev/experiments.md names its file in benchmarks/results and has the numbers of that file, or its section
+states that the results were written down without a file. A figure of README.md or docs/dev/design.md is in one of these
+files, in docs/dev/experiments.md, or checked by a test that is named here.
 """
 
 import json
@@ -27,7 +27,7 @@ COUNTED = {
 
 
 def numbers(value: Any) -> Iterator[float]:
-    """Every number of a results file, and the totals of what is counted in groups."""
+    """Return every number of a results file, and the totals of groups."""
     if isinstance(value, dict | list):
         parts = list(value.values()) if isinstance(value, dict) else value
         for each in parts:
@@ -50,7 +50,7 @@ def results(names: list[str]) -> list[float]:
 
 
 def shown_as(value: float, shown: str) -> bool:
-    """Whether a value reads so, rounded to the digits that are shown; a sign before it is not among them."""
+    """Return whether a value is displayed in this way, rounded to the displayed digits, without its sign."""
     plain = shown.replace(",", "")
     return abs(abs(round(value, len(plain.partition(".")[2]))) - float(plain)) < 1e-9
 
@@ -86,7 +86,7 @@ def test_a_table_of_experiments_says_what_its_results_file_says(name: str) -> No
 
 
 def is_ratio(shown: str, cells: list[str]) -> bool:
-    """Whether a figure is one of its row by another; those are rounded themselves, so the last digit may be off."""
+    """Return whether a figure is the ratio of two in its row; these are rounded, so the last digit may differ."""
     plain = [float(cell.replace(",", "")) for cell in cells if cell != shown]
     step = 10.0 ** -len(shown.partition(".")[2])
     return any(b and abs(a / b - float(shown.replace(",", ""))) <= step for a in plain for b in plain)

@@ -1,4 +1,4 @@
-"""The how-tos are true: commands in console blocks run in their order, those in others exist with every flag named."""
+"""The how-tos are correct: commands in console blocks run in order, those in other blocks exist with their flags."""
 
 import contextlib
 import io
@@ -33,7 +33,7 @@ SHORTER = {
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a reader has: texts, a table of comments, pairs, conversations, and a trained model."""
+    """The files that a reader has: texts, a table of comments, pairs, conversations, and a trained model."""
     folder = tmp_path_factory.mktemp("world")
     (folder / "texts").mkdir()
     for seed in range(3):

@@ -22,7 +22,7 @@ def cells(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
 
 
 def outputs(cells: list[Any], calls: str) -> list[Any]:
-    """What the one cell that makes a call showed."""
+    """Return the output of the only cell that makes a call."""
     (cell,) = [cell for cell in cells if calls in cell.source]
     return list(cell.outputs)
 

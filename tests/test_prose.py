@@ -1,4 +1,4 @@
-"""Prose is free of the words in scripts/prose.txt."""
+"""Prose contains none of the words in scripts/prose.txt."""
 
 import sys
 from pathlib import Path

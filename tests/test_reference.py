@@ -1,4 +1,4 @@
-"""docs/reference says what the program says, of every command, public name, format and error."""
+"""docs/reference equals the program's current help, for every command, public name, format and error."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def page(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
-    """The pages as a process of its own makes them: in this one the help may know another width of the terminal."""
+    """The pages as made in a separate process, because in this one the terminal width of the help may differ."""
     code = "import json; from scripts import reference; print(json.dumps(reference.pages()))"
     root = Path(__file__).parent.parent
     result = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)

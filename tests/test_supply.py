@@ -1,4 +1,4 @@
-"""What Kotha stands on: pinned, locked by hash where it was tried, and asked about."""
+"""Dependencies are pinned, locked by hash where this has been tested, and approved."""
 
 import json
 import re
@@ -34,7 +34,7 @@ def test_a_lock_has_the_pinned_versions_and_a_hash_of_each(path: Path) -> None:
 
 
 def wanted(extra: str, project: dict[str, Any]) -> set[str]:
-    """What a level asks for by name, the other levels that it is made of included."""
+    """Return the packages that an extra requires by name, including its other extras."""
     found = set()
     for each in project["optional-dependencies"][extra]:
         if inner := re.match(r"kotha\[([a-z,]+)\]", each):

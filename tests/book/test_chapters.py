@@ -1,8 +1,8 @@
-"""Every block of every chapter runs, and every number is what the code makes of it.
+"""Every code block of every chapter runs, and every number is computed by the code.
 
-A chapter that trains for long runs in one of its languages always, in the other when there is time. Of that other
-edition it is looked at always that it has the same code, prints the same numbers, shows the same pictures, and says no
-number that nothing answers for; so what is left to the long run is its words in what is printed.
+A chapter with long training is executed in one of its languages, and in the other one only if there is time. The other
+edition is always checked for equal code, equal printed numbers, equal pictures, and no number without a source. So only
+the words in its printed output are left to the long run.
 """
 
 import ast
@@ -27,7 +27,7 @@ def test_a_chapter_is_true(chapter: Chapter, tmp_path: Path) -> None:
 
 
 class _WithoutWords(ast.NodeTransformer):
-    """Strings may differ: names of a picture, what is printed. What their braces hold may not, but for its order."""
+    """Ignores differences of strings (picture names, printed text) outside of their braces, whose order may differ."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         return ast.Constant("") if isinstance(node.value, str) else node
@@ -42,7 +42,7 @@ def code(block: str) -> str:
 
 
 def seen(chapter: Chapter) -> list[object]:
-    """What both languages of a chapter have in common, from top to bottom."""
+    """Return the common content of both languages of a chapter, from top to bottom."""
     found: list[object] = []
     for part in chapter.parts:
         if part.kind == "python":

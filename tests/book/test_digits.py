@@ -1,4 +1,4 @@
-"""Digits of one kind within a sentence: Latin where code or a formula stands in it, Bangla elsewhere."""
+"""One kind of digits per sentence: Latin if it contains code or a formula, otherwise Bangla."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ _NAMES = re.compile(r"[A-Za-z_]+[-_]?\d[\w.]*")
 
 
 def mixed(prose: str) -> list[str]:
-    """The sentences of a text that have digits of both kinds, or Bangla digits beside code or a formula."""
+    """Return the sentences of a text with both kinds of digits, or with Bangla digits next to code or a formula."""
     rows = "\n".join(line.replace("|", "।") if line.startswith("|") else line for line in prose.splitlines())
     text = _BEGINS.sub("।", _UNSPOKEN.sub("", _LINK.sub(r"\1", rows)))
     found = []

@@ -1,4 +1,4 @@
-"""The glossary holds the book, the studio and every catalogue to the same words."""
+"""The book, the studio and every catalogue use the terms of the glossary."""
 
 import json
 import re
@@ -46,7 +46,7 @@ def terms() -> list[Term]:
 
 @cache
 def spoken() -> dict[str, str]:
-    """Every Bangla text by where it stands: prose of the book, and what the catalogues say."""
+    """Return every Bangla text with its location: prose of the book, and messages of the catalogues."""
     found = {
         path.relative_to(ROOT).as_posix(): "\n".join(
             re.sub(r"`[^`]*`", "", part.plain) for part in Chapter(path).parts if part.kind == "prose"
@@ -69,7 +69,7 @@ def _bangla(value: Any) -> Iterator[str]:
 
 
 def pairs() -> list[tuple[str, str, str]]:
-    """Entries of the catalogues that say one thing in both languages: where, English, Bangla."""
+    """Return the entries of the catalogues in both languages: location, English, Bangla."""
     found = []
     for path in sorted((ROOT / "src" / "kotha").rglob("*/words/*.json")):
         for key, entry in json.loads(path.read_text(encoding="utf-8")).items():
@@ -122,7 +122,7 @@ def test_a_chapter_that_is_named_explains_the_word_or_is_the_first_to_use_it(ter
 
 
 def test_a_term_that_is_put_in_brackets_is_that_of_the_glossary() -> None:
-    """“**লস** (loss)”: the one word stands for the other wherever a chapter says so."""
+    """In “**লস** (loss)”, the Bangla term is the glossary's term for the English one."""
     wanted = {term.english.lower(): term.bangla for term in terms()}
     seen = 0
     for where, text in spoken().items():

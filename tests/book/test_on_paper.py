@@ -1,4 +1,4 @@
-"""The page of worksheets: every command on it runs, its file is read, and its numbers are the models'."""
+"""The page of worksheets: every command on it runs, its files can be read, and its numbers are the models'."""
 
 import re
 import shlex

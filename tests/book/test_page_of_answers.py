@@ -1,4 +1,4 @@
-"""The page of answers: as the tutor says today."""
+"""The page of answers equals the tutor's current output."""
 
 from scripts.book import answers
 from tests.course.exercises.typed import recognised_slips

@@ -1,4 +1,4 @@
-"""The page of demonstrations: as the results say, every lesson with three seeds."""
+"""The page of demonstrations equals the results, with three seeds for every lesson."""
 
 import json
 

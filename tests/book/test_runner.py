@@ -1,4 +1,4 @@
-"""What holds the book to its numbers finds what is wrong: each rule broken once."""
+"""The checks of the book's numbers detect errors: each rule is broken once."""
 
 import unicodedata
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The site: built strictly in both languages, whole, asking the network for nothing, found by any form of a word."""
+"""The site: built strictly in both languages, complete, without network access, with search for all forms of a word."""
 
 import functools
 import http.server

@@ -1,4 +1,4 @@
-"""The browser of all tests here: Debian's chromium, started once a module."""
+"""The browser for all tests here: Debian's chromium, started once per module."""
 
 import os
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ OPTIONS += ["--disable-component-update", "--disable-sync"]
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A browser; where there is none, a skip with its reason, on CI a failure."""
+    """A browser; without one, tests are skipped with a reason, or fail on CI."""
     if not CHROMIUM.exists():
         if os.environ.get("CI"):
             pytest.fail(f"no chromium at {CHROMIUM}, and on CI the browser must be tested")

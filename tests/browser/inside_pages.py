@@ -1,4 +1,4 @@
-"""What the browser tests share: a window that notes what a page asks for and says, and what reaches beyond it."""
+"""Helpers of the browser tests: a window that records requests and messages of a page, and elements that overflow."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ OUTSIDE = """() => {
 
 @contextmanager
 def opened(browser: Any, path: Path, width: int = 1200, scheme: str = "light", language: str = "en") -> Iterator[Any]:
-    """A page in a window; when it is left, nothing may have been asked of anyone, and nothing complained of."""
+    """Open a page in a window; when it is closed, there must have been no network requests and no errors."""
     page = window(browser)
     page.goto("about:blank")  # otherwise another fragment would not reload the page
     page.set_viewport_size({"width": width, "height": 900})
@@ -44,24 +44,24 @@ def opened(browser: Any, path: Path, width: int = 1200, scheme: str = "light", l
 
 
 def written(folder: Path, page: str) -> Path:
-    """A page as a file."""
+    """Write a page to a file."""
     path = folder / "page.html"
     path.write_text(page, encoding="utf-8")
     return path
 
 
 def window(browser: Any) -> Any:
-    """The one window of a browser: to open another takes longer than most of what is looked at in it."""
+    """The only window of a browser, because opening another one takes longer than most checks."""
     if not browser.contexts:
         browser.new_context().new_page()
     return browser.contexts[0].pages[0]
 
 
 def wait_until(page: Any, holds: str, given: Any = None) -> bool:
-    """Wait until something holds, as the page sees it; False if that does not come.
+    """Wait until a condition holds in the page; return False if it does not.
 
-    Playwright's own ``wait_for_function`` asks once as a debugger, and then as a script of the page, which our pages
-    forbid: it fails where the first look was too early.
+    Playwright's own ``wait_for_function`` asks first as a debugger and then as a script of the page, which our pages
+    forbid, so it fails if the first attempt was too early.
     """
     end = time.monotonic() + _SETTLED_SECONDS
     while not page.evaluate(holds, given):
@@ -72,14 +72,14 @@ def wait_until(page: Any, holds: str, given: Any = None) -> bool:
 
 
 def check_it_fits(page: Any, width: int) -> None:
-    """Nothing but what scrolls by itself is wider than the window; what measures its place may take a moment."""
+    """Check that only scrollable elements are wider than the window; the layout may take a moment to settle."""
     wait_until(page, f"document.documentElement.scrollWidth === {width} && ({OUTSIDE})().length === 0")
     assert page.evaluate("document.documentElement.scrollWidth") == width
     assert page.evaluate(OUTSIDE) == []
 
 
 def faults(page: Any) -> list[str]:
-    """What axe finds that keeps somebody out: serious or worse."""
+    """Return the accessibility problems that axe finds, serious or worse."""
     from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(page).response["violations"]

@@ -1,4 +1,4 @@
-"""The attention page in a real browser: tabs, steps, keys, Bangla whole, nothing asked of any network."""
+"""The attention page in a real browser: tabs, steps, keys, complete Bangla, no network requests."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -66,7 +66,7 @@ def test_every_view_fits_and_is_quiet(browser, pages, body: str, width: int, sch
 
 
 def keys_shown(page: Any) -> list[str]:
-    """The numbers beside the pieces that are looked at, empty where there is none."""
+    """Return the numbers next to the attended pieces, empty where there is none."""
     return page.locator(".lines ul li").evaluate_all(
         "all => all.map(each => each.querySelector('.number')?.textContent ?? '')"
     )
@@ -81,7 +81,9 @@ def test_conjuncts_are_whole_and_rows_are_told(browser, pages) -> None:
         page.locator(".rows button").nth(2).click()
         weights = made("gpt").maps[0].weights[:, 2].mean(0)
         assert keys_shown(page)[:4] == [f"{share:.3f}" for share in weights[:3].tolist()] + [""]
-        assert "looks most at" in page.inner_text("output.told") and "Mean of 4 heads" in page.inner_text("output.told")
+        assert "attends most to" in page.inner_text("output.told") and "Mean of 4 heads" in page.inner_text(
+            "output.told"
+        )
         page.locator(".rows button").nth(2).click()
         assert set(keys_shown(page)) == {""}
         page.locator(".rows button").nth(4).focus()

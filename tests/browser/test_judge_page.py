@@ -1,4 +1,4 @@
-"""The page of a judging: pair after pair by hand or by key, blind, and a file that the folder takes in."""
+"""The judging page: pairs judged by pointer or by key, blind, and a file that the session can merge."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The lens and the flow in a real browser."""
+"""The pages of the lens and of the flow in a real browser."""
 
 from dataclasses import replace
 from pathlib import Path

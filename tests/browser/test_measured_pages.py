@@ -1,4 +1,4 @@
-"""The map of words, cards of tokenizers, a comparison, plans, the doctor in a real browser: offline, in the window."""
+"""Pages of maps, tokenizer cards, comparisons, plans and diagnoses in a real browser: offline, within the window."""
 
 import tempfile
 from itertools import islice
@@ -121,7 +121,7 @@ def test_the_table_has_the_library_s_figures_and_reasons_in_both_languages(brows
         bits = [float(text.split()[0]) for text in page.locator("td.bits span").all_inner_texts()]
         assert bits == [row.bits_per_byte for row in compared().rows]
         assert page.locator("tbody .best").count() == 1 and "stories.txt" in page.locator("main").inner_text()
-        assert "it is not known whether other saw this text in training" in page.locator("main").inner_text()
+        assert "it is unknown whether this text was in the training data of other" in page.locator("main").inner_text()
     with opened(browser, path, language="bn") as page:
         assert "০.২০২৩" in page.locator("td.best").inner_text()
         assert "it is not known" not in page.locator("main").inner_text()

@@ -1,4 +1,4 @@
-"""The reports in a real browser: they ask no network for anything, fit their window, follow the reader's colours."""
+"""The reports in a real browser: no network requests, within the window, in the reader's colour scheme."""
 
 from itertools import islice
 from pathlib import Path
@@ -40,7 +40,7 @@ def record() -> Record:
 
 
 def first_page(folder: Path) -> str:
-    """The demo's page, of a demo whose model has only copied."""
+    """The page of a demo whose model has only copied."""
     written = list(islice(stories(seed=1), 40))
     texts = [document.text for document in written]
     tokenizer = train(texts, "unigram", 700)
@@ -62,7 +62,7 @@ LABELS = ["ভ্রমণ", "খেলাধুলা", "রাজনীতি"
 
 
 def classes() -> str:
-    """A classifier's page, whose model is wrong now and then."""
+    """The page of a classifier whose model is sometimes wrong."""
     true = [label for place, label in enumerate(LABELS) for _ in range(20 + 30 * place)]
     result = [LABELS[(LABELS.index(label) + (number % 4 == 0)) % len(LABELS)] for number, label in enumerate(true)]
     score = score_answers(LABELS, true, result)

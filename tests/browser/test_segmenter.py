@@ -1,4 +1,4 @@
-"""The browser's letters are ours: Intl.Segmenter on the same list of cases."""
+"""Intl.Segmenter of the browser gives the same aksharas as Kotha, on one list of cases."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ SEGMENT = """texts => {
 
 @pytest.fixture(scope="module")
 def segment(browser):
-    """A function from texts to the browser's segments."""
+    """Return a function from texts to the browser's segments."""
     page = browser.new_page()
     yield lambda texts: page.evaluate(SEGMENT, texts)
     page.close()

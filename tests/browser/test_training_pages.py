@@ -1,4 +1,4 @@
-"""The pages of a training in a real browser: a plan and the doctor's word, with the library's figures and words."""
+"""The pages of a training run in a real browser: a plan and the diagnosis, with the library's figures and texts."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ SAMPLE = "এক গ্রামে <b>এক</b> রাখাল ছিল।"
 
 
 def a_run(lowest: int = 40) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A run of 200 steps that learns by heart after ``lowest``: training goes on falling, unseen text rises."""
+    """A run of 200 steps that memorizes after ``lowest``: its training loss falls, its validation loss rises."""
     config = {
         "model": {"family": "gpt", "n_layers": 2, "d_model": 64, "vocab_size": 900},
         "training": {"steps": 200},
@@ -41,7 +41,7 @@ def a_run(lowest: int = 40) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def planned(minutes: float | None = None) -> tuple[dict[str, Any], str]:
-    """What was found for a named GPU, which nothing is timed for, and its page; with minutes, a design for a text."""
+    """The plan for a named GPU, for which nothing is timed, and its page; with minutes, a design for a text."""
     text = None if minutes is None else TextSize("stories.txt", 5_000_000, 2_000_000, 2_000, None, None)
     preset = "pocket" if minutes is None else None
     given: dict[str, Any] = {"steps": 700} if minutes is None else {}

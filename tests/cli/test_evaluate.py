@@ -112,8 +112,12 @@ def test_overlap_with_the_training_data_is_reported(capsys, made: Path, tmp_path
     ("arguments", "code", "wording"),
     [
         (["@one", "@data-b"], 1, "so the token ids do not match"),
-        (["@one", "@data-a", "--baselines", "@data-b"], 1, "baselines need the model's tokens"),
-        (["@one", "@data-a", "--stride", "9"], 2, "a stride of 9 is out of range; use 1 to the context length, 4"),
+        (["@one", "@data-a", "--baselines", "@data-b"], 1, "give the data that the model was trained on"),
+        (
+            ["@one", "@data-a", "--stride", "9"],
+            2,
+            "a stride of 9 is out of range; use a value from 1 to the context length of 4",
+        ),
         (["@one", "@nowhere.txt"], 1, "nowhere.txt does not exist"),
         (["@none", "@data-a"], 1, "not found; name a run"),
         (["@one", "@data-a", "--baselines", "none", "--split", "tset"], 1, "has no split 'tset'"),

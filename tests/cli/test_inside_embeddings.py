@@ -47,7 +47,7 @@ def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:
     [
         ([], 2, "give a word, --map FILE or --text TEXT"),
         (["{run}", "☃র‍্যা"], 2, "the vocabulary cannot spell “☃র‍্যা”"),
-        (["{run}", "মা", "--map", "map.png"], 2, "would hold an HTML page; name it map.html"),
+        (["{run}", "মা", "--map", "map.png"], 2, "has the wrong extension for an HTML page; use map.html"),
         (["{run}", "মা", "--count", "0"], 2, "at least 1"),
         (["{run}", "--text", "মা"], 2, "no next token to predict"),
         (["nowhere", "মা"], 1, "nowhere not found"),

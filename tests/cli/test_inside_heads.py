@@ -146,8 +146,8 @@ MISTAKES = [
     (["heads", "gpt"], "was not found; give --text …, or a path"),
     (["heads", "gpt", "texts.jsonl", "--text", "ক"], "give either a path or a text, not both"),
     (["heads", "gpt", "--text", "ক"], "tokens; at least 9 are needed"),
-    (["heads", "gpt", "--text", "ক", "--tokens", "2"], "--tokens 2 is too few; use 9 or more"),
-    (["heads", "gpt", "texts.jsonl", "--tokens", "8"], "--tokens 8 is too few; use 9 or more"),
+    (["heads", "gpt", "--text", "ক", "--tokens", "2"], "--tokens 2 is too small; use at least 9"),
+    (["heads", "gpt", "texts.jsonl", "--tokens", "8"], "--tokens 8 is too small; use at least 9"),
     (["heads", "vit", "--text", "ক"], "a vit model takes no text"),
     (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs of texts; give a path, and the two fields as pair"),
     (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "pair applies only to a translation model"),
@@ -184,7 +184,7 @@ def test_removing_all_heads_of_an_attention_is_rejected(capsys: Any, place: Path
 def test_unwritable_output_is_rejected_before_any_work(capsys: Any, place: Path, tmp_path: Path) -> None:
     words = ["inside", "prune", str(place / "gpt"), "--text", TEXTS[0], "--count", "1"]
     assert main([*words, "--out", str(place / "gpt"), "--overwrite"]) == 2
-    assert "is the model itself" in capsys.readouterr().err
+    assert "is the folder of the original model" in capsys.readouterr().err
     (tmp_path / "mine.txt").write_text("mine")
     for more in ([], ["--overwrite"]):
         assert main([*words, "--out", str(tmp_path), *more]) == 1

@@ -1,6 +1,6 @@
 """A training run that is killed repeatedly, also during saves, ends with the same result as an uninterrupted one.
 
-All runs are processes of one kind: what other tests did to torch in this one would round differently.
+All runs are separate processes, because changes to torch by other tests in this process could affect rounding.
 """
 
 import json

@@ -196,7 +196,7 @@ def test_weak_trials_are_stopped_early_and_kept(capsys, data: Path, tmp_path, pr
     behind = [each for each in found["trials"] if each["state"] == "pruned"]
     assert behind and found["best"]["state"] == "complete"
     assert all(2 <= len(each["curve"]) < 8 and each["value"] > found["best"]["value"] for each in behind)
-    assert output.err.count("it fell behind") == len(behind)
+    assert output.err.count(" fell behind and was stopped") == len(behind)
     stopped = tmp_path / "sweep" / behind[0]["folder"]
     assert main(["train", str(data), "--out", str(stopped), "--resume", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 8

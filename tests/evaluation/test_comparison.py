@@ -45,7 +45,7 @@ def test_perplexity_is_shown_for_one_tokenizer_and_one_text() -> None:
         ({"tokenizer": "b" * 32}, "2 different tokenizers (aaaaaaaa, bbbbbbbb), and perplexity is per token"),
         ({"measured": MeasuredText(400, 1_000_000)}, "evaluated on 2 different texts"),
         ({"measured": MeasuredText(383, 900_000)}, "evaluated on 2 different texts"),
-        ({"measured": None}, "Cannot tell which text was used to evaluate other"),
+        ({"measured": None}, "The text that was used to evaluate other is unknown"),
         ({"task": "masked-words"}, "these models were trained on masked-words, next-token"),
         (
             {"tokenizer": "b" * 32, "measured": MeasuredText(383, 999_000)},
@@ -100,10 +100,10 @@ def test_a_best_model_is_named_if_its_lead_is_significant() -> None:
 @pytest.mark.parametrize(
     ("seen", "other", "nats", "why"),
     [
-        (NEW, LEARNED, [NATS, NATS * 0.5], "other saw this text, or part of it, in training"),
-        (NEW, None, [NATS, NATS * 0.5], "it is not known whether other saw this text in training"),
-        (NEW, NEW, [NATS, NATS[::-1] * 0.999], "the difference between one and other is within chance"),
-        (NEW, NEW, [NATS, NATS], "the difference between one and other is within chance"),
+        (NEW, LEARNED, [NATS, NATS * 0.5], "this text, or part of it, was in the training data of other"),
+        (NEW, None, [NATS, NATS * 0.5], "it is unknown whether this text was in the training data of other"),
+        (NEW, NEW, [NATS, NATS[::-1] * 0.999], "the difference between one and other is not significant"),
+        (NEW, NEW, [NATS, NATS], "the difference between one and other is not significant"),
         (NEW, NEW, [NATS[:5], NATS[:5] * 0.5], "5 documents are too few to tell a difference from chance"),
         (NEW, NEW, None, "training metrics do not show how much of a difference is chance"),
     ],

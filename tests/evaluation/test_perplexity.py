@@ -164,10 +164,13 @@ def test_progress_reaches_the_end(tiny, data, tokenizer) -> None:
 @pytest.mark.parametrize(
     ("given", "wording"),
     [
-        ({"context_length": 9}, "a context of 9 is out of range; use 1 to the model's 8"),
+        ({"context_length": 9}, "a context of 9 is out of range; use a value from 1 to the model's limit of 8"),
         ({"context_length": 0}, "a context of 0"),
-        ({"stride": 0}, "a stride of 0 is out of range; use 1 to the context length, 8"),
-        ({"context_length": 4, "stride": 5}, "a stride of 5 is out of range; use 1 to the context length, 4"),
+        ({"stride": 0}, "a stride of 0 is out of range; use a value from 1 to the context length of 8"),
+        (
+            {"context_length": 4, "stride": 5},
+            "a stride of 5 is out of range; use a value from 1 to the context length of 4",
+        ),
     ],
 )
 def test_invalid_windows_are_rejected(tiny, data, tokenizer, given, wording: str) -> None:
@@ -236,7 +239,7 @@ def test_baselines_count_the_first_tokens_of_a_long_text(data, tokenizer, monkey
 
 def test_data_of_another_tokenizer_is_rejected(data, texts) -> None:
     other = train(texts[:20], "unigram", 500)
-    with pytest.raises(DataError, match="baselines need the model's tokens"):
+    with pytest.raises(DataError, match="give the data that the model was trained on"):
         count_baselines(data, from_texts(texts[:2], other), 500)
 
 

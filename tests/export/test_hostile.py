@@ -257,7 +257,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         (config_of_100_megabytes, "config.json has 104,857,600 bytes, too many for a config.json"),
         *((holds(CONFIG, text), "config.json is broken: ") for text in NO_CONFIGS),
         *(
-            (changed(name, value), f"{name}=.* must be a whole number")
+            (changed(name, value), f"{name}=.* must be an integer")
             for name in ("n_layer", "vocab_size")
             for value in SIZES
         ),

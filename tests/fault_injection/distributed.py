@@ -2,8 +2,8 @@
 
     python -m tests.fault_injection.distributed [--cases ddp shard lost ...] [--out FOLDER]
 
-The machines are network namespaces on this one (``machines.py``). Each case is one training by ``torchrun``
-whose losses are held against those of the same training in one process: as if nothing had happened.
+The machines are network namespaces on this one (``virtual_machines.py``). Each case is one training run by
+``torchrun`` whose losses must equal those of the same run in one process without faults.
 """
 
 import argparse
@@ -48,7 +48,7 @@ class Found:
 
 
 class Ground:
-    """What all cases share: the data, and the trainings of one process that they are held against."""
+    """The data of all cases, and the single-process runs with which they are compared."""
 
     def __init__(self, launcher: Launcher, place: Path) -> None:
         self.launcher, self.place = launcher, place
@@ -56,7 +56,7 @@ class Ground:
         self.data = prepared_by_commands(place / "data", vocab_size=601)
 
     def reference(self, steps: int) -> Path:
-        """The run of one process with so many steps, made once."""
+        """Return the single-process run with this number of steps, made once."""
         run = self.place / f"alone-{steps}"
         if not run.exists():
             words = ["train", str(self.data), "--out", str(run), *_MODEL, "--steps", str(steps)]
@@ -65,7 +65,7 @@ class Ground:
 
 
 class Trial:
-    """One training on some machines."""
+    """One training run on some machines."""
 
     def __init__(
         self, ground: Ground, case: str, steps: int, *more: str, nodes: str = "2", apart: bool = False
@@ -77,19 +77,19 @@ class Trial:
 
     @property
     def run(self) -> Path:
-        """The run's folder, as a machine names it."""
+        """The run's folder, as a machine sees it."""
         return self.place / "disk" / "run"
 
     def seen(self, machine: Machine) -> Path:
-        """The run's folder of a machine, as we see it."""
+        """The run's folder of a machine, as this process sees it."""
         return machine.disk / "run" if self.apart else self.run
 
     def log(self, machine: Machine) -> Path:
-        """Where we keep what a machine says."""
+        """The file for the output of a machine."""
         return self.place / f"{machine.name}.log"
 
     def torchrun(self, machine: Machine, *more: str, processes: int = 1) -> Popen[bytes]:
-        """Type the command on a machine: the same on each."""
+        """Run the command on a machine; it is the same on each."""
         how = ["--nnodes", self.nodes, "--nproc-per-node", str(processes), "--max-restarts", "3"]
         how += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "node-1:29400", "--rdzv-id", self.found.case]
         how += ["--rdzv-conf", "last_call_timeout=2"]
@@ -114,7 +114,7 @@ class Trial:
         self.reach(machine, len(losses(self.seen(machine))) + 10, seconds)
 
     def end(self, started: Sequence[Popen[bytes]], keeper: Machine, seconds: float = 240) -> Found:
-        """Wait for the end, and hold the run against that of one process."""
+        """Wait for the end, and compare the run with that of one process."""
         codes = [process.wait(timeout=seconds) for process in started]
         if any(codes):
             self.found.wrong.append(f"exit codes {codes}")
@@ -127,7 +127,7 @@ class Trial:
         return self.found
 
     def tells(self, machine: Machine, *words: str) -> None:
-        """Note the lines of a machine's log that hold these words; it is wrong if there are none."""
+        """Return the lines of a machine's log with these words, and record an error if there are none."""
         lines = [
             line for line in self.log(machine).read_text(encoding="utf-8").splitlines() if all(w in line for w in words)
         ]
@@ -137,7 +137,7 @@ class Trial:
 
 
 def losses(run: Path) -> list[float]:
-    """The losses that a run has logged, one for each step."""
+    """Return the losses that a run has logged, one for each step."""
     file = run / "metrics.jsonl"
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     found: list[float] = []
@@ -152,7 +152,7 @@ def losses(run: Path) -> list[float]:
 
 
 def going_on(log: Path) -> int | None:
-    """How many processes have last said that they go on."""
+    """Return the number of processes whose last message is that they have resumed."""
     result = re.findall(
         r"resuming from step [\d,]+ of [\d,]*\d(?:, in (\d+) processes)?", log.read_text(encoding="utf-8")
     )
@@ -177,7 +177,7 @@ def shard(ground: Ground) -> Found:
 
 
 def lost(ground: Ground) -> Found:
-    """A machine is switched off and returns: all resume from the last checkpoint."""
+    """A machine is switched off and returns; all processes resume from the last checkpoint."""
     trial = Trial(ground, "lost", 80, "--checkpoint-every", "10")
     with machines(2, trial.place) as nodes:
         first, second = nodes
@@ -191,7 +191,7 @@ def lost(ground: Ground) -> Found:
 
 
 def first(ground: Ground) -> Found:
-    """The machine where all meet is switched off: the other ends by itself, and the same command on both goes on."""
+    """The rendezvous machine is switched off: the other one ends by itself, and the same command on both resumes."""
     trial = Trial(ground, "first", 80, "--checkpoint-every", "10")
     with machines(2, trial.place) as nodes:
         meeting_place, other = nodes
@@ -207,7 +207,7 @@ def first(ground: Ground) -> Found:
 
 
 def slow(ground: Ground) -> Found:
-    """A machine that is held back is named in the log, and again when it is well."""
+    """A slow machine is named in the log, and again when it has recovered."""
     trial = Trial(ground, "slow", 80)
     with machines(2, trial.place) as nodes:
         first, second = nodes
@@ -222,7 +222,7 @@ def slow(ground: Ground) -> Found:
 
 
 def elastic(ground: Ground) -> Found:
-    """One machine, then two, then four, then one again, in one training."""
+    """One machine, then two, then four, then one again, in one run."""
     trial = Trial(ground, "elastic", 160, "--checkpoint-every", "160", nodes="1:4")
     with machines(4, trial.place) as nodes:
         first = nodes[0]
@@ -242,7 +242,7 @@ def elastic(ground: Ground) -> Found:
 
 
 def apart(ground: Ground) -> Found:
-    """No shared disk: each keeps its rows; switched off, they go on as they were, with a new one, and as one alone."""
+    """Without a shared disk each machine keeps its rows; the run resumes on the same machines, a new one, or one."""
     trial = Trial(ground, "apart", 80, "--checkpoint-every", "10", "--shard", nodes="2", apart=True)
     with machines(3, trial.place, apart=True) as nodes:
         first = nodes[0]
@@ -265,7 +265,7 @@ def apart(ground: Ground) -> Found:
 
 
 def _look_at_shards(trial: Trial, nodes: Sequence[Machine]) -> None:
-    """Each disk has its machine's rows of the newest checkpoint, and not those of others."""
+    """Check that each disk has its machine's rows of the newest checkpoint, and no others."""
     count = len(nodes)
     for rank, machine in enumerate(nodes):
         folder = sorted((trial.seen(machine) / "checkpoints").glob("step-*"))[-1]
@@ -275,7 +275,7 @@ def _look_at_shards(trial: Trial, nodes: Sequence[Machine]) -> None:
 
 
 def cut(ground: Ground) -> Found:
-    """A cable is out for thirty seconds."""
+    """A network cable is disconnected for thirty seconds."""
     trial = Trial(ground, "cut", 80, "--checkpoint-every", "10")
     with machines(2, trial.place) as nodes:
         first, second = nodes

@@ -19,7 +19,7 @@ _ENDED = ("done", "failed", "killed", "stopped")
 
 
 def main() -> int:
-    """The program: its exit code."""
+    """Run the program and return its exit code."""
     try:
         return go(Path(sys.argv[1]))
     except KothaError as error:
@@ -31,7 +31,7 @@ def main() -> int:
 
 
 def go(folder: Path) -> int:
-    """Begin, wait, name; 1 where the job did not end well."""
+    """Upload, wait, and name the job; return 1 if the job failed."""
     # Two quiet runs must come out alike, so ids are the first that are free instead of drawn.
     secrets.token_hex = lambda _=None: next(  # type: ignore[assignment]
         id

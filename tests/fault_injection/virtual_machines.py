@@ -22,7 +22,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def missing() -> str | None:
-    """Why no machines can be made here; None where they can."""
+    """Return why virtual machines cannot be made here; None if they can."""
     if sys.platform != "linux":
         return "network namespaces are Linux's"
     if os.geteuid() != 0:
@@ -44,7 +44,7 @@ def _ip(*words: str) -> str:
 
 @dataclass
 class Machine:
-    """One of them."""
+    """A virtual machine."""
 
     name: str
     space: str  # its network namespace
@@ -56,7 +56,7 @@ class Machine:
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-        """Start a program on it; what it says is added to a file."""
+        """Start a program on it; its output is appended to a file."""
         inside = [f"hostname {self.name}", f"mount --bind {shlex.quote(str(self.disk.parent / 'hosts'))} /etc/hosts"]
         if self.apart:
             inside.append(f"mount --bind {shlex.quote(str(self.disk))} {shlex.quote(str(self.shown))}")
@@ -70,11 +70,11 @@ class Machine:
         return process
 
     def processes(self) -> list[int]:
-        """All that runs on it."""
+        """Return all of its processes."""
         return [int(number) for number in _ip("netns", "pids", self.space).split()]
 
     def workers(self) -> list[int]:
-        """Those that train: a program of ours that another one has started."""
+        """Return its training processes: programs of ours that another one has started."""
         found = []
         for number in self.processes():
             with suppress(OSError):
@@ -84,7 +84,7 @@ class Machine:
         return found
 
     def switch_off(self) -> None:
-        """As when the power fails: everything on it is gone."""
+        """Kill everything on it at once, as in a power failure."""
         for number in self.processes():
             with suppress(ProcessLookupError):
                 os.kill(number, signal.SIGKILL)
@@ -92,12 +92,12 @@ class Machine:
             process.wait()
 
     def cable(self, plugged: bool) -> None:
-        """Pull its cable out of the switch, or put it back."""
+        """Disconnect its network cable from the switch, or connect it again."""
         _ip("-n", self.switch, "link", "set", self.port, "up" if plugged else "down")
 
     @contextmanager
     def slowed(self, running: float = 0.02, standing: float = 0.1) -> Iterator[None]:
-        """Let its trainers run for a moment and stand for a longer one, in turn; those too that begin meanwhile."""
+        """Slow its training processes down by pausing them repeatedly, including those that start in the meantime."""
         ended = threading.Event()
 
         def drag() -> None:
@@ -120,9 +120,9 @@ class Machine:
 
 @contextmanager
 def machines(count: int, place: Path, apart: bool = False) -> Iterator[list[Machine]]:
-    """So many machines on one switch, gone at the end with all that runs on them.
+    """Create machines on one switch, and remove them at the end with all their processes.
 
-    ``place/disk`` is what all of them see, each its own if they are ``apart``.
+    All of them see ``place/disk``; if they are ``apart``, each sees its own.
     """
     mark = f"kotha-{os.getpid()}"
     switch, shown = f"{mark}-switch", place / "disk"

@@ -1,4 +1,4 @@
-"""Little models to start from, and a table of texts with moods that a few steps can tell apart."""
+"""Small initial models, and a table of labelled texts that can be learned in a few steps."""
 
 import csv
 import json

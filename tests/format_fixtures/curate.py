@@ -1,9 +1,9 @@
-"""Fill a room of the museum: folders and files as this release writes them, and what they said then.
+"""Create the format fixtures of a release: folders and files as this release writes them, with the expected output.
 
     python -m tests.format_fixtures.curate tests/format_fixtures/0.1.0
 
-Once for each release, and never again: what is in a room was written by that release. Everything is made by the
-commands, with paths inside the room, as small as it can be and still have all its files.
+This is done once for each release and never repeated, because the fixtures must be written by that release. Everything
+is made by the commands, with relative paths, as small as possible but with all of its files.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ def run(*words: str) -> None:
 
 
 def make() -> None:
-    """All of it, in the folder in which this is called."""
+    """Make all fixtures in the current folder."""
     run("corpus", "stories", "--documents", "30", "--out", "stories.jsonl")
     for kind in TOKENIZERS:
         run("tokenizer", "train", "stories.jsonl", "--kind", kind, "--vocab-size", "400", "--out", f"tokenizers/{kind}")

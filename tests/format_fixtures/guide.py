@@ -1,4 +1,4 @@
-"""What the things in a room of the museum say, asked of whichever Kotha reads them."""
+"""The output of the current Kotha for the fixtures of a release."""
 
 import json
 from pathlib import Path
@@ -15,7 +15,7 @@ ADAPTED = "lora"  # an adapter, which leans on the run beside it
 
 
 def answers(room: Path) -> dict[str, Any]:
-    """What everything in a room says, as JSON has it."""
+    """Return the output for all fixtures of a release, as JSON types."""
     result: dict[str, Any] = {
         "tokenizers": {kind: Tokenizer.load(room / "tokenizers" / kind).encode(SENTENCE) for kind in TOKENIZERS},
         "data": {},

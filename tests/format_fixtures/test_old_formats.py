@@ -1,6 +1,6 @@
-"""Folders of every release open in this one, and say what they said when they were written.
+"""The folders of every release can be opened, with the same output as when they were written.
 
-A release adds a room (``curate.py``); nobody changes one. Where a format must change, the reader of the old one stays.
+A release adds fixtures (``curate.py``); existing ones are never changed. If a format changes, the old reader is kept.
 """
 
 import json
@@ -17,7 +17,7 @@ ROOMS = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.js
 
 
 def near(found: Any, kept: Any) -> bool:
-    """The same, numbers but for the last digits, which another version of torch may round otherwise."""
+    """Return whether two values are equal, except for last digits, which depend on the version of torch."""
     if isinstance(kept, dict):
         return isinstance(found, dict) and found.keys() == kept.keys() and all(near(found[k], kept[k]) for k in kept)
     if isinstance(kept, list):
@@ -27,7 +27,7 @@ def near(found: Any, kept: Any) -> bool:
 
 @pytest.fixture(params=ROOMS, ids=[room.name for room in ROOMS])
 def room(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A copy: visitors touch nothing."""
+    """A copy of the fixtures, so that tests do not change them."""
     return Path(shutil.copytree(request.param, tmp_path / "room"))
 
 

@@ -1,1 +1,1 @@
-"""Loaders given what nobody would write: coverage-guided fuzzing, in this process's children."""
+"""Coverage-guided fuzzing of the loaders, in child processes."""

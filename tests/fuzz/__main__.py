@@ -66,8 +66,9 @@ def main() -> int:
 def side_by_side(
     searches: list[Search], wanted: list[int], seconds: dict[str, float], jobs: int
 ) -> Iterator[tuple[int, Search, float]]:
-    """Each search brought to so many inputs, in processes that are forked from this one; how it stands then, and its
-    seconds. Those that took longest come first, or the last would be alone.
+    """Run each search up to a number of inputs in forked processes; return its state and its seconds.
+
+    The slowest ones start first, so that none is left alone at the end.
     """
     order = sorted(range(len(searches)), key=lambda place: -seconds[searches[place].found.target])
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
@@ -82,12 +83,12 @@ def _turn(given: tuple[int, Search, int]) -> tuple[int, Search, float]:
 
 
 def _used() -> float:
-    """Seconds that this process and its children have had of a processor."""
+    """Return the processor seconds that this process and its children have used."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def save(seed: int, rows: list[dict[str, Any]], out: Path) -> None:
-    """The figures so far."""
+    """Save the current results."""
     totals = {key: sum(row[key] for row in rows) for key in ("inputs", "read", "refused", "kept")}
     totals["wrong"] = sum(sum(row["wrong"].values()) for row in rows)
     totals["most_memory"] = max(row["most_memory"] for row in rows)
@@ -96,7 +97,7 @@ def save(seed: int, rows: list[dict[str, Any]], out: Path) -> None:
 
 
 def import_all() -> None:
-    """What the children would otherwise each import; none of it starts a thread."""
+    """Import what each child would otherwise import; none of it starts a thread."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # its own reserves a gigabyte at once, and uses none of it
     import PIL.Image

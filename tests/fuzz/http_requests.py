@@ -1,4 +1,4 @@
-"""A request, as it would come over the line, asked of the server's app in this process."""
+"""HTTP requests, passed to the server's app in this process."""
 
 import asyncio
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.fuzz.layers import opened
 
 
 class Asker:
-    """The app with a small model of each family and an index, and a loop that it lives in."""
+    """The app with a small model of each family and an index, and its event loop."""
 
     def __init__(self) -> None:
         from tests.fuzz.targets import seeds, write
@@ -27,7 +27,7 @@ class Asker:
         self._loop = asyncio.new_event_loop()
 
     def ask(self, request: bytes) -> tuple[int, bytes]:
-        """The status and the body of the answer; 400 to what no parser of HTTP would let through."""
+        """Return the status and the body of the answer; 400 for requests that no HTTP parser accepts."""
         layers = opened("it.http", request)
         assert layers is not None
         line, headers, body = (layers[0][name] for name in ("line", "headers", "body.json"))

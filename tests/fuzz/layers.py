@@ -1,7 +1,8 @@
-"""What lies inside a file: a header and a body, members of an archive, chunks of a picture, parts of a request.
+"""The layers of a file: a header and a body, members of an archive, chunks of an image, parts of a request.
 
-Damage to the outside of such a file is nearly always found by a sum or a length. So it is opened, one part is damaged,
-and it is closed again with sums and lengths that agree: what reads it has to look at what the part says.
+Damage to the outer layer of such a file is nearly always detected by a checksum or a length. So the file is unpacked,
+one part is damaged, and it is packed again with correct checksums and lengths, so that the reader has to parse the
+part.
 """
 
 import gzip
@@ -21,7 +22,7 @@ _CLOSED = (ValueError, OSError, zipfile.BadZipFile, zlib.error, EOFError, Runtim
 
 
 def opened(name: str, data: bytes) -> Opened | None:
-    """The parts of a file, and how they are put together again; None where it has none, or they cannot be told."""
+    """Return the parts of a file and a function that packs them; None if there are none, or they cannot be parsed."""
     ways = {".safetensors": _safetensors, ".npz": _zip, ".bin": _zip, ".png": _png, ".http": _request}
     ways |= {".gz": _gzip, ".zst": _zstandard}
     way = next((way for ending, way in ways.items() if name.endswith(ending)), None)

@@ -1,7 +1,7 @@
-"""Which lines of the house an input reaches (line coverage), as Python itself tells while it runs (``sys.settrace``).
+"""The lines of Kotha that an input reaches (line coverage), recorded by Python itself (``sys.settrace``).
 
-A function whose lines have all been reached is not watched any more, so that watching costs little once the loaders are
-known and the search is for the last corners.
+Functions whose lines have all been reached are not traced any more, so that tracing costs little once most lines of the
+loaders are known.
 """
 
 import sys
@@ -13,7 +13,7 @@ Line = tuple[str, int]  # file, line
 
 
 class Watch:
-    """Watches this thread while it is entered; ``new`` has the lines that were reached for the first time."""
+    """Traces this thread while it is entered; ``new`` has the lines that were reached for the first time."""
 
     def __init__(self, below: str, known: Iterable[Line]) -> None:
         self._below, self._known = below, set(known)

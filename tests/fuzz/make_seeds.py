@@ -1,6 +1,7 @@
 """Regenerate the seeds: ``python -m tests.fuzz.make_seeds``. Small files of our own writers, one of each kind.
 
-They are made in a folder and kept in one archive, because most of them are alike: a quarter of the bytes.
+They are made in a folder and stored in one archive, which takes a quarter of the space because most of them are
+similar.
 """
 
 import gzip
@@ -51,14 +52,14 @@ SIZES: dict[str, Any] = {"n_layers": 1, "d_model": 8, "n_heads": 2}
 
 
 def place(target: str, name: str) -> Path:
-    """The empty folder of a seed."""
+    """Create the empty folder of a seed."""
     folder = SEEDS / target / name
     folder.mkdir(parents=True)
     return folder
 
 
 def tokenizers() -> dict[str, Tokenizer]:
-    """A tokenizer of each kind, as small as it gets."""
+    """Make a tokenizer of each kind, as small as possible."""
     found = {kind: train(TEXTS, kind, 420) for kind in ("bpe", "unigram", "wordpiece", "char")}
     for name, tokenizer in found.items():
         tokenizer.save(place("tokenizer", name))
@@ -66,7 +67,7 @@ def tokenizers() -> dict[str, Tokenizer]:
 
 
 def foreign_tokenizers(known: dict[str, Tokenizer]) -> None:
-    """SentencePiece's two kinds, a WordPiece vocabulary, GPT-2's pair of files."""
+    """Make SentencePiece's two kinds, a WordPiece vocabulary, and GPT-2's pair of files."""
     for kind in ("unigram", "bpe"):
         folder = place("foreign_tokenizer", kind)
         (folder / "spiece.model").write_bytes(_sentencepiece(kind))
@@ -93,7 +94,7 @@ def _sentencepiece(kind: str) -> bytes:
 
 
 def streams(known: dict[str, Tokenizer]) -> None:
-    """Tokens of texts, and any tokens, for each tokenizer: its number, then two bytes per token."""
+    """Make tokens of texts, and random ones, for each tokenizer: its number, then two bytes per token."""
     rng = random.Random(0)
     for number, name in enumerate(sorted(known)):
         for text in TEXTS[:1]:
@@ -103,7 +104,7 @@ def streams(known: dict[str, Tokenizer]) -> None:
 
 
 def small(config: ModelConfig, tokenizer: Tokenizer | None) -> bundle.Bundle:
-    """A model that has learned nothing."""
+    """Return an untrained model."""
     torch.manual_seed(0)
     return bundle.Bundle(build(config).eval(), tokenizer)
 
@@ -129,7 +130,7 @@ def models(known: dict[str, Tokenizer]) -> dict[str, bundle.Bundle]:
 
 
 def adapters(known: dict[str, bundle.Bundle]) -> None:
-    """What LoRA learned beside the plain model: to write, to take turns, and to tell two classes apart."""
+    """Make LoRA adapters for generation, for conversation, and for two classes."""
     base = base_fingerprint(known["plain"].model)
     for name, of, chat in (("writes", "plain", False), ("turns", "plain", True), ("classes", "classifier", False)):
         model = small(known[of].config, None).model
@@ -139,7 +140,7 @@ def adapters(known: dict[str, bundle.Bundle]) -> None:
 
 
 def judgings() -> None:
-    """Pairs of continuations, judged by two, and not yet judged."""
+    """Make judging sessions: one judged by two judges, one not yet judged."""
     written = {"ছোট": ["নদীর ধারে", "ক্ষেত।"], "large": ["পাশে ঘর", "মা যায়।"], "third": ["x", "y"]}
     for name, judges in (("judged", ("ক", "b")), ("new", ())):
         (SEEDS / "judging").mkdir(exist_ok=True)
@@ -160,7 +161,7 @@ def settings() -> None:
 
 
 def hugging_face(known: dict[str, bundle.Bundle]) -> None:
-    """The same as Hugging Face folders; one in shards, one as a pickle; and weights alone."""
+    """Make the same models as Hugging Face folders, one in shards and one as a pickle, and weights without a config."""
     for name in ("plain", "modern", "bert", "vit", "classifier"):
         folder = SEEDS / "hugging_face" / name
         write_hf(known[name], folder)
@@ -238,7 +239,7 @@ def corpora() -> None:
 
 
 def documents() -> None:
-    """What an index reads beside corpora, an index, and files of other programs."""
+    """Make documents in formats that only an index reads, an index, and files of other programs."""
     body = "\n\n".join(f"# {text[:4]}\n\n{text} [link](x)" for text in TEXTS)
     (place("documents", "md") / "it.md").write_text(body, encoding="utf-8")
     page = "".join(f"<h1>{text[:4]}</h1><p>{text}&nbsp;<b>&#2453;</b></p>" for text in TEXTS)
@@ -256,7 +257,7 @@ def documents() -> None:
 
 
 def _pdf() -> bytes:
-    """One page that says one line, written by hand."""
+    """Return a handwritten PDF with one line of text."""
     drawn = b"BT /F1 12 Tf 20 100 Td (A river and its fields) Tj ET"
     things = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -278,7 +279,7 @@ def _pdf() -> bytes:
 
 
 def requests() -> None:
-    """Two requests to each address of the server: with all that its description tells, and with what it must have."""
+    """Make two requests to each route of the server: with all parameters of its schema, and with the required ones."""
     result = make_app([str(SEEDS / "model" / "plain")], device="cpu").openapi()
     for path, ways in result["paths"].items():
         for method, way in ways.items():
@@ -309,7 +310,7 @@ def _request(method: str, path: str, way: dict[str, Any], told: dict[str, Any], 
 
 
 def _asked_there(path: str, whole: bool) -> dict[str, Any]:
-    """What no description tells: which model does such work, and a text that fits."""
+    """Return values that no schema describes: the name of a suitable model, and a text that fits."""
     model = next((model for part, model in _DOES.items() if part in path), "plain")
     known: dict[str, Any] = {"model": model, "place": "blocks.0.output", "heads": ["blocks.0.attention.0"]}
     if whole:
@@ -334,7 +335,7 @@ def _resolved(schema: dict[str, Any], told: dict[str, Any]) -> dict[str, Any]:
 
 
 def _example(schema: dict[str, Any], told: dict[str, Any], whole: bool, depth: int = 0, name: str = "") -> Any:
-    """Something that a schema allows, or nearly; not ``whole``: only what it must have."""
+    """Return a value that a schema allows, approximately; without ``whole``, only the required parts."""
     schema = _resolved(schema, told)
     for several in ("anyOf", "oneOf", "allOf"):
         if several in schema:
@@ -359,7 +360,7 @@ def _example(schema: dict[str, Any], told: dict[str, Any], whole: bool, depth: i
 
 
 def main_() -> None:
-    """All of them."""
+    """Make all seeds."""
     shutil.rmtree(SEEDS, ignore_errors=True)
     known = tokenizers()
     foreign_tokenizers(known)

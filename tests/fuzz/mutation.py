@@ -1,6 +1,6 @@
-"""Damage: one input becomes another, by bytes, by the numbers in them, by the tree of a JSON text, by whole files.
+"""Mutations: damage an input in its bytes, its numbers, the tree of a JSON text, or its files.
 
-Which damage is done is drawn from a generator that is given, so that an input is known by its number alone.
+Mutations are drawn from a given generator, so that an input is identified by its number.
 """
 
 import copy
@@ -27,7 +27,7 @@ _MOST_BYTES = 1 << 17  # an input grows no further
 
 
 def mutated(rng: random.Random, parcel: Parcel, others: Sequence[Parcel]) -> Parcel:
-    """A parcel with one damage or several."""
+    """Return an input with one or several mutations."""
     parcel = dict(parcel)
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 5, 8))):
         _damage(rng, parcel, others)
@@ -44,7 +44,7 @@ def _damage(rng: random.Random, parcel: Parcel, others: Sequence[Parcel]) -> Non
 
 
 def _damage_names(rng: random.Random, parcel: Parcel, name: str) -> None:
-    """A file is missing, empty, or holds what another should."""
+    """Remove a file, empty it, or swap it with another one."""
     match rng.randrange(3):
         case 0:
             del parcel[name]
@@ -55,7 +55,7 @@ def _damage_names(rng: random.Random, parcel: Parcel, name: str) -> None:
 
 
 def damaged(rng: random.Random, name: str, data: bytes, other: bytes = b"") -> bytes:
-    """A file with one damage; ``other`` is a file of that name from elsewhere, out of which a piece may come."""
+    """Return a file with one mutation; ``other`` is another file of that name, from which a part may be copied."""
     if rng.random() < 0.75 and (layers := opened(name, data)) and layers[0]:
         parts, close = layers
         _damage(rng, parts, ())
@@ -109,7 +109,7 @@ def _damaged_bytes(rng: random.Random, data: bytes, other: bytes) -> bytes:
 
 
 def _damage_number(rng: random.Random, held: bytearray, at: int) -> None:
-    """A whole number of some width, either end first, is another, or one more or less."""
+    """Replace an integer of some width and byte order by another one, or change it by one."""
     width, order = rng.choice((1, 2, 4, 8)), rng.choice(("little", "big"))
     found = int.from_bytes(held[at : at + width], order)
     new = rng.choice(NUMBERS) if rng.random() < 0.5 else found + rng.choice((-8, -4, -2, -1, 1, 2, 4, 8))
@@ -126,7 +126,7 @@ def _damaged_digits(rng: random.Random, data: bytes) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """A whole number as protocol buffers write it."""
+    """Encode an integer as protocol buffers do."""
     found = bytearray()
     while number > 127:
         found.append(number & 127 | 128)
@@ -138,7 +138,7 @@ def _varint(number: int) -> bytes:
 
 
 def _damaged_tree(rng: random.Random, value: Any) -> Any:
-    """The same tree with one of its values another, gone, doubled, or under another name."""
+    """Return the tree with one of its values replaced, removed, duplicated or renamed."""
     if not isinstance(value, dict | list) or not value or rng.random() < 0.08:
         return _damaged_value(rng, value)
     held = value.copy()

@@ -1,6 +1,6 @@
-"""Sums inside an input put right again after it was damaged, as if it had been written so.
+"""Correct the checksums inside an input after it was damaged.
 
-Otherwise a hash refuses nearly every input before the loader behind it has looked at anything.
+Otherwise a hash rejects nearly every input before the loader has parsed anything.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from kotha.evaluation.judge.session import JUDGEMENTS, PAIRS, BlindPair, Judging
 
 
 def data(parcel: Parcel) -> Parcel:
-    """A data folder: the hashes of its shards, where they still have a place."""
+    """Correct the hashes of the shards of a data folder, if they are still listed."""
     result = _table(parcel, "dataset.json")
     splits = result.get("splits")
     for name, split in splits.items() if isinstance(splits, dict) else ():
@@ -28,7 +28,7 @@ def data(parcel: Parcel) -> Parcel:
 
 
 def checkpoints(parcel: Parcel) -> Parcel:
-    """The hashes in the manifest of each checkpoint."""
+    """Correct the hashes in the manifest of each checkpoint."""
     mended = dict(parcel)
     for manifest in [name for name in parcel if name.endswith("manifest.json")]:
         result, folder = _table(parcel, manifest), PurePath(manifest).parent
@@ -39,7 +39,7 @@ def checkpoints(parcel: Parcel) -> Parcel:
 
 
 def judging(parcel: Parcel) -> Parcel:
-    """What each judge's file says of the pairs that it is about."""
+    """Correct the fingerprint of the pairs in each judge's file."""
     pairs = _table(parcel, PAIRS).get("pairs")
     try:
         held = tuple(map(BlindPair.read, pairs or ()))

@@ -1,8 +1,8 @@
-"""The loaders that are fuzzed: what each is given, and what is done with it.
+"""The fuzzed loaders, with the input and the use of each.
 
-A loader may do its work or refuse in words (a KothaError); the server may answer with any status below 500. Whatever
-else comes of an input is a defect. A target is opened in a child, once for many inputs, because what it opens may have
-threads, and a fork takes only one along.
+A loader may succeed or raise a KothaError; the server may answer with any status below 500. Any other result of an
+input is a defect. A target is opened in a child process, once for many inputs, because it may start threads, and a fork
+copies only one.
 """
 
 import json
@@ -37,13 +37,13 @@ class Target:
 
 
 def named(name: str) -> Target:
-    """The target of a name."""
+    """Return the target of a name."""
     return TARGETS[name]
 
 
 @cache
 def seeds(target: str) -> dict[str, Parcel]:
-    """The inputs that a target begins with, by their names."""
+    """Return the initial inputs of a target by name."""
     found: dict[str, Parcel] = {}
     with zipfile.ZipFile(ARCHIVE) as archive:
         for entry in archive.namelist():
@@ -54,7 +54,7 @@ def seeds(target: str) -> dict[str, Parcel]:
 
 
 def write(folder: Path, parcel: Parcel) -> Path:
-    """Let a new folder hold an input."""
+    """Write an input to a new folder."""
     folder.mkdir(parents=True)
     for name, data in parcel.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def _foreign_tokenizer() -> Loader:
 
 
 def _stream() -> Loader:
-    """Any tokens through the decoders that give out whole letters: joined, they are what decoding at once gives."""
+    """Decode random tokens as a stream of complete aksharas; joined, they must equal decoding at once."""
     from kotha.text.tokenizer.tokenizer import Tokenizer
 
     with TemporaryDirectory() as place:
@@ -133,7 +133,7 @@ def _model() -> Loader:
 
 
 def _adapter() -> Loader:
-    """An adapter put on the model that it was learned on, which is sound."""
+    """Apply an adapter to its base model, which is valid."""
     from kotha.artifacts import model_folder as bundle
     from kotha.training.adapter import load_adapted
 
@@ -219,7 +219,7 @@ def _hugging_face() -> Loader:
 
 
 def _named() -> Loader:
-    """Whatever lies there, named as a model: GGUF and ONNX files too, which go out of the house and never come in."""
+    """Open any file as a model, including GGUF and ONNX files, which can be exported but not imported."""
     import kotha
 
     def load(folder: Path) -> None:

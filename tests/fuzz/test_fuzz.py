@@ -1,4 +1,4 @@
-"""Thousands of inputs, always the same, and a million with ``make fuzz``; and that the harness finds what is there."""
+"""A few thousand fixed inputs (``make fuzz`` tries a million), and the harness detects known defects."""
 
 import json
 import os
@@ -24,7 +24,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded an
 @linux
 @pytest.mark.parametrize("inputs", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_inputs_are_read_or_refused_in_words(inputs: int, tmp_path: Path) -> None:
-    """In a process of its own: children are forked, and this one may have threads."""
+    """In a separate process, because children are forked and this process may have threads."""
     words = [sys.executable, "-m", "tests.fuzz", "--inputs", str(inputs), "--out", str(tmp_path)]
     words += ["--wrong", str(tmp_path)]
     ran = subprocess.run(
@@ -57,7 +57,7 @@ _TOLD = {
 
 @pytest.fixture(scope="module")
 def searched(tmp_path_factory: pytest.TempPathFactory) -> list[tuple[str, Path]]:
-    """What the searches say, and where each keeps what went wrong, from one process: children are forked there."""
+    """Return the results of the searches and the folders of findings, from a separate process that forks children."""
     folders = [tmp_path_factory.mktemp("kept") for _ in _TOLD]
     program = f"""
 import os, signal, sys, time

@@ -1,8 +1,8 @@
-"""Inputs tried, many in a forked child, so that a hang or a crash ends the child and not the search.
+"""Try inputs, many in one forked child, so that a hang or a crash ends the child and not the search.
 
-An input is known by its number: the same seed and the same inputs to begin with give it again, so that the input
-at which a child died can be made again. The kernel ends a child that is still at one input after some seconds, whatever
-it is in, and gives it no more memory than it had and a gigabyte.
+An input is identified by its number: the same seed and the same initial inputs reproduce it, so that the input at which
+a child died can be generated again. The kernel ends a child that spends some seconds on one input, and limits its
+memory to its initial size plus a gigabyte.
 """
 
 import mmap
@@ -64,7 +64,7 @@ class Search:
         self._lines: set[Line] = set()
 
     def make(self, number: int) -> Parcel:
-        """The input of a number: the first are those to begin with, as they are."""
+        """Return the input of a number; the first ones are the unchanged initial inputs."""
         if number < self._n_seeds:
             return self.pool[number]
         rng = random.Random(f"{self.seed} {self.target.name} {number}")
@@ -72,7 +72,7 @@ class Search:
         return self.target.agree(parcel) if self.target.agree is not None and rng.random() < 0.85 else parcel
 
     def run(self, times: int) -> Found:
-        """Try so many inputs more."""
+        """Try a number of further inputs."""
         end = self.found.inputs + times
         while self.found.inputs < end:
             self._batch(range(self.found.inputs, min(end, self.found.inputs + _BATCH)))
@@ -108,7 +108,7 @@ class Search:
         return []
 
     def _note_death(self, number: int, code: int) -> None:
-        """A child died: tried again alone, because the inputs before it may have had a part in it."""
+        """Record a crash; the input is tried again alone, because earlier inputs may have contributed to it."""
         answers, died_at, again = in_child(self, range(number, number + 1), self._lines)
         if died_at is not None:
             late = {-signal.SIGPROF: f"over {SECONDS:g} seconds", -signal.SIGALRM: f"waits over {WAITING:g} seconds"}
@@ -129,7 +129,7 @@ class Search:
 
 
 def in_child(search: Search, numbers: range, known: Iterable[Line]) -> tuple[list[dict[str, Any]], int | None, int]:
-    """Try inputs in a child; what it told, at which input it died (None: it did not), and its exit code."""
+    """Try inputs in a child; return its messages, the input at which it died (or None), and its exit code."""
     shared = mmap.mmap(-1, 8 * len(_FIGURES))  # what the child has counted is there even if it dies
     ours, theirs = Pipe(duplex=False)
     stderr = os.dup(2)
@@ -160,7 +160,7 @@ def in_child(search: Search, numbers: range, known: Iterable[Line]) -> tuple[lis
 
 
 def _work(search: Search, numbers: range, watch: Watch, shared: mmap.mmap, tell: Connection) -> None:
-    """The child: opens the target, tries inputs, tells of those that are of interest, and counts."""
+    """Run the child: open the target, try inputs, report the interesting ones, and count."""
     for late in (signal.SIGALRM, signal.SIGPROF):
         signal.signal(late, signal.SIG_DFL)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -212,11 +212,11 @@ def _try(load: Loader, folder: Path, watch: AbstractContextManager[object]) -> t
 
 
 def _held(what: str = "VmRSS") -> int:
-    """Bytes that this process has."""
+    """Return the memory of this process in bytes."""
     lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(what))
 
 
 def _quick() -> str | None:
-    """Where files cost no disk, if there is such a place."""
+    """Return a directory in memory, if there is one."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

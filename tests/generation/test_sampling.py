@@ -66,7 +66,7 @@ def test_the_largest_number_below_one_selects_a_token() -> None:
         ({"top_p": 0}, "top_p=0 is out of range; use a number above 0 and up to 1"),
         ({"min_p": 1.01}, "min_p=1.01 is out of range"),
         ({"repetition_penalty": 0}, "repetition_penalty=0 is out of range; use a number above 0 and up to 100"),
-        ({"seed": -1}, "seed=-1 must be a whole number from 0"),
+        ({"seed": -1}, "seed=-1 must be an integer from 0"),
     ],
 )
 def test_settings_out_of_range_are_rejected(given: dict[str, Any], wording: str) -> None:

@@ -187,7 +187,7 @@ def test_layers_are_chosen_by_number_or_name() -> None:
 
 def test_too_many_weights_are_rejected_with_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_WEIGHTS", 100)
-    with pytest.raises(UsageError, match=r"weights are more than a page can hold \(100\); use a shorter text"):
+    with pytest.raises(UsageError, match=r"weights exceed the limit of 100 per page; use a shorter text"):
         maps_of("gpt")
 
 

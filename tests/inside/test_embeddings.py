@@ -166,7 +166,7 @@ def test_touched_rows_match_autograd(tokenizer: Tokenizer, tied: bool) -> None:
 
 def test_touched_rows_need_a_next_token_model(tokenizer: Tokenizer) -> None:
     sizes = {"vocab_size": tokenizer.vocab_size, "context_length": 8, "n_layers": 1, "d_model": 8, "n_heads": 2}
-    with pytest.raises(UsageError, match="a bert does not do"):
+    with pytest.raises(UsageError, match="this model is a bert"):
         touched_rows(build(BERTConfig(**sizes)), [1, 2, 3])
     with pytest.raises(UsageError, match=r"1 token\(s\)"):
         touched_rows(model_of(tokenizer), [1])

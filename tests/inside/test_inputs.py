@@ -42,7 +42,7 @@ def test_an_empty_text_is_the_start_token() -> None:
     bundle = small("gpt")
     given = read(bundle.model, bundle.tokenizer, "")
     assert [piece.text for piece in given.lines["tokens"]] == ["<|endoftext|>"]
-    assert list(map(str, given.remarks)) == ["the text is empty: the input is special tokens only"]
+    assert list(map(str, given.remarks)) == ["the text is empty; the input consists of special tokens only"]
 
 
 def test_a_long_text_is_cut_with_a_remark_unless_generating() -> None:

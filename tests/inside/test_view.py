@@ -54,7 +54,7 @@ def test_a_view_has_data_a_page_and_a_notebook_frame(name: str, tmp_path: Path) 
 
 
 def test_a_page_is_saved_as_html(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"a\.png would hold an HTML page; name it .*a\.html"):
+    with pytest.raises(UsageError, match=r"a\.png has the wrong extension for an HTML page; use .*a\.html"):
         View("x", 1, lambda: "<p>", dict).save(tmp_path / "a.png")
     assert not list(tmp_path.iterdir())
 
@@ -74,5 +74,5 @@ def test_remarks_are_part_of_the_view() -> None:
 
 
 def test_options_are_validated_immediately() -> None:
-    with pytest.raises(UsageError, match="tokens=3 is too few; use 9 or more"):
+    with pytest.raises(UsageError, match="tokens=3 is too small; use at least 9"):
         TextSource(text="আজ", tokens=3)

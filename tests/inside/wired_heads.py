@@ -1,7 +1,7 @@
-"""A GPT wired by hand: a previous-token head, and in the next layer an induction head that uses it.
+"""A GPT with hand-made weights: a previous-token head, and in the next layer an induction head that uses it.
 
-A token is one number out of V, a place one out of P, and there is room for V numbers more, in which the first layer
-writes the token before. LayerNorm only moves and scales such vectors, which no softmax minds here.
+A token is a one-hot vector of size V, a position one of size P, and V further numbers hold the previous token, which
+the first layer writes there. LayerNorm only shifts and scales such vectors, which does not change the result here.
 """
 
 from typing import Any

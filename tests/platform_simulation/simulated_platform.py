@@ -1,13 +1,13 @@
-"""Run commands as if this were Windows or macOS, as far as Python can pretend.
+"""Run commands as if this were Windows or macOS, as far as Python can simulate it.
 
     python -m tests.platform_simulation.simulated_platform windows FOLDER '[["presets"], ["corpus", "stories"]]'
 
-What kotha's own modules import is what that system's Python has: no ``fcntl`` and no ``os.fork`` on Windows, no
-``sched_getaffinity`` and no ``/proc`` on macOS. Libraries keep what they have; they were built for this one. Within
-the folder, files behave as they do there: on Windows nothing is moved or removed that is open, nothing is renamed over
-something, folders cannot be opened, some names are refused, and a text has ``\\r\\n`` and the encoding ``cp1252``
-unless somebody says otherwise; on both, two names that differ only in capitals (or in how a letter is composed) are
-one. What cannot be seen this way: separators of paths, drives, consoles, other processes.
+Kotha's modules see the standard library of that system: no ``fcntl`` and no ``os.fork`` on Windows, no
+``sched_getaffinity`` and no ``/proc`` on macOS. Other libraries are not changed. Within the folder, files behave as on
+that system. On Windows, open files cannot be moved or removed, a rename does not replace an existing file, folders
+cannot be opened, some names are rejected, and text files have CRLF line ends and the encoding ``cp1252`` by default. On
+both, names that differ only in case (or in Unicode composition) are the same. Path separators, drives, consoles and
+other processes cannot be simulated.
 """
 
 # What stands in for os cannot be built on pathlib, which is built on os.
@@ -51,7 +51,7 @@ _open, _stat, _os_open = io.open, os.stat, os.open  # as they are here
 
 
 class _Seen(ModuleType):
-    """A module as another system has it: without some names, and with some of its own."""
+    """A module as on another system: without some names, and with replacements for others."""
 
     def __init__(self, module: ModuleType, without: str = "", **instead: Any) -> None:
         super().__init__(module.__name__)
@@ -65,7 +65,7 @@ class _Seen(ModuleType):
 
 
 def activate(system: str, folder: Path) -> "_Files":
-    """From here on kotha's modules see that system, and files in the folder are as they are there."""
+    """Simulate that system for Kotha's modules and for files in the folder, from now on."""
     assert system in ("windows", "macos"), system
     files = _Files(folder.resolve(), windows=system == "windows")
     if system == "windows":
@@ -82,7 +82,7 @@ def _windows(files: "_Files") -> dict[str, ModuleType]:
     import ctypes
 
     class NamedOnly(ctypes.CDLL):
-        """Of libraries with a name: the program itself is none there."""
+        """Finds libraries by name only; the program itself cannot be opened as one."""
 
         def __init__(self, name: Any, *rest: Any, **more: Any) -> None:
             if name is None:
@@ -103,7 +103,7 @@ def _macos() -> dict[str, ModuleType]:
     import ctypes
 
     class Libc(ctypes.CDLL):
-        """Without what only Linux has."""
+        """The C library without functions that only Linux has."""
 
         def __getattr__(self, name: str) -> Any:
             if name in ("renameat2", "prctl"):
@@ -119,7 +119,7 @@ def _macos() -> dict[str, ModuleType]:
 
 
 def _msvcrt() -> ModuleType:
-    """Locks that belong to who opened the file, as those of Windows do."""
+    """Return locks that belong to the opener of a file, as on Windows."""
     import fcntl
 
     made = ModuleType("msvcrt")
@@ -136,7 +136,7 @@ def _msvcrt() -> ModuleType:
 
 
 def _psutil() -> ModuleType:
-    """What it says of memory on Windows, where a process has a largest working set."""
+    """Return memory information as on Windows, where a process has a peak working set."""
     from types import SimpleNamespace
 
     memory = SimpleNamespace(total=16 << 30, available=8 << 30)
@@ -147,7 +147,7 @@ def _psutil() -> ModuleType:
 
 
 def _simulate_imports(modules: dict[str, ModuleType], absent: set[str]) -> None:
-    """Give kotha's modules, and no others, these in place of the real ones."""
+    """Replace modules for imports from Kotha's modules only."""
 
     def importing(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         if level == 0 and name.partition(".")[0] in absent:
@@ -167,14 +167,14 @@ def _simulate_imports(modules: dict[str, ModuleType], absent: set[str]) -> None:
 
 
 class _Files:
-    """Files as another system has them."""
+    """Files as on another system."""
 
     def __init__(self, folder: Path, windows: bool) -> None:
         self._folder, self._windows = str(folder), windows
         self.broken: list[str] = []  # what would be one file there, and is two here
 
     def watch(self) -> None:
-        """Look at every file that Python opens, moves or removes."""
+        """Check every file that Python opens, moves or removes."""
         builtins.open = io.open = self.open  # type: ignore[assignment]
         if not self._windows:
             os.stat = self._stat_without_proc  # type: ignore[assignment]
@@ -218,7 +218,7 @@ class _Files:
     def open(
         self, file: Any, mode: str = "r", buffering: int = -1, encoding: Any = None, *rest: Any, **more: Any
     ) -> Any:
-        """``open`` with that system's usual encoding and ends of lines."""
+        """``open`` with that system's default encoding and line ends."""
         if isinstance(file, int):
             return _open(file, mode, buffering, encoding, *rest, **more)
         if not self._windows and str(file).startswith(("/proc/", "/sys/")):
@@ -236,7 +236,7 @@ class _Files:
         return _open(file, mode, buffering, encoding, *rest, **more)
 
     def open_descriptor(self, path: Any, flags: int, *rest: Any, **more: Any) -> int:
-        """``os.open``, which opens no folder on Windows."""
+        """``os.open``, which cannot open folders on Windows."""
         if os.path.isdir(path):
             raise PermissionError(errno.EACCES, "Permission denied", str(path))
         if self._is_ours(path) and flags & os.O_CREAT:
@@ -254,7 +254,7 @@ class _Files:
         )
 
     def _check_new(self, path: Any) -> None:
-        """Refuse names that Windows refuses, and note two that would be one."""
+        """Reject names that Windows rejects, and record two names that would be the same."""
         where, name = os.path.split(os.path.abspath(os.fspath(path)))
         if self._windows and _REFUSED.search(name):
             raise OSError(errno.EINVAL, "Invalid argument", str(path))
@@ -264,7 +264,7 @@ class _Files:
                     self.broken.append(f"{name!r} and {other!r} are one file there")
 
     def _check_free(self, *paths: Any) -> None:
-        """Refuse to touch what this process has open, or has mapped; of a folder, anything in it."""
+        """Reject access to files that this process has open or mapped, and to folders that contain one."""
         wanted = [os.path.abspath(os.fspath(path)) for path in paths]
         for name in _held_open():
             if any(name == each or name.startswith(each + os.sep) for each in wanted):
@@ -291,7 +291,7 @@ def _folded(name: str) -> str:
 
 
 def main(system: str, folder: Path, commands: list[list[str]]) -> None:
-    """Run commands one after the other in the folder; a line for each with its exit code, and one for names at last."""
+    """Run commands in the folder; print a line with the exit code of each, and finally one for names."""
     os.chdir(folder)
     if system != "linux":
         import torch  # noqa: F401  (what it opens on its way in is not looked at)

@@ -1,4 +1,4 @@
-"""Reads a document back from its page: its blocks, and all of its text in either language."""
+"""Parse a document back from its page: its blocks, and all of its text in either language."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', 
 
 
 class Shown:
-    """A page that is one file."""
+    """A single-file page."""
 
     def __init__(self, html: str) -> None:
         self.html = html
@@ -28,7 +28,7 @@ class Shown:
         return [each for each in _dicts(self.data["blocks"]) if each.get("kind") == kind]
 
     def headings(self, language: Language = "en") -> list[str]:
-        """What the sections are called."""
+        """The headings of the sections."""
         return [text(block["text"], language) for block in self.blocks("heading")]
 
     def table(self, place: int = 0, language: Language = "en") -> list[list[str]]:
@@ -41,14 +41,14 @@ class Shown:
 
 
 def text(told: Any, language: Language = "en") -> str:
-    """A string, a message, or several sentences, as they are read."""
+    """Return a string, a message, or several sentences as a reader sees them."""
     if isinstance(told, list):
         return " ".join(text(each, language) for each in told)
     return told if isinstance(told, str) else translate(message(told), language)
 
 
 def message(told: dict[str, Any]) -> Message:
-    """What ``to_json`` wrote, as it was."""
+    """Restore a message that ``to_json`` wrote."""
     values = {name: _value(each) for name, each in told["values"].items()}
     return Plural(told["one"], told["template"], **values) if "one" in told else Message(told["template"], **values)
 

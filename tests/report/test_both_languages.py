@@ -36,13 +36,13 @@ KNOWN += ("torch", "UTF-8", "bpe", "nearest neighbour", "NaN", "signature")
 
 
 def numbers(words: list[str]) -> list[str]:
-    """All figures of a page, whichever digits and units they have."""
+    """Return all numbers of a page, regardless of digits and units."""
     plain = re.sub(r"(?<=\d),(?=\d)", "", ascii_digits(" ".join(words)))
     return sorted(f"{float(number) * UNITS[unit.strip()]:.3g}" for number, unit in NUMBER.findall(plain))
 
 
 def held(document: Report, *names: str) -> list[str]:
-    """What it says in Bangla: the same figures, nothing left in English."""
+    """Check the Bangla page: the same numbers, and no English text."""
     page = Shown(document.html())
     spoken = page.words("bn")
     assert numbers(spoken) == numbers(page.words())

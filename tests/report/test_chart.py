@@ -19,7 +19,7 @@ def svg(series: dict[str, list[Point]], x: str = "x", y: str = "y", **how: bool)
 
 
 def drawn(svg: str) -> tuple[list[float], list[float]]:
-    """All x and all y of a chart, of texts, dots and lines (whose paths hold M, L, H, V and v only)."""
+    """Return all x and y coordinates of a chart's texts, dots and lines (whose paths have only M, L, H, V and v)."""
     xs, ys = [], []
     for element in ElementTree.fromstring(svg).iter():
         xs += [float(element.get(name)) for name in ("x", "cx") if element.get(name)]

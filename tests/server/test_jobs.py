@@ -528,7 +528,7 @@ def test_one_job_makes_tokenizer_data_and_model(tmp_path: Path, models: Path) ->
         ("jobs", {"kind": "learn", "minutes": 1, "vocab_size": 511}, "vocab_size: it must be 512 or more"),
         ("jobs", {"kind": "learn", "minutes": 0}, "minutes: it must be more than 0"),
         ("jobs", {"kind": "learn", "minutes": "soon"}, "minutes: it must be a number"),
-        ("jobs", {"kind": "learn", "minutes": 1, "seed": 1.5}, "seed: it must be a whole number"),
+        ("jobs", {"kind": "learn", "minutes": 1, "seed": 1.5}, "seed: it must be an integer"),
         ("jobs", {"kind": "learn", "minutes": 1, "preset": "mimi"}, "did you mean 'mini'"),
         ("jobs", {"kind": "learn", "minutes": 1, "preset": "vit-digits"}, "no preset 'vit-digits'"),
         ("jobs", {"kind": "learn", "minutes": 1, "preset": "po\0cket"}, "that trains on plain text"),

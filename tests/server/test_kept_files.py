@@ -21,7 +21,7 @@ AT_ONCE = Limits(file_rest_seconds=0)
 
 
 def reading(store: JobStore, *files: str) -> list[str]:
-    """The words of a command that is over soon and names files."""
+    """Return the arguments of a short command that names files."""
     return ["presets", *(str(store.uploads.path(file)) for file in files)]
 
 
@@ -110,8 +110,7 @@ def test_a_job_is_not_started_if_its_file_was_removed_meanwhile(tmp_path: Path) 
 
 @pytest.mark.parametrize("moved", [False, True], ids=["while it is written", "as the folder is synced"])
 def test_an_upload_to_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch, moved: bool) -> None:
-    """A rejected client uploads again: a name without its file would stay for ever, and a file without its name
-    would stand there twice."""
+    """A rejected client uploads again, so a name without its file, or a file without its name, would accumulate."""
     store, write = JobStore(tmp_path), uploads_module.atomic_write
 
     def full(path: Path, text: str) -> None:

@@ -21,7 +21,7 @@ from kotha.cli.main import main
 
 @contextmanager
 def started(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A server of its own, and its address once it has told."""
+    """Start a separate server and return its address once it is printed."""
     command = [sys.executable, "-m", "kotha", "serve", *words, "--port", "0", "--device", "cpu"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     # Background shells ignore SIGINT; the server would then exit with 0.

@@ -30,7 +30,7 @@ def client(address: Address) -> Iterator[Any]:
 
 
 def alone(address: Address, name: str, prompt: Any, tokens: int = 20, **how: Any) -> Any:
-    """What the same seed writes with nobody else there."""
+    """Return the text of the same seed without concurrent requests."""
     opened = bundle.load(address.folder / name)
     settings = SamplingSettings(**how)
     [result] = Engine(opened.model, opened.tokenizer).generate(  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ def test_every_field_of_every_request_and_answer_is_described(address: Address) 
 
 @pytest.mark.slow
 def test_schemathesis_finds_nothing(models: Path, tmp_path: Path, serve: Any) -> None:
-    """Requests that nobody would write, of a model and an index that are there."""
+    """Generated requests, for an existing model and an existing index."""
     pytest.importorskip("schemathesis", reason="it thinks of requests that nobody would write")
     shutil.copytree(models / "plain", tmp_path / "box")
     (tmp_path / "river.txt").write_text("নদীর ধারে একটি গ্রাম।", encoding="utf-8")

@@ -121,7 +121,7 @@ def test_texts_are_translated_as_the_library_does(house: Address) -> None:
 
 @pytest.fixture(scope="session")
 def office(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
-    """A server with an index, a run, and jobs: a training and an index that are done."""
+    """A server with an index, a run, and completed jobs: a training run and an index."""
     folder = tmp_path_factory.mktemp("office")
     data = prepared(folder, some_stories(seed=3, n_documents=60), trained("unigram"))
     run = kotha.train(data.path, out=folder / "run", preset="mini", steps=8, batch_size=4, evaluate_every=4)

@@ -24,7 +24,7 @@ ASKED = {"model": "plain", "prompt": "মা", "max_tokens": 1}
 
 
 def routes(app: Any) -> list[tuple[str, str]]:
-    """Every address with a method; names in it are filled in."""
+    """Return every route with its method and its parameters filled in."""
     paths = app.openapi()["paths"]
     found = [(way.upper(), path.replace("{name}", "plain")) for path, ways in paths.items() for way in ways]
     assert len(found) >= 10
@@ -162,7 +162,7 @@ def test_a_request_that_is_too_large_is_rejected_before_it_is_read(keyed: Addres
 
 
 def test_a_content_length_of_thousands_of_digits_is_rejected(keyed: Address) -> None:
-    """Python would spend a second on reading it, or refuse with an error of its own."""
+    """Python would spend a second on parsing it, or raise its own error."""
     url = httpx.URL(keyed.url)
     with socket.create_connection((url.host, url.port), 10) as caller:
         lines = ["POST /v1/completions HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {'9' * 5000}"]
@@ -183,7 +183,7 @@ def test_a_request_that_never_ends_is_dropped(keyed: Address) -> None:
 
 
 def test_a_client_still_sending_too_much_gets_the_answer(address: Address) -> None:
-    """A connection that is closed meanwhile is reset, and what was answered is lost."""
+    """If the connection were closed in the meantime, it would be reset, and the answer would be lost."""
     url = httpx.URL(address.url)
     with socket.create_connection((url.host, url.port), 10) as slow:
         head = ["POST /v1/completions HTTP/1.1", f"Host: 127.0.0.1:{url.port}", f"Content-Length: {3 << 20}", "", ""]

@@ -19,7 +19,7 @@ from kotha.server.settings import Limits
 
 
 class Asking:
-    """A request whose client stays until it is told to leave."""
+    """A request whose client stays connected until it is told to leave."""
 
     def __init__(self) -> None:
         self.leaves = asyncio.Event()
@@ -169,7 +169,7 @@ def test_a_client_that_leaves_shared_work_releases_the_turn() -> None:
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_hooks_never_affect_the_batch(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the batch writes with the model's own weights, as on a GPU, looking inside has a copy."""
+    """If the batch generates with the model's own weights, as on a GPU, inspection uses a copy."""
     if shared:
         monkeypatch.setattr(model_registry, "stored_weights", lambda _: None)
     model = tiny("modern", context_length=32)

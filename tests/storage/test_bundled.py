@@ -185,7 +185,7 @@ STORY = "এক গ্রামে থাকত রাজু। রাজু র
 
 
 class _OneOpening:
-    """Openings that are always the same."""
+    """A replacement for random story openings that always returns the same one."""
 
     def before_a_story(self) -> str:
         return "গল্পটা এই।"

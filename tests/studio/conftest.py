@@ -1,6 +1,6 @@
-"""The studio in a real browser: a server with models of each family that have learned, and pages that are watched.
+"""The studio in a real browser: a server with trained models of each family, and pages that are monitored.
 
-Whatever a page asks for must be the server's own; an error that it logs, or a warning of its library, fails the test.
+All requests of a page must go to the server; a logged error, or a warning of its library, fails the test.
 """
 
 import itertools
@@ -38,9 +38,9 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What has learned its use in a folder of its name; and beside the box a GPT small enough to be quick.
+    """Trained models, each in a folder of its name, and in addition to the bundled model a small, fast GPT.
 
-    Where tests run in several processes, the first to come here teaches for all of them.
+    If tests run in several processes, the first one trains for all of them.
     """
     own = tmp_path_factory.getbasetemp()
     shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
@@ -56,7 +56,7 @@ def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def studio(families: Path, work: Path) -> Iterator[str]:
-    """Where the studio is."""
+    """The address of the studio."""
     names = [str(each) for each in sorted(families.iterdir())]
     yield from started(make_app(["box", *names], ServeSettings(jobs=work), device="cpu"))
 
@@ -65,7 +65,7 @@ Opened = Callable[..., Any]
 
 
 def _is_wrong(said: Any) -> bool:
-    """An error, or a warning of the library that the page is drawn with."""
+    """Return whether a message is an error, or a warning of the page's library."""
     return said.type == "error" or (said.type == "warning" and "svelte" in said.text)
 
 
@@ -97,17 +97,17 @@ def enter(browser: Any, studio: str) -> Iterator[Opened]:  # noqa: F811
 
 
 def type_into(page: Any, name: str, text: str, key: str = "Enter") -> None:
-    """Type into a field, and leave it by a key."""
+    """Type into a field, and leave it with a key."""
     page.get_by_role("textbox", name=name).fill(text)
     page.get_by_role("textbox", name=name).press(key)
 
 
 def check_everyone_can_use_it(page: Any) -> None:
-    """Axe finds nothing, and nothing is wider than the window."""
+    """Check that axe finds nothing, and that nothing is wider than the window."""
     assert faults(page) == [], page.url
     assert sideways(page) == 0, page.url
 
 
 def sideways(page: Any) -> int:
-    """How far the page can be scrolled sideways; it should not."""
+    """Return how far the page can be scrolled horizontally, which should be zero."""
     return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))

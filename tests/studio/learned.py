@@ -1,8 +1,8 @@
-"""A model of each family that has really learned its use, in seconds on one core.
+"""A trained model of each family, in seconds on one core.
 
-All of them learn from the built-in stories' entries on birds and fruits, by the calls that anybody would make: a BERT
-hidden words of their first sentences, a Seq2Seq their names out of Latin letters, a classifier which of both a sentence
-is about. A ViT learns shapes that are drawn here. The trained GPT is the bundled one.
+All of them are trained through the public API on the built-in stories' entries on birds and fruits: a BERT on masked
+words of their first sentences, a Seq2Seq on their names in Latin letters, a classifier on the two classes. A ViT is
+trained on shapes that are drawn here. The trained GPT is the bundled one.
 """
 
 import csv
@@ -46,7 +46,7 @@ Images = NDArray[np.uint8]
 
 
 def learn_all(material: Path, runs: Path) -> None:
-    """A run of each in a folder of its name, bert, bert-classifier, seq2seq and vit, from what is written elsewhere."""
+    """Train a run of each family in a folder of its name: bert, bert-classifier, seq2seq and vit."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # small products are not faster on two
     try:
@@ -58,7 +58,7 @@ def learn_all(material: Path, runs: Path) -> None:
 
 
 def entries() -> Iterator[tuple[str, str, list[str]]]:
-    """What each entry is about, a bird or a fruit, its name, and the sentences of its first paragraph."""
+    """Return for each entry its class (bird or fruit), its name, and the sentences of its first paragraph."""
     for document in islice(stories(seed=5, kinds=["entry"]), 600):
         name, first, *_ = document.text.split("\n")
         sentences = [f"{each.strip()}।" for each in first.split("।") if each.strip()]
@@ -68,7 +68,7 @@ def entries() -> Iterator[tuple[str, str, list[str]]]:
 
 
 def learn_words(material: Path, runs: Path) -> None:
-    """A BERT, and of it a classifier."""
+    """Train a BERT, and a classifier that starts from it."""
     result = list(entries())
     firsts = sorted({sentences[0] for _, _, sentences in result})
     assert {BIRD_SENTENCE, FRUIT_SENTENCE} <= {*firsts}, "the stories say it so no more; name another sentence here"
@@ -87,7 +87,7 @@ def learn_words(material: Path, runs: Path) -> None:
 
 
 def learn_names(material: Path, runs: Path) -> None:
-    """A Seq2Seq: four names of birds and fruits in Latin letters, and in their own."""
+    """Train a Seq2Seq on four names of birds and fruits in Latin and in Bangla letters."""
     names = sorted({name for _, name, _ in entries() if " " not in name})
     chance = random.Random(0)
     rows: set[tuple[str, ...]] = set()
@@ -109,7 +109,7 @@ def learn_names(material: Path, runs: Path) -> None:
 
 
 def learn_shapes(material: Path, runs: Path) -> None:
-    """A ViT."""
+    """Train a ViT."""
     images, labels = drawn_shapes(0, 400)
     np.savez(material / "shapes.npz", images=images, labels=np.array(SHAPES)[labels])
     sizes: dict[str, Any] = {"image_size": SIDE, "patch_size": PATCH, "n_layers": 2, "d_model": 32, "n_heads": 2}
@@ -118,7 +118,7 @@ def learn_shapes(material: Path, runs: Path) -> None:
 
 
 def drawn_shapes(seed: int, n_images: int) -> tuple[Images, NDArray[np.int64]]:
-    """Shapes somewhere in a noisy square, and which each is: (n, 12, 12) and (n,)."""
+    """Draw shapes at random positions of a noisy square: (n, 12, 12) and their classes (n,)."""
     chance = np.random.default_rng(seed)
     labels = np.arange(n_images) % len(SHAPES)
     images = np.zeros((n_images, SIDE, SIDE))

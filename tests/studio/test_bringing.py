@@ -29,7 +29,7 @@ def house(models: Path, work: Path, limits: Limits = STRICT) -> Iterator[str]:  
 
 @pytest.fixture(scope="module")
 def small(models: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:  # noqa: F811
-    """A server that is strict with files and takes no job."""
+    """A server with a low upload limit that accepts no jobs."""
     yield from house(models, tmp_path_factory.mktemp("work"))
 
 

@@ -1,4 +1,4 @@
-"""The page that ships is the one that its sources make."""
+"""The bundled page equals the one built from its sources."""
 
 import gzip
 import importlib.util

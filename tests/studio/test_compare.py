@@ -1,4 +1,4 @@
-"""Compare and judge: figures are the library's; whose text is whose stays hidden until it may be told."""
+"""Compare and judge: the figures are the library's, and the authors of texts stay hidden until they may be shown."""
 
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ def test_what_was_never_measured_needs_a_text(enter: Opened) -> None:
     page = enter("compare", runs="box,gpt")
     page.get_by_text("paste a text to evaluate all models on").wait_for()
     assert page.get_by_role("button", name="Compare", exact=True).is_disabled()
-    page.get_by_role("button", name="Put in a short story").click()
+    page.get_by_role("button", name="Use a short story").click()
     assert page.get_by_role("button", name="Compare", exact=True).is_enabled()
 
 

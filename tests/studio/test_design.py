@@ -1,4 +1,4 @@
-"""Design: what the sliders cost is what the library counts."""
+"""Design: the costs on the page equal those of the library."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""By hand in a real browser: a row of attention in Bangla digits, mistakes by name, own numbers, heads, files, mini."""
+"""By hand in a real browser: a row of attention in Bangla digits, named mistakes, own numbers, heads, files, mini."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ STEPS = ("Q", "K", "V", "products", "scores", "masked", "powers", "sums", "weigh
 
 
 def said(key: str, **filling: str) -> str:
-    """A phrase in English, filled in."""
+    """Return an English phrase, filled in."""
     text: str = SAID[key]["en"]
     for name, value in filling.items():
         text = text.replace(f"{{{name}}}", value)
@@ -37,7 +37,7 @@ def cell(page: Any, row: int, column: int) -> Any:
 
 
 def answer(page: Any, row: int, column: int, typed: str) -> Any:
-    """Type into a cell of the result and press Enter; the cell that it stands in."""
+    """Type into a cell of the result and press Enter; return the cell."""
     field = cell(page, row, column)
     field.fill(typed)
     field.press("Enter")
@@ -45,7 +45,7 @@ def answer(page: Any, row: int, column: int, typed: str) -> Any:
 
 
 def fill(page: Any, name: str) -> None:
-    """Let the machine do a step."""
+    """Let the page fill in a step."""
     open_step(page, name)
     page.get_by_role("button", name=said("fill", name=name)).click()
 
@@ -235,7 +235,7 @@ def test_print_is_black_on_white_without_controls(enter: Opened) -> None:
 
 
 def test_no_number_of_a_sum_is_out_of_sight(enter: Opened) -> None:
-    """A column that is scrolled away is missing from what the learner adds up."""
+    """A column that is scrolled away would be missing from the learner's sum."""
     page = enter("hand", height=800)
     page.locator(".beside table").wait_for()
     for width in (390, 1000, 1140, 1240, 1280, 1366, 1440):
@@ -294,7 +294,7 @@ def test_two_heads_are_joined_and_mixed_by_hand(enter: Opened, tmp_path: Path) -
 
 
 def paste(page: Any, field: Any, text: str) -> None:
-    """What Ctrl V does with a text from elsewhere."""
+    """Paste a text, as Ctrl V does."""
     field.focus()
     field.evaluate(
         """(field, text) => {

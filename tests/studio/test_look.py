@@ -1,4 +1,4 @@
-"""Look inside, in a browser: what stands on the page is what the library computes, for every family."""
+"""Look inside, in a browser: the page shows the library's numbers, for every family."""
 
 import base64
 import json

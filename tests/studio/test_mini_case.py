@@ -1,4 +1,4 @@
-"""The case that the page's own training is held against is what torch says today."""
+"""The stored case for the page's own training equals the result of torch."""
 
 import importlib.util
 import json

@@ -1,4 +1,4 @@
-"""The house around the rooms: language, theme, keys, a server that goes away, a key that is asked for."""
+"""The frame around the rooms: language, theme, keys, a server that does not respond, a required key."""
 
 from typing import Any
 
@@ -84,7 +84,7 @@ def test_a_server_that_goes_is_told_of_and_found_again(browser: Any) -> None:
 def test_the_tour_leads_through_the_rooms_and_goes_on_after_a_reload(enter: Opened) -> None:
     page = enter("tokens")
     page.get_by_role("button", name="The tour: two minutes").click()
-    tour = page.get_by_role("region", name="Two minutes through the house")
+    tour = page.get_by_role("region", name="Two minutes through the studio")
     seen = []
     for count in range(1, 9):
         assert f"{count} of 8" in tour.inner_text()
@@ -98,7 +98,7 @@ def test_the_tour_leads_through_the_rooms_and_goes_on_after_a_reload(enter: Open
 
 
 def test_a_room_that_is_left_at_once_asks_for_nothing_more(enter: Opened) -> None:
-    """Svelte warns when a timer reads what went with its room, and the fixture takes no warning."""
+    """Svelte warns if a timer reads the state of a closed room, and the fixture allows no warnings."""
     page = enter("write", x="নদীর")
     for pause in (1000, 20):  # the rooms' code is loaded at the first visit
         for room in ("look", "tokens", "design", "train", "compare", "teach", "write"):
@@ -116,7 +116,7 @@ def test_the_tour_covers_nothing_that_it_speaks_of(enter: Opened, width: int) ->
     if width == 390:
         page.get_by_role("button", name="More").click()
     page.get_by_role("button", name="Tour" if width < 1100 else "The tour: two minutes").click()
-    tour = page.get_by_role("region", name="Two minutes through the house")
+    tour = page.get_by_role("region", name="Two minutes through the studio")
     tour.get_by_role("button", name="Next").click()
     slider = page.get_by_role("slider", name="top-p")
     slider.scroll_into_view_if_needed()

@@ -1,4 +1,4 @@
-"""Teach it something: what the page says of a text, an image, a gap or a question is what the library says."""
+"""Teach: the page's results for a text, an image, a gap or a question equal those of the library."""
 
 import base64
 import json
@@ -29,19 +29,19 @@ QUESTION = "রহিমের বাড়ি কোথায়?"
 
 @pytest.fixture(scope="module")
 def school(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the jobs of this server are."""
+    """The folder of this server's jobs."""
     return tmp_path_factory.mktemp("school")
 
 
 @pytest.fixture(scope="module")
 def studio(families: Path, school: Path) -> Iterator[str]:
-    """A server with one of each family, classifiers too, and jobs of its own."""
+    """A server with a model of each family, including classifiers, and with jobs."""
     names = [str(each) for each in sorted(families.iterdir())]
     yield from started(make_app(names, ServeSettings(jobs=school), device="cpu"))
 
 
 def shares(page: Any, label: str) -> list[tuple[str, str]]:
-    """The rows of a list of bars: what, and how likely."""
+    """Return the rows of a list of bars: labels and probabilities."""
     rows = page.get_by_role("list", name=label)
     rows.locator("li").first.wait_for()
     return [

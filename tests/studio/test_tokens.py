@@ -1,4 +1,4 @@
-"""Tokenize: what the page shows of a text is what the library says of it."""
+"""Tokenize: the page shows the library's results for a text."""
 
 import re
 from pathlib import Path

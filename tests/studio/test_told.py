@@ -1,4 +1,4 @@
-"""What the server says is told as data, for the studio to say it in Bangla."""
+"""The server's messages are sent as data, which the studio translates to Bangla."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Train: a training begun in the page, its curve, and what is said of it, are those of the run's folder."""
+"""Train: a run started in the page, its curve, and its texts equal those of the run's folder."""
 
 import os
 import re
@@ -37,7 +37,7 @@ def newest(work: Path) -> RunFolder:
 
 @pytest.fixture(scope="module")
 def trained(browser: Any, studio: str, work: Path) -> RunFolder:
-    """A run that was begun in the page and came to its end."""
+    """A run that was started in the page and has completed."""
     page = browser.new_page()
     page.set_default_timeout(PATIENCE)
     page.goto(f"{studio}/#/train?lang=en")

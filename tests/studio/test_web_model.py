@@ -1,4 +1,4 @@
-"""The bundled model as one file, opened from disk in a browser without a network, held to the library."""
+"""The bundled model as one file, opened from disk in a browser without a network, compared with the library."""
 
 import itertools
 from collections.abc import Callable, Iterator
@@ -43,7 +43,7 @@ def bundle() -> Bundle:
 
 @pytest.fixture(scope="module")
 def model(bundle: Bundle) -> GPT:
-    """The model with its matrices rounded as the page has them; the box is stored so."""
+    """The model with its matrices rounded as on the page; the bundled model is stored in this form."""
     return rounded(cast("GPT", our_side(bundle).model))
 
 
@@ -91,7 +91,7 @@ def opened(browser: Any, file: Path) -> Iterator[Opened]:
 
 
 def write(page: Any, tokens: int) -> str:
-    """Let it write so many tokens; the text that stands there then."""
+    """Let it generate a number of tokens, and return the text."""
     type_into(page, "Tokens", str(tokens))
     page.get_by_role("button", name="Let it write").click()
     page.get_by_text("per second").wait_for()

@@ -1,4 +1,4 @@
-"""The wheel, installed alone, has the studio: no checkout, and no node, anywhere that it could look."""
+"""The installed wheel has the studio, without access to a checkout or to node."""
 
 import contextlib
 import os
@@ -43,7 +43,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_two_builds_are_equal_to_the_byte(wheel: Path, tmp_path: Path) -> None:
-    """The same files in another folder, of another time, that others may not read."""
+    """The same files in another folder, with other times and permissions."""
     skipped = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "src", tmp_path / "copy" / "src", copy_function=shutil.copyfile, ignore=skipped)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -56,7 +56,7 @@ def test_two_builds_are_equal_to_the_byte(wheel: Path, tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the wheel of this checkout, and nothing else, is installed."""
+    """A folder with only the wheel of this checkout installed."""
     folder = tmp_path_factory.mktemp("installed")
     command = [sys.executable, "-m", "pip", "install", "--no-deps", "--no-index", "--no-compile", "--target"]
     subprocess.run([*command, str(folder), wheel], check=True, capture_output=True)
@@ -65,7 +65,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def served(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Where ``kotha serve`` of that folder is, begun where no checkout is and no program can be found."""
+    """The address of ``kotha serve`` from that folder, started without a checkout and with an empty PATH."""
     nowhere = tmp_path_factory.mktemp("nowhere")
     environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PATH")}
     environment |= {"PATH": str(nowhere), "HOME": str(nowhere), "OMP_NUM_THREADS": "1"}

@@ -1,4 +1,4 @@
-"""The words of the studio: in both languages, in the house's own Bangla."""
+"""The texts of the studio: in both languages, in Bangla that follows the style guide."""
 
 import json
 import re
@@ -68,7 +68,7 @@ def test_a_sentence_has_one_kind_of_digit() -> None:
 
 
 def test_no_page_is_built_of_words_of_its_own() -> None:
-    """Bangla stands in the catalogue, not in components; the name of the house and digits are exempt."""
+    """Bangla is in the catalogue, not in components; the product's name and digits are exempt."""
     web = Path(__file__).parents[2] / "web" / "src"
     for path in [*web.rglob("*.svelte"), *web.rglob("*.ts")]:
         if path.name == "message.ts":  # the units of amounts, as `i18n/numbers.py` has them

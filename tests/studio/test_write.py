@@ -1,4 +1,4 @@
-"""Write, in a real browser: what stands on the page is what the library writes and gives."""
+"""Write, in a real browser: the page shows the library's text and probabilities."""
 
 import math
 import re
@@ -38,13 +38,13 @@ def library(box: Any, prompt: str | tuple[int, ...], tokens: int, **settings: An
 
 
 def write(page: Any, texts: int = 1) -> None:
-    """Let it write, and wait until it has."""
+    """Start generating, and wait for the end."""
     page.locator("main .primary").click()
     done(page, texts)
 
 
 def done(page: Any, texts: int = 1) -> None:
-    """Wait until as many texts are written."""
+    """Wait until this number of texts is complete."""
     expect(page.locator("main .primary")).to_be_visible()
     expect(page.locator(".rate", has_text=re.compile(r"\S"))).to_have_count(texts)
 
@@ -58,7 +58,7 @@ def numbers(text: str) -> list[float]:
 
 
 def tint(probability: float) -> str:
-    """The less likely, the deeper; what is likely has none."""
+    """Return the expected tint: the less likely, the darker; none for likely tokens."""
     depth = sum(probability < least for least in (0.5, 0.2, 0.05, 0.01, 0.001))
     return f"var(--tint-{depth})" if depth else ""
 

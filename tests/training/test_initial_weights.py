@@ -104,9 +104,7 @@ def test_training_continues_at_the_trained_loss(data: Dataset, tmp_path: Path) -
     about = json.loads((tmp_path / "again" / "config.json").read_text())
     assert about["origin"] == str(first.path)
     shutil.rmtree(tmp_path / "again" / "checkpoints")
-    with pytest.raises(
-        CheckpointError, match=f"was to start from {first.path}, but saved no checkpoint; start a new run"
-    ):
+    with pytest.raises(CheckpointError, match=f"has no checkpoint with the weights of {first.path}; start a new run"):
         train_run(data, RunFolder(tmp_path / "again"), TrainRequest(), resume=True)
 
 

@@ -97,14 +97,14 @@ def test_contradictions_are_rejected(request_: dict[str, Any], wording: str) -> 
 @pytest.mark.parametrize(
     ("name", "value", "wording"),
     [
-        ("seed", -1, "must be a whole number from 0 to 9,223,372,036,854,775,807"),
-        ("seed", 1 << 63, "must be a whole number from 0 to"),
-        ("warmup_steps", -1, "must be a whole number from 0 to"),
+        ("seed", -1, "must be an integer from 0 to 9,223,372,036,854,775,807"),
+        ("seed", 1 << 63, "must be an integer from 0 to"),
+        ("warmup_steps", -1, "must be an integer from 0 to"),
         ("learning_rate", math.inf, "must be a number"),
         ("gradient_clip", math.nan, "must be a number"),
         ("weight_decay", -1, "must be 0 or more"),
         ("batch_size", 10**6, "must be at most 65,536"),
-        ("steps", 10**20, "must be a whole number from 1 to"),
+        ("steps", 10**20, "must be an integer from 1 to"),
         ("n_layers", 1_000_000_000, "is too large; use 1 to 1,024"),
     ],
 )
@@ -122,7 +122,7 @@ def test_invalid_numbers_are_rejected(name: str, value: float, wording: str) -> 
         ),
         (lambda: recipe("moden"), "did you mean 'modern'"),
         (lambda: TrainConfig(schedule="cosin"), "schedule='cosin' is not a valid choice; did you mean 'cosine'"),
-        (lambda: TrainConfig(steps="many"), "steps='many' must be a whole number"),
+        (lambda: TrainConfig(steps="many"), "steps='many' must be an integer"),
         (lambda: take_sizes(preset("pocket"), {"n_layer": 3}), "unknown setting 'n_layer'; did you mean 'n_layers'"),
     ],
 )
@@ -134,7 +134,7 @@ def test_misspelt_names_suggest_the_nearest(make: Callable[[], object], wording:
 def test_a_demo_rejects_bad_data_before_writing(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="minutes=nan must be above 0"):
         Demonstration(tmp_path, 100, 1000, math.nan, 0)
-    with pytest.raises(ConfigError, match="seed=-1 must be a whole number from 0"):
+    with pytest.raises(ConfigError, match="seed=-1 must be an integer from 0"):
         Demonstration(tmp_path, 100, 1000, 1.0, -1)
 
 

@@ -1,9 +1,9 @@
 """Classification scores for texts and images: accuracy, macro-F1, scores per class and the confusion matrix.
 
-Baselines, fitted to the same training examples: the most frequent class (majority); for texts, logistic regression on
-TF-IDF of words and character n-grams (scikit-learn: ``pip install kotha[baselines]``); for images, the nearest
-neighbour by Euclidean distance of pixels. Macro-F1 is the mean of F1 over all classes that the model knows, so a rare
-class counts as much as a common one.
+The baselines are fitted to the same training examples. They are the most frequent class (majority) and, for texts,
+logistic regression on TF-IDF of words and character n-grams (scikit-learn: ``pip install kotha[baselines]``) or, for
+images, the nearest neighbour by Euclidean distance of pixels. Macro-F1 is the mean F1 of all classes of the model, so a
+rare class has the same weight as a common one.
 """
 
 from collections.abc import Sequence
@@ -36,8 +36,8 @@ class ClassScore:
     """Scores of one class."""
 
     label: str
-    precision: float  # correct share of the examples predicted as this class
-    recall: float  # correct share of the examples of this class
+    precision: float  # share of the examples predicted as this class that belong to it
+    recall: float  # share of the examples of this class that are predicted as it
     f1: float  # harmonic mean of both
     support: int  # number of examples of this class
 
@@ -75,7 +75,7 @@ def score_answers(labels: Sequence[str], true: Sequence[str], predicted: Sequenc
     true = [label if label in index else normalize("NFC", label) for label in true]
     if unknown := sorted(set(true) - index.keys()):
         raise DataError(
-            "unknown class {unknown!r}; the model knows {labels}: remove the class, or rename it",
+            "unknown class {unknown!r}; remove it, or rename it to one of the model's classes: {labels}",
             unknown=unknown[0],
             labels=some_of(labels),
         )
@@ -173,7 +173,7 @@ def evaluate_images(
 
 
 def nearest_neighbours(learned: LabelledImages, queries: LabelledImages) -> tuple[list[float], list[int]]:
-    """For each query image, the L1 distance and the index of the nearest training image by Euclidean distance."""
+    """Return for each query image the L1 distance to, and the index of, its nearest training image (Euclidean)."""
     known, images = (torch.from_numpy(each.images).flatten(1) for each in (learned, queries))
     distances: list[float] = []
     indices: list[int] = []
@@ -186,7 +186,7 @@ def nearest_neighbours(learned: LabelledImages, queries: LabelledImages) -> tupl
 
 # -- rendering -----------------------------------------------------------------------------------------------------
 
-# Classes shown at the terminal; of more, those with the lowest F1.
+# Maximum number of classes printed; if there are more, those with the lowest F1 are printed.
 _HARDEST = 20
 _FIGURES: list[Text] = ["", Message("accuracy"), Message("macro-F1")]
 

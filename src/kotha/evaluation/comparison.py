@@ -1,12 +1,13 @@
 """Comparison of models in one table that shows only comparable scores.
 
-Perplexity is per token: a tokenizer that splits a word in two makes each half easier to predict, and looks better for
-it. So the table has perplexity only if all models share one tokenizer and were evaluated on one text. Bits per byte and
-per character measure the text itself and compare across tokenizers, but they too need one text; the table says if the
-texts differ or are unknown.
+Perplexity is per token: a tokenizer that splits a word in two makes each half easier to predict, which lowers the
+perplexity. So the table contains perplexity only if all models share one tokenizer and were evaluated on one text. Bits
+per byte and per character are independent of the tokenizer, but they also require the same text; the table reports if
+the texts differ or are unknown.
 
-A best model is named only if no model was trained on the text and its lead is significant: the difference to the next
-model, summed over documents, is at least twice its standard error (a paired test: both read the same documents).
+A best model is named only if no model was trained on the text and its lead is significant: the difference from the next
+model, summed over documents, is at least twice its standard error (a paired test, because both models are evaluated on
+the same documents).
 """
 
 import math
@@ -27,11 +28,11 @@ from kotha.report.single_file import report_page
 from kotha.report.table import Table
 from kotha.text.shards import Dataset
 
-# Documents normalized by two tokenizers count as the same up to this share of their bytes.
+# Two texts are considered the same if their sizes differ by at most this share (tokenizers may normalize differently).
 _SAME_BYTES = 0.01
 _WORD_TASK = "next-token"
 _ABOUT = [*map(Message, ("run", "model", "parameters", "tokenizer", "steps", "tokens", "best step"))]
-# Standard errors that a difference must reach, and the fewest documents to estimate one from.
+# Number of standard errors that a difference must reach, and the fewest documents from which to estimate one.
 _ERRORS, _FEWEST_DOCUMENTS = 2.0, 10
 
 
@@ -43,13 +44,13 @@ class MeasuredText:
     bytes: int
 
     def same_as(self, other: "MeasuredText") -> bool:
-        """Whether this is the same text; two tokenizers may normalize a few characters differently."""
+        """Return whether this is the same text; two tokenizers may normalize a few characters differently."""
         return self.documents == other.documents and abs(self.bytes - other.bytes) <= _SAME_BYTES * self.bytes
 
 
 @dataclass(frozen=True)
 class Row:
-    """One model: what it is, how long it was trained, and its scores."""
+    """One model: its properties, the length of its training, and its scores."""
 
     name: str
     model: str
@@ -73,22 +74,22 @@ _REASONS = {
     "character measure the text itself and can be compared.",
     "texts": "The models were evaluated on {count} different texts, so bits per byte and per character cannot be "
     "compared either; evaluate all models on one text.",
-    "lost": "Cannot tell which text was used to evaluate {names} (the data folder is gone); evaluate all models on "
-    "the same text.",
+    "lost": "The text that was used to evaluate {names} is unknown, because the data folder no longer exists; "
+    "evaluate all models on the same text.",
     "tasks": "Perplexity is omitted: it is defined for next-token prediction, and these models were trained "
     "on {names}.",
     "trainings": "No best model is named: training metrics do not show how much of a difference is chance; "
     "evaluate all models on one text.",
-    "learned": "No best model is named: {names} saw this text, or part of it, in training.",
-    "untold": "No best model is named: it is not known whether {names} saw this text in training.",
+    "learned": "No best model is named: this text, or part of it, was in the training data of {names}.",
+    "untold": "No best model is named: it is unknown whether this text was in the training data of {names}.",
     "few": "No best model is named: {count} documents are too few to tell a difference from chance.",
-    "chance": "No best model is named: the difference between {first} and {second} is within chance.",
+    "chance": "No best model is named: the difference between {first} and {second} is not significant.",
 }
 
 
 @dataclass(frozen=True)
 class ComparisonRemark:
-    """Why a score is omitted or no best model is named; ``kind`` identifies the message."""
+    """The reason for omitting a score or the best model; ``kind`` identifies the message."""
 
     kind: str
     names: tuple[str, ...] = ()
@@ -96,7 +97,7 @@ class ComparisonRemark:
 
     @property
     def message(self) -> Message:
-        """The reason as a message."""
+        """Return the reason as a message."""
         two = zip(("first", "second"), self.names, strict=False)
         return Message(_REASONS[self.kind], names=self.names, count=self.count, **dict(two))
 
@@ -106,8 +107,8 @@ class Comparison(Measurement):
     """The rows of the table, and the reasons for what it omits."""
 
     rows: list[Row]
-    best: str | None  # name of the best model; None if a reason says why not
-    text: str | None  # the common text; None if each model has the scores of its own training
+    best: str | None  # name of the best model; None if none is named, for one of the reasons
+    text: str | None  # the common text; None if the scores are from each model's own training
     reasons: list[ComparisonRemark]  # why scores are omitted, and why no best model is named
 
     def _repr_html_(self) -> str:

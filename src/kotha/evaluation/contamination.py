@@ -1,11 +1,11 @@
 """Contamination: whether the documents of a text were in the training data of a run.
 
-A score on training text measures memory, not prediction. A document counts as seen if nearly all of its windows of
-tokens occur somewhere in the shards, so text that was split into documents at other points is found too; a document
+A score on training text measures memorization, not prediction. A document is considered seen if nearly all of its token
+windows occur somewhere in the shards, so text that was split into documents at other points is found too. A document
 shorter than a window must be equal to one in the shards.
 
-The windows of the text are kept as sorted hashes (polynomials, doubled in length step by step) and the shards are read
-once, so memory does not grow with the data.
+The windows of the text are stored as sorted hashes (polynomials, doubled in length step by step), and the shards are
+read once, so memory does not grow with the data.
 """
 
 from pathlib import Path
@@ -21,18 +21,18 @@ from kotha.text.shards import Dataset, Split
 
 Hashes = NDArray[np.uint64]
 
-# A window has two to this power tokens. The built-in stories share whole sentences, and still no document has more than
-# half of its windows in 3,000 others.
+# Base-2 logarithm of the window length in tokens. Although the built-in stories share whole sentences, no document has
+# more than half of its windows in 3,000 others.
 _DOUBLINGS = 4
 _WINDOW = 1 << _DOUBLINGS
-# A document counts as seen from this share of its windows on.
+# Share of a document's windows from which it is considered seen.
 _NEARLY_ALL = 0.8
 _CHUNK = 1 << 22
 _FACTOR, _SPREAD = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 
 
 def look_up(text: HeldOut, run: Path | None) -> Contamination | None:
-    """Which documents of a text were in a run's data; None if unknown: no run, no data folder, or another tokenizer."""
+    """Count the documents of a text that were in a run's data; None if the run, data or tokenizer is unknown."""
     data = None if run is None else find_data(run_config(run), run)
     folder = None if data is None else Dataset(data, verify=False)
     if folder is None or folder.tokenizer.fingerprint != text.tokenizer:
@@ -49,7 +49,7 @@ def look_up(text: HeldOut, run: Path | None) -> Contamination | None:
 
 
 def _found(text: HeldOut, split: Split) -> NDArray[np.bool_]:
-    """Which documents of a text are in a split: (documents,)."""
+    """Return for each document of a text whether it is in a split: (documents,)."""
     lengths = np.diff(text.offsets)
     long = lengths >= _WINDOW
     found = np.zeros(len(lengths), np.bool_)
@@ -87,7 +87,7 @@ def window_hashes(line: Line) -> Hashes:
 
 
 def _among(split: Split, wanted: Hashes) -> Hashes:
-    """The hashes in ``wanted`` (sorted) that occur in a split; chunks overlap by a window less one."""
+    """Return the hashes in ``wanted`` (sorted) that occur in a split; chunks overlap by a window minus one token."""
     held = np.zeros(len(wanted), np.bool_)
     for shard in split.shards:
         for start in range(0, len(shard) - _WINDOW + 1, _CHUNK):

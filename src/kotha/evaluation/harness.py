@@ -4,7 +4,7 @@ A task is a YAML file that names its documents (for example a local jsonl file),
 https://github.com/EleutherAI/lm-evaluation-harness/blob/main/docs/new_task_guide.md. The harness makes three kinds of
 requests: the likelihood of a continuation after a context, the likelihood of a full text, and generated text.
 
-Install it with ``pip install kotha[harness]``. A task file can name Python functions, which the harness then runs: use
+Install it with ``pip install kotha[harness]``. The harness runs Python functions that are named in a task file, so use
 only files that you trust.
 """
 
@@ -39,8 +39,8 @@ class Answers:
     def likelihood(self, context: str, continuation: str) -> tuple[float, bool]:
         """Log-probability of a continuation, and whether greedy decoding would produce it.
 
-        Context and continuation are encoded as one text; the context's token count is that of the context alone, and
-        spaces between the two belong to the continuation. A context that is too long is cut at its start.
+        Context and continuation are encoded as one text. The number of context tokens is that of the context encoded
+        alone, and spaces between the two belong to the continuation. A context that is too long is cut at its start.
         """
         bare = context.rstrip()
         before = len(self._tokenizer.encode(bare))
@@ -64,7 +64,7 @@ class Answers:
         return [self.likelihood(*request.args) for request in requests]
 
     def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = False) -> list[float]:
-        """Log-probability of each text, in the windows of ``kotha evaluate``; without its end-of-text token."""
+        """Log-probability of each text without its end-of-text token, in the windows of ``kotha evaluate``."""
         sequences = [np.array([self.end, *self._tokenizer.encode(request.args[0])]) for request in requests]
         return [-float(nats.sum()) for nats in token_nats(self._model, sequences, self.context, self.stride)]
 
@@ -80,7 +80,7 @@ class Answers:
 
 
 def run_task(model: GPT, tokenizer: Tokenizer, file: str | Path) -> dict[str, Any]:
-    """Run a task file; return its results by metric name."""
+    """Run a task file and return its results by metric name."""
     try:
         from lm_eval import simple_evaluate
         from lm_eval.api.model import LM

@@ -56,7 +56,7 @@ class InstructionScore(Measurement):
     high: float
     word_f1: float
     examples: int
-    instruction_tuned: bool  # whether it is a chat model; else it got the question as plain text
+    instruction_tuned: bool  # whether it is a chat model; otherwise it got the question as plain text
     baselines: dict[str, float] = field(default_factory=dict)  # by name: share of exact matches
     replies: tuple[AnsweredQuestion, ...] = ()
 
@@ -134,10 +134,10 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 
 
 def instructions_table(score: InstructionScore, name: str, before: float | None = None) -> Table:
-    """A table of the share of correct answers, the baselines (``before``: before fine-tuning) and the first replies."""
-    asked = (
-        "{n}; asked as chat turns" if score.instruction_tuned else "{n}; not a chat model: its first sentence counts"
-    )
+    """A table of the accuracy, the baselines (``before`` is the accuracy before fine-tuning) and the first replies."""
+    asked = "{n}; this is not a chat model, so only its first sentence is compared"
+    if score.instruction_tuned:
+        asked = "{n}, asked as chat turns"
     interval = {name: f"{getattr(score, name):.1%}" for name in ("low", "high")}
     rows: list[list[Text]] = [
         [

@@ -1,12 +1,13 @@
 """Evaluation of a BERT: accuracy on masked words, and on whether two segments of text belong together.
 
-Each document is cut into windows of about equal length that fit the context. Every window is read twice: once as
+Each document is cut into windows of about equal length that fit the context. Every window is used twice: once as
 ``[CLS] A [SEP] B [SEP]`` with 15 % of its words masked, and once as a pair to classify, where every second B is text of
 the same length from another document. Random choices are seeded by the number of the window, so that two models get
-the same input. Words are tokens: scores under two tokenizers are not comparable.
+the same input. A word is a token here, so scores under two tokenizers are not comparable.
 
-Baselines for words: the most frequent token, and the most frequent token after the preceding one, both counted in the
-model's training data. Baselines for pairs: a coin, and whether A and B share more tokens than the median pair.
+The baselines for words are the most frequent token, and the most frequent token after the preceding one, both counted
+in the model's training data. The baselines for pairs are a coin flip, and a classifier that tests whether A and B share
+more tokens than the median pair.
 """
 
 from collections.abc import Iterator, Sequence
@@ -76,7 +77,7 @@ def evaluate_masked(
     learned: Line | None = None,
     on_progress: OnProgress | None = None,
 ) -> MaskedScore:
-    """Evaluate a BERT on documents; ``learned`` are the tokens of its training data, to count baselines in."""
+    """Evaluate a BERT on documents; ``learned`` are the tokens of its training data, for the baselines."""
     marks = Masking(tokenizer)
     windows = list(_windows(held_out, model.config.context_length - _MARKS))
     if not windows:
@@ -135,7 +136,7 @@ def _windows(held_out: HeldOut, longest: int) -> Iterator[_Window]:
 
 
 def _pairs(windows: Sequence[_Window]) -> list[Pair]:
-    """A pair for each window, every second with a B from another document; empty if there is only one document."""
+    """A pair for each window, where every second B is from another document; empty if there is only one document."""
     if len({window.document for window in windows}) < 2:
         return []
     return [
@@ -177,7 +178,7 @@ def _as_rows(texts: Sequence[tuple[Line, Line]], marks: Masking, model: BERT) ->
 def _guess_words(
     model: BERT, windows: Sequence[_Window], marks: Masking
 ) -> tuple[list[tuple[int, int]], NDArray[np.float64]]:
-    """Each masked word with the token before it; and how many were correct, in the top five, and their nats."""
+    """Return each masked word with the token before it, and the counts of correct and top-five words and their nats."""
     tokens, segments, real = _as_rows([(window.first, window.second) for window in windows], marks, model)
     hidden = [_hide(window, marks.is_ordinary) for window in windows]
     rows = np.repeat(np.arange(len(windows)), [len(each) for each in hidden])
@@ -210,7 +211,10 @@ def _by_counting(learned: Line, masked: Sequence[tuple[int, int]], ordinary: NDA
     best = dict(zip(before[order].tolist(), after[order].tolist(), strict=True))
     by_pair = sum(best.get(prior, most_frequent) == word for prior, word in masked)
     by_one = sum(word == most_frequent for _, word in masked)
-    return {"most frequent token": by_one / len(masked), "bigram": by_pair / len(masked)}
+    return {
+        "most frequent token": by_one / len(masked),
+        "bigram": by_pair / len(masked),
+    }
 
 
 def _by_common_pieces(pairs: Sequence[Pair]) -> float:

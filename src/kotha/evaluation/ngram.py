@@ -1,20 +1,20 @@
 """The n-gram baseline: an n-gram model with interpolated modified Kneser-Ney smoothing.
 
-The probability of a token after a history is its count there less a discount; the discounted mass is distributed by the
-same rule for the history one token shorter, down to the uniform 1/V. Below the top order, a count is not the number of
-occurrences but the number of different preceding tokens: "Francisco" is frequent but says little about other contexts,
-because it follows one word. *Modified* means three discounts per order, for counts of 1, 2 and more, estimated from the
-numbers of n-grams seen one to four times. It is the best smoothing method for n-gram models (Chen and Goodman 1999,
-https://doi.org/10.1006/csla.1999.0128) and KenLM's default.
+The probability of a token after a history is its relative count there minus a discount. The discounted mass is
+distributed by the same rule for the history one token shorter, down to the uniform 1/V. Below the top order, a count is
+not the number of occurrences but the number of different preceding tokens: "Francisco" is frequent but unlikely in
+other contexts, because it follows only one word. *Modified* means three discounts per order, for counts of 1, 2 and
+more, estimated from the numbers of n-grams seen one to four times. It is the best smoothing method for n-gram models
+(Chen and Goodman 1999, https://doi.org/10.1006/csla.1999.0128) and KenLM's default.
 
-Conventions that differ between programs: a document is preceded by n - 1 end tokens, which are history and never
-predicted (as NLTK pads; KenLM adds one token, and counts n-grams that begin with it by occurrence); the unigram is
-interpolated with 1/V; if the discounts cannot be estimated, because some count of counts is zero, they are 0.5, 1 and
-1.5 (as in KenLM).
+Implementations differ in some conventions. Here a document is preceded by n - 1 end tokens, which are history and never
+predicted, as in NLTK (KenLM adds one token, and counts n-grams that begin with it by occurrence). The unigram is
+interpolated with 1/V. If the discounts cannot be estimated, because some count of counts is zero, they are 0.5, 1 and
+1.5, as in KenLM.
 
-Counting is sorting: an n-gram is one 64-bit key, the number of its history times V plus its last token; equal keys are
-adjacent once sorted, and their rank numbers the n-grams for the next order. A test compares this with a version in
-dictionaries.
+N-grams are counted by sorting. An n-gram is one 64-bit key: the number of its history times V plus its last token.
+Equal keys are adjacent once sorted, and their rank numbers the n-grams for the next order. A test compares this with an
+implementation that uses dictionaries.
 """
 
 from dataclasses import dataclass
@@ -161,7 +161,7 @@ def estimate_discounts(counts: Line) -> Discounts:
 
 
 def _interpolated(order: _Order, histories: Line, found: Line, below: Amounts) -> Amounts:
-    """Probabilities by one order, interpolated with those of the order below; an unseen history keeps the latter."""
+    """Interpolate the probabilities of one order with those of the order below, which are used for unseen histories."""
     known = np.flatnonzero(histories >= 0)
     known = known[order.totals[histories[known]] > 0]
     total, saved = order.totals[histories[known]], order.saved[histories[known]]

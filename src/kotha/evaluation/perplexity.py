@@ -1,20 +1,19 @@
 """Loss, perplexity, bits per byte and per character of a GPT on held-out text, with baselines.
 
-Each document is read from its start, after a single end-of-text token, as at the start of a document in training; its
-own end-of-text token is the last one predicted. A document longer than the context is read in sliding windows of
-``context`` tokens that advance by ``stride``. A window scores only tokens that no earlier window has scored, so each
+Each document is evaluated from its start, after a single end-of-text token, as at the start of a document in training;
+its own end-of-text token is the last one predicted. A document longer than the context is evaluated in sliding windows
+of ``context`` tokens that advance by ``stride``. A window scores only tokens that no earlier window has scored, so each
 token is scored once; after the first window it has at least ``context - stride`` tokens before it. A smaller stride
-gives more context and a lower loss, and takes longer; with ``stride = context`` windows do not overlap. A score depends
-on context and stride, so it carries both. (The windows are those of
+gives more context and a lower loss, but takes longer; with ``stride = context`` windows do not overlap. A score depends
+on context and stride, so the result contains both. (The windows are those of
 https://huggingface.co/docs/transformers/perplexity.)
 
-Perplexity is e to the loss per token, so it is comparable under one tokenizer only. Bits per byte and per character
-divide the same nats by the size of the text itself.
+Perplexity is e to the loss per token, so it is comparable only between models with the same tokenizer. Bits per byte
+and per character divide the same nats by the size of the text.
 
-Baselines on the same tokens: ``uniform`` guesses every token with the same probability. ``unigram`` knows the
+The baselines use the same tokens. ``uniform`` guesses every token with the same probability. ``unigram`` uses the
 frequency of each token (counts plus one), as in a run's ``references``. ``3-gram`` and ``5-gram`` are n-gram models
-(``ngram.py``) of the model's training data; a model that does not beat them has learned nothing that counting does not
-give in a minute.
+(``ngram.py``) of the model's training data, which take a minute to count.
 """
 
 import math
@@ -46,12 +45,12 @@ FIGURES = {
     "bits_per_character": Message("bits per character"),
     "perplexity": Message("perplexity"),
 }
-# Positions per forward pass; a GPU needs more to be busy.
+# Positions per forward pass; a GPU needs more for full utilization.
 _POSITIONS, _GPU_POSITIONS = 1 << 12, 1 << 16
 # Documents sorted by length together, so that batches have little padding.
 _SORTED = 128
 ORDERS = (3, 5)
-# Counting this many takes a minute or two; only the first tokens of a longer text are counted, and the names say so.
+# Counting this number takes a minute or two; of a longer text only the first tokens are counted, as the names tell.
 MAX_TOKENS = 10_000_000
 
 
@@ -80,7 +79,7 @@ class TextScore(Measurement):
     documents: int
     bytes: int
     characters: int
-    unknown: int  # unknown tokens; bits per byte are too low by the text that they replace
+    unknown: int  # number of unknown tokens; the text that they replace is not measured, so bits per byte are too low
     context: int
     stride: int
     tokenizer: str  # its fingerprint
@@ -125,14 +124,14 @@ def evaluate_text(
 
 
 def _figures(loss: float, text: HeldOut) -> dict[str, float]:
-    """A mean loss in nats, as perplexity and as bits per byte and per character of a text."""
+    """Convert a mean loss in nats to perplexity and to bits per byte and per character of a text."""
     bits = loss / math.log(2) * len(text.line)
     by_text = {"bits_per_byte": bits / text.bytes, "bits_per_character": bits / text.characters}
     return {"loss_nats": loss, "perplexity": perplexity(loss), **by_text}
 
 
 def perplexity(loss_nats: float) -> float:
-    """e to the loss; infinity on overflow.
+    """Return e to the loss, or infinity on overflow.
 
     >>> round(perplexity(math.log(32_100)))
     32100
@@ -150,11 +149,16 @@ def check_windows(model: GPT, context_length: int | None, stride: int | None) ->
     context = longest if context_length is None else context_length
     if not 1 <= context <= longest:
         raise UsageError(
-            "a context of {context} is out of range; use 1 to the model's {longest}", context=context, longest=longest
+            "a context of {context} is out of range; use a value from 1 to the model's limit of {longest}",
+            context=context,
+            longest=longest,
         )
     stride = max(1, context // 2) if stride is None else stride
     if not 1 <= stride <= context:
-        wrong = "a stride of {stride} is out of range; use 1 to the context length, {context} (default: half of it)"
+        wrong = (
+            "a stride of {stride} is out of range; use a value from 1 to the context length of {context} "
+            "(default: half of it)"
+        )
         raise UsageError(wrong, stride=stride, context=context)
     return context, stride
 
@@ -207,14 +211,14 @@ def token_nats(model: GPT, sequences: Iterable[Line], context: int, stride: int)
 def count_baselines(
     data: Dataset, text: HeldOut, vocab_size: int, on_progress: OnProgress | None = None
 ) -> dict[str, dict[str, float]]:
-    """Count baselines in the training split of a data folder and evaluate them on a text: scores by name.
+    """Count baselines in the training split of a data folder, evaluate them on a text, and return their scores by name.
 
-    If only the first tokens of the split were counted, the names of the n-gram baselines say so.
+    If only the first tokens of the split were counted, the names of the n-gram baselines contain their number.
     """
     if data.tokenizer.fingerprint != text.tokenizer:
         raise DataError(
-            "{path} was prepared with tokenizer {fingerprint}, and the text with {tokenizer}; baselines need "
-            "the model's tokens: give the data that the model was trained on",
+            "{path} was prepared with tokenizer {fingerprint}, but the text with {tokenizer}; give the data "
+            "that the model was trained on",
             path=data.path,
             fingerprint=data.tokenizer.fingerprint,
             tokenizer=text.tokenizer,

@@ -1,4 +1,4 @@
-"""Base class of evaluation results: to JSON, and back from a run's summary."""
+"""Base class of evaluation results, with conversion to JSON and from a run's summary."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -49,5 +49,5 @@ def _restored(value: Any, part: type | None) -> Any:
 
 
 def baseline_rows(others: Mapping[str, float]) -> list[list[Text]]:
-    """Table rows of the baselines, each with its share."""
+    """Table rows of the baselines, each with its score as a percentage."""
     return [[Message("baseline: {other}", other=Message(name)), f"{share:.1%}"] for name, share in others.items()]

@@ -1,10 +1,11 @@
-"""Robustness: how much a score drops on perturbed text (noise, another script) or on text of another domain.
+"""Robustness: the drop of a score on perturbed text (noise, another script) or on text of another domain.
 
-The model is evaluated on a text, and again on the same text as changed by ``text/perturb.py``, or on another text of
-the same kind for another domain or dialect. The score depends on the model: bits per word for a GPT on documents
+The model is evaluated on a text, and again on the same text changed by ``text/perturb.py``, or on another text of the
+same kind for another domain or dialect. The score depends on the model: bits per word for a GPT on documents
 (perturbations change the number of bytes and characters, but not of words), the share of correct answers for a GPT on
-conversations, macro-F1 for a classifier, chrF++ from perturbed sources for a translator. In conversations only the last
-line, the question, is perturbed: a perturbed passage might no longer contain the expected answer.
+conversations, macro-F1 for a classifier, and chrF++ of translations of perturbed sources for a translator. In
+conversations only the last line, the question, is perturbed, because a perturbed passage might no longer contain the
+expected answer.
 """
 
 import math
@@ -33,14 +34,14 @@ from kotha.text.held_out import from_texts, read_held_out
 from kotha.text.perturb import PERTURBATIONS, perturb
 from kotha.text.tokenizer.chat import Turn
 
-# Bytes of a long text that each evaluation uses.
+# Maximum bytes of text that each evaluation uses.
 _MOST_BYTES = 1 << 20
 _SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True)
 class ScoreDrop:
-    """The score on one perturbation or other text."""
+    """The score on one perturbation or on another text."""
 
     kind: str
     after: float
@@ -62,7 +63,7 @@ class Robustness(Measurement):
 
 
 class _Material(NamedTuple):
-    """Texts to perturb, and how to score a model on the result."""
+    """Texts to perturb, and a function that scores a model on the result."""
 
     figure: Text
     texts: tuple[str, ...]  # to be perturbed

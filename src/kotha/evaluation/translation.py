@@ -1,9 +1,9 @@
 """Translation scores by sacrebleu: BLEU and chrF++.
 
 BLEU (https://aclanthology.org/P02-1040) counts shared word n-grams, chrF++ (https://aclanthology.org/W17-4770)
-character and word n-grams; chrF++ is fairer to an inflected language such as Bangla. Scores are comparable only with
-the same word tokenization, case handling and references, so each comes with sacrebleu's signature
-(https://aclanthology.org/W18-6319). Install it with ``pip install kotha[scores]``.
+character and word n-grams. chrF++ is more suitable for an inflected language such as Bangla. Scores are comparable only
+with the same word tokenization, case handling and references, so each has sacrebleu's signature
+(https://aclanthology.org/W18-6319). Install sacrebleu with ``pip install kotha[scores]``.
 
 The baseline is a translation memory (nearest neighbour): for each source, the target of the training source that shares
 the most words with it, weighted by rarity.
@@ -50,7 +50,7 @@ class TranslationScore(Measurement):
 
 
 def can_score() -> bool:
-    """Whether sacrebleu is installed."""
+    """Return whether sacrebleu is installed."""
     return find_spec("sacrebleu") is not None
 
 
@@ -77,7 +77,7 @@ def evaluate_pairs(
     learned: TextPairs | None = None,
     on_progress: OnProgress | None = None,
 ) -> TranslationScore:
-    """Translate the sources and score them; with ``learned``, the training pairs, also the baseline."""
+    """Translate the sources and score the translations; with ``learned``, the training pairs, also the baseline."""
     assert isinstance(bundle.model, Seq2Seq) and bundle.tokenizer is not None, "not a translation model"
     found = translate(bundle.model, bundle.tokenizer, pairs.sources, on_progress=on_progress)
     score = score_translations(found, pairs.targets)
@@ -94,7 +94,7 @@ def evaluate_pairs(
 
 
 def remembered_targets(learned: TextPairs, sources: Sequence[str]) -> list[str]:
-    """For each source, the target of the most similar training source: shared words over all words, by rarity.
+    """Return for each source the target of the training source with the most similar words, weighted by rarity.
 
     >>> learned = TextPairs(("a red house", "a blue river"), ("একটি লাল বাড়ি", "একটি নীল নদী"))
     >>> remembered_targets(learned, ["the river is blue"])

@@ -1,7 +1,7 @@
 """The model card: architecture, training data, training settings and scores.
 
-It is generated from the files of a training run; missing information is stated as unknown. If a model folder has its
-own card, as the bundled model does, that card and its license are included.
+It is generated from the files of a training run; missing information is shown as unknown. If a model folder has its own
+card, as the bundled model does, that card and its license are included.
 """
 
 import json
@@ -38,7 +38,7 @@ class About:
     config: dict[str, Any] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
     own_card: str = ""  # Markdown, with front matter
-    license: str | None = None  # given by the caller, else from its own card
+    license: str | None = None  # given by the caller, or from its own card
 
     @property
     def language(self) -> str | None:
@@ -52,7 +52,7 @@ class About:
 
     @classmethod
     def of(cls, run: Path | None, license: str | None = None) -> "About":
-        """Read ``config.json``, ``summary.json`` and ``README.md`` of a folder, as far as they exist."""
+        """Read ``config.json``, ``summary.json`` and ``README.md`` of a folder if they exist."""
         if run is None:
             return cls(license=license)
         config, summary = (

@@ -39,12 +39,12 @@ class ExportJob:
 class Exporter:
     """An export format."""
 
-    opens: Callable[[ModelConfig], Text]  # says how an exported config opens; raises UnsupportedError
+    opens: Callable[[ModelConfig], Text]  # describes how an exported config opens; raises UnsupportedError
     export: Callable[[ExportJob], ParityReport]  # writes the export atomically and compares it
     weights: tuple[str, ...]  # supported weight types, the default first
     file_name: str | None = None  # name of the exported file; None: a folder is written
     endings: tuple[str, ...] = ()  # accepted file name extensions
-    needs_tokenizer: Text | None = None  # what needs a tokenizer, for the error; None: nothing does
+    needs_tokenizer: Text | None = None  # what needs a tokenizer, for the error message; None if nothing does
 
 
 def with_marks_of(tokenizer: Tokenizer, config: ModelConfig) -> Tokenizer:

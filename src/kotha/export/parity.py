@@ -1,10 +1,10 @@
 """Parity checks: verify that a converted model behaves like the original.
 
-Two properties are compared: the logits (the largest difference, also called logit parity) and the token ids of lines of
-real text and of difficult lines (joiners, two-part vowels, digits, emoji, mixed scripts; for a GPT as prompts).
+Two properties are compared: the logits (by their largest difference) and the token ids of lines of real text and of
+difficult lines (joiners, two-part vowels, digits, emoji, mixed scripts; for a GPT as prompts).
 
 All formats use the same inputs (``logit_rows``, ``questions``) and provide the outputs of the other program; this
-module compares them, decides and renders the report.
+module compares them, decides whether the check passed, and renders the report.
 """
 
 import copy
@@ -33,7 +33,7 @@ from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# The largest difference of logits that a different order of float32 sums can explain.
+# The largest difference of logits that can result from a different order of float32 sums.
 TOLERANCE = 1e-4
 N_LINES = 200
 # The largest number of lines of user text in the comparison.
@@ -68,18 +68,18 @@ AWKWARD_LINES: tuple[str, ...] = (
 
 @dataclass
 class ParityReport:
-    """The result of a comparison; None for what was not compared."""
+    """The result of a comparison; fields that were not compared are None."""
 
     target: str
     peer: str | None = None  # the other program and its version; None if it is not installed
     architecture: str | None = None  # the other program's name for the architecture, if any
     weights: str | None = None  # type of the exported weights
     remarks: list[Text] = field(default_factory=list)
-    """Notes on the result, such as rounded weights or why nothing was checked."""
+    """Notes on the result, such as rounded weights or the reason why nothing was checked."""
     tolerance: float | None = TOLERANCE
-    """Largest logit difference that passes; None for quantized weights, which are judged by their best tokens."""
+    """Largest logit difference that is allowed; None for quantized weights, whose best tokens are compared."""
     least_best_equal: float | None = None
-    """Fraction of positions that must agree on the best token; None if that is not judged."""
+    """Fraction of positions that must agree on the best token; None if there is no limit."""
     max_logit_difference: float | None = None
     best_equal: float | None = None  # fraction of positions with the same best token
     positions: int = 0  # number of positions compared
@@ -199,7 +199,7 @@ def rows(report: ParityReport) -> list[list[Text]]:
 def logit_rows(
     config: TextConfig, tokenizer: Tokenizer | None, lines: Sequence[str], n_rows: int = 2, most: int = 128
 ) -> Tensor:
-    """Input ids for the comparison, (B, T): real text up to the context length, or random ids without a tokenizer."""
+    """Return input ids for the comparison, (B, T): real text up to the context, or random ids without a tokenizer."""
     length = min(config.context_length, most)
     if tokenizer is None:
         return torch.randint(config.vocab_size, (n_rows, length), generator=torch.Generator().manual_seed(0))
@@ -209,7 +209,7 @@ def logit_rows(
 
 
 def questions(model: Model, rows: Tensor) -> dict[str, Tensor]:
-    """The model's inputs for the comparison, in its order of arguments; half of the last rows is padding."""
+    """Return the model's inputs in argument order; in all rows but the first, the second half is padding."""
     if isinstance(model, ViT):
         size = model.config.image_size
         shape = (2, model.config.n_channels, size, size)
@@ -235,12 +235,12 @@ def prompt_reader(tokenizer: Tokenizer) -> Encode:
 
 
 def our_side(bundle: Bundle, dtype: torch.dtype = torch.float32) -> Bundle:
-    """The reference for the comparison: a copy rounded to the exported type, computing in float32."""
+    """Return the reference for the comparison: a copy in float32, rounded to the exported type."""
     return replace(bundle, model=copy.deepcopy(bundle.model).cpu().to(dtype).float().eval())
 
 
 def rounding(bundle: Bundle, dtype: torch.dtype) -> list[Text]:
-    """A remark if the export rounds the weights."""
+    """Return a remark if the export rounds the weights."""
     if dtype.itemsize >= next(bundle.model.parameters()).dtype.itemsize:
         return []
     name = str(dtype).removeprefix("torch.")

@@ -1,6 +1,6 @@
 """The export formats by name, and whether a config supports them.
 
-Each format is checked with the config alone, so the settings that rule it out are known before a model is trained.
+Formats are checked with the config alone, so that incompatible settings are known before a model is trained.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class ExportTarget:
 
     name: Target
     supported: bool
-    details: Text  # how the export opens, or the settings that rule the format out
+    details: Text  # how the export opens, or the settings that the format does not support
 
 
 def export(
@@ -46,8 +46,8 @@ def export(
 ) -> ParityReport:
     """Export a model to ``out`` (a folder, a file, or a folder for the file) atomically, and verify the result.
 
-    ``weights`` is the type of the exported weights: hf float32, bfloat16 or float16, gguf f16, f32, q8_0 or q4_0, web
-    int8. The export is kept even if the report has not ``passed``.
+    ``weights`` is the type of the exported weights: float32, bfloat16 or float16 for hf; f16, f32, q8_0 or q4_0 for
+    gguf; int8 for web. The export is kept even if the report has not ``passed``.
     """
     exporters = _exporters()
     if to not in exporters:
@@ -84,7 +84,7 @@ def export(
 
 
 def supported_targets(config: ModelConfig) -> list[ExportTarget]:
-    """The formats hf, gguf, onnx and web, each with whether a config supports it."""
+    """Return the formats hf, gguf, onnx and web, and whether a config supports each of them."""
     found = []
     for name, exporter in _exporters().items():
         try:

@@ -1,8 +1,8 @@
 """Layouts: architectures of other programs as data, with their fixed settings and weight names.
 
-A format's ``layouts.toml`` lists for each architecture the settings it requires, the names of its weights and how they
-are stored. A config's settings that differ are obstacles, which errors list. A bias that a layout always has and a
-model lacks is no obstacle: it is written as zeros.
+A format's ``layouts.toml`` lists for each architecture the settings that it requires, the names of its weights and
+their storage. Settings of a config that differ are obstacles, which error messages list. A bias that a layout always
+has and a model lacks is not an obstacle, because it can be written as zeros.
 """
 
 import re
@@ -28,7 +28,7 @@ Shape = tuple[int, ...]
 
 
 class UnsupportedError(ConfigError):
-    """A config that an export target does not support; ``because`` names the settings that rule it out."""
+    """A config that an export target does not support; ``because`` names the incompatible settings."""
 
     def __init__(self, template: str, /, because: Text) -> None:
         super().__init__(template, because=because)
@@ -113,7 +113,7 @@ class Layout:
 
     @cached_property
     def _rows(self) -> dict[str, tuple[str, list[str], str]]:
-        """For each of Kotha's names: the other name, all of Kotha's weights stored in it, and how."""
+        """For each of Kotha's names: the other name, all of Kotha's weights stored in it, and the kind of storage."""
         found: dict[str, tuple[str, list[str], str]] = {}
         rows = [(row.replace("*", kind), row) for row in self.weights.split("\n") for kind in ("weight", "bias")]
         for row in dict(rows):
@@ -124,7 +124,7 @@ class Layout:
         return found
 
     def _find(self, name: str) -> tuple[str, list[str], str]:
-        """The other name of a Kotha weight, all of Kotha's weights stored in it, and how."""
+        """Return the other name of a Kotha weight, all of Kotha's weights stored in it, and the kind of storage."""
         number = re.search(r"(?<=\.)\d+(?=\.)", name)
         layer = number[0] if number else ""
         row = self._rows.get(name.replace(f".{layer}.", ".{n}.", 1) if number else name)
@@ -138,7 +138,7 @@ class Layout:
         return self._find(ours)[0]
 
     def reference_weights(self, shapes: Mapping[str, Shape], config: Any) -> dict[str, ReferenceWeight]:
-        """For each of the other program's names, which of Kotha's weights it holds."""
+        """Return for each of the other program's names the Kotha weights that it holds."""
         found = {}
         for name in shapes:
             theirs, ours, how = self._find(name)

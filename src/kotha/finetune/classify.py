@@ -1,4 +1,4 @@
-"""Fine-tune a trained model as a text classifier, from a table of texts and labels.
+"""Fine-tune a trained model as a text classifier on a table of texts and labels.
 
 ::
 
@@ -68,7 +68,7 @@ class ClassifyTexts(ExampleTask):
         reader = MarkedTexts(tokenizer, model.marks, model.context_length)
         train, validation = (reader.encode(part.texts) for part in parts.used_in_training)
         longest = max(len(stretch) for stretches in (*train, *validation) for stretch in stretches)
-        # A pass reads every stretch of every text.
+        # An epoch includes every stretch of every text.
         n_stretches = sum(map(len, train))
         settings = finetune_settings(model, request, _USUAL, n_stretches, longest, _WARMUP)
         fields = {"text": data.text_field, "label": data.label_field, "guessed": data.guessed}

@@ -5,10 +5,10 @@
     RUN/examples/  train, validation and test parts (.jsonl; images .npz)
     RUN/best/      the best model, as a model folder
 
-Otherwise the run is like one of ``train``. The examples are stored in the run, so resuming needs no other file and the
-held-out parts stay known. The test part is evaluated once, after the last step. The parts that differ between tasks are
-in an `ExampleTask`, one each in ``classify.py``, ``instruct.py``, ``pairs.py`` and ``images.py``. The caller passes the
-function that evaluates the model.
+Otherwise the run is like a run of ``kotha train``. The examples are stored in the run, so that it can be resumed
+without other files and the held-out examples remain known. The test part is evaluated once, after the last step. The
+code specific to a task is in an `ExampleTask`, in ``classify.py``, ``instruct.py``, ``pairs.py`` and ``images.py``. The
+caller passes the function that evaluates the model.
 """
 
 import json
@@ -52,9 +52,9 @@ class ExamplesRequest(TrainRequest):
     data: Any  # images: their folder or archive
     validation: Any = None  # validation examples; None: a share of the data
     test: Any = None  # test examples; None: a share of the data
-    held_out: float | None = None  # that share; None: the default of the task
+    held_out: float | None = None  # share of the data in each of these parts; None: the default of the task
     epochs: float = 8.0  # maximum epochs of fine-tuning
-    tokenizer: Tokenizer | None = None  # for both languages of pairs; None: that of the initial weights, or a new one
+    tokenizer: Tokenizer | None = None  # for both languages of pairs (default: that of the initial weights, or new)
 
     @property
     def seed(self) -> int:
@@ -80,7 +80,7 @@ def no_scores(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict
 
 @dataclass(frozen=True)
 class ExampleTask(ABC):
-    """One task on examples: how they are split and stored, and which model is trained on them."""
+    """A task on examples, which splits and stores the examples and chooses the model to train on them."""
 
     measure: Measure = no_scores
 
@@ -92,7 +92,7 @@ class ExampleTask(ABC):
 
     @abstractmethod
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
-        """Split the examples and choose model, tokenizer and settings; raises errors before anything is written."""
+        """Split the examples and choose model, tokenizer and settings; errors are raised before anything is written."""
 
     @abstractmethod
     def task(self, plan: RunPlan) -> ExamplesTask:
@@ -112,7 +112,7 @@ class ExampleTask(ABC):
         return zip(*(getattr(part, name) for name in part.columns), strict=True)
 
     def before(self, request: ExamplesRequest, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
-        """Evaluate before the first step; returns entries for the run's config."""
+        """Evaluate before the first step and return entries for the run's config."""
         return {}
 
     def sampler(self, plan: RunPlan) -> Sampler | None:
@@ -197,7 +197,7 @@ def _training(
     say: OnRemark,
     initialize: Callable[[Any], Any] | None = None,
 ) -> Training:
-    """The training of a plan; reports examples that do not fit the context."""
+    """Create the training of a plan, and report examples that do not fit the context."""
     task = use.task(plan)
     if task.too_long:
         say(Plural(*use.too_long, n=task.too_long, most=task.context_length))
@@ -206,7 +206,7 @@ def _training(
 
 
 def _finish(use: ExampleTask, training: Training) -> dict[str, Any]:
-    """Train to the end, then evaluate on the test part. Returns the summary."""
+    """Train to the end, evaluate on the test part, and return the summary."""
     folder, summary = training.folder, training.run()
     chosen_by = {name: value for name, value in (folder.best() or {}).items() if name != "step"}
     of_the_run = {name: value for name, value in summary.items() if name not in chosen_by or name == "tokens"}
@@ -236,7 +236,7 @@ def example_file(path: Path) -> Iterator[Path]:
         yield path
     except (KothaError, OSError, ValueError, KeyError, TypeError) as error:
         raise CheckpointError(
-            "{path} cannot be read: {error}; a run needs its examples to resume", path=path, error=error
+            "{path} cannot be read: {error}; the run cannot be resumed without its examples", path=path, error=error
         ) from error
 
 
@@ -247,14 +247,14 @@ def numbered(labels: Sequence[str], classes: Sequence[str]) -> list[int]:
 
 
 def guessed_or_named(guessed: bool) -> Message:
-    """Whether the fields of a table were guessed or given."""
+    """Describe whether the fields of a table were guessed or given."""
     return Message("guessed") if guessed else Message("as given")
 
 
 # -- settings: by epochs, by time, or by a recipe ----------------------------------------------------------------------
 
 
-# Evaluations without gain that end a run (early stopping), and evaluations per epoch.
+# Number of evaluations without improvement that end a run (early stopping), and evaluations per epoch.
 _PATIENCE, _LOOKS = 6, 2
 USUAL: dict[str, Any] = {
     "schedule": "cosine",
@@ -277,7 +277,7 @@ def requested_model(request: ExamplesRequest, kind: type[AnyConfig], usual_prese
     base = preset(request.preset or usual_preset) if origin is None else origin.bundle.config
     if not isinstance(base, kind):
         raise ConfigError(
-            "{name} is a {family} model, but {data} need a {wanted} model: use {usual}",
+            "{name} is a {family} model, but {data} require a {wanted} model; use {usual}",
             name=request.preset if origin is None else origin.name,
             family=base.family,
             data=data,
@@ -292,7 +292,7 @@ def requested_model(request: ExamplesRequest, kind: type[AnyConfig], usual_prese
 
 
 def learning_rate(d_model: int, lora: bool = False) -> float:
-    """The peak learning rate for fine-tuning a model of a width.
+    """Return the peak learning rate for fine-tuning a model of the given width.
 
     >>> [round(learning_rate(width), 6) for width in (96, 512, 768)]
     [0.003, 7.5e-05, 3.1e-05]
@@ -304,7 +304,7 @@ def learning_rate(d_model: int, lora: bool = False) -> float:
 def finetune_settings(
     model: AnyConfig, request: ExamplesRequest, usual: Mapping[str, Any], n_examples: int, longest: int, warmup: float
 ) -> tuple[AnyConfig, TrainConfig]:
-    """Settings for fine-tuning in a number of epochs; ``warmup`` is a share of the steps."""
+    """Return settings for fine-tuning for a number of epochs; ``warmup`` is a share of the steps."""
     if not 0 < request.epochs <= 1000:
         raise UsageError("{epochs} must be above 0 and at most 1,000", epochs=Option("epochs", request.epochs))
     given = dict(request.changes)
@@ -327,7 +327,7 @@ def training_settings(
     tokenizer: Tokenizer | None = None,
     context: int | None = None,
 ) -> tuple[ModelConfig, TrainConfig]:
-    """Settings by a recipe, by a time budget, or for the steps that read ``examples_read`` examples.
+    """Return settings by a recipe, by a time budget, or for as many steps as ``examples_read`` examples take.
 
     ``context`` is the length of the longest example. The warm-up takes at most a tenth of the steps.
     """
@@ -340,7 +340,7 @@ def training_settings(
     if context is not None:
         config = config.change(context_length=context)
     if request.timed:
-        say(Message("measuring this machine …"))
+        say(Message("measuring the speed of this machine …"))
         choice = fit_to_minutes(request, model, config, given, usual_length)
         say(choice.sentence)
         return model, choice.settings
@@ -353,7 +353,7 @@ def training_settings(
 def _changed(
     model: AnyConfig, config: TrainConfig, pace: Mapping[str, Any], given: Mapping[str, Any]
 ) -> tuple[AnyConfig, TrainConfig]:
-    """Settings with ``pace`` for what was not given, and the model with their dropout."""
+    """Return the settings, with ``pace`` for those that were not given, and the model with their dropout."""
     config = config.change(**{name: value for name, value in pace.items() if name not in given})
     if config.dropout is not None:
         model = model.replace(dropout=config.dropout)

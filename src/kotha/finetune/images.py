@@ -1,13 +1,13 @@
-"""Train an image classifier, from a folder with one subfolder per class or an archive of arrays.
+"""Train an image classifier on a folder with one subfolder per class or on an archive of arrays.
 
 ::
 
     RUN/examples/     train.npz, validation.npz, test.npz
     RUN/classes.html  scores on the test part, with confusion matrix and baselines
 
-It starts from random weights, or from a ViT that may have been trained on images of another size or on other classes
-(fine-tuning): its positions are interpolated, and its head is replaced. Each image is shifted slightly each time it is
-read (augmentation; turn it off with ``augment="none"``).
+Training starts from random weights or from a trained ViT (fine-tuning). If that ViT was trained on images of another
+size, its positions are interpolated; if it was trained on other classes, its head is replaced. Each image is shifted
+slightly each time it is read (augmentation; disable it with ``augment="none"``).
 """
 
 from pathlib import Path
@@ -34,7 +34,7 @@ from kotha.training.plan.memory import positions
 from kotha.training.tasks.classification import ImageClasses
 
 USUAL_PRESET = "vit-digits"
-_PASSES = 30  # over the images, if no duration is given
+_PASSES = 30  # number of epochs, if no duration is given
 _USUAL: dict[str, Any] = {
     **USUAL,
     **{"optimizer": "muon", "batch_size": 128, "weight_decay": 0.05, "beta2": 0.99},
@@ -91,7 +91,7 @@ class ClassifyImages(ExampleTask):
 
 
 def learning_rates(d_model: int) -> dict[str, float]:
-    """The peak learning rates for a width.
+    """Return the peak learning rates for a model width.
 
     >>> learning_rates(256)
     {'learning_rate': 0.0025, 'muon_learning_rate': 0.01}

@@ -1,9 +1,8 @@
 """Instruction tuning: fine-tune a trained GPT to answer, from a file of conversations.
 
-The model keeps its chat template. The loss covers the assistant's turns only (``training/tasks/examples.py``). A part
-of the conversations is held out by group: questions about one story are all in one part. The accuracy on the test part
-is measured before the first step and with the best model. A tokenizer without chat tokens gets them, and the model an
-embedding row for each.
+The loss covers the assistant's turns only (``training/tasks/examples.py``). Part of the conversations is held out by
+group: all questions about one story are in the same part. The accuracy on the test part is measured before the first
+step and with the best model. If the tokenizer has no chat tokens, they are added, with an embedding row for each.
 """
 
 from pathlib import Path
@@ -109,8 +108,8 @@ def _with_chat_tokens(origin: Origin, own: Tokenizer, lora: bool, say: OnRemark)
         return own
     if lora:
         raise UsageError(
-            "the tokenizer of {name} has no chat tokens; they need new embedding rows, which lora does not "
-            "train: fine-tune without lora",
+            "the tokenizer of {name} has no chat tokens, and lora cannot train the embedding rows that they "
+            "need; fine-tune without lora",
             name=origin.name,
         )
     say(Message("the tokenizer had no chat tokens; added them, with an embedding row for each"))

@@ -8,7 +8,8 @@ Both languages share one tokenizer; if none is given, it is trained on both side
 starts from random weights, or from the weights of another translation model.
 
 The settings are those of the original transformer (https://arxiv.org/abs/1706.03762) except for the schedule, which
-decays to zero at the last step; ``schedule="inverse-sqrt"`` is the paper's. Training stops early on validation loss.
+decays to zero at the last step (``schedule="inverse-sqrt"`` selects the paper's). Training stops early if the
+validation loss does not improve.
 """
 
 from pathlib import Path
@@ -94,7 +95,7 @@ class TranslatePairs(ExampleTask):
 
 
 def fields_like(run: Path | None, table: Path) -> tuple[str | None, str | None]:
-    """The source and target fields of a run, if a table has both of them; else (None, None)."""
+    """Return the source and target fields of a run if a table has both of them, otherwise (None, None)."""
     fields_of_run = {} if run is None else mapping(run_config(run), "fields")
     fields = words(fields_of_run, "source"), words(fields_of_run, "target")
     known = field_names(table) if None not in fields else []
@@ -102,7 +103,7 @@ def fields_like(run: Path | None, table: Path) -> tuple[str | None, str | None]:
 
 
 def learning_rate(d_model: int) -> float:
-    """The peak learning rate for a width: that of the original transformer after 4,000 warm-up steps.
+    """Return the peak learning rate for a model width: that of the original transformer after 4,000 warm-up steps.
 
     >>> [round(learning_rate(width), 6) for width in (192, 512, 1024)]
     [0.001141, 0.000699, 0.000494]

@@ -1,10 +1,9 @@
 """Split examples into train, validation and test parts that share no text.
 
-The split is random and stratified by class; the same seed gives the same parts. Pairs of texts have no classes;
-conversations of one group stay together. Duplicates are removed. Nothing leaks from the held-out parts: a training
-example that is a copy of a held-out one, or contains most of it (``text/clean/leakage.py``), is removed, and so is a
-validation example that overlaps with a test one. Of a pair, either side counts. Images are copies if all pixels are
-equal.
+The split is random and stratified by class; the same seed gives the same parts. Pairs of texts have no classes, and
+conversations of one group stay together. Duplicates are removed. To prevent leakage, a training example is removed if
+it is a copy of a held-out one or contains most of it (``text/clean/leakage.py``), and so is a validation example that
+overlaps with a test example. For pairs, an overlap on either side is enough. Images are copies if all pixels are equal.
 """
 
 from collections import defaultdict
@@ -24,7 +23,7 @@ from kotha.text.corpus.dialogues import Dialogues
 from kotha.text.corpus.labelled import LabelledTexts
 from kotha.text.corpus.pairs import TextPairs
 
-# Maximum number of pairs in a held-out part: translating more takes longer than it is worth.
+# Maximum number of pairs in a held-out part; translating more would take too long.
 _MOST_PAIRS = 500
 _COUNTED: dict[type, tuple[str, str]] = {
     LabelledTexts: ("{n} text", "{n:,} texts"),
@@ -94,7 +93,7 @@ def divide(
     copies = _copies(drawn["train"], [validation, test])
     train = without(drawn["train"], copies, "{what} removed from training: they contain most of a held-out example")
     if not len(train) or not len(validation):
-        raise DataError("too few training examples are left once copies are removed; give more")
+        raise DataError("too few training examples are left after removing copies; give more")
     for name, part in (("validation", validation), ("test", test)):
         unknown = sorted(set(getattr(part, "labels", ())) - set(getattr(train, "labels", ())))
         if unknown:
@@ -131,7 +130,7 @@ def _draw(
     seed: int,
     most: int,
 ) -> dict[str, Any]:
-    """Examples by part: of each class a share of its groups, between one and ``most``; the rest for training."""
+    """Draw the held-out parts, each with a share of every class's groups (1 to ``most``); the rest is for training."""
     if not 0 < share <= 0.4:
         raise UsageError(
             "{held_out} is out of range; use 0.05 to 0.4, so that enough examples are left for training",

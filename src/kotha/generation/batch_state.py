@@ -1,8 +1,8 @@
 """The state of a batch on the device: one row per request, in tensors with fixed addresses.
 
-A step reads each row's pending token, samples the next and writes it back without the host, so a GPU can run several
-steps in a row, and one recorded graph serves all of them. The uniform random numbers for sampling are copied to the
-device for a few steps at a time.
+A step reads each row's pending token, samples the next one and writes it back without involving the host, so a GPU can
+run several consecutive steps with one recorded graph. The uniform random numbers for sampling are copied to the device
+for a few steps at a time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ _NOT_FINITE = -1  # in ``drawn``: the logits were NaN or infinite
 
 @dataclass(frozen=True)
 class Plan:
-    """The parameters of a step for the current rows; each recorded graph serves one plan."""
+    """The parameters of a step for the current rows; each recorded graph is for one plan."""
 
     n_rows: int  # rows to compute
     span: int  # cached positions that attention covers
@@ -44,13 +44,13 @@ class Rows:
         self.pending = torch.zeros(max_rows, dtype=torch.long, device=device)
         self.numbers = torch.zeros(max_rows, block, device=device)
         self.drawn = torch.zeros(max_rows, block, dtype=torch.long, device=device)
-        self.slot = torch.zeros(1, dtype=torch.long, device=device)  # the next step within the block
+        self.slot = torch.zeros(1, dtype=torch.long, device=device)  # index of the next step in the current block
         pinned = device.type == "cuda"
         self._staging = [torch.zeros(max_rows, block, pin_memory=pinned) for _ in range(2)]
         # (R, V), True if the row's text has the token. Created when first needed, because it is large.
         self.seen: Tensor | None = None
         # (R, block, 1 + alternatives): ids and log-probabilities of the sampled token and of the likeliest; and
-        # (R, block, 1): the rank of the sampled token and the total probability of likelier ones
+        # (R, block, 1): the rank of the sampled token and the total probability of more likely ones
         self.reported: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
 
     def plan(self, answers: Sequence[Answer], n_rows: int, span: int, even: int | None = None) -> Plan:
@@ -93,11 +93,11 @@ class Rows:
         """Copy to the device what the next steps need, without waiting for earlier steps."""
         n_rows = len(answers)
         self._staging.reverse()
-        buffer = self._staging[0]  # its copy, two blocks ago, has finished
+        buffer = self._staging[0]  # free, because its last copy, two blocks ago, has finished
         view = buffer.numpy()
         for row, answer in enumerate(answers):
             some = answer.numbers[answer.scheduled : answer.scheduled + count]
-            view[row, : len(some)] = some  # beyond these, old numbers are used and their tokens discarded
+            view[row, : len(some)] = some  # later steps use old numbers, and their tokens are discarded
         self.numbers[:n_rows].copy_(buffer[:n_rows], non_blocking=True)
         if plan.alternatives is not None and self.reported is None:
             # Allocated once at its largest size, because recorded graphs hold its address.
@@ -132,7 +132,7 @@ class Rows:
         return PendingSteps(answers, kept)
 
     def _note(self, logits: Tensor, tokens: Tensor, count: int) -> None:
-        """Store the probabilities of the model, before any sampling setting."""
+        """Store the probabilities of the model, before any sampling setting is applied."""
         assert self.reported is not None, "the buffers for probabilities are allocated by load()"
         chances = logits.log_softmax(dim=-1)
         ids = torch.cat([tokens, chances.topk(count, dim=-1).indices], dim=1)  # (B, 1 + count)
@@ -144,7 +144,7 @@ class Rows:
 
 
 class PendingSteps:
-    """Steps in progress: their answers and results, copied to the host while the device continues.
+    """Steps in progress: their answers, and their results, which are copied to the host while the device continues.
 
     Rows may be reassigned before the results are read.
     """

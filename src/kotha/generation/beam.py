@@ -1,12 +1,13 @@
 """Beam search for translation: extend several candidates in parallel and return the best finished one.
 
-The likeliest next token is not always the start of the likeliest sentence. In each step every beam is extended by
+The most likely next token is not always the start of the most likely sentence. In each step every beam is extended by
 every token, and the best of all extensions are kept (Graves 2012, https://arxiv.org/abs/1211.3711). A finished sentence
-is scored by its log-probability per token; otherwise short ones would win. The search ends when no running beam can
-beat the worst of the finished ones, however long it grows.
+is scored by its log-probability per token, because short sentences would otherwise be preferred. The search ends when
+no running beam can become better than the worst of the finished ones.
 
 A source is encoded once and projected once for each decoder layer; the target's keys are cached and reordered with the
-beams. Many sources are searched in one batch, with a row for each beam of each source; finished searches leave it.
+beams. Many sources are searched in one batch, with a row for each beam of each source. Finished searches are removed
+from the batch.
 """
 
 import math
@@ -93,7 +94,7 @@ def _grow(running: Sequence["_Search"], chances: Tensor) -> dict["_Search", list
     sums = torch.tensor([search.sums for search in running], device=chances.device)  # (n, beams)
     beams, vocab_size = sums.shape[1], chances.shape[-1]
     totals = (chances.view(*sums.shape, -1) + sums[:, :, None]).flatten(1)
-    best, flat = totals.topk(min(2 * beams, totals.shape[1]))  # enough candidates even if half of them end
+    best, flat = totals.topk(min(2 * beams, totals.shape[1]))  # enough candidates even if half of them have ended
     if best.isnan().any():
         raise KothaError(NO_NUMBERS)
     candidates = zip(best.tolist(), (flat // vocab_size).tolist(), (flat % vocab_size).tolist(), strict=True)
@@ -109,7 +110,7 @@ class _Search:
     def __init__(self, settings: BeamSettings, longest: int) -> None:
         self.settings, self.longest = settings, longest
         self.running: list[tuple[int, ...]] = [()] * settings.beams
-        self.sums = [0.0] + [-math.inf] * (settings.beams - 1)  # all beams are equal at first, so only one counts
+        self.sums = [0.0] + [-math.inf] * (settings.beams - 1)  # all beams are equal at first, so only one is active
         self.finished: list[Hypothesis] = []
 
     def choose(self, candidates: Iterable[tuple[float, int, int]]) -> list[int]:
@@ -142,7 +143,7 @@ class _Search:
 
 # -- texts -------------------------------------------------------------------------------------------------------------
 
-# Sentences per batch, enough for two cores, and the limit of their cache in bytes.
+# Sentences per batch, enough to use two cores, and the limit of their cache in bytes.
 _AT_ONCE = 32
 _CACHE_BYTES = 256 << 20
 

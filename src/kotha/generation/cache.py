@@ -1,14 +1,15 @@
 """The KV cache: preallocated keys and values, one row per request, each row with its own length.
 
-A step writes in place and always sees the same shape; the mask hides unwritten positions. A finished row is reused
-without clearing it, because only its length determines which positions count. The rows in use are always the first
-ones, so a half-empty batch costs half: when a row in the middle ends, the last one moves to its position.
+A step writes in place, and tensors always have the same shape; the mask hides unwritten positions. A finished row is
+reused without clearing it, because only its length determines which positions are visible. The rows in use are always
+the first ones, so a half-empty batch takes half the time. When a row in the middle ends, the last one moves to its
+position.
 
 A layer's tensor is (rows, positions, heads, D), so the keys of a new token are contiguous. Each layer has its own
-tensors, written with one operation, so that a compiler need not copy them.
+tensors, written with one operation, so that a compiler does not have to copy them.
 
-The context length comes from an untrusted file, so memory is not allocated for all of it: the cache doubles when it is
-full, and never grows beyond the free memory.
+The context length comes from an untrusted file, so memory is not allocated for all of it. The cache doubles in size
+when it is full, and never grows beyond the free memory.
 """
 
 import math
@@ -32,9 +33,9 @@ _MEMORY = Path("/proc/meminfo")
 class RowCache:
     """A KV cache for ``n_rows`` rows starting at ``first``; ``lengths`` holds the tokens read by each.
 
-    If ``even`` is set, all rows have read that number of tokens, and no mask per row is needed. Prompts are read this
-    way; padding of shorter prompts is never attended to: the causal mask hides it, and later the row's length does,
-    until it is overwritten.
+    If ``even`` is set, all rows hold that number of tokens, and no mask per row is needed. Prompts are processed this
+    way. The padding of shorter prompts is never attended to: it is hidden first by the causal mask and then by the
+    row's length, until it is overwritten.
     """
 
     def __init__(
@@ -95,7 +96,7 @@ class RowCache:
         return self._now
 
     def mask(self, n_new: int) -> Mask:
-        """New tokens attend to earlier tokens of their row and themselves: (B, 1, T, S), or (T, S) for even rows."""
+        """Mask so that new tokens attend only to their row up to themselves: (B, 1, T, S), or (T, S) for even rows."""
         if self.even is None:
             return (self._indices[: self.span] <= self.positions(n_new)[..., None]).view(-1, 1, n_new, self.span)
         if n_new == 1 or not self.even:
@@ -116,7 +117,7 @@ class RowCache:
         return kept[0][rows, :end].transpose(1, 2), kept[1][rows, :end].transpose(1, 2)
 
     def advance(self, count: int = 1) -> None:
-        """Count the new tokens as read."""
+        """Advance the length of each row by ``count`` tokens."""
         self.lengths[: self.n_rows].add_(count)
 
     def put(self, row: int, other: "RowCache", count: int) -> None:

@@ -4,8 +4,8 @@ Influence is measured by occlusion (Zeiler and Fergus 2013, https://arxiv.org/ab
 hidden, and its influence is the drop in the probability of the predicted class. For a BERT the token is replaced by the
 mask token; for a GPT, which has none, it is removed. Tokens interact, so their influences do not add up to the total.
 
-A text that does not fit into the context is read in parts of about equal length (``text/tokenizer/prompt.py``): the
-probabilities are the mean over the parts, and a token's influence is that in its part, divided by their number.
+A text that does not fit into the context is read in parts of about equal length (``text/tokenizer/prompt.py``). The
+probabilities are the mean over the parts, and a token's influence is that in its part divided by the number of parts.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _TEXTS_AT_ONCE, _IMAGES_AT_ONCE = 32, 256
 
 @dataclass(frozen=True)
 class Influence:
-    """A token of a text and its influence on the predicted class."""
+    """A token of a text, with its influence on the predicted class."""
 
     text: str
     change: float  # drop in the class probability without the token; negative: the token is evidence against the class
@@ -76,7 +76,7 @@ class Classifier:
 
     @property
     def truncated(self) -> int:
-        """The number of texts so far that were too long to be read completely, even in parts."""
+        """Number of texts so far that were too long to be read completely, even in parts."""
         return self._reader.truncated
 
     def probabilities(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> Tensor:

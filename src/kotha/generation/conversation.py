@@ -1,8 +1,8 @@
 """A conversation: turns of the user and the model, in the format the model was trained on.
 
 The chat template (``text/tokenizer/chat.py``) formats the turns. Old turns are dropped when the context is full. A
-model trained for conversation has its template saved with it. With any other model the conversation is one text that
-the model continues, and ``remark`` says so, for the caller to show.
+model trained for conversation is saved with its template. Any other model continues the conversation as one text; the
+caller should show the ``remark`` about this.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from kotha.i18n.message import Message
 from kotha.text.tokenizer.chat import Turn
 from kotha.text.tokenizer.prompt import encode_end, start_of_document
 
-NOT_INSTRUCTION_TUNED = Message("this model was not trained for conversation: it continues the text you write")
+NOT_INSTRUCTION_TUNED = Message("this model was not trained for conversation, so it continues your text")
 
 
 class Conversation:
@@ -35,12 +35,12 @@ class Conversation:
 
     @property
     def remark(self) -> Message | None:
-        """A remark that must be shown before the first turn, or None."""
+        """A remark to show before the first turn, or None."""
         return None if self.instruction_tuned else NOT_INSTRUCTION_TUNED
 
     @checked(SamplingSettings)
     def say(self, text: str, *, tokens: int = 150, seed: int = 0, stop: str | Sequence[str] = (), **how: Any) -> str:
-        """The model's answer to a text; both become turns. ``how`` are fields of ``SamplingSettings``."""
+        """Add a turn and the model's answer, and return the answer; ``how`` are fields of ``SamplingSettings``."""
         settings = SamplingSettings(seed=seed, **how)
         [result] = self.engine.generate(
             [self.ask(text, tokens, settings, (stop,) if isinstance(stop, str) else tuple(stop))]
@@ -64,9 +64,9 @@ class Conversation:
 
 
 def conversation_prompt(engine: Engine, turns: Sequence[Turn], tokens: int, plain: bool) -> list[int]:
-    """The prompt for the next turn: as many of the last turns as leave room for ``tokens`` tokens.
+    """Return the prompt for the next turn: as many of the last turns as leave room for ``tokens`` tokens.
 
-    ``plain``: one text without special tokens. A role without a special token is treated as the user.
+    With ``plain``, it is one text without special tokens. A role without a special token is treated as the user.
     """
     tokenizer, context = engine.tokenizer, engine.model.config.context_length
     assert tokenizer is not None, "a conversation needs a tokenizer"

@@ -1,8 +1,8 @@
 """The decoding loop: one token for every row in each step.
 
 On a CPU a step calls the model, or its implementation in C (``native.c``). On a GPU the kernel launches would take
-longer than the work, so a step, including sampling, is recorded once for each plan as a CUDA graph and then replayed.
-All state is written in place, so a replay continues where the last one ended.
+longer than the computation, so a step, including sampling, is recorded once for each plan as a CUDA graph and then
+replayed. All state is written in place, so a replay continues where the last one ended.
 """
 
 import platform
@@ -21,7 +21,7 @@ from kotha.generation.weights import JoinedAttention
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 
-_WARM_UP = 3  # runs before recording, in which kernels are selected and memory is allocated
+_WARM_UP = 3  # number of runs before recording, in which kernels are selected and memory is allocated
 
 
 @contextmanager
@@ -51,7 +51,7 @@ class Steps:
         self.update_addresses()
 
     def update_addresses(self) -> None:
-        """Call after the cache is reallocated: recorded graphs and the step in C hold addresses of its tensors.
+        """Drop recorded graphs and the step in C, which hold addresses of the cache's tensors, after a reallocation.
 
         The step in C is faster than BLAS for few rows and within 10% of it for 32, and a row's result does not depend
         on other rows. It is used only with the engine's own copy of the weights, because it ignores the hooks and the
@@ -65,7 +65,7 @@ class Steps:
         self._native = None if library is None else NativeStep(self.model, cache, library)
 
     def read(self, cache: RowCache, first: int, texts: Sequence[Sequence[int]], start: int = 0) -> None:
-        """Read texts into rows of a cache, starting at row ``first``, after the ``start`` tokens already there."""
+        """Process texts into rows of a cache, from row ``first`` on, after the ``start`` tokens already there."""
         if not any(texts):
             return
         if self._native is not None:
@@ -115,7 +115,8 @@ class Steps:
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         graph = torch.cuda.CUDAGraph()
-        # cuDNN's attention plans for each shape and is no faster for one query; flash does not support such masks.
+        # cuDNN's attention makes a plan for each shape and is no faster for one query; flash does not support such
+        # masks.
         with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
             with torch.cuda.stream(side):
                 for _ in range(_WARM_UP):

@@ -1,15 +1,15 @@
 """The engine: generates text for many requests in one batch (continuous batching).
 
-A request waits for a free row. Its prompt is read except for the last token, which the first step reads: a short prompt
-at once, a long one in pieces, one per step (``prefill.py``). Then each step adds one token to every row, sampled with
-the row's own settings; when a row ends, it is assigned to the next request. The output of a request does not depend on
-the others in the batch.
+A request waits for a free row. Then its prompt is processed, a short one at once and a long one in chunks, one per step
+(``prefill.py``). The last token of the prompt is left to the first step. Each step adds one token to every row, sampled
+with the row's own settings. When a row ends, it is assigned to the next request. The output of a request does not
+depend on the others in the batch.
 
-A text prompt is read as the start of a document, after the start-of-document token, as in training and evaluation.
+A text prompt is encoded as the start of a document, after the start-of-document token, as in training and evaluation.
 Without that token small models produce much worse text (``docs/dev/experiments.md``). Token ids are used unchanged.
 
 When a row's context is full, its older half is dropped: the request moves to the front of the queue, and the rest is
-read again as a prompt. Which tokens are dropped depends only on the text (``plain.context_start``).
+processed again as a prompt. The tokens to drop depend only on the text (``plain.context_start``).
 """
 
 import itertools
@@ -32,8 +32,8 @@ from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.prompt import encode_prompt, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Steps between checks for ended rows, and whether the check overlaps with the next steps. Both keep a GPU busy; a CPU
-# would gain nothing.
+# Number of steps between checks for ended rows, and whether the check overlaps with the next steps. Both keep a GPU
+# busy; on a CPU there is no gain.
 _PACE = {"cuda": (32, True), "cpu": (1, False)}
 # The smallest span of cached positions on a GPU; larger ones are powers of two, so that few graphs are recorded.
 _SHORTEST_SPAN = 64
@@ -41,7 +41,7 @@ _SHORTEST_SPAN = 64
 
 @dataclass(frozen=True)
 class Event:
-    """An update of one request: new text that is final, or its end."""
+    """An update of one request: new final text, or the end of the request."""
 
     number: int
     text: str
@@ -97,7 +97,7 @@ class Engine:
 
     def submit(self, request: Request) -> int:
         """Queue a request and return its number, which is part of each of its events."""
-        # Tokens beyond the context are not read, but count for the repetition penalty.
+        # Tokens beyond the context are not processed, but are included in the repetition penalty.
         most = self.model.config.context_length if request.settings.repetition_penalty is None else None
         answer = Answer(next(self._numbers), request, self._ids(request.prompt, most), self.tokenizer)
         if request.tokens == 0:
@@ -119,7 +119,7 @@ class Engine:
         self._free_rows()
 
     def pause(self, number: int) -> bool:
-        """Pause a request and free its row, keeping its output. False if it has no row (being read, or ended)."""
+        """Pause a request and free its row, keeping its output; return False if it has no row."""
         self._flush()
         answer = next((each for each in self._active if each.number == number), None)
         if answer is None:
@@ -129,7 +129,7 @@ class Engine:
         return True
 
     def resume(self, number: int) -> None:
-        """Queue a paused request again; its text is read again as a prompt."""
+        """Queue a paused request again; its text is processed again as a prompt."""
         self._waiting.append(self._paused.pop(number))
 
     def step(self) -> list[Event]:
@@ -149,7 +149,7 @@ class Engine:
 
     @property
     def n_free(self) -> int:
-        """The number of rows that no request has or waits for."""
+        """Number of rows that are free and not needed by a waiting request."""
         return max(0, self._max_batch - len(self._active) - len(self._reading) - len(self._waiting))
 
     def stream(self, request: Request) -> Iterator[Event]:
@@ -173,7 +173,7 @@ class Engine:
     # -- steps ------------------------------------------------------------------------------------------------------
 
     def _ids(self, prompt: str | tuple[int, ...], most: int | None) -> list[int]:
-        """A prompt's tokens; only the end of a prompt much longer than ``most``."""
+        """Return a prompt's tokens; for a prompt much longer than ``most``, only those of its end."""
         if not isinstance(prompt, str):
             ids = list(prompt)
         elif self.tokenizer is not None:
@@ -194,12 +194,12 @@ class Engine:
         return ids or [self._start or 0]
 
     def _admit(self) -> None:
-        """Assign free rows to waiting requests and read their prompts; reading of long prompts is only started."""
+        """Assign free rows to waiting requests and process their prompts; long prompts are only started."""
         new: list[tuple[Answer, list[int]]] = []
         while self._waiting and len(self._active) + len(self._reading) + len(new) < self._max_batch:
             # All visible tokens except the last, which the first step reads.
             ids = self._waiting[0].context_tokens(self.model.config.context_length)[:-1]
-            self._make_room(len(ids) + 1)  # raises before anything is read if the memory is too small
+            self._make_room(len(ids) + 1)  # raises an error before any processing if the memory is too small
             answer, prompt = self._waiting.popleft(), self.prompts.begin(ids)
             if prompt is None:
                 new.append((answer, ids))
@@ -211,7 +211,7 @@ class Engine:
             self._steps.read(self._cache, first, texts)
 
     def _read_prompt(self) -> None:
-        """Read the next piece of the long prompt that has waited longest; a complete prompt gets its row."""
+        """Process the next chunk of the long prompt that has waited longest; a complete prompt gets its row."""
         if not self._reading:
             return
         answer, prompt = self._reading.popleft()
@@ -234,12 +234,12 @@ class Engine:
         return first
 
     def _advance(self) -> None:
-        """Start the next steps, then read the results of the last ones, so that a GPU works while the host reads."""
+        """Start the next steps before reading the results of the last ones, so that a GPU works in the meantime."""
         context = self.model.config.context_length
         furthest = max(answer.read for answer in self._active)
         self._make_room(furthest + self._rows.block)
         if furthest >= context:
-            self._flush()  # what is read again must be known
+            self._flush()  # the text to process again must be complete
             full = [answer for answer in self._active if answer.read >= context]
             self._waiting.extendleft(reversed(full))
             self._free_rows(full)

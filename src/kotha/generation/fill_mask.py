@@ -32,7 +32,7 @@ class Guess:
 
 @dataclass(frozen=True)
 class Filled:
-    """Predictions for the gaps of a text: for each gap the likeliest words, best first."""
+    """The most likely words for each gap of a text, best first."""
 
     text: str
     words: list[list[Guess]]
@@ -43,7 +43,7 @@ class Filled:
 
 
 def fill(model: BERT, tokenizer: Tokenizer, text: str, count: int = 5) -> Filled:
-    """The likeliest words for each gap of a text."""
+    """Return the most likely words for each gap of a text."""
     if count < 1:
         raise UsageError("{words} is too small; use 1 or more", words=Option("words", count))
     parts = [part.strip() for part in text.split(GAP)]

@@ -1,7 +1,7 @@
 """Compile ``native.c``, in a fraction of a second, and call it through ctypes.
 
-Weights, caches and result buffers are memory of torch tensors. A ``NativeStep`` keeps references to the tensors whose
-addresses it has passed on; the model's weights must not be reallocated during its lifetime.
+Weights, caches and result buffers are the memory of torch tensors. A ``NativeStep`` keeps references to the tensors
+whose addresses it has passed to C; the model's weights must not be reallocated during its lifetime.
 """
 
 import ctypes
@@ -25,7 +25,7 @@ from kotha.model.norm import RMSNorm
 from kotha.storage.atomic import scratch_folder
 
 _SOURCE = Path(__file__).with_name("native.c")
-# Allow reordering of sums. Not -ffast-math: its start-up code makes the whole process flush denormal numbers to zero.
+# Allow reordering of sums, but not -ffast-math, whose start-up code makes the whole process flush denormals to zero.
 _REORDER = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math")
 # -O3 is no faster here, and compiling takes more than twice as long.
 _FLAGS = ("-O2", "-ftree-vectorize", "-march=native", *_REORDER, "-fPIC", "-shared")
@@ -87,10 +87,10 @@ class _Own(ctypes.Structure):
 
 
 class Pace:
-    """Chooses the number of threads for a step: one or all, whichever was faster recently.
+    """Chooses one thread or all for a step, whichever was faster recently.
 
     Threads synchronize forty times in a step of a few milliseconds. On a busy machine one of them is often delayed, and
-    a single thread is much faster. The result does not depend on the choice: every sum is computed by one thread.
+    a single thread is much faster. The result does not depend on the choice, because one thread computes each sum.
     """
 
     first, again = 3, 64  # tries of each option at the start; steps between retries of the slower one
@@ -108,7 +108,7 @@ class Pace:
         return slower[0] if slower and self._steps % self.again == 0 else faster
 
     def took(self, threads: int, seconds: float) -> None:
-        """Record a step's duration: as it is after a change of threads, else as a moving average."""
+        """Record the duration of a step: unchanged after a change of threads, otherwise as a moving average."""
         known = self._seconds[threads]
         self._seconds[threads] = 0.7 * known + 0.3 * seconds if threads == self._last else seconds
         self._steps, self._last = self._steps + 1, threads
@@ -149,7 +149,7 @@ class NativeStep:
         return tensor.data_ptr()
 
     def __call__(self, model: GPT, tokens: Tensor) -> Tensor:
-        """Read a token for each row, (B,), and return the logits of the next: (B, V)."""
+        """Process a token for each row, (B,), and return the logits of the next one: (B, V)."""
         lengths = self._cache.lengths[: len(tokens)].clamp(max=self._cache.size - 1)
         logits = torch.empty(len(tokens), self._model.head.outs)
         self._run(model, self._cache, tokens, lengths, None, logits)
@@ -158,7 +158,7 @@ class NativeStep:
     def read(
         self, model: GPT, into: RowCache, tokens: Sequence[int], positions: Sequence[int], cache_rows: Sequence[int]
     ) -> None:
-        """Read prompt tokens into a cache at these positions and rows; tokens of one text must be in order."""
+        """Process prompt tokens into a cache at these positions and rows; tokens of one text must be in order."""
         for start in range(0, len(tokens), self._most):
             some = slice(start, start + self._most)
             ids, lengths, rows = (torch.tensor(each[some]) for each in (tokens, positions, cache_rows))
@@ -229,7 +229,7 @@ def _address(tensor: Tensor | None) -> int | None:
 
 @cache
 def native() -> ctypes.CDLL | None:
-    """The compiled ``native.c``, or None without a C compiler."""
+    """Return the compiled ``native.c``, or None without a C compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         return None
@@ -249,7 +249,7 @@ def native() -> ctypes.CDLL | None:
 
 
 def _openmp() -> list[str]:
-    """Compiler flags for torch's own OpenMP, because threads of a second OpenMP would compete with its threads."""
+    """Return compiler flags for torch's own OpenMP, because the threads of a second OpenMP would compete with it."""
     lines: list[str] = []
     with suppress(OSError):  # Linux only, and may be forbidden
         lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
@@ -257,6 +257,6 @@ def _openmp() -> list[str]:
     loaded = [found[1] for line in lines if (found := re.match(r"(?:\S+\s+){5}(/.*/libgomp[^/]*)$", line))]
     try:
         ctypes.CDLL(loaded[0], mode=ctypes.RTLD_GLOBAL)
-    except (IndexError, OSError):  # not loaded, or the file was replaced: use one thread
+    except (IndexError, OSError):  # not loaded, or the file was replaced; use one thread
         return []
     return ["-fopenmp", loaded[0]]

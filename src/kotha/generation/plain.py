@@ -1,11 +1,11 @@
-"""Text generation without a cache, as in the course: the whole text is read again for each token.
+"""Text generation without a cache, as in the course: the whole text is processed again for each token.
 
-The readable version of the engine and its sampling; tests hold them equal. When the context is full, its older half is
-dropped (``context_start``). ``chances`` applies the settings in this order:
+This is the readable version of the engine and its sampling; tests check that both give the same text. When the context
+is full, its older half is dropped (``context_start``). ``chances`` applies the settings in this order:
 
 1. repetition penalty, on the model's logits (Keskar et al. 2019, https://arxiv.org/abs/1909.05858);
 2. temperature;
-3. top-k, then top-p of what is left (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), then min-p
+3. top-k, then top-p of the rest (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), then min-p
    (Nguyen et al. 2024, https://arxiv.org/abs/2407.01082);
 4. sampling.
 
@@ -33,7 +33,7 @@ NO_NUMBERS = "the model's logits are NaN or infinite; its weights are damaged, o
 
 
 def write(model: GPT, tokenizer: Tokenizer, prompt: str, tokens: int = 100, **how: Any) -> str:
-    """The prompt and its continuation, up to the end of the text; ``how`` are fields of ``SamplingSettings``."""
+    """Return the prompt and its continuation up to the end of text; ``how`` are fields of ``SamplingSettings``."""
     end = tokenizer.special["eos"]  # also the start-of-document token
     start = [end, *tokenizer.encode(prompt)]
     settings = SamplingSettings(**how)
@@ -44,7 +44,7 @@ def write(model: GPT, tokenizer: Tokenizer, prompt: str, tokens: int = 100, **ho
 def continue_plainly(
     model: GPT, start: Sequence[int], n_tokens: int, settings: SamplingSettings, ends: Collection[int] = ()
 ) -> list[int]:
-    """The tokens that continue ``start``, up to and excluding one of ``ends``."""
+    """Return the tokens that continue ``start``, up to but not including one of ``ends``."""
     device, written = model.tokens.weight.device, list(start)
     for number in uniforms(settings.seed, n_tokens).tolist():
         first = context_start(len(written), len(start), model.config.context_length)
@@ -60,11 +60,11 @@ def continue_plainly(
 
 
 def context_start(n_tokens: int, n_prompt: int, context_length: int) -> int:
-    """The index of the first token in the context, for a text of ``n_tokens`` tokens including the prompt.
+    """Return the index of the first token in the context, for a text of ``n_tokens`` tokens including the prompt.
 
-    The course drops one token for each new one and must then read all others again, because their positions change and
-    all keys beyond the first layer depend on the dropped token. Dropping half of the context at once means that the
-    rest is read again only once per half context.
+    The course drops one token for each new one and must then process all others again, because their positions change
+    and all keys beyond the first layer depend on the dropped token. When half of the context is dropped at once, the
+    rest is processed again only once per half context.
 
     >>> [context_start(n, n_prompt=1, context_length=4) for n in (1, 4, 5, 6, 7, 8)]
     [0, 0, 2, 2, 4, 4]
@@ -78,7 +78,7 @@ def context_start(n_tokens: int, n_prompt: int, context_length: int) -> int:
 
 
 def uniforms(seed: int, count: int) -> Tensor:
-    """Random numbers in [0, 1) for the steps of a seed: (count,); a larger count starts with the same numbers."""
+    """Return random numbers in [0, 1) for a seed: (count,); a larger count starts with the same numbers."""
     generator = torch.Generator().manual_seed(seed)
     first, *others = (torch.rand(_DRAWN_AT_ONCE, generator=generator) for _ in range(0, max(1, count), _DRAWN_AT_ONCE))
     return (torch.cat((first, *others)) if others else first)[:count]
@@ -96,7 +96,7 @@ def draw(logits: Tensor, settings: SamplingSettings, seen: Collection[int], numb
 
 
 def chances(logits: Tensor, settings: SamplingSettings, seen: Collection[int]) -> dict[int, float]:
-    """The probability of each token that can be sampled, best first: (V,) -> token: probability.
+    """Return the probability of each token that can be sampled, best first: (V,) -> token: probability.
 
     >>> half, quarter = math.log(0.5), math.log(0.25)
     >>> kept = chances(torch.tensor([quarter, half, quarter]), SamplingSettings(temperature=1, top_k=2), seen=[])

@@ -1,9 +1,9 @@
 """Chunked prefill and prefix caching of prompts.
 
-A long prompt would delay all other requests, so it is read in pieces, one per step, into its own keys and values, and
-gets a row when it is complete. Pieces are counted from the first token and read separately, so the result does not
-depend on other requests, and a prompt can reuse the complete pieces that it has in common with an earlier one: they are
-bit for bit what it would compute itself.
+A long prompt would delay all other requests, so it is processed in chunks, one per step, into its own keys and values,
+and gets a row when it is complete. Chunks start at the first token and are processed separately, so the result does not
+depend on other requests. A prompt can therefore reuse the complete chunks that it has in common with an earlier one;
+they are bit for bit identical to those that it would compute itself.
 """
 
 from collections import OrderedDict
@@ -13,7 +13,7 @@ from itertools import takewhile
 from kotha.generation.cache import RowCache
 from kotha.generation.decode_step import Steps
 
-# Tokens per piece: enough for efficient matrix products, few enough for an unnoticeable delay.
+# Tokens per chunk: enough for efficient matrix products, and few enough to avoid a noticeable delay.
 _PIECE = {"cuda": 512, "cpu": 64}
 
 
@@ -38,7 +38,7 @@ class Prompt:
 
 
 class PromptReader:
-    """Reads prompts for an engine and caches the most recent ones in up to ``kept_bytes`` bytes."""
+    """Processes prompts for an engine and caches the most recent ones in up to ``kept_bytes`` bytes."""
 
     def __init__(self, steps: Steps, kept_bytes: int) -> None:
         self._steps, self._kept_bytes = steps, kept_bytes
@@ -47,7 +47,7 @@ class PromptReader:
         self.tokens_reused = 0
 
     def begin(self, ids: Sequence[int]) -> Prompt | None:
-        """Start a prompt, with the pieces that are cached; None for a short one, which is read in a batch."""
+        """Start a prompt, with the chunks that are cached; None for a short one, which is processed in a batch."""
         if len(ids) <= self.piece:
             return None
         prompt = Prompt(ids, self._steps.cache)
@@ -60,7 +60,7 @@ class PromptReader:
         return prompt
 
     def read_next(self, prompt: Prompt) -> None:
-        """Read the next piece of a prompt."""
+        """Process the next chunk of a prompt."""
         some = prompt.ids[prompt.read : prompt.read + self.piece]
         self._steps.read(prompt.cache, 0, [some], prompt.read)
         prompt.read += len(some)
@@ -71,6 +71,6 @@ class PromptReader:
                 self._kept.popitem(last=False)
 
     def _common(self, ids: Sequence[int], other: Sequence[int]) -> int:
-        """The length of the common prefix of two prompts, in complete pieces."""
+        """The length of the common prefix of two prompts, in complete chunks."""
         common = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(ids, other, strict=False))))
         return common // self.piece * self.piece

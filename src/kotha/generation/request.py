@@ -1,9 +1,9 @@
 """A generation request, its answer in progress, and its result.
 
 An answer decodes tokens to text in whole grapheme clusters (the first token may be a vowel sign that belongs to the
-prompt's last cluster), looks for stop strings and records why it ended. The text ends before a stop string. Strings
-are compared by grapheme cluster (``ক`` does not stop ``কি``), and text that may be the start of a stop string is held
-back until that is decided.
+prompt's last cluster), looks for stop strings and records the reason for its end. The text ends before a stop string.
+Strings are compared by grapheme cluster (``ক`` does not match ``কি``), and text that may be the start of a stop string
+is held back until the following text decides.
 """
 
 import math
@@ -65,11 +65,11 @@ class TokenProbability:
 
 @dataclass(frozen=True)
 class GeneratedToken(TokenProbability):
-    """A generated token, with the likeliest tokens at its position."""
+    """A generated token, with the most likely tokens at its position."""
 
     alternatives: tuple[TokenProbability, ...]
-    rank: int  # rank by probability; 1: no other token was likelier
-    above: float  # total probability of all likelier tokens
+    rank: int  # rank by probability; 1 for the most likely token
+    above: float  # total probability of all more likely tokens
 
     def to_dict(self) -> dict[str, Any]:
         """A JSON-serializable dictionary, with the alternatives."""
@@ -93,7 +93,7 @@ class Result:
         return len(self.ids)
 
 
-# A token and the likeliest ones at its position, their log-probabilities, the token's rank, the probability above it.
+# A token, the most likely tokens at its position, their log-probabilities, the token's rank, and the total above it.
 Seen = tuple[list[int], list[float], list[int], list[float]]
 
 
@@ -202,7 +202,7 @@ class Stops:
         self.found: str | None = None
 
     def push(self, text: str) -> str:
-        """Add whole grapheme clusters; return text that is certainly not part of a stop string."""
+        """Add whole grapheme clusters; return the text that cannot be part of a stop string."""
         if not self._stops:
             return text
         shown = ""

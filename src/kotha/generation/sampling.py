@@ -1,9 +1,10 @@
 """Sampling for a batch: each row with its own top-k, top-p (nucleus) and min-p, without synchronizing with the host.
 
-Equivalent to ``plain.py``, but only the best few logits are ranked: unlikely tokens are cut off, and one random number
-in [0, 1) selects from the rest. The number depends only on the row's seed and step, so a row samples the same alone or
-in a batch. Ranking a whole vocabulary costs more than everything else together, so it is avoided: a row with top-k
-ranks k tokens, and on a CPU other rows first rank a few hundred, which is enough if the number falls on one of them.
+The result equals that of ``plain.py``, but only the best few logits are ranked. Unlikely tokens are cut off, and one
+random number in [0, 1) selects from the rest. The number depends only on the row's seed and step, so a row gives the
+same result alone or in a batch. Ranking a whole vocabulary would take longer than all other operations together. So for
+a row with top-k, k tokens are ranked; for other rows on a CPU, a few hundred are ranked first, which is enough if the
+number selects one of them.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ class SamplerParameters(NamedTuple):
 
 
 def sampler_parameters(settings: Sequence[SamplingSettings], vocab_size: int) -> Tensor:
-    """The ``SamplerParameters`` of rows in one tensor, (5, B); disabled settings get a value without effect."""
+    """Return the ``SamplerParameters`` of rows in one tensor, (5, B); disabled settings get a value without effect."""
     rows = [
         (
             each.temperature,
@@ -44,7 +45,7 @@ def sampler_parameters(settings: Sequence[SamplingSettings], vocab_size: int) ->
 
 
 def penalize(logits: Tensor, knobs: SamplerParameters, seen: Tensor) -> Tensor:
-    """Apply the repetition penalty: logits (B, V) and which tokens each row has, booleans (B, V) -> (B, V)."""
+    """Apply the repetition penalty: logits (B, V) and flags of the tokens in each row (B, V) -> (B, V)."""
     penalty = knobs.penalty[:, None]
     return torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
 
@@ -53,7 +54,7 @@ def draw(logits: Tensor, knobs: SamplerParameters, numbers: Tensor, width: int, 
     """Sample a token for each row: logits (B, V) and random numbers (B,) in [0, 1) -> (B,).
 
     ``width`` is the number of ranked tokens that the rows need: the largest top-k, or the vocabulary size if a row has
-    no top-k, or 1 if all rows take the best token. ``greedy``: whether some row takes the best token.
+    no top-k, or 1 if all rows take the best token. ``greedy`` must be True if some row takes the best token.
     """
     if width == 1:
         return logits.argmax(dim=-1)  # the first of equal ones
@@ -67,9 +68,9 @@ def draw(logits: Tensor, knobs: SamplerParameters, numbers: Tensor, width: int, 
 def _point(
     logits: Tensor, knobs: SamplerParameters, numbers: Tensor, width: int, whole: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """The token that each number selects among the best ``width``, and whether the others cannot change it: (B,).
+    """Return the token that each number selects among the best ``width``, and whether that is final: (B,).
 
-    ``whole``: some row has no top-k, so its total over all tokens is needed although not all are ranked.
+    ``whole`` means that some row has no top-k, so its total over all tokens is needed although not all are ranked.
     """
     width, vocab_size = min(width, logits.shape[-1]), logits.shape[-1]
     values, tokens = logits.topk(width)  # (B, width), best first
@@ -90,6 +91,6 @@ def _point(
     goal = numbers * torch.where(closed, reached[:, -1], total[:, 0])
     rank = (reached <= goal[:, None]).sum(dim=-1)  # the first whose cumulative weight exceeds the goal
     certain = closed | (open_end & (goal < reached[:, -1]))
-    last = (kept.sum(dim=-1) - 1).clamp(min=0)  # with NaN logits none is kept; the caller reports them
+    last = (kept.sum(dim=-1) - 1).clamp(min=0)  # NaN logits keep none; the caller reports them
     rank = torch.minimum(rank, last)[:, None]  # the sum may be rounded down
     return tokens.gather(1, rank)[:, 0], certain

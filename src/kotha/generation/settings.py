@@ -1,6 +1,6 @@
 """Sampling settings of a request: temperature, top-k, top-p and others, validated on creation.
 
-``None`` means off. ``plain.py`` documents the order in which they apply. Nothing here imports torch.
+``None`` disables a setting. ``plain.py`` documents the order in which they are applied. Nothing here imports torch.
 """
 
 from collections.abc import Callable
@@ -26,13 +26,13 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
         lambda value: 0 < value <= 100,
         "{setting} is out of range; use a number above 0 and up to 100, such as 1.1, or omit it",
     ),
-    "seed": (lambda value: 0 <= value <= LARGEST_SEED, "{setting} must be a whole number from 0 to {most}"),
+    "seed": (lambda value: 0 <= value <= LARGEST_SEED, "{setting} must be an integer from 0 to {most}"),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class SamplingSettings:
-    """How the tokens of a request are sampled.
+    """Settings for sampling the tokens of a request.
 
     >>> SamplingSettings(top_p=1.5)
     Traceback (most recent call last):
@@ -40,7 +40,7 @@ class SamplingSettings:
     kotha.errors.UsageError: top_p=1.5 is out of range; use a number above 0 and up to 1, or omit it
     """
 
-    temperature: float = 0.8  # 0 always takes the best token, 1 samples from the model's distribution, more is flatter
+    temperature: float = 0.8  # 0 always takes the best token, 1 uses the model's distribution, above 1 is flatter
     top_k: int | None = 40  # sample among this number of best tokens
     top_p: float | None = None  # sample among the fewest best tokens that together have this probability
     min_p: float | None = None  # sample among tokens at least this likely, relative to the best token's probability

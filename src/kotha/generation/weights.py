@@ -1,9 +1,9 @@
 """The engine's copy of the weights: unchanged, in bfloat16, or quantized to int8.
 
-With one token per step, all weights except the embeddings are read once, so a step takes at least their size divided by
-the memory bandwidth. Narrower weights are smaller, but need fast products on the machine. Int8 has a quarter of the
-size, with an error of about one percent per product. Queries, keys and values come from one product instead of three.
-The original model is not changed.
+A decoding step reads all weights except the embeddings once, so it takes at least their size divided by the memory
+bandwidth. Narrower types reduce this time if the machine has fast products for them. Int8 has a quarter of the size,
+with an error of about one percent per product. Queries, keys and values come from one product instead of three. The
+original model is not changed.
 """
 
 import copy
@@ -24,7 +24,7 @@ DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bf
 
 
 def prepare(model: GPT, weights: Weights | None) -> GPT:
-    """A copy of the model for the engine, or the model itself if ``weights`` is None."""
+    """Return a copy of the model for the engine, or the model itself if ``weights`` is None."""
     if weights is None:
         return model
     if weights not in DTYPES:
@@ -42,7 +42,7 @@ def prepare(model: GPT, weights: Weights | None) -> GPT:
 
 
 def stored_weights(model: nn.Module) -> Weights | None:
-    """The ``weights`` setting that changes no number: on a CPU "float32", whose copy the step in C can use."""
+    """Return the ``weights`` setting that changes no value: on a CPU "float32", whose copy the step in C can use."""
     on_cpu = all(weight.device.type == "cpu" and weight.dtype == torch.float32 for weight in model.parameters())
     return "float32" if isinstance(model, GPT) and on_cpu else None
 

@@ -1,11 +1,11 @@
-"""Attention maps: the weights of every head in every layer, with and without the causal mask; and word alignment.
+"""Attention maps of every head in every layer, with and without the causal mask, and word alignment of translations.
 
-For each attention this gives the weights (H, T, S) of one pass, and the weights that the same queries and keys would
-produce under the other mask: a causal head without its mask, and a bidirectional head with one. The second set is not
-part of the model; it shows what the mask takes away.
+A map holds the weights (H, T, S) of one forward pass, and the weights that the same queries and keys would produce
+under the other mask: without the mask for a causal head, with one for a bidirectional head. The model does not use the
+second set; it shows the effect of the mask.
 
-Generated text needs only one pass: no position sees later tokens, so the row from which a token was generated does not
-change when more tokens follow. ``WrittenToken`` records that row and the alternatives at that step.
+Generated text needs only one pass: in a causal model, the row from which a token was generated does not change when
+more tokens follow. ``WrittenToken`` records that row and the alternatives at that step.
 
 An alignment shows which source words each word of a translation was written from: the cross-attention of one decoder
 layer, averaged over its heads. In deep models the last layer but one aligns best (https://arxiv.org/abs/1909.02074), so
@@ -43,11 +43,11 @@ _LOOKS = 3
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """The weights of one attention."""
+    """The weights of one attention module."""
 
     name: str  # blocks.0.attention, decoder.1.cross
-    queries: str  # name of the line of pieces that the queries belong to
-    keys: str  # name of the line of pieces that the keys belong to
+    queries: str  # name of the sequence of the queries, such as "target" (see ``ModelInput.lines``)
+    keys: str  # name of the sequence of the keys
     heads: tuple[int, ...]  # head numbers; heads left after pruning keep theirs
     causal: bool
     weights: Tensor  # (H, T, S); each row sums to one
@@ -90,7 +90,7 @@ class HeadSummary:
 
 
 def attention_maps(model: Model, given: ModelInput, chosen: Iterable[str] | None = None) -> AttentionMaps:
-    """Return the weights of every attention for an input; ``chosen`` names layers such as ``blocks.0``."""
+    """Return the weights of every attention module for an input; ``chosen`` names layers such as ``blocks.0``."""
     wanted = None if chosen is None else list(chosen)
     _check_size(model, given, wanted)
     places = ["*.queries", "*.keys", "*.weights"]
@@ -161,8 +161,8 @@ def _check_size(model: Model, given: ModelInput, wanted: list[str] | None) -> No
             total += len(attention.heads) * queries * keys * (2 if given.grid is None else 1)
     if total > MOST_WEIGHTS:
         raise UsageError(
-            "{n:,} weights are more than a page can hold ({most:,}); "
-            "use a shorter text, or name fewer layers, such as 0 and 1",
+            "{n:,} weights exceed the limit of {most:,} per page; use a shorter text, or select fewer "
+            "layers, such as 0 and 1",
             n=total,
             most=MOST_WEIGHTS,
         )

@@ -1,22 +1,22 @@
 """Token embeddings: the row of a word, its nearest neighbours, a 2D map, and the rows that a training step changes.
 
-A word inside a text is preceded by a space, and so is its token. A word of several pieces has no row of its own; the
-mean of its pieces is used instead, and callers should say so.
+A word inside a text is preceded by a space, and so is its token. A word of several tokens has no row of its own; the
+mean of their rows is used instead, and callers should report this.
 
-Nearness is cosine similarity. All rows of a small model have much in common (what separates used from unused rows,
-frequent from rare words), which raises every cosine. The mean is subtracted first by default. In two models of 2 layers
-of width 96 trained on the stories, with eight lists of related words (kin, months, numbers, ...), 56.9 % of the nearest
-words were of the same list without the mean and 55.4 % with it (54.0 % and 52.5 % in the other model), and the cosine
-of two random words fell from 0.18 to 0.00, so that a value is meaningful by itself. (Mu & Viswanath 2018,
-https://arxiv.org/abs/1702.01417)
+Similarity is measured by cosine. All rows of a small model share components (which separate used from unused rows and
+frequent from rare words), and these raise every cosine, so the mean is subtracted first by default. In a test with
+eight lists of related words (kinship, months, numbers, ...) and two models of 2 layers and width 96 trained on the
+stories, 56.9 % of the nearest words came from the same list when the mean was subtracted and 55.4 % when it was not
+(54.0 % and 52.5 % for the second model), and the cosine of two random words fell from 0.18 to 0.00, so that a value is
+meaningful by itself. (Mu & Viswanath 2018, https://arxiv.org/abs/1702.01417)
 
-The map (PCA) places words along the two principal components of the centred vectors. Two dimensions never hold all of
-the variance, so the share that the map shows is part of the result. The sign of a component has no meaning; here the
-word with the largest coordinate is on the positive side, so that the same model always gives the same map.
+The map (PCA) places words along the two principal components of the centred vectors. Two components never explain all
+of the variance, so the result includes the share that they explain. The sign of a component is arbitrary; here the word
+with the largest absolute coordinate is on the positive side, so that the same model always gives the same map.
 
-Looking up a token sends a gradient to its row only. If the output head has its own weights, rows of tokens that are not
-in the batch do not change (except by weight decay). If head and embedding share weights, the softmax sends a gradient
-to every row: towards the correct tokens, away from all others that got some probability.
+A lookup gives a gradient only to the rows of the tokens that it reads. If the output head has its own weights, rows of
+tokens that are not in the batch do not change (except by weight decay). If the head and the embedding share weights,
+every row also gets a gradient from the softmax.
 """
 
 import re
@@ -54,7 +54,7 @@ class Word:
 
 
 class Embeddings:
-    """The token embedding of a model with the text of each row; vocabulary order is taken as order of frequency."""
+    """The token embedding of a model with the text of each row; lower ids are assumed to be more frequent."""
 
     def __init__(self, model: Model, tokenizer: Tokenizer | None) -> None:
         table = getattr(model, "tokens", None)
@@ -67,14 +67,14 @@ class Embeddings:
         self.texts = ["" if token in special else _text(tokenizer, token) for token in range(tokenizer.vocab_size)]
         """Text of each row, with its leading space; empty for special tokens and single bytes."""
         self.rows = torch.tensor([token for token, text in enumerate(self.texts) if text.strip()])
-        """Rows that can be neighbours: those with a text."""
+        """Rows that can be returned as neighbours: those with a text."""
         self.mean = self.vectors[self.rows].mean(0)
         """Mean of these rows: (C,)."""
 
     def frequent_words(self, count: int) -> list[int]:
         """Return the most frequent tokens that are complete words, most frequent first and each word once."""
         order = self.rows.tolist()
-        spaced = any(self.texts[token].startswith(" ") for token in order)  # else words have no leading space
+        spaced = any(self.texts[token].startswith(" ") for token in order)  # otherwise words have no leading space
         found: dict[str, int] = {}
         for token in order:
             text = self.texts[token]
@@ -91,7 +91,7 @@ class Embeddings:
         if not bare:
             raise UsageError("the word is empty; give one such as মা")
         spaced, alone = (self.tokenizer.encode(start + bare) for start in (" ", ""))
-        chosen = alone if len(alone) < len(spaced) else spaced  # as inside a text, unless that is longer
+        chosen = alone if len(alone) < len(spaced) else spaced  # with a leading space, unless it needs more tokens
         tokens = [token for token in chosen if self.texts[token] != " "]
         if not all(self.texts[token] for token in tokens):
             unknown = "the vocabulary cannot spell “{text}”; try a word in the model's language"
@@ -100,7 +100,7 @@ class Embeddings:
         return Word(bare, tuple(tokens), pieces, self.vectors[tokens].mean(0))
 
     def cosines(self, vector: Tensor, centred: bool = True) -> Tensor:
-        """Return the cosine of each of the ``rows`` with a vector, from the mean or from zero: (C,) -> (N,)."""
+        """Return the cosine of each of the ``rows`` with a vector; ``centred`` subtracts the mean: (C,) -> (N,)."""
         start = self.mean if centred else torch.zeros_like(self.mean)
         return torch.cosine_similarity(self.vectors[self.rows] - start, (vector - start)[None])
 
@@ -154,7 +154,7 @@ class WordMap:
     """Words on a two-dimensional map."""
 
     dots: list[Dot]  # most frequent first; the chosen ones last
-    shares: tuple[float, float]  # of the variance, per axis
+    shares: tuple[float, float]  # share of the variance explained by each axis
 
 
 def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap:
@@ -163,7 +163,7 @@ def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap
     tokens = [token for token in table.frequent_words(count) if table.texts[token].strip() not in named]
     if len(tokens) + len(chosen) < 3:
         n_words = len(tokens) + len(chosen)
-        raise UsageError("a map of {n} words shows nothing; give at least three", n=n_words)
+        raise UsageError("a map needs at least three words, but only {n} are available", n=n_words)
     vectors = torch.cat([table.vectors[tokens], *(word.vector[None] for word in chosen)])  # (N, C)
     points, shares = principal_plane(vectors)
     texts = [table.texts[token].strip() for token in tokens] + [word.text for word in chosen]
@@ -172,7 +172,7 @@ def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap
 
 
 def principal_plane(vectors: Tensor) -> tuple[Tensor, tuple[float, float]]:
-    """Project on the two directions of largest variance; also return their shares of it: (N, C) -> (N, 2)."""
+    """Project vectors onto their first two principal components: (N, C) -> (N, 2) and the two shares of variance."""
     centred = vectors - vectors.mean(0)
     u, s, _ = torch.linalg.svd(centred, full_matrices=False)  # (N, K), (K,)
     points = u[:, :2] * s[:2]  # (N, 2)
@@ -199,7 +199,7 @@ class NearWord:
 
 @dataclass(frozen=True)
 class NearWords:
-    """Words with their neighbours; the map is only part of the page."""
+    """Words with their neighbours; the map appears only on the page."""
 
     model: dict[str, Any]
     words: tuple[NearWord, ...]
@@ -243,7 +243,7 @@ def embeddings_view(
 
 @dataclass(frozen=True)
 class TouchedRows:
-    """Numbers of rows with a gradient, by its source."""
+    """Number of embedding rows with a gradient, by the source of the gradient."""
 
     vocab_size: int
     tied: bool
@@ -283,7 +283,7 @@ def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
     """Count the rows that get a gradient from one next-token step on a text; the weights are not updated."""
     if not isinstance(model, GPT):
         raise UsageError(
-            "rows with a gradient are counted for next-token prediction, which a {family} does not do",
+            "only models that predict the next token can be measured here, and this model is a {family}",
             family=model.config.family,
         )
     if len(tokens) < 2:

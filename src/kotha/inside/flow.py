@@ -1,9 +1,9 @@
-"""Flow: one input through the whole model, station by station along the residual stream.
+"""Flow: the values of one input at every step through the model, from the token embedding to the answer.
 
-Covers tokens and ids, embedding, every layer and the answer. Each station has the shape of its values, their mean,
-standard deviation and range, the vector length at each position, and the entropy of each head (question 12a of the
-workshop: from a text to the distribution of the next token). Stations are in order of computation; norms come before or
-after their part as in the model. The page (``web/src/pages/views/Flow.svelte``) has the labels in both languages
+A station is a measured hook point. It has the shape of its values, their mean, standard deviation and range, the
+length of the vector at each position, and for attention the entropy of each head. Stations are in order of computation;
+norms come before or after their part as in the model. This answers question 12a of the workshop (from a text to the
+distribution of the next token). The page (``web/src/pages/views/Flow.svelte``) has the labels in both languages
 (``report/studio/words/flow.json``).
 """
 
@@ -36,7 +36,7 @@ _LABELS = {"attention": "attention", "cross": "attention to the source", "feedfo
 
 @dataclass(frozen=True)
 class Station:
-    """Figures of the values at one hook point."""
+    """Statistics of the values at one hook point."""
 
     hook_point: str
     label: str
@@ -64,7 +64,7 @@ class FinalAnswer:
 
 @dataclass(frozen=True)
 class Flow:
-    """All stations of one pass, with its answers."""
+    """All stations of one forward pass, with the model's answers."""
 
     family: str
     lines: dict[str, tuple[Piece, ...]]
@@ -72,7 +72,7 @@ class Flow:
     answers: tuple[FinalAnswer, ...]
 
     def table(self) -> Table:
-        """Return a table with a row of figures for each station."""
+        """Return a table with a row of statistics for each station."""
         rows = [
             [
                 each.hook_point,
@@ -86,7 +86,7 @@ class Flow:
 
 
 def flow(model: Model, given: ModelInput) -> Flow:
-    """Run an input through a model and measure every station."""
+    """Run the model on an input and measure every station."""
     with trace(model) as seen:
         output = given.pass_through(model)
     stations: list[Station] = []
@@ -106,13 +106,13 @@ def _start(model: Model, seen: Trace, stack: str, order: int) -> Iterator[Statio
     """Yield the stations from ids or pixels to the input of the first layer."""
     entering = f"{stack}.0.residual_in"
     if isinstance(model, ViT):
-        yield _measure("patches", "patches, each made a vector", "value", seen["patches"])
-        yield _measure(entering, "class token first, places added", "value", seen[entering])
+        yield _measure("patches", "patches, each projected to a vector", "value", seen["patches"])
+        yield _measure(entering, "class token first, positions added", "value", seen[entering])
         return
     assert isinstance(model.config, TextConfig), "every model but a ViT takes text"
     before = {"bert": "sentence and ", "seq2seq": "times the root of the width, "}.get(model.config.family, "")
-    places = {"rotary": "places turn queries and keys later", "none": "no places"}
-    label = before + places.get(model.config.positions, "places added")
+    places = {"rotary": "positions rotate queries and keys later", "none": "no positions"}
+    label = before + places.get(model.config.positions, "positions added")
     yield _measure("tokens", "embedding, a row for each id", "value", seen.passes("tokens")[order])
     yield _measure("positions", label, "value", seen.passes("positions")[order])
     if isinstance(model, BERT):
@@ -191,7 +191,7 @@ def _by(shape: Iterable[int]) -> str:
 
 
 def flow_view(bundle: Bundle, given: ModelInput) -> View[Flow]:
-    """Show the way of a text or an image through a model."""
+    """Show the path of a text or an image through a model."""
     found = flow(bundle.model, given)
     extra = {"grid": given.grid, "masked": given.masked}
     return view_of("flow", given.title, found, lambda: to_json(found) | extra, given.remarks)

@@ -40,8 +40,8 @@ from kotha.errors import UsageError, nearest
 from kotha.model.attention import Attention
 from kotha.model.block import Block, Stack
 
-# The parts of a layer with the residual site after each; and the sites in an attention, of which the fused
-# implementation does not compute the last three.
+# The residual site after each part of a layer, and the sites in an attention module; the fused implementation does not
+# compute the last three.
 AFTER = {"attention": "residual_mid", "cross": "residual_cross", "feedforward": "residual_out"}
 ATTENTION_SITES = ("queries", "keys", "values", "head_outputs", "scores", "masked_scores", "weights")
 
@@ -126,7 +126,7 @@ def choose_layers(model: nn.Module, words: Sequence[str | int]) -> list[str] | N
 
 
 def attentions(model: nn.Module) -> dict[str, Attention]:
-    """Return every attention by name: ``blocks.0.attention``, ``decoder.2.cross``."""
+    """Return every attention module by name: ``blocks.0.attention``, ``decoder.2.cross``."""
     parts = (
         (f"{name}.{part}", module) for name, block in layers(model).items() for part, module in parts_of(block).items()
     )

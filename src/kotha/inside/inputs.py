@@ -1,8 +1,8 @@
 """Model inputs: a text, a pair of texts or an image as tensors, with a readable name for each position.
 
-Inspection needs both: tensors for the model, and for the reader each position as a piece of text (or a patch of the
-image) that is never cut inside a character without being marked. A line of pieces has a name: ``tokens``; for a Seq2Seq
-``source`` and ``target``; for a ViT ``patches``.
+Inspection needs tensors for the model and, for the reader, each position as a piece of text (or a patch of the image).
+A piece that is only part of a character is marked. Pieces are grouped into named lines: ``tokens``, for a Seq2Seq
+``source`` and ``target``, and for a ViT ``patches``.
 
 This module does not generate text. To include generated tokens, pass ``write``, a function from the ids so far to the
 new ids.
@@ -86,7 +86,7 @@ class ModelInput:
             return model(*(each.to(device) for each in self.inputs))
 
     def lines_of(self, attention: str) -> tuple[str, str]:
-        """Return the lines of an attention's queries and keys: ``decoder.0.cross`` -> target, source."""
+        """Return the lines of an attention module's queries and keys: ``decoder.0.cross`` -> target, source."""
         if len(self.lines) == 1:
             (name,) = self.lines
             return name, name
@@ -109,8 +109,8 @@ def read(
         raise UsageError("this model is a ViT, which takes images, not text; give it an image")
     if isinstance(model, TextClassifier):
         raise UsageError(
-            "this model is a classifier: use classify to explain its answers; to look inside, open the model "
-            "it was fine-tuned from"
+            "this model is a classifier; use classify to explain its answers, or inspect the model that it "
+            "was fine-tuned from"
         )
     if tokenizer is None:
         raise UsageError(
@@ -150,7 +150,7 @@ def read_image(model: Model, image: Image) -> ModelInput:
 
 
 def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
-    """Return a token in readable form: space as ␣, a lone sign on ◌, part of a character in ‹›, specials by name."""
+    """Return a token in readable form: space as ␣, a lone sign on ◌, part of a character in ‹›, special by name."""
     if token >= tokenizer.vocab_size:
         return Piece(f"‹{token}›", token)  # an id beyond the tokenizer's vocabulary
     if token in tokenizer.special.values():
@@ -257,4 +257,4 @@ def special(tokenizer: Tokenizer, role: str) -> int:
 
 
 def _empty_remark(text: str) -> list[Text]:
-    return [] if text else [Message("the text is empty: the input is special tokens only")]
+    return [] if text else [Message("the text is empty; the input consists of special tokens only")]

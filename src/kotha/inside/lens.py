@@ -31,7 +31,7 @@ _BEST = 5
 
 @dataclass(frozen=True)
 class PositionPrediction:
-    """The prediction of one layer at one position; figures to six decimals."""
+    """The prediction of one layer at one position, rounded to six decimals."""
 
     best: tuple[TokenPrediction, ...]  # most likely tokens, best first
     rank_of_answer: int  # rank of the model's final answer in this layer, from 1

@@ -9,8 +9,8 @@ rounding, and an untraced model has no overhead. A fused attention never compute
 layers they are computed a second time from the same queries and keys, by the explicit implementation.
 ``hook_points.py`` lists the names.
 
-``record`` traces one pass of an input: shape and figures of each value, or the arrays. Masked positions are -inf in
-``masked_scores``; figures exclude them and count them.
+``record`` traces one pass and returns the shape and statistics of each value, or the arrays. Masked positions are -inf
+in ``masked_scores``; the statistics exclude them and report their number.
 
 Values cannot be changed, and compiled models cannot be traced: trace the model that was passed to ``torch.compile``.
 """
@@ -64,7 +64,7 @@ class Trace:
         return self.passes(name)[-1]
 
     def passes(self, name: str) -> list[Tensor]:
-        """Return the values of a hook point in each pass; a Seq2Seq uses its token embedding twice."""
+        """Return the value of a hook point each time it ran: twice per pass for the token embedding of a Seq2Seq."""
         if name in self._seen:
             return self._seen[name]
         if name in self._known:
@@ -150,7 +150,7 @@ class Activation:
     values: Tensor
 
     def to_dict(self) -> dict[str, Any]:
-        """Return shape and figures for JSON; figures are None if no value is finite."""
+        """Return shape and statistics for JSON; statistics are None if no value is finite."""
         values = self.values.double()
         finite = values[values.isfinite()]
         find: dict[str, Callable[[Tensor], Tensor]]

@@ -1,4 +1,4 @@
-"""A view: the result of an inspection as data, as one offline page, and inline in a notebook.
+"""A view: the result of an inspection, available as data, as one offline page, and inline in a notebook.
 
 Each kind of inspection has a function that makes a view from a loaded model and its input; commands print it, and the
 API returns it. The page is built on first access. It is a single file without external resources, drawn by the studio's
@@ -54,7 +54,9 @@ class View(Generic[Found]):
         """Write the page to a file, atomically."""
         if Path(path).suffix.lower() not in ("", *PAGE_ENDINGS):
             named = Path(path).with_suffix(".html")
-            raise UsageError("{path} would hold an HTML page; name it {named}", path=Path(path), named=named)
+            raise UsageError(
+                "{path} has the wrong extension for an HTML page; use {named}", path=Path(path), named=named
+            )
         write_page(Path(path), self.html)
         return Path(path)
 
@@ -83,7 +85,7 @@ def view_of(
     remarks: tuple[Text, ...] = (),
     made_by: str = "",
 ) -> View[Found]:
-    """Make a view whose ``page`` is the data of the component ``kind`` in ``web/src/pages/views``."""
+    """Make a view; ``page`` returns the data for the component ``kind`` in ``web/src/pages/views``."""
     command = made_by or f"kotha inside {kind}"
     make_page = partial(view_page, kind, title, made_by=command)
     return View(title, found, lambda: make_page(page(), remarks), lambda: to_json(found), remarks)

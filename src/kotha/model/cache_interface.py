@@ -5,8 +5,8 @@ all keys and values including the new ones. How they are stored is up to the cac
 the length read so far; a preallocated cache returns tensors of one fixed shape with a mask over the unwritten part, so
 that every step is the same graph and can be recorded once.
 
-A forward pass does not advance the cache. The owner does, outside the graph, or does not, to try several continuations
-or to discard tokens.
+A forward pass does not advance the cache. Its owner advances it outside the graph, or leaves it unchanged in order to
+try several continuations or to discard tokens.
 """
 
 from typing import Protocol
@@ -25,7 +25,7 @@ class Cache(Protocol):
         ...
 
     def mask(self, n_new: int) -> Mask:
-        """The attention mask: "causal" if the cache is empty, else booleans for (B, H, T, S), or None."""
+        """The attention mask: "causal" if the cache is empty, otherwise booleans for (B, H, T, S), or None."""
         ...
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> KeysValues:

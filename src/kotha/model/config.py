@@ -20,9 +20,9 @@ NormOrder = Literal["pre", "post"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "swiglu"]
 Positions = Literal["learned", "sinusoidal", "sinusoidal-halves", "rotary", "none"]
 Initialization = Literal["gpt2", "xavier"]
-# The layers of each stack, and the attentions of each of its layers.
+# The number of layers of each stack, and the names of the attention modules in each of them.
 Stacks = Mapping[str, tuple[int, tuple[str, ...]]]
-# Heads and layers are created one by one, so a damaged file or a typing error must not request a billion of them.
+# Heads and layers are created one by one, so a damaged file or a typo must not request a billion of them.
 MOST_HEADS, MOST_LAYERS = 4096, 1024
 _TOO_MANY = "{name}={value} is too large; use 1 to {most:,}"
 _BAD_RATE = "{name}={value} is out of range; use 0 (off) to 0.9"
@@ -83,7 +83,7 @@ class BlockConfig:
             raise indivisible(self, "n_heads", "n_kv_heads")
 
     def replace(self, **changes: Any) -> Self:
-        """A copy with some fields changed; derived fields are computed again.
+        """Return a copy with some fields changed; derived fields are computed again.
 
         >>> BlockConfig(d_model=512, n_heads=8).replace(d_model=256).d_head
         32
@@ -116,21 +116,21 @@ class ModelConfig(BlockConfig):
         object.__setattr__(self, "removed_heads", _in_order(self.removed_heads, self.attentions(), self.n_heads))
 
     def stacks(self) -> Stacks:
-        """The number of layers in each stack, and the names of a layer's attentions."""
+        """Return the number of layers in each stack, and the names of a layer's attention modules."""
         return {"blocks": (self.n_layers, ("attention",))}
 
     def attentions(self) -> list[str]:
-        """The names of all attentions, in order: blocks.0.attention, blocks.1.attention, ..."""
+        """Return the names of all attention modules in order: blocks.0.attention, blocks.1.attention, ..."""
         stacks = self.stacks().items()
         return [f"{stack}.{layer}.{part}" for stack, (n, parts) in stacks for layer in range(n) for part in parts]
 
     def heads_of(self, attention: str) -> list[int]:
-        """The numbers of an attention's remaining heads."""
+        """Return the numbers of the remaining heads of an attention module."""
         removed = set(self.removed_heads)
         return [number for number in range(self.n_heads) if f"{attention}.{number}" not in removed]
 
     def key_heads_of(self, attention: str) -> list[int]:
-        """The numbers of the key heads that an attention's remaining heads use."""
+        """Return the numbers of the key heads that the remaining heads of an attention module use."""
         return sorted({head * self.n_kv_heads // self.n_heads for head in self.heads_of(attention)})
 
     def to_dict(self) -> dict[str, Any]:
@@ -140,7 +140,7 @@ class ModelConfig(BlockConfig):
 
 
 def _in_order(removed: Sequence[str], attentions: Sequence[str], n_heads: int) -> tuple[str, ...]:
-    """The names of removed heads, without duplicates, in model order; every attention keeps at least one head."""
+    """Return the names of removed heads, without duplicates, in model order; each attention must keep one head."""
     positions = {name: position for position, name in enumerate(attentions)}
     numbers = set(map(str, range(n_heads)))
     found: set[tuple[int, int]] = set()
@@ -205,7 +205,7 @@ class BERTConfig(TextConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class _Labelled:
-    """What a text classifier adds to its body's config."""
+    """The fields that a text classifier adds to its body's config."""
 
     labels: tuple[str, ...]  # names of the classes, in the order of the head's outputs
 
@@ -302,7 +302,7 @@ FAMILIES: dict[str, type[ModelConfig]] = {
 
 
 def classifying(config: ModelConfig, labels: Sequence[str]) -> ClassifierConfig:
-    """The config of a classifier with this config's body.
+    """Return the config of a classifier with this config's body.
 
     >>> from kotha.model.presets import preset
     >>> classifying(preset("pocket-bert"), ["good", "bad"]).family

@@ -1,4 +1,4 @@
-"""Temporary evaluation mode: no dropout while a model is evaluated, inspected or generates."""
+"""Temporary evaluation mode: no dropout during evaluation, inspection and generation."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -36,7 +36,7 @@ _BODIES: dict[Any, Callable[[Any], Model]] = {
 
 
 def build(config: ModelConfig, device: str | torch.device | None = None) -> Model:
-    """A model with freshly initialized weights; on the ``meta`` device, only its shapes.
+    """Build a model with newly initialized weights; on the ``meta`` device it has only shapes.
 
     >>> from kotha.model.presets import preset
     >>> type(build(preset("vit-digits"))).__name__
@@ -51,7 +51,7 @@ def build(config: ModelConfig, device: str | torch.device | None = None) -> Mode
 
 
 def settle_threads() -> None:
-    """Fix the number of threads at the value that torch reports, so that sums are split, and round, the same way.
+    """Fix the number of threads at the value that torch reports, so that sums are split and rounded in the same way.
 
     Until ``set_num_threads`` is called, MKL chooses its own number, regardless of ``get_num_threads``.
     """

@@ -1,4 +1,4 @@
-"""The feed-forward part (MLP): a wider layer and back, with ReLU, GELU or a SwiGLU gate, at each position."""
+"""The feed-forward part (MLP), applied at each position: widen, apply ReLU, GELU or a SwiGLU gate, and project back."""
 
 from collections.abc import Callable
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kotha.errors import ConfigError, nearest
 
-# Far above any model this package can run; products of sizes stay below 64 bits.
+# Far larger than any model this package can run, but small enough that products of sizes fit into 64 bits.
 LARGEST_COUNT = 1 << 30
 # The largest seed that both numpy and torch accept.
 LARGEST_SEED = (1 << 63) - 1
@@ -26,7 +26,7 @@ def at_least(least: int, *, default: int, most: int = LARGEST_COUNT) -> Any:
 
 
 def is_number(value: object) -> bool:
-    """Whether a value is a finite number in the range of a float.
+    """Return whether a value is a finite number in the range of a float.
 
     >>> is_number(3), is_number(float("nan")), is_number(10**400), is_number(True)
     (True, False, False, False)
@@ -50,7 +50,7 @@ def check_types(config: Any) -> None:
         if hint is bool and not isinstance(value, bool):
             raise ConfigError("{name}={value} must be true or false", **details)
         if hint is int and not (type(value) is int and least <= value <= most):
-            message = "{name}={value} must be a whole number from {least} to {most:,}"
+            message = "{name}={value} must be an integer from {least} to {most:,}"
             raise ConfigError(message, **details, least=least, most=most)
         if hint is float and not is_number(value):
             raise ConfigError("{name}={value} must be a number", **details)
@@ -80,7 +80,7 @@ def check_names(kind: Any, values: Mapping[str, object], complete: bool = False)
 
 
 def indivisible(config: Any, name: str, other: str, wider: int | None = None) -> ConfigError:
-    """The error for a number that is not divisible by another, with values that would work."""
+    """Return the error for a number that is not divisible by another, with values that would work."""
     value, divisor = getattr(config, name), getattr(config, other)
     message = "{name}={value} is not divisible by {other}={divisor}; try {other}={better}"
     message_wider = "{name}={value} is not divisible by {other}={divisor}; try {other}={better} or {name}={wider}"
@@ -96,7 +96,7 @@ def indivisible(config: Any, name: str, other: str, wider: int | None = None) ->
 
 
 def closest_divisor(number: int, wanted: int) -> int:
-    """The divisor of a number that is closest to a target.
+    """Return the divisor of a number that is closest to a target.
 
     >>> closest_divisor(500, 8)
     10
@@ -107,7 +107,7 @@ def closest_divisor(number: int, wanted: int) -> int:
 
 
 def roomier_width(d_model: int, n_heads: int) -> int:
-    """The next larger width divisible by n_heads; a head width above 8 becomes a multiple of 8.
+    """Return the next larger width divisible by n_heads; a head width above 8 becomes a multiple of 8.
 
     >>> roomier_width(500, 8), roomier_width(10, 4)
     (512, 12)

@@ -1,7 +1,7 @@
 """GPT: a decoder that predicts the next token.
 
-The config decides between the classic layout of GPT-2 (LayerNorm, learned positions, GELU) and the modern one of Qwen3
-(RMSNorm, rotary positions, QK-norm, SwiGLU). A tied head is the token embedding's matrix under a second name.
+The config selects the classic layout of GPT-2 (LayerNorm, learned positions, GELU) or the modern one of Qwen3 (RMSNorm,
+rotary positions, QK-norm, SwiGLU). A tied head is the token embedding's matrix under a second name.
 """
 
 from torch import Tensor, nn
@@ -36,7 +36,7 @@ class GPT(nn.Module):
         return logits
 
     def hidden(self, tokens: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        """The input of the head, for losses that never hold all logits: (B, T) -> (B, T, C)."""
+        """Return the input of the head, for losses that compute logits in chunks: (B, T) -> (B, T, C)."""
         positions = positions_of(tokens, self.config, cache)
         mask = decoder_mask(real) if cache is None else cache.mask(tokens.shape[1])
         x = self.positions(self.tokens(tokens), positions)  # (B, T, C)

@@ -1,6 +1,6 @@
 """Validation of model inputs.
 
-An index out of range raises an obscure error on a CPU and aborts the process on a GPU. Lengths are always checked;
+An index out of range raises an obscure error on a CPU and aborts the process on a GPU. Lengths are always checked, but
 values only in eager mode, never in compiled, exported, traced or recorded code.
 """
 

@@ -1,8 +1,8 @@
 """LoRA: freeze the weights and train a low-rank update of each (Hu et al. 2021, https://arxiv.org/abs/2106.09685).
 
-A matrix W of attention or feed-forward becomes W + scale B A, where A is (rank, in) and B (out, rank): for a 512 x 512
-matrix, rank 8 trains 8,192 numbers. B starts at zero, so the model's output does not change at first. In training the
-two products are applied one after the other; merging adds B A to W and gives an ordinary model. The matrices keep
+A matrix W of attention or feed-forward becomes W + scale B A, where A is (rank, in) and B (out, rank). For a 512 x 512
+matrix, rank 8 means 8,192 trained numbers. B starts at zero, so the model's output is unchanged at first. In training
+the two products are applied one after the other; merging adds B A to W and gives an ordinary model. The matrices keep
 their names, with ``low_rank_down`` and ``low_rank_up`` next to them.
 """
 
@@ -71,13 +71,13 @@ def add_low_rank(model: nn.Module, rank: int, alpha: float, whole: Sequence[str]
 
 
 def is_low_rank(name: str) -> bool:
-    """Whether a parameter name is that of a low-rank matrix."""
+    """Return whether a parameter name is that of a low-rank matrix."""
     return name.rpartition(".")[2] in (DOWN, UP)
 
 
 @torch.no_grad()
 def merged_weights(model: nn.Module) -> dict[str, Tensor]:
-    """The weights of the equivalent ordinary model, each once, by its first name."""
+    """Return the weights of the equivalent ordinary model, each once, by its first name."""
     adapted = {name: each for name, each in model.named_modules() if isinstance(each, LowRankLinear)}
     merged = {f"{name}.weight": each.merged() for name, each in adapted.items()}
     named = model.named_parameters()

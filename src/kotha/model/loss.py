@@ -1,17 +1,17 @@
-"""The next-token loss: cross-entropy that never holds all logits at once.
+"""The next-token loss: a cross-entropy that never holds all logits in memory.
 
 For 8,192 tokens and a vocabulary of 32,100, float32 logits take a gigabyte, their softmax another and their gradient
-a third. Here the rows go through the head in chunks: each chunk's logits give their losses and gradients at once and
-are then discarded (the idea of https://arxiv.org/abs/2411.09009 without its kernels).
+a third. Here the head is applied in chunks of rows. The losses and gradients of each chunk are computed from its
+logits, which are then discarded (the idea of https://arxiv.org/abs/2411.09009 without its kernels).
 
 ``F.linear_cross_entropy`` of torch 2.13 does the same if given options (without them it builds all logits), but does
 not support label smoothing and breaks a compiled graph. ``_Chunked`` covers these cases, older versions of torch, and
 GPUs, where the operations between its matrix products are compiled into kernels that read and write logits in their
 own type. GPUs have no fast kernel for a head of 50,257 rows, so there a copy of the head is padded to a multiple of 64
-rows, and the padding gets probability zero. Tests hold all variants equal to ``F.cross_entropy`` on all logits.
+rows, and the padding gets probability zero. Tests check that all variants equal ``F.cross_entropy`` on all logits.
 
-For knowledge distillation, the target is a mixture of the teachers' distributions and the text: one more product per
-chunk and teacher, and never more than one chunk of a teacher's logits.
+For knowledge distillation, the target is a mixture of the teachers' distributions and the text. This takes one more
+product per chunk and teacher, and memory for one chunk of a teacher's logits.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-# Logits per chunk: 32 MiB in float32. A GPU needs larger products to be fully used: 512 MiB.
+# Logits per chunk: 32 MiB in float32, or 512 MiB on a GPU, which needs larger products for full utilization.
 CHUNK_LOGITS = 1 << 23
 GPU_CHUNK_LOGITS = 1 << 27
 IGNORED = -100
@@ -44,7 +44,7 @@ def next_token_loss(
     teachers: Sequence[RowsAndHead] = (),
     teacher_share: float = 0.0,
 ) -> Tensor:
-    """Mean nats over the targets that are not ``IGNORED``: (..., C), (V, C), (...) -> ().
+    """Return the mean loss in nats over the targets that are not ``IGNORED``: (..., C), (V, C), (...) -> ().
 
     ``hidden`` is the input of the model's head and ``weight`` the head's matrix. Under autocast both are cast to its
     type; losses are always summed in float32. The fraction ``teacher_share`` of the loss is the cross-entropy with
@@ -124,7 +124,7 @@ class _Chunked(torch.autograd.Function):
             scale = (counted[here] * share)[:, None]  # (n, 1)
             teacher_logits = [functional.linear(each[here], each_head) for each, each_head in teachers]
             loss, slope = _kernel(logits, target, scale, label_smoothing, n_words, teacher_logits, teacher_share)
-            total = total + loss  # not in place: in a graph, torch 2.11 then returns zeros for all gradients
+            total = total + loss  # not in place, because torch 2.11 would return zeros for all gradients in a graph
             if grad_bias is not None:
                 grad_bias += slope.float().sum(0)
             if grad_rows is not None:
@@ -178,7 +178,7 @@ def loss_and_gradient(
 def _in_place(
     logits: Tensor, target: Tensor, scale: Tensor, label_smoothing: float, n_words: int
 ) -> tuple[Tensor, Tensor]:
-    """``loss_and_gradient`` in the memory of the logits, for when it is not compiled."""
+    """Compute ``loss_and_gradient`` in the memory of the logits, for use without compilation."""
     wide = logits.float()
     real = wide[:, :n_words]
     normaliser = real.logsumexp(dim=-1, keepdim=True)
@@ -234,6 +234,6 @@ def _padded(weight: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _chunk_rows(n_rows: int, weight: Tensor) -> int:
-    """Rows per chunk; on a GPU all chunks have one size, because kernels are compiled for each size."""
+    """Return the rows per chunk; on a GPU all chunks have one size, because kernels are compiled for each size."""
     most = max(1, (GPU_CHUNK_LOGITS if weight.is_cuda else CHUNK_LOGITS) // weight.shape[0])
     return -(-n_rows // -(-n_rows // most)) if weight.is_cuda and n_rows else most

@@ -13,7 +13,7 @@ Mask = Tensor | Literal["causal"] | None
 
 
 def causal_mask(n_queries: int, n_keys: int, device: torch.device | None = None) -> Tensor:
-    """Each position attends to itself and to those before it, both counted from the first: (T, S).
+    """Return a mask by which each position attends to itself and to earlier positions: (T, S).
 
     >>> causal_mask(3, 3).int()
     tensor([[1, 0, 0],
@@ -24,7 +24,7 @@ def causal_mask(n_queries: int, n_keys: int, device: torch.device | None = None)
 
 
 def padding_mask(real: Tensor) -> Tensor:
-    """All positions attend to real positions only: (B, S) -> (B, 1, 1, S).
+    """Return a mask by which all positions attend to real positions only: (B, S) -> (B, 1, 1, S).
 
     >>> padding_mask(torch.tensor([[True, True, False]])).shape
     torch.Size([1, 1, 1, 3])
@@ -33,17 +33,17 @@ def padding_mask(real: Tensor) -> Tensor:
 
 
 def decoder_mask(real: Tensor | None) -> Mask:
-    """The decoder's mask: causal, combined with padding if any."""
+    """Return the decoder's mask: causal, combined with padding if any."""
     if real is None:
         return "causal"
     return causal_mask(real.shape[-1], real.shape[-1], real.device) & padding_mask(real)  # (B, 1, T, T)
 
 
 def encoder_mask(real: Tensor | None) -> Mask:
-    """The encoder's mask: padding if any."""
+    """Return the encoder's mask: padding if any."""
     return None if real is None else padding_mask(real)
 
 
 def as_tensor(mask: Mask, scores: Tensor) -> Tensor | None:
-    """The mask as a boolean tensor for scores (B, H, T, S), or None; "causal" becomes a tensor."""
+    """Convert a mask to a boolean tensor for scores (B, H, T, S), or None; "causal" becomes a tensor."""
     return causal_mask(scores.shape[-2], scores.shape[-1], scores.device) if isinstance(mask, str) else mask

@@ -1,7 +1,7 @@
 """The ``mini`` model in one page of NumPy: the course notes' block, line by line, with the weights of the torch model.
 
-Without batches: tokens (T,) go in, and every quantity that one would write on paper comes out. Tests hold it equal to
-``GPT(preset("mini"))``.
+There are no batches: the input is tokens (T,), and the output has every quantity of a calculation on paper. Tests check
+that it equals ``GPT(preset("mini"))``.
 """
 
 from typing import Any

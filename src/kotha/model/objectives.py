@@ -1,7 +1,7 @@
 """Training objectives: each returns the inputs of the token head for a batch, and the tokens to predict.
 
-The head is applied inside the loss, in chunks, and only at the predicted positions: logits for a whole batch never
-exist. Losses are means in nats; evaluation functions return sums.
+The head is applied inside the loss, in chunks, and only at the predicted positions, so the logits of a whole batch are
+never in memory. Losses are means in nats; evaluation functions return sums.
 """
 
 from typing import Any
@@ -77,7 +77,7 @@ def score_predictions(logits: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def score_token_predictions(model: GPT | BERT | Seq2Seq, inputs: TokenHeadInputs) -> tuple[Tensor, Tensor]:
-    """``score_predictions`` for target tokens, one chunk of logits at a time: -> (), ()."""
+    """Like ``score_predictions`` for target tokens, but computes logits in chunks: -> (), ()."""
     size = max(1, CHUNK_LOGITS // model.head.out_features)
     chunks = zip(torch.split(inputs[0].flatten(0, -2), size), torch.split(inputs[1].flatten(), size), strict=True)
     nats, right = zip(*(score_predictions(model.head(rows), words) for rows, words in chunks), strict=True)

@@ -1,6 +1,6 @@
-"""Count the parameters of a config by part, on a one-layer model on the meta device.
+"""Count the parameters of a config by part, using a one-layer model on the meta device.
 
-Layers differ only in removed heads, so one layer of each stack is built and its count multiplied.
+Layers differ only in removed heads, so one layer of each stack is built and its count is multiplied.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from kotha.model.family import build
 from kotha.model.feedforward import FeedForward, SwiGLU
 from kotha.model.vit import ViT
 
-# The part that a parameter belongs to, by the first of these in its name; norms are counted separately.
+# The part of a parameter, determined by the first of these in its name; norms are counted separately.
 _PARTS = {
     "tokens": "token_embedding",
     "patches": "token_embedding",

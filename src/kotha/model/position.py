@@ -3,7 +3,7 @@
 Attention itself does not depend on order. Learned and sinusoidal encodings add a vector for each position; rotary
 encodings rotate each pair of a head's numbers by an angle proportional to the position, so that a query-key product
 depends on the distance (RoPE, Su et al. 2021, https://arxiv.org/abs/2104.09864). Angles are computed in each call,
-which is cheap, and not kept in buffers, so a model has no state except its weights.
+which is cheap, instead of being stored in buffers, so a model has no state except its weights.
 """
 
 from typing import NamedTuple
@@ -50,13 +50,13 @@ class SinusoidalPositions(NoPositions):
     """Sines and cosines of increasing wavelengths, interleaved as in the 2017 paper."""
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Add sines and cosines in turns."""
+        """Add alternating sines and cosines."""
         sin, cos = waves(positions, x.shape[-1])  # each (..., T, C/2)
         return x + torch.stack((sin, cos), dim=-1).flatten(-2).to(x.dtype)
 
 
 class HalvesPositions(NoPositions):
-    """The same waves with all sines before all cosines, as in the paper's code and in Marian."""
+    """The same sines and cosines, with all sines before all cosines, as in the paper's code and in Marian."""
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         """Add all sines, then all cosines."""

@@ -3,10 +3,10 @@
 The published ones have the published layout and parameter count: GPT-2
 (https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), BERT
 (https://arxiv.org/abs/1810.04805, uncased vocabulary), the transformer (https://arxiv.org/abs/1706.03762, English to
-German) and ViT (https://arxiv.org/abs/2010.11929, ImageNet). The rest are this project's: ``mini`` to compute by hand
-(the block of the course notes: no positions, no bias in attention), ``char`` as shown in class (whose diagram has a
-norm after blocks that already end in one), the ``pocket`` presets for two CPU cores, and the two Bangla models.
-Parameter counts are stored, and a test compares them with the built models. Nothing here imports torch.
+German) and ViT (https://arxiv.org/abs/2010.11929, ImageNet). The others were made for this project: ``mini`` to compute
+by hand (the block of the course notes, without positions and attention biases), ``char`` as shown in class (whose
+diagram has a norm after blocks that already end with one), the ``pocket`` presets for two CPU cores, and the two Bangla
+models. Parameter counts are stored, and a test compares them with the built models. Nothing here imports torch.
 """
 
 import json
@@ -39,7 +39,7 @@ class Preset:
 
     @property
     def sizes(self) -> Text:
-        """Layers and width, heads, and the size of the input.
+        """The number of layers, the width, the heads, and the size of the input.
 
         >>> str(presets()[0].sizes)
         '1 x 8, 2 heads, context 4, vocabulary 20'
@@ -57,7 +57,7 @@ class Preset:
 
 
 def presets() -> list[Preset]:
-    """All presets, in the order of ``presets.json``.
+    """Return all presets in the order of ``presets.json``.
 
     >>> import kotha
     >>> [each.name for each in kotha.presets() if each.parameters < 1_000_000]
@@ -76,7 +76,7 @@ def presets() -> list[Preset]:
 
 
 def preset(name: str) -> ModelConfig:
-    """The config of a preset.
+    """Return the config of a preset.
 
     >>> preset("bangla-58m").n_layers
     8

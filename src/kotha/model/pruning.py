@@ -5,7 +5,7 @@ head uses them (grouped-query attention shares them). The result equals the unpr
 to zero. The output bias belongs to no head and stays.
 
 Michel et al. 2019, https://arxiv.org/abs/1905.10650, found that many heads can be removed after training; Voita et al.
-2019, https://arxiv.org/abs/1905.09418, that interpretable heads are the last that can. ``inside/heads`` chooses the
+2019, https://arxiv.org/abs/1905.09418, found that interpretable heads are pruned last. ``inside/heads`` chooses the
 heads to remove. Names refer to the head numbers of the unpruned model, so a pruned model can be pruned again.
 """
 
@@ -24,7 +24,7 @@ Body = TypeVar("Body", bound=nn.Module)
 
 @torch.no_grad()
 def remove_heads(model: Body, heads: Iterable[str]) -> Body:
-    """A copy of a model without some heads, named as in ``blocks.0.attention.3``; the model itself is not changed.
+    """Return a copy of a model without some heads, with names such as ``blocks.0.attention.3``.
 
     >>> from kotha.model.family import build
     >>> from kotha.model.presets import preset
@@ -54,7 +54,7 @@ def cut(model: nn.Module, config: ModelConfig) -> None:
 
 
 def _keep(attention: Attention, heads: Sequence[int], n_per_key: int) -> None:
-    """Keep only some heads of an attention; in the unpruned model, ``n_per_key`` query heads share a key head."""
+    """Keep only some heads of an attention module; originally, ``n_per_key`` query heads share a key head."""
     key_heads = sorted({head // n_per_key for head in attention.heads})  # the current ones
     kept_keys = sorted({head // n_per_key for head in heads})
     width = attention.d_head
@@ -72,7 +72,7 @@ def _keep(attention: Attention, heads: Sequence[int], n_per_key: int) -> None:
 
 
 def _head_rows(heads: Sequence[int], width: int) -> list[int]:
-    """The row numbers of heads, in order.
+    """Return the row numbers of heads in order.
 
     >>> _head_rows([0, 2], width=2)
     [0, 1, 4, 5]
@@ -81,7 +81,7 @@ def _head_rows(heads: Sequence[int], width: int) -> list[int]:
 
 
 def _chosen(weight: Tensor, rows: Sequence[int], columns: bool = False) -> nn.Parameter:
-    """Select rows or columns; on the meta device without indexing, for which torch would load its compiler."""
+    """Select rows or columns; on the meta device this avoids indexing, for which torch would load its compiler."""
     full = weight.mT if columns else weight
     kept = weight.new_empty((len(rows), *full.shape[1:])) if weight.is_meta else full[list(rows)]
     return nn.Parameter((kept.mT if columns else kept).contiguous(), requires_grad=weight.requires_grad)

@@ -1,7 +1,7 @@
 """Int8 quantization of matrices: integers up to 127 and a scale for each row.
 
-Each row has its own scale because rows differ in size. The error is at most half a step: 1/254 of the row's largest
-number.
+Each row has its own scale because rows differ in magnitude. The error is at most half a step, which is 1/254 of the
+row's largest absolute value.
 """
 
 import torch

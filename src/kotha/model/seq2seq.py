@@ -53,7 +53,7 @@ class Seq2Seq(nn.Module):
         return y
 
     def project_kv(self, encoded: Tensor) -> list[KeysValues]:
-        """Project the encoded source to keys and values for each decoder layer, once per output: (B, S, C)."""
+        """Project the encoded source, (B, S, C), to the keys and values of each decoder layer, once per output."""
         blocks = cast("Iterable[Block]", self.decoder.blocks)
         return [block.cross.project_kv(encoded) for block in blocks if block.cross is not None]
 

@@ -1,1 +1,1 @@
-"""Retrieval: passages, an index in one file, ranking by words and by meaning, and answers with citations."""
+"""Retrieval: passages, a single-file index, ranking by words and by meaning, and answers with citations."""

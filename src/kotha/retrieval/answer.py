@@ -1,10 +1,10 @@
 """Answers from passages, with citations (retrieval-augmented generation).
 
-Whether the passages can answer the question is decided before any text is generated: the best passage must cover a
-share of the question's words, a threshold measured on questions whose own passage had been removed. A chat model then
-gets the question and as many passages as its context holds; each sentence that it writes is cited with the passage that
-supports it best, or marked as unsupported. Without a chat model the answer is the sentence of the passages that fits
-the question best, and a remark says so.
+Before any text is generated, the best passage must cover a minimum share of the question's words; otherwise there is no
+answer. The threshold was measured on questions whose own passage had been removed. A chat model then gets the question
+and as many passages as fit its context. Each sentence that it writes gets a citation of the passage that supports it
+best, or is marked as unsupported. Without a chat model, the answer is the sentence of the passages that fits the
+question best, with a remark about this.
 """
 
 import math
@@ -26,12 +26,12 @@ NOT_FOUND = Message("not found in these documents")
 NO_CHAT_MODEL = Message("no chat model was given, so the answer is the sentence that fits the question best")
 _THRESHOLD = 0.4  # share of the question that the best passage must cover
 _SUPPORTED = 0.3  # share of a generated sentence that a passage must cover to be cited for it
-_LOOKED_AT = 3  # best passages that a sentence is taken from
+_LOOKED_AT = 3  # number of best passages from which a sentence is taken
 _UNSUPPORTED = "[?]"
 
 
 class ChatWriter:
-    """A chat model that answers from passages: greedily, and without a repetition penalty, since it quotes passages."""
+    """A chat model that answers from passages; greedy and without repetition penalty, because it quotes passages."""
 
     def __init__(self, engine: "Engine", tokens: int) -> None:
         self._engine, self._tokens = engine, tokens
@@ -42,7 +42,7 @@ class ChatWriter:
         return None if engine.chat is None else cls(engine, tokens)
 
     def fits(self, text: str) -> bool:
-        """Whether the context has room for a turn and an answer."""
+        """Return whether the context has room for a turn and an answer."""
         tokenizer = self._engine.tokenizer
         assert tokenizer is not None, "a chat model has a tokenizer"
         n_marks = 3  # user, end, assistant
@@ -85,13 +85,13 @@ def answer(result: SearchResult, write: ChatWriter | None) -> CitedAnswer:
 
 
 def why_not_found(result: SearchResult) -> Message | None:
-    """Why the hits cannot answer the question; None if they may."""
+    """Return the reason why the hits cannot answer the question; None if they may."""
     best = max((hit.words or 0.0 for hit in result.hits), default=0.0)
     if best >= _THRESHOLD:
         return None
     if best == 0.0:
         return Message("no passage contains a word of the question")
-    share = math.floor(100 * best)  # rounded up, it could read as enough
+    share = math.floor(100 * best)  # rounded down, so that it does not seem sufficient
     return Message(
         "the best passage covers {share}% of the question; at least {least:.0%} is needed",
         share=share,
@@ -127,7 +127,7 @@ def prompt(question: str, hits: Sequence[Hit]) -> str:
 
 
 def cite(text: str, hits: Sequence[Hit]) -> tuple[str, list[int]]:
-    """Add a citation after each sentence of a generated text, chosen by shared words; also return the cited numbers."""
+    """Add a citation, chosen by shared words, after each sentence of a text; return the text and the cited numbers."""
     passages = [fold(hit.passage.text) for hit in hits]
     worth = _worth(passages)
     cited_sentences, cited = [], []

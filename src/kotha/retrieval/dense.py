@@ -3,7 +3,7 @@
 A model's vectors share a large mean, and a few directions that have little to do with the text dominate their variance.
 Centred and scaled to equal variance in all directions, they distinguish texts much better (docs/dev/experiments.md).
 Mean and variance are estimated from the vectors of the index each time they are loaded, so stored vectors stay valid
-when documents change. With too few vectors it is the plain cosine.
+when documents change. If there are too few vectors, they are not whitened.
 
 Su et al. 2021, https://arxiv.org/abs/2103.15316.
 """
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
 
-_FLOOR = 0.1  # added to each direction's variance, as a share of the mean one
+_FLOOR = 0.1  # added to the variance of each direction, as a share of the mean variance
 _FEWEST = 2  # vectors per dimension needed to estimate the whitening
 
 

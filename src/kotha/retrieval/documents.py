@@ -1,7 +1,7 @@
 """Documents for the index, from the formats of the corpus readers and from md, html and pdf.
 
-In txt, md, html and pdf a document is a paragraph (short ones are joined with the next); in jsonl, csv, tsv and parquet
-it is a record.
+In txt, md, html and pdf files a document is a paragraph (short ones are joined with the next); in jsonl, csv, tsv and
+parquet files it is a record.
 """
 
 import os
@@ -27,7 +27,7 @@ class IndexOptions:
     """Options for reading and splitting documents."""
 
     passage_length: int = PASSAGE_LENGTH  # maximum characters of a passage
-    field: str = "text"  # of a record, with its text
+    field: str = "text"  # field of a record that holds the text
     errors: Errors = "stop"  # what to do with unreadable documents
 
     def __post_init__(self) -> None:
@@ -41,7 +41,7 @@ class IndexOptions:
 
 
 def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | None = None) -> tuple[list[Path], bool]:
-    """The files behind paths, folders and globs, each once; and whether all folders could be read.
+    """Return the files that paths, folders and globs refer to, each once, and whether all folders could be read.
 
     Files of unsupported formats in a folder are reported as problems.
     """

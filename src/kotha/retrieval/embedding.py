@@ -1,11 +1,11 @@
 """Text embeddings from a language model: the mean of one layer's states (mean pooling).
 
-A model trained to predict words is not trained to compare texts, so the best layer has to be measured
-(docs/dev/experiments.md): deeper layers represent the next token more than the text so far, and the token embedding
-itself, layer 0, distinguished passages best. A text longer than the context is read in windows, and all its tokens have
-the same weight.
+A model trained to predict words is not trained to compare texts, so the best layer has to be measured. Deeper layers
+represent the next token more than the text so far; the token embedding, layer 0, distinguished passages best
+(docs/dev/experiments.md). A text longer than the context is embedded in windows, and all its tokens have the same
+weight.
 
-Not included: contrastive training; use sentence-transformers for it.
+There is no contrastive training; use sentence-transformers for it.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Tokens per forward pass.
 _BATCH_TOKENS = 4096
-_SAMPLED = 64  # values of each weight that go into the fingerprint
+_SAMPLED = 64  # number of values of each weight that are included in the fingerprint
 
 
 class Embedder:

@@ -1,9 +1,9 @@
 """Updating and searching an index.
 
-A document is identified by its source and a digest of its text. Indexing again reads everything and writes only
-changes: new documents are added, documents that are gone from their file are removed, and so are those of files that
-are gone from an indexed folder. Documents are written in atomic batches, so an interrupted update leaves a valid index
-and resumes when it is run again.
+A document is identified by its source and a digest of its text. An update reads all files but writes only changes: new
+documents are added, and documents are removed if they no longer exist in their file or their file no longer exists in
+an indexed folder. Documents are written in atomic batches, so an interrupted update leaves a valid index and resumes
+when it is run again.
 """
 
 import hashlib
@@ -31,11 +31,11 @@ from kotha.text.corpus.problems import CorpusProblem
 By = Literal["words", "meaning", "both"]
 
 _BATCH_PASSAGES = 128
-_CANDIDATES = 50  # of each ranking that the hits are chosen from
+_CANDIDATES = 50  # number of passages in each ranking, from which the hits are chosen
 
 
 class PassageEmbedder(Protocol):
-    """Anything that embeds texts and has a note of its model, such as `embedding.Embedder`."""
+    """An object that embeds texts and has a note of its model, such as `embedding.Embedder`."""
 
     note: EmbedderNote
 
@@ -45,7 +45,7 @@ class PassageEmbedder(Protocol):
 
 @dataclass
 class IndexReport:
-    """What an update changed, and the size of the index after it."""
+    """The changes made by an update, and the size of the index after it."""
 
     added: int = 0
     unchanged: int = 0
@@ -81,7 +81,7 @@ def update(
     for file in files:
         work.file(file)
     folders = {place.resolve() for path in paths if is_directory(place := Path(path).expanduser())}
-    for source in store.sources() if complete else ():  # an unreadable folder may still hold it
+    for source in store.sources() if complete else ():  # an unreadable folder may still contain it
         if Path(source) not in files and folders & set(Path(source).parents):
             work.keep(source, removed=[number for number, _ in store.digests(source).values()])
     now, report = store.measures(), work.report
@@ -111,7 +111,7 @@ class _Update:
             self.on_problem(problem)
 
     def settle_embedder(self) -> None:
-        """Record the model of the vectors, or check that it is the same as before: vectors of two models do not mix."""
+        """Record the model of the vectors, or check that it is the same as before; two models cannot share an index."""
         kept, name = self.store.embedder(), self.store.name
         if kept is None:
             if self.embed is not None:
@@ -122,7 +122,7 @@ class _Update:
             )
 
     def file(self, file: Path) -> None:
-        """Index one file: add its new documents, remove those that are gone from it."""
+        """Index one file: add its new documents and remove those that it no longer contains."""
         known = self.store.digests(str(file))
         gone, end = dict(known), self.done_bytes + file.stat().st_size
         self.unread = False
@@ -161,7 +161,7 @@ class _Update:
         self.report.removed += len(removed)
 
     def _digest(self, text: str) -> bytes:
-        """The digest of a document; it covers the passage size and the model as well as the text."""
+        """The digest of a document, which includes the passage size and the model as well as the text."""
         parts = (str(self.how.passage_length), "" if self.embed is None else self.embed.note.fingerprint, text)
         return hashlib.sha256("\0".join(parts).encode()).digest()
 
@@ -174,7 +174,7 @@ class _Update:
 def search(
     store: SqliteStore, question: str, limit: int = 5, by: By | None = None, embed: PassageEmbedder | None = None
 ) -> SearchResult:
-    """The best passages for a question: by words, by meaning, or both (None: both if there are a model and vectors)."""
+    """Return the best passages for a question, ranked by words, by meaning, or by both (default, if possible)."""
     if limit < 1:
         raise UsageError("{limit} must be 1 or more", limit=Option("limit", limit))
     if not question.strip():

@@ -2,8 +2,8 @@
 
 A store finds candidates by their stems; this module scores them. The score is the sum of BM25 over four kinds of terms:
 stems, exact words, pairs of adjacent stems, and exact pairs. A term is weighted by its rarity (idf; a pair by that of
-its rarer word) and its frequency, which saturates (k1) and counts less in a long passage (b). The four have equal
-weight, and k1 is lower than usual: both were tuned on questions that are not part of any reported score
+its rarer word) and its frequency, which saturates (k1) and has less effect in a long passage (b). The four kinds have
+equal weight, and k1 is lower than usual; both were tuned on questions that are not part of any reported score
 (docs/dev/experiments.md).
 
 Robertson and Zaragoza 2009, The Probabilistic Relevance Framework: BM25 and Beyond.
@@ -21,7 +21,7 @@ from kotha.retrieval.stemming import FoldedWord, fold
 
 _K1, _B = 0.4, 0.75
 _CANDIDATES = 30
-# Interrogative words: ignored, since a passage does not need them to answer the question.
+# Interrogative words, which are ignored because a passage that answers the question does not contain them.
 _QUESTION_WORDS = "কে কার কাকে কারা কাদের কী কি কোন কোনটি কোথায় কোথা কবে কখন কত কতটি কয়টি কতজন কেন কেমন কীভাবে কিভাবে"
 _STOP_WORDS = {word.form for word in fold(_QUESTION_WORDS)}
 _MOST_WORDS = 64  # of a question; the rest is ignored
@@ -62,7 +62,7 @@ def weigh(
     True
     """
     relative = len(words) / max(mean_words, 1.0)
-    kept = [(index, word) for index, word in enumerate(words) if word.stem in worth]  # others do not count
+    kept = [(index, word) for index, word in enumerate(words) if word.stem in worth]  # others have no weight
     neighbours = [(one, two) for (at, one), (then, two) in pairwise(kept) if then == at + 1]
     score = 0.0
     for of in (_form, _stem):

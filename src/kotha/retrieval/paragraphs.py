@@ -1,7 +1,7 @@
 """Paragraphs of md, html and pdf files, each with its position.
 
-HTML is read by the standard library's parser, without scripts and styles; PDF by pypdf, an optional dependency. A PDF
-of scanned pages has no text, which is reported as a problem (no OCR).
+HTML is parsed with the standard library, without scripts and styles; PDF with pypdf, an optional dependency. There is
+no OCR, so a PDF of scanned pages has no text, which is reported as a problem.
 """
 
 import re
@@ -20,7 +20,7 @@ _MOST_BYTES = 64 << 20
 
 
 def read_paragraphs(file: Path, complaints: ProblemReporter) -> Paragraphs:
-    """The paragraphs of a file; a file that has none, is too large or is broken is reported as a problem."""
+    """Return the paragraphs of a file; a file that has none, is too large or is broken is reported as a problem."""
     try:
         if file.stat().st_size > _MOST_BYTES:
             size = file.stat().st_size
@@ -45,7 +45,7 @@ def _decoded(file: Path, complaints: ProblemReporter) -> str:
 
 # -- Markdown ---------------------------------------------------------------------------------------------------------
 
-# Layout: fences, rules, and the marks of headings, quotes and lists; links and images keep their text.
+# Markup to remove: fences, rules, and the marks of headings, quotes and lists; links and images keep their text.
 _LAYOUT = re.compile(
     r"^\s*(?:```.*|~~~.*|[-=*_]{3,}\s*|\|?[\s:|-]+\|[\s:|-]*)$|^\s{0,3}(?:#{1,6}|>|[-*+]|\d+\.)\s+", re.M
 )
@@ -84,7 +84,7 @@ class _HTMLText(HTMLParser):
         self._silent: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: object) -> None:
-        """A block-level tag ends the block before it."""
+        """End the current block at a block-level start tag."""
         if tag == "body":
             self._silent.clear()  # an unclosed head
         if tag in _SILENT:
@@ -93,14 +93,14 @@ class _HTMLText(HTMLParser):
             self.end_block()
 
     def handle_endtag(self, tag: str) -> None:
-        """So does its end tag."""
+        """End the current block at a block-level end tag."""
         if tag in self._silent:
             del self._silent[self._silent.index(tag) :]
         elif tag not in _INLINE:
             self.end_block()
 
     def handle_data(self, data: str) -> None:
-        """Collect text, except in scripts, styles and the like."""
+        """Collect text, except in scripts, styles and similar elements."""
         if not self._silent and data.strip():
             if not self._parts:
                 self._line = self.getpos()[0]
@@ -109,7 +109,7 @@ class _HTMLText(HTMLParser):
             self._parts.append(" ")
 
     def parse_marked_section(self, i: int, report: bool | int = True) -> int:
-        """Skip `<![…>` as a browser does; the library's own parser fails on some of its contents."""
+        """Skip `<![…>` as a browser does; the standard parser fails on some contents."""
         return self.parse_bogus_comment(i, bool(report))
 
     def end_block(self) -> None:

@@ -1,8 +1,8 @@
-"""Splitting documents into passages (chunking): full sentences, a few hundred characters each, with their source.
+"""Split documents into passages (chunking) of full sentences, a few hundred characters each, with their source.
 
-A passage ends with a sentence (a danda or a full stop). A sentence longer than a passage is split between words, and a
-longer word between grapheme clusters; joined, the passages of a document contain all of its words. Passages do not
-overlap.
+A passage ends at the end of a sentence (a danda or a full stop). A sentence longer than a passage is split between
+words, and a word longer than a passage between grapheme clusters. The passages of a document do not overlap and contain
+all of its words.
 """
 
 from collections.abc import Iterable, Iterator
@@ -38,7 +38,7 @@ def sentences(text: str) -> list[str]:
 
 
 def cut(text: str, passage_length: int = PASSAGE_LENGTH) -> list[str]:
-    """Split a document into passages: sentences in order, as many in each as fit.
+    """Split a document into passages, each with as many sentences as fit.
 
     >>> cut("নদীর ধারে একটি গ্রাম। সেখানে থাকে মিনা। মিনা স্কুলে যায় রোজ সকালে।", passage_length=50)
     ['নদীর ধারে একটি গ্রাম। সেখানে থাকে মিনা।', 'মিনা স্কুলে যায় রোজ সকালে।']

@@ -1,10 +1,10 @@
-"""Paragraphs of a PDF: characters as written, not glyphs as drawn (PDF's ActualText).
+"""Paragraphs of a PDF, using the original characters (PDF's ActualText) instead of the glyphs where possible.
 
-A PDF holds glyphs in drawing order: in Bangla a vowel sign on the left comes before its consonant, and a conjunct is
+A PDF stores glyphs in drawing order: in Bangla a vowel sign on the left comes before its consonant, and a conjunct is
 one glyph without a code point of its own. Programs that export such text (browsers, office programs) store the
-characters next to the glyphs, as /ActualText. pypdf ignores it, but has a hook before each operation: there the glyphs
-are replaced by the characters, which keep the glyphs' width so that spaces are detected correctly. Without /ActualText
-the glyphs are used.
+characters next to the glyphs, as /ActualText. pypdf ignores it but has a hook before each operation, which here
+replaces the glyphs by the characters. The characters keep the width of the glyphs so that spaces are detected
+correctly. Without /ActualText the glyphs are used.
 """
 
 import logging
@@ -23,7 +23,7 @@ _SHOWS = (b"Tj", b"TJ", b"'", b'"')
 
 def read_pdf(file: Path, complaints: ProblemReporter) -> Iterator[tuple[str, str]]:
     """The paragraphs of a PDF, each with its page."""
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs what it repairs, and raises what it cannot
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs what it repairs and raises other errors
     pypdf = library("pypdf", _NEED_PYPDF, CorpusError)
     try:
         reader = pypdf.PdfReader(file)
@@ -68,7 +68,7 @@ class _ActualText:
         self._open: list[str | None] = []  # the ActualText of each open marked span; None if it has none
 
     def __call__(self, operator: bytes, operands: Any, *_: object) -> None:
-        """Called before each operation; may change its operands in place."""
+        """Process one operation before pypdf does, and change its operands in place if needed."""
         if operator in (b"BDC", b"BMC"):
             self._open.append(_actual_text(operands))
         elif operator == b"EMC" and self._open:
@@ -84,7 +84,7 @@ class _ActualText:
         return next((index for index, text in enumerate(self._open) if text is not None), None)
 
     def _letters(self, glyphs: Any, span: int) -> Any:
-        """All characters of a span for its first glyphs, none for later ones; numbers (kerning) stay unchanged."""
+        """Replace the first glyphs of a span by all its characters, and later ones by none; kerning stays unchanged."""
         if not isinstance(glyphs, bytes | str):
             return glyphs
         text, self._open[span] = self._open[span] or "", ""

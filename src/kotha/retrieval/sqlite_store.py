@@ -1,10 +1,10 @@
-"""An index in one SQLite file: passages, their stems in an FTS5 inverted index, vectors as float16.
+"""An index in one SQLite file, with passages, their stems in an FTS5 inverted index, and vectors as float16.
 
-Writes go through a write-ahead log (WAL): readers see the last committed state while a writer works, and a writer that
-is killed leaves the state before its last transaction. When writing ends, the log is merged and removed, so that the
-index is one file again and stays one when it is read. A new index that received no documents is deleted.
+Writes go through a write-ahead log (WAL): readers see the last committed state while a writer works, and if a writer is
+killed, its last transaction is rolled back. When writing ends, the log is merged and removed, so that the index is a
+single file again, also while it is read. A new index that received no documents is deleted.
 
-A file is checked before it is used: its header, its version, and that it has exactly the tables created here and no
+Before a file is used, its header and version are checked, and that it has exactly the tables created here and no
 triggers or views. Damage is reported as an error.
 """
 
@@ -120,7 +120,7 @@ class SqliteStore:
         return self._measures
 
     def embedder(self) -> EmbedderNote | None:
-        """The model of the stored vectors; None if there are none."""
+        """Return the model of the stored vectors; None if there are no vectors."""
         rows = self._query("SELECT fingerprint, name, width FROM embedder")
         return EmbedderNote(*rows[0]) if rows else None
 
@@ -159,7 +159,7 @@ class SqliteStore:
         return [Excerpt(*row) for row in rows]
 
     def near(self, vector: Vectors, limit: int) -> list[tuple[Excerpt, float]]:
-        """Exact vector search: one product with all vectors, which are cached in memory."""
+        """Find the nearest passages by an exact search over all vectors, which are cached in memory."""
         self._invalidate_caches()
         if self._vectors is None:
             self._vectors = self._read_vectors()
@@ -251,7 +251,7 @@ class SqliteStore:
             self._database.execute("INSERT INTO stems (rowid, line) VALUES (?, ?)", [kept.lastrowid, " ".join(stems)])
 
     def close(self) -> None:
-        """Close the file; the last writer merges the log."""
+        """Close the file; the last connection that writes merges the log."""
         unused = False
         if self._writes:
             with suppress(
@@ -286,7 +286,7 @@ class SqliteStore:
                 version=version,
                 known=_VERSION,
             )
-        expected = sqlite3.connect(":memory:")  # to get the schema as SQLite stores it
+        expected = sqlite3.connect(":memory:")  # to compare with the schema as SQLite stores it
         try:
             for table in _TABLES:
                 expected.execute(table)
@@ -318,7 +318,7 @@ class SqliteStore:
 
 
 def _close(database: sqlite3.Connection) -> None:
-    with suppress(sqlite3.ProgrammingError):  # garbage was collected in another thread than the connection's
+    with suppress(sqlite3.ProgrammingError):  # the garbage collector ran in a thread other than the connection's
         database.close()
 
 

@@ -1,11 +1,11 @@
 """Words and stems for search: normalization, and light stemming of the most common Bangla endings.
 
-A word is a run of letters, marks and digits. Marks matter: SQLite's own tokenizer treats vowel signs as separators, so
-that কৃষি becomes ক, ষ and matches every other word with these consonants. Text is normalized (``text/normalize.py``),
-joiners are dropped, digits become Bangla digits, and case is folded.
+A word is a run of letters, marks and digits. Marks must be included: SQLite's own tokenizer treats vowel signs as
+separators, so that কৃষি becomes ক, ষ and matches every other word with these consonants. Text is normalized
+(``text/normalize.py``), joiners are removed, digits become Bangla digits, and case is folded.
 
-Not handled: verb forms, compounds, synonyms. An ending is removed only if enough of the word is left, so short words
-stay unchanged. Stems are for search, not for display.
+Verb forms, compounds and synonyms are not handled. An ending is removed only if enough of the word is left, so short
+words stay unchanged. Stems are for search, not for display.
 """
 
 from functools import lru_cache

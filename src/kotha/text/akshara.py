@@ -49,7 +49,7 @@ def units(text: str) -> list[str]:
 
 
 def starts_dependent(piece: str) -> bool:
-    """Whether a piece starts with a sign that belongs to the preceding akshara.
+    """Return whether a piece starts with a sign that belongs to the preceding akshara.
 
     >>> starts_dependent("ার"), starts_dependent("আর")
     (True, False)
@@ -58,7 +58,7 @@ def starts_dependent(piece: str) -> bool:
 
 
 def is_dependent(piece: str) -> bool:
-    """Whether a piece consists only of signs that belong to the preceding akshara.
+    """Return whether a piece consists only of signs that belong to the preceding akshara.
 
     >>> is_dependent("\u09cd\u200d"), is_dependent("্য")
     (True, False)
@@ -67,7 +67,7 @@ def is_dependent(piece: str) -> bool:
 
 
 def is_whole(piece: str) -> bool:
-    """Whether a piece can stand between any two others without splitting an akshara.
+    """Return whether a piece can stand between any two others without splitting an akshara.
 
     >>> [is_whole(piece) for piece in ("মা", "া", "ক্")]
     [True, False, False]

@@ -22,12 +22,12 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Ids = NDArray[np.unsignedinteger]
 
-# Some splits treat a run of white space as one unit, so only a space with a word on either side is a safe cut.
+# Some splits treat a run of white space as one unit, so it is only safe to cut at a space between two words.
 _SPACE_RUN = re.compile(r"\s\s")
 _LONE_SPACE = re.compile(r"(?<=\S) (?=\S)")
 _CUT = "\0"
 
-# Above this size the cache is cleared: memory stays bounded, and frequent words soon return.
+# The cache is cleared at this size to bound memory; frequent words are soon cached again.
 _MAX_WORDS = 500_000
 # Parts longer than this are not words and are not cached.
 _MAX_LENGTH = 64
@@ -43,7 +43,7 @@ class MemoEncoder:
         self._memo: dict[str, bytes] = {}
 
     def encode_batch(self, normalized: Sequence[str]) -> list[Ids]:
-        """The ids of texts that are already normalized."""
+        """Return the ids of texts that are already normalized."""
         parts = [self._parts(text) for text in normalized]
         if len(self._memo) > _MAX_WORDS:
             self._memo.clear()
@@ -57,7 +57,7 @@ class MemoEncoder:
         return encoded
 
     def _parts(self, text: str) -> list[str]:
-        """The words of a text, each but the first with its leading space; the whole text if it cannot be split."""
+        """Split a text into words, with their leading spaces; a text that cannot be split is returned as one part."""
         if not self._by_words or _CUT in text:
             return [text]
         if _SPACE_RUN.search(text):
@@ -90,7 +90,7 @@ def encode_documents(
 
 
 class BatchEncoder:
-    """A worker's state: tokenizer, word cache, index of validation documents."""
+    """The state of a worker: tokenizer, word cache, and index of validation documents."""
 
     def __init__(self, tokenizer: str, dtype: str, leaks: LeakIndex | None) -> None:
         self._tokenizer = Tokenizer(tokenizers.Tokenizer.from_str(tokenizer))

@@ -1,8 +1,8 @@
 """Held-out text as tokens, with the number of bytes and characters they encode.
 
 Documents are concatenated, each ending in the end-of-text token, as in a data folder; that token is predicted like any
-other. A file and a validation split therefore give the same figures, computed as in training: bits of all tokens,
-end-of-text included, over bytes or characters of the normalized text without them.
+other. A file and a validation split therefore give the same results, computed as in training: the bits of all tokens,
+including end-of-text, divided by the bytes or characters of the normalized text, which do not include it.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -43,7 +43,7 @@ class HeldOut:
 
     @cached_property
     def offsets(self) -> Line:
-        """Where each document starts, and the end of the last: (documents + 1,)."""
+        """Start of each document, and the end of the last: (documents + 1,)."""
         return np.concatenate([[0], np.flatnonzero(self.line == self.end) + 1])
 
     @property
@@ -52,7 +52,7 @@ class HeldOut:
         return len(self.offsets) - 1
 
     def __iter__(self) -> Iterator[Line]:
-        """Each document's tokens, including its end-of-text token."""
+        """Iterate over the documents' tokens, including the end-of-text token of each."""
         return (self.line[start:stop] for start, stop in zip(self.offsets[:-1], self.offsets[1:], strict=True))
 
 
@@ -66,9 +66,9 @@ def read_held_out(
     on_problem: Callable[[CorpusProblem], None] | None = None,
     most_bytes: int | None = None,
 ) -> HeldOut:
-    """The text at a path: a split of a data folder, or any input of ``read_documents``.
+    """Read the text at a path: a split of a data folder, or any input of ``read_documents``.
 
-    ``most_bytes`` keeps only the first documents that together reach that size; the name then states their number.
+    ``most_bytes`` keeps only the first documents that together reach that size; the name then includes their number.
     """
     if is_file(Path(path) / DATASET_FILE):
         found = from_dataset(Dataset(path), tokenizer, split)
@@ -99,7 +99,7 @@ def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: Text = "texts")
     remaining = iter(texts)
     while batch := list(islice(remaining, _BATCH)):
         for text, ids in zip(batch, tokenizer.encode_batch(batch), strict=True):
-            if ids:  # normalization can leave nothing
+            if ids:  # can be empty after normalization
                 normalized = tokenizer.normalize(text)
                 n_bytes += len(normalized.encode())
                 n_characters += len(normalized)
@@ -110,7 +110,7 @@ def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: Text = "texts")
 
 
 def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation") -> HeldOut:
-    """A split of a data folder that was made with the same tokenizer."""
+    """Return a split of a data folder that was made with the same tokenizer."""
     if data.tokenizer.fingerprint != tokenizer.fingerprint:
         raise DataError(
             "{path} was made with tokenizer {theirs}, but the model uses {ours}, so the token ids do not "
@@ -131,7 +131,7 @@ def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation")
 
 
 def tokens_of(split: Split, most: int | None = None) -> Line:
-    """The concatenated tokens of a split, or its first ``most``."""
+    """Return the concatenated tokens of a split, or its first ``most``."""
     parts: list[Line] = []
     remaining = split.info.tokens if most is None else most
     for shard in split.shards:
@@ -141,7 +141,7 @@ def tokens_of(split: Split, most: int | None = None) -> Line:
 
 
 def end_token(tokenizer: Tokenizer) -> int:
-    """The end-of-text token, which separates documents."""
+    """Return the end-of-text token, which separates documents."""
     if "eos" not in tokenizer.special:
         raise DataError("this tokenizer has no end-of-text token to separate documents")
     return tokenizer.special["eos"]
@@ -154,9 +154,9 @@ def _build(name: Text, line: Line, n_bytes: int, n_characters: int, tokenizer: T
 
 
 def frequency_nats(learned: Counts, held_out: Counts) -> float:
-    """Mean cross-entropy of held-out answers under their frequencies in training: (V,), (V,) -> nats.
+    """Return the mean cross-entropy of held-out answers under their frequencies in training: (V,), (V,) -> nats.
 
-    Each count is increased by one (Laplace smoothing), so that an unseen answer keeps a probability above 0.
+    Each count is increased by one (Laplace smoothing), so that an unseen answer has a probability above 0.
 
     >>> round(frequency_nats(np.array([2, 0]), np.array([1, 1])), 4)  # (-ln 3/4 - ln 1/4) / 2
     0.837

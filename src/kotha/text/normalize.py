@@ -1,12 +1,12 @@
 """Text normalization: one encoding for text that looks the same.
 
-Real Bangla text writes য় in two ways, has joiners without effect, and orders signs in ways that look alike but tokenize
-differently. The canonical form is Unicode's NFC followed by the named rules below. Rules are data: a pattern and its
-replacement over explicit code points. The same table runs here (with counts) and inside ``tokenizer.json`` (for other
-tools); tests check that both agree.
+Real Bangla text writes য় in two ways, has joiners without effect, and orders signs in ways that look alike but
+tokenize differently. The canonical form is Unicode's NFC followed by the named rules below. Rules are data: a pattern
+and its replacement over explicit code points. The same table runs here (with counts) and inside ``tokenizer.json`` (for
+other tools); tests check that both agree.
 
-Not changed: danda look-alikes, digits, quotes, joiners that carry meaning (র‍্যা, hasanta + ZWNJ, emoji sequences, other
-scripts' joiners), and double spaces.
+Not changed: danda look-alikes, digits, quotes, joiners that carry meaning (র‍্যা, hasanta + ZWNJ, emoji sequences,
+other scripts' joiners), and double spaces.
 """
 
 import re
@@ -32,7 +32,7 @@ class Rule:
     pairs: tuple[tuple[str, str], ...]
 
 
-# The order matters: deletions come first, so that later rules see what they make adjacent; and ব় becomes র before the
+# The order matters: deletions come first, because they make other characters adjacent, and ব় becomes র before the
 # rules for joiners.
 RULES: tuple[Rule, ...] = (
     Rule(
@@ -86,7 +86,7 @@ RULES: tuple[Rule, ...] = (
 NFC = "nfc"
 RULE_NAMES: tuple[str, ...] = (NFC, *(rule.name for rule in RULES))
 
-# A rule can create a match for an earlier one, so the rules run twice; tests check that a third round changes nothing.
+# A rule can create a match for an earlier one, so the rules run twice; tests check that a third pass changes nothing.
 ROUNDS = 2
 
 
@@ -100,7 +100,7 @@ _PAIRS = (
 
 
 def is_plain(text: str) -> bool:
-    """Whether a quick check shows that normalization leaves a text unchanged; False means it may change.
+    """Return whether a quick check shows that normalization leaves a text unchanged; False means it may change.
 
     >>> is_plain("নদীর ধারে"), is_plain("তঁার")
     (True, False)
@@ -141,7 +141,7 @@ class Normalizer:
                 text, count = pattern.subn(replacement, text)
                 if count and changes is not None:
                     changes[name] += count
-            if text == composed:  # no rule matched, so a second round would change nothing
+            if text == composed:  # no rule matched, so a second pass would change nothing
                 return text
         return self._compose(text, changes)
 
@@ -159,7 +159,7 @@ normalize = Normalizer()
 
 
 def count_words(text: str) -> int:
-    """The number of words in a normalized text, split at white space only (not at hyphens or dandas).
+    """Return the number of words in a normalized text, split at white space only (not at hyphens or dandas).
 
     >>> count_words("আমি বাংলায় গান গাই।")
     4

@@ -1,8 +1,8 @@
 """Text perturbations for robustness evaluation: spelling noise, typing errors, another script.
 
 Each kind depends only on the text, a seed and a share of words, so results are reproducible. Typing errors change
-complete aksharas (``akshara.py``): no vowel sign loses its consonant. Words are never joined or split, so figures per
-word can be compared.
+complete aksharas (``akshara.py``), so no vowel sign loses its consonant. Words are never joined or split, so that
+per-word results remain comparable.
 
 - **spelling**: a letter is replaced by one that sounds alike (ি ী, ু ূ, ন ণ, শ ষ স, জ য, ড় র)
 - **typos**: an akshara is omitted, doubled, or swapped with the next one
@@ -42,7 +42,7 @@ _BARE = "ৎংঃ"  # consonants without an inherent vowel
 
 
 def _misspelled(word: str, rng: random.Random) -> str:
-    """The word with one letter replaced by another that sounds alike."""
+    """Replace one letter of a word by another that sounds alike."""
     for dotted, other in _DOTTED.items():
         if dotted in word:
             return word.replace(dotted, other, 1)
@@ -54,7 +54,7 @@ def _misspelled(word: str, rng: random.Random) -> str:
 
 
 def _mistyped(word: str, rng: random.Random) -> str:
-    """The word with one akshara omitted, doubled, or swapped with the next; surrounding punctuation stays in place."""
+    """Omit, double, or swap with the next one akshara of a word; surrounding punctuation stays in place."""
     bare = word.strip(_MARKS)
     letters = list(aksharas(bare))
     if len(letters) < 2:
@@ -94,9 +94,9 @@ def romanized(text: str) -> str:
 
 
 def _has_inherent_vowel(text: str, position: int) -> bool:
-    """Whether the consonant at a position is pronounced with its unwritten vowel: a heuristic.
+    """Guess whether the consonant at a position is pronounced with its unwritten vowel.
 
-    True after a conjunct, false at the end of a word; between two consonants, true at the start of a word or if the
+    True after a conjunct and false at the end of a word. Between two consonants, true at the start of a word or if the
     second has no vowel sign either (কলম: kolom, but বসলে: bosle).
     """
     next_position = position + 1 + (text[position + 1 : position + 2] == _DOT)
@@ -122,7 +122,7 @@ PERTURBATIONS = (*_BY_WORD, *_BY_TEXT)
 
 
 def perturb(text: str, kind: str, *, share: float = 0.2, seed: int = 0) -> str:
-    """A perturbed text; kinds that work word by word change a share of its words.
+    """Return a perturbed text; kinds that work word by word change a share of its words.
 
     >>> perturb("নদীর ধারে", "spelling", share=1.0) == perturb("নদীর ধারে", "spelling", share=1.0) != "নদীর ধারে"
     True

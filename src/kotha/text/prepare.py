@@ -6,7 +6,7 @@ workers. Memory holds the validation texts (their number is capped), one byte an
 batches in flight.
 
 A training document that contains most of a validation document is excluded and counted as leaked. If the only document
-to hold out is most of the text, such as a book without blank lines, only its end is held out.
+to hold out makes up most of the text, such as a book without blank lines, only its end is held out.
 """
 
 import heapq
@@ -79,7 +79,7 @@ class PrepareOptions:
 
 @dataclass
 class PrepareReport:
-    """Numbers of documents, tokens and bytes written, and of documents left out."""
+    """Numbers of documents, tokens and bytes written, and of documents excluded."""
 
     train_documents: int = 0
     validation_documents: int = 0
@@ -107,7 +107,7 @@ def prepare(
     on_progress: OnProgress | None = None,
     on_problem: Callable[[CorpusProblem], None] | None = None,
 ) -> PrepareReport:
-    """Create a data folder at ``out`` from the documents at ``paths``; atomic: a failure leaves nothing behind."""
+    """Create a data folder at ``out`` from the documents at ``paths``; if this fails, no folder is created."""
     options = options or PrepareOptions()
     eos = end_token(tokenizer)
     tokenizer = unframed(tokenizer)  # shards contain no special tokens but end-of-text
@@ -159,12 +159,12 @@ class _Job:
         self._sources = list_sources(paths, errors=options.errors, on_problem=on_problem)
         self._total = sum(source.size or 0 for source in self._sources)
         self.workers = (self._total > _SMALL_BYTES and os.cpu_count()) or 1  # local
-        self.kept = bytearray()  # from the survey, one per document: 1 to keep it, 0 for a duplicate
+        self.kept = bytearray()  # one per document, set by survey(): 1 to keep it, 0 for a duplicate
         self.held_out: dict[int, str] = {}  # validation documents by index; negative if from a file of their own
         self.cut: int | None = None  # start of the held-out end, if only the end of one document is held out
 
     def made_by(self, report: PrepareReport) -> dict[str, Any]:
-        """The folder's ``made_by`` entry; only values that are the same in every run."""
+        """Return the ``made_by`` entry of the folder; it has only values that are the same in every run."""
         return {
             "kotha": kotha.__version__,
             "sources": [Path(source.name).name for source in self._sources],
@@ -176,7 +176,7 @@ class _Job:
         }
 
     def survey(self, pool: WorkerPool) -> None:
-        """First pass: count, mark duplicates, draw the validation documents."""
+        """First pass: count documents, mark duplicates, and draw the validation documents."""
         requested, share = self.options.validation, 0.0
         if isinstance(requested, float | int):
             share = requested
@@ -206,7 +206,7 @@ class _Job:
                     self.held_out = {index: text[self.cut :]}
 
     def encoded(self, pool: WorkerPool) -> Generator[EncodedDocument]:
-        """Second pass: every kept document, encoded and labelled with its split."""
+        """Second pass: yield every kept document, encoded and labelled with its split."""
         leaks = None
         if self.options.leak_threshold is not None and self.held_out:
             texts = [self.tokenizer.normalize(text) for text in self.held_out.values()]
@@ -214,12 +214,12 @@ class _Job:
         return encode_documents(self._assigned(), self.tokenizer, DTYPES[self.dtype], leaks, pool)
 
     def _assigned(self) -> Iterator[tuple[str, str]]:
-        """(split, text) of every kept document, in reading order."""
+        """Yield (split, text) of every kept document, in reading order."""
         for index, text in self.held_out.items():
             if index < 0:  # from a separate file
                 yield VALIDATION, text
         count, surveyed = 0, len(self.kept)
-        on_problem = None if surveyed else self._on_problem  # a survey has reported all problems already
+        on_problem = None if surveyed else self._on_problem  # the survey has already reported all problems
         for index, text in enumerate(self._read(Message("encoding"), on_problem)):
             count += 1
             if count > surveyed > 0:
@@ -249,7 +249,7 @@ class _Job:
 
 
 def end_of(text: str, share: float) -> int | None:
-    """The start of the last ``share`` of a text, at a line or sentence start; None if there is only one.
+    """Return the start of the last ``share`` of a text, at a line or sentence start; None for a single sentence.
 
     >>> text = "রাত হলো। চাঁদ উঠল। সবাই ঘুমাল।"
     >>> text[end_of(text, 0.05) :]
@@ -262,14 +262,14 @@ def end_of(text: str, share: float) -> int | None:
 
 
 def _priority(seed: int, index: int) -> int:
-    """A random 64-bit number for a document: number ``index`` of the SplitMix64 stream seeded with ``seed``."""
+    """Return a random 64-bit number for a document: number ``index`` of the SplitMix64 stream seeded with ``seed``."""
     step = np.array([GOLDEN], np.uint64)
     start = mix(step * np.uint64((seed + 1) % 2**64))
     return int(mix(start + step * np.uint64(index + 1))[0])
 
 
 def _spool_stdin(paths: Sequence[str | Path], folder: Path) -> list[str | Path]:
-    """Copy standard input, if it is among the paths, to a file, because the input is read twice."""
+    """Copy standard input to a file if it is among the paths, because the input is read twice."""
     if "-" not in paths:
         return list(paths)
     with (folder / _STDIN_FILE).open("xb") as file:

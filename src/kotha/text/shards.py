@@ -39,11 +39,11 @@ FORMAT = "kotha-dataset"
 FORMAT_VERSION = 1
 DTYPES = {"uint16": "<u2", "uint32": "<u4"}
 _TOKENS_PER_SHARD = 1 << 26
-_MOST_BYTES = 1 << 26  # limit on the description, which has an entry per shard
+_MOST_BYTES = 1 << 26  # limit for dataset.json, which has an entry per shard
 
 
 def dtype_for(vocab_size: int) -> str:
-    """The smallest id type for a vocabulary size.
+    """Return the smallest id type for a vocabulary size.
 
     >>> dtype_for(65_536), dtype_for(65_537)
     ('uint16', 'uint32')
@@ -163,7 +163,7 @@ def write_description(
 
 
 def is_data_folder(folder: Path) -> bool:
-    """Whether a folder is a data folder with no other files in it."""
+    """Return whether a folder is a data folder with no other files in it."""
     written = [TOKENIZER_FILE, "*-[0-9][0-9][0-9][0-9][0-9].bin", "*.offsets"]
     return is_made_of(folder, DATASET_FILE, lambda values: values.get("format") == FORMAT, written)
 
@@ -180,7 +180,7 @@ class Split:
         return self.info.documents
 
     def __getitem__(self, index: int) -> Ids:
-        """The ids of a document, including its end-of-text token."""
+        """Return the ids of a document, including its end-of-text token."""
         if not 0 <= index < len(self):
             raise IndexError(f"document {index} of {len(self)}")
         start, end = int(self.offsets[index]), int(self.offsets[index + 1])
@@ -198,7 +198,7 @@ class Split:
 
     @cached_property
     def offsets(self) -> NDArray[np.uint64]:
-        """The start of each document in the ids of all shards, and the end of the last."""
+        """Start of each document in the ids of all shards, and the end of the last."""
         path = self._folder / f"{self.name}.offsets"
         offsets: NDArray[np.uint64] = _map(path, np.dtype("<u8"), len(self) + 1)
         starts = self._shard_starts.astype(np.uint64)
@@ -278,13 +278,13 @@ class Dataset:
 
 
 def identity_of(description: dict[str, Any]) -> str:
-    """A hash of the tokenizer and the splits (including all shard hashes) of a data folder."""
+    """Hash the tokenizer and the splits (including all shard hashes) of a data folder."""
     content = json.dumps([description.get("tokenizer"), description.get("splits")], sort_keys=True)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def _read_description(folder: Path) -> tuple[dict[str, Any], dict[str, SplitInfo]]:
-    """The contents of ``dataset.json``, and its splits."""
+    """Return the contents of ``dataset.json``, and its splits."""
     path = folder / DATASET_FILE
     if not is_file(path):
         raise not_a_data_folder(folder)

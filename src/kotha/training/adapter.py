@@ -1,13 +1,13 @@
-"""Adapters: the weights trained by LoRA, in a small folder of their own; one base can have several.
+"""Adapters: the weights trained by LoRA, in a small separate folder; one base model can have several adapters.
 
 ::
 
-    adapter.json         format, rank and alpha, the config of the whole model, the fingerprint of the base; whether it
-                         was trained on conversations
+    adapter.json         format, rank and alpha, the config of the whole model, the fingerprint of the base, and whether
+                         it was trained on conversations
     adapter.safetensors  the low-rank matrices, and the weights trained in full (a new head)
 
-The base is identified by a hash of the weights that the adapter modifies, so any other model is rejected. Applied to
-its base, an adapter gives the merged model, which is an ordinary model.
+The base is identified by a hash of the weights that the adapter modifies, so any other model is rejected. An adapter
+applied to its base gives the merged model, which is an ordinary model.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ DESCRIPTION, WEIGHTS = "adapter.json", "adapter.safetensors"
 _FORMAT, _VERSION = "kotha-adapter", 1
 _UNNAMED = Message("this model")
 _TIMES_THE_BASE = 10
-_LARGEST_ALPHA = 1_000_000  # far above any published value
+_LARGEST_ALPHA = 1_000_000  # far larger than any published value
 
 
 def save_adapter(
@@ -56,7 +56,7 @@ def save_adapter(
 
 
 def base_fingerprint(model: Model) -> str:
-    """A hash of the frozen weights of a model; equal for equal weights."""
+    """Hash the frozen weights of a model; equal weights give equal hashes."""
     trained, digest = fully_trained_prefixes(model.config.family), hashlib.sha256()
     for name, each in sorted(model.named_parameters()):
         if not is_low_rank(name) and not (trained and name.startswith(trained)):
@@ -66,7 +66,7 @@ def base_fingerprint(model: Model) -> str:
 
 
 def apply_adapter(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Model:
-    """The base with an adapter's low-rank matrices added; raises an error for any other base."""
+    """Return the base with an adapter's low-rank matrices added; any other base raises an error."""
     folder = _found(folder)
     about = _read(folder)
     try:
@@ -103,7 +103,7 @@ def _check_size(config: ModelConfig, base: Model) -> None:
 
 
 def load_adapted(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Bundle:
-    """The base merged with an adapter, with the base's tokenizer."""
+    """Return the base merged with an adapter, with the base's tokenizer."""
     model = merged(apply_adapter(base, folder, name))
     chat = base.chat
     about = _read(_found(folder))
@@ -113,13 +113,13 @@ def load_adapted(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Bundle:
 
 
 def merged(model: Model) -> Model:
-    """A plain model with the same outputs as one with LoRA."""
+    """Return a plain model with the same outputs as a model with LoRA."""
     weights = merged_weights(model)
     return assemble(shape_alone(model.config, len(weights)), weights)
 
 
 def _found(folder: Path) -> Path:
-    """The folder itself, or the adapter of a run."""
+    """Return the folder itself if it is an adapter, or the adapter of a run."""
     inside = folder / FOLDER
     return inside if not is_file(folder / DESCRIPTION) and is_file(inside / DESCRIPTION) else folder
 

@@ -9,15 +9,15 @@
         state.json              step, best score, and other plain values
         manifest.json           sha256 of each of these files, written last
 
-With sharded weights each process writes its rows: ``model-00001-of-00002.safetensors``, whose header says which rows
-they are. Any number of processes can load them. (PyTorch's distributed checkpoints store this in a pickle and replace
-files in place.) A checkpoint is written to a temporary directory and moved into place by rename.
+With sharded weights each process writes its rows to a file such as ``model-00001-of-00002.safetensors``, whose header
+contains the row numbers. Any number of processes can load them. (PyTorch's distributed checkpoints store this in a
+pickle and replace files in place.) A checkpoint is written to a temporary directory and moved into place by rename.
 
 Machines that share no file system each have the run folder on a local disk, under the same path. On each disk one
-process writes what the first process writes elsewhere: settings, metrics, the best model. Each disk has the parts of a
-checkpoint that belong to its processes, and a manifest that names all parts. So copying such folders into one
-(``rsync``) gives a complete checkpoint. On resume, the newest checkpoint that is complete over all disks is found, and
-each machine receives the files it is missing: which machines return, how many, and in what order does not matter.
+process writes the settings, the metrics and the best model. Each disk has the parts of a checkpoint that belong to its
+processes, and a manifest that lists all parts. So copying such folders into one (``rsync``) gives a complete
+checkpoint. On resume, the newest checkpoint that is complete over all disks is found, and each machine receives its
+missing files. The number of machines and their order may change.
 """
 
 import hashlib
@@ -79,9 +79,9 @@ def checkpoint_path(folder: Path, step: int) -> Path:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) -> Path:
-    """Write a checkpoint and return its path; replaces one of the same step.
+    """Write a checkpoint and return its path; a checkpoint of the same step is replaced.
 
-    All processes call this; each writes its own parts.
+    All processes call this function; each writes its own parts.
     """
     path = checkpoint_path(folder, checkpoint.step)
     with _shared_folder(path, ranks) as partial:
@@ -107,7 +107,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
 
 @contextmanager
 def _shared_folder(path: Path, ranks: Ranks) -> Iterator[Path]:
-    """A directory that all processes of a disk write into; one of them creates it and moves it into place."""
+    """Open a directory that all processes of a disk write into; one of them creates it and moves it into place."""
     if ranks.writes:
         with atomic_directory(path, may_replace=lambda _: True) as partial:
             ranks.wait()
@@ -152,7 +152,7 @@ def _read(files: list[Path], ranks: Ranks) -> Tensors:
             cut = json.loads((file.metadata() or {}).get("rows", "{}"))
             for name in file.keys():  # noqa: SIM118 (no mapping)
                 if name not in cut and name in pieces:
-                    continue  # replicated: the same in every file
+                    continue  # replicated, so it is the same in every file
                 piece = _rows_for(file.get_slice(name), cut.get(name), ranks)
                 pieces.setdefault(name, []).append(piece)
     return {name: torch.cat(some) if len(some) > 1 else some[0] for name, some in pieces.items()}
@@ -172,7 +172,7 @@ def _rows_for(stored: Any, cut: list[int] | None, ranks: Ranks) -> Tensor:
 
 
 def verify_checkpoint(path: Path) -> Sums:
-    """Return the hashes of a checkpoint's files; raises an error if a file is missing or changed."""
+    """Return the hashes of a checkpoint's files; raise an error if a file is missing or changed."""
     try:
         hashes = read_table(path / MANIFEST)
     except KothaError as error:
@@ -192,15 +192,15 @@ def verify_checkpoint(path: Path) -> Sums:
 
 
 def list_checkpoints(folder: Path) -> list[int]:
-    """The steps of the saved checkpoints, sorted."""
+    """Return the steps of the saved checkpoints, sorted."""
     steps = (path.name.removeprefix(_PREFIX) for path in matching(folder, f"{_PREFIX}*") if is_directory(path))
     return sorted(int(step) for step in steps if step.isdigit())
 
 
 def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
-    """The newest valid checkpoint; broken ones are skipped.
+    """Return the newest valid checkpoint; broken ones are skipped.
 
-    I/O and memory errors are raised: resuming from an older checkpoint instead would discard steps.
+    I/O and memory errors are raised, because resuming from an older checkpoint would discard steps.
     """
     broken: list[KothaError | Message] = []
     for step in reversed(list_checkpoints(folder)):
@@ -219,7 +219,7 @@ def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
 def prune_checkpoints(folder: Path, keep: int, best: int | None, newest: int | None = None) -> None:
     """Remove all checkpoints except the ``keep`` newest and the best, and leftovers of a killed run.
 
-    ``newest``: the step of the newest valid checkpoint. Later ones are broken and do not count towards ``keep``.
+    ``newest`` is the step of the newest valid checkpoint. Later ones are broken and do not count towards ``keep``.
     """
     clear_leftovers(folder, f"{_PREFIX}*")
     steps = [step for step in list_checkpoints(folder) if newest is None or step <= newest]
@@ -237,7 +237,7 @@ def _sha256(path: Path) -> str:
 
 
 _CHUNK = 1 << 24  # bytes sent at once
-# The config comes last: its presence marks a run folder.
+# The config comes last, because its presence marks a run folder.
 _OF_THE_RUN = (TOKENIZER_FILE, runs.METRICS, runs.BEST, f"{runs.BEST_MODEL}/*", runs.CONFIG)
 
 
@@ -250,16 +250,16 @@ class OnDisk:
 
 
 def copy_missing_files(path: Path, ranks: Ranks) -> None:
-    """Copy to each disk the files of the run and of its newest complete checkpoint that it is missing.
+    """Copy to each disk the missing files of the run and of its newest complete checkpoint.
 
-    All processes call this.
+    All processes call this function.
     """
     if not ranks.several_file_systems:
         return
     every = ranks.each(_files_on_disk(path) if ranks.writes else OnDisk())
     started = next((rank for rank, held in enumerate(every) if runs.CONFIG in held.files), 0)
     step, source = newest_complete(every) or (-1, started)
-    wanted = every[source].manifests.get(step, {})  # the manifest comes last: without it a checkpoint is invalid
+    wanted = every[source].manifests.get(step, {})  # the manifest comes last; without it a checkpoint is invalid
     of_the_run = {name: each for name, each in every[source].files.items() if not name.startswith(runs.CHECKPOINTS)}
     for name, expected in {**wanted, **of_the_run}.items():
         missing = ranks.writes and every[ranks.rank].files.get(name) != expected

@@ -2,8 +2,8 @@
 
 In a distributed run all processes call the methods of a `Checkpointer`, which decide what each process writes.
 
-Ctrl-C and SIGTERM request a stop: the loop finishes its step, saves and ends. A second Ctrl-C ends at once. Schedulers
-send SIGTERM and kill soon after, sometimes twice; a second SIGTERM is ignored.
+Ctrl-C and SIGTERM request a stop: the loop finishes its step, saves a checkpoint and ends. A second Ctrl-C ends the run
+at once. Schedulers send SIGTERM, sometimes twice, and kill the process soon after, so a second SIGTERM is ignored.
 """
 
 import math
@@ -60,8 +60,8 @@ class Interrupts:
     def require_own_signal(self, step: int) -> None:
         """Raise an error if only other machines received the signal, so that torchrun restarts this one.
 
-        When a machine joins, torchrun signals all processes, one shortly after the other, and restarts them. A process
-        that exits normally would end the run.
+        When a machine joins, torchrun signals all processes, one after the other, and restarts them. A process that
+        exits normally would end the run.
         """
         until = time.monotonic() + _SIGNAL_SECONDS
         while not self.stop_requested and time.monotonic() < until:
@@ -87,7 +87,7 @@ class Interrupts:
 
 @dataclass
 class Checkpointer:
-    """The state of a run, and where it is saved."""
+    """Saves and restores the state of a run."""
 
     folder: RunFolder
     model: Model
@@ -115,7 +115,7 @@ class Checkpointer:
     def restore(self) -> dict[str, Any]:
         """Load the newest complete checkpoint and return its state, empty if there is none.
 
-        Also finishes the pruning that a run killed after saving could not do.
+        This also prunes old checkpoints, in case the run was killed between saving and pruning.
         """
         saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks) or Checkpoint(0)
         state = saved.state
@@ -137,7 +137,7 @@ class Checkpointer:
         return {**state, "step": saved.step, "best_loss": best_loss}
 
     def last_good(self) -> Text:
-        """The path of the newest checkpoint, for an error message."""
+        """Return the path of the newest checkpoint, for an error message."""
         try:
             saved = list_checkpoints(self.folder.checkpoints)
         except OSError as error:  # must not hide the first error
@@ -152,7 +152,7 @@ class Checkpointer:
         return swapped_weights(self.model, self.average.tensors) if self.average is not None else nullcontext()
 
     def plain_model(self) -> Model | None:
-        """The model as a plain, unsharded module; None on processes that do not write files.
+        """Return the model as a plain, unsharded module; None on processes that do not write files.
 
         Sharded weights are gathered and LoRA updates are merged.
         """

@@ -1,7 +1,7 @@
 """Training settings: all settings of a run, validated on construction, and recipes, which are named sets of settings.
 
-The field names are the keys of a recipe and of a TOML file and, with dashes, the flags of the command. ``None`` means
-off, or chosen automatically where the comment says so.
+The field names are the keys of a recipe and of a TOML file and, with dashes, the flags of the command. ``None``
+disables a setting, or selects its value automatically where the comment says so.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -170,7 +170,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 def recipe(name: str, **changes: Any) -> TrainConfig:
-    """The settings of a recipe, with some changed; its warm-up is shortened if it would take most of the steps.
+    """Return the settings of a recipe, with some changed; a warm-up that would take most of the steps is shortened.
 
     >>> [recipe("course", steps=steps).warmup_steps for steps in (20_000, 500)]
     [1000, 50]

@@ -1,9 +1,9 @@
-"""The machine: its speed, its memory, and the precision to train in; measured, not assumed.
+"""Measure the machine's speed and memory, and choose the precision to train in.
 
-Operations per token, divided by the measured time per token and by ``peak_flops_per_second``, give the share of the
+The operations per token, divided by the measured time per token and by ``peak_flops_per_second``, are the share of the
 peak that a training run reaches (MFU: Chowdhery et al. 2022, https://arxiv.org/abs/2204.02311, appendix B).
 
-Mixed precision: bfloat16 needs no loss scaling and is fast on GPUs since Ampere and on CPUs with AMX or similar
+For mixed precision, bfloat16 needs no loss scaling and is fast on GPUs since Ampere and on CPUs with AMX or similar
 instructions. On other CPUs it is slower, so a short product is timed in both types. Older GPUs use float16 with scaled
 gradients.
 """
@@ -26,9 +26,9 @@ from kotha.training.config import Precision
 
 _WIDTHS = {"cpu": (128, 1024), "cuda": (8192,)}
 _SECONDS = 0.2
-_EMULATED = 2e9  # operations per second: below it, a CPU emulates the type, and a larger product would take too long
+_EMULATED = 2e9  # operations per second; a slower CPU emulates the type, and a larger product would take too long
 _CGROUP = Path("/sys/fs/cgroup")
-# cgroups v1 express "no limit" as a very large number.
+# In cgroups v1 a very large number means "no limit".
 _NO_LIMIT = 1 << 60
 
 
@@ -37,7 +37,7 @@ _NO_LIMIT = 1 << 60
 
 @lru_cache(maxsize=8)
 def peak_flops_per_second(device: torch.device, dtype: torch.dtype) -> float:
-    """The highest speed of large matrix products on a device, measured once per process."""
+    """Return the highest speed of large matrix products on a device, measured once per process."""
     best = 0.0
     for width in _WIDTHS[device.type]:
         left = torch.ones(width, width, dtype=dtype, device=device)
@@ -59,7 +59,7 @@ def share_of_peak(flops_per_second: float, peak: float) -> float | None:
 
 
 def quickest(work: Callable[[], Any], device: torch.device, seconds: float) -> float:
-    """The fastest time in seconds of repeated calls within a time budget, after one warm-up call."""
+    """Return the fastest time in seconds of repeated calls within a time budget, after one warm-up call."""
     work()
     best, end = float("inf"), now(device) + seconds
     while True:
@@ -71,7 +71,7 @@ def quickest(work: Callable[[], Any], device: torch.device, seconds: float) -> f
 
 
 def now(device: torch.device) -> float:
-    """The current time, after waiting for a GPU to finish."""
+    """Wait for a GPU to finish and return the current time."""
     if device.type == "cuda":
         torch.cuda.synchronize(device)
     return time.perf_counter()
@@ -115,7 +115,7 @@ def largest_memory(device: torch.device) -> int:
 
 
 def _kernel_bytes(file: str, name: str) -> int:
-    """A value in KiB from a file in /proc, as bytes; 0 if it is missing."""
+    """Read a value in KiB from a file in /proc and return it in bytes; 0 if it is missing."""
     return int(_fields(file).get(name, "0").split()[0]) * 1024
 
 
@@ -141,7 +141,7 @@ def _cgroup_rooms(root: Path) -> list[int]:
 
 
 def describe_machine(device: torch.device) -> dict[str, Any]:
-    """What a run records about the machine."""
+    """Return the description of the machine that a run records."""
     found: dict[str, Any] = {
         "processor": _fields("cpuinfo").get("model name") or platform.processor() or platform.machine(),
         "cores": usable_cores(),
@@ -159,12 +159,12 @@ def describe_machine(device: torch.device) -> dict[str, Any]:
 
 
 def usable_cores() -> int:
-    """Cores that this process may use; can be fewer than the machine has."""
+    """Return the number of cores that this process may use, which can be fewer than the machine has."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _fields(file: str) -> dict[str, str]:
-    """The ``name: value`` lines of a file in /proc, the first of each name; empty if there is no such file."""
+    """Return the ``name: value`` lines of a file in /proc, the first of each name; empty without such a file."""
     try:
         lines = (Path("/proc") / file).read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -176,9 +176,9 @@ def _fields(file: str) -> dict[str, str]:
 # -- mixed precision ---------------------------------------------------------------------------------------------------
 
 
-# The speedup from which bfloat16 is worth its lower precision.
+# The minimum speedup for which bfloat16 is used in spite of its lower precision.
 _WORTHWHILE = 1.3
-_PROBE_WIDTHS = (64, 512)  # small first: a CPU that emulates bfloat16 takes seconds for a large product
+_PROBE_WIDTHS = (64, 512)  # small first, because a CPU that emulates bfloat16 takes seconds for a large product
 _PROBE_ROUNDS = 8
 
 DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -186,7 +186,7 @@ DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bf
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """The device and precision of a run, and why they were chosen."""
+    """The device and precision of a run, and the reason for the choice."""
 
     device: torch.device
     precision: str
@@ -198,27 +198,27 @@ class Arithmetic:
         return DTYPES[self.precision]
 
     def settle(self) -> None:
-        """Make products round the same from the first step to the last, whatever the process did before.
+        """Make products round in the same way in all steps, regardless of earlier computations in the process.
 
-        On ARM, oneDNN computes some products in bfloat16 and fails at others; torch then disables it for the rest of
-        the process. So it is disabled from the start, in float32 too, where it has no benefit
-        (``docs/dev/experiments.md``). On x86 it makes bfloat16 fast, and it does not fail.
+        On ARM, oneDNN computes some products in bfloat16 and fails for others; torch then disables it for the rest of
+        the process. So it is disabled from the start, also in float32, where it has no benefit
+        (``docs/dev/experiments.md``). On x86 it makes bfloat16 fast and does not fail.
         """
         if self.device.type == "cpu" and platform.machine() not in ("x86_64", "AMD64"):
             torch._C._set_mkldnn_enabled(False)
 
     def autocast(self) -> torch.autocast:
-        """A context in which products are computed in this precision."""
+        """Return a context in which products are computed in this precision."""
         return torch.autocast(self.device.type, self.dtype, enabled=self.precision != "float32")
 
 
 def choose_arithmetic(
     precision: Precision, device: str | None = None, before: Mapping[str, Any] | None = None
 ) -> Arithmetic:
-    """The device and precision that the config requests, or that suit the machine.
+    """Choose the device and precision: those that the config requests, or those that suit the machine.
 
-    ``before`` is the recorded machine of a run that is resumed: it continues with the same precision and number of
-    threads, so that sums round the same, because a probe on a busy machine could choose otherwise.
+    ``before`` is the recorded machine of a run that is resumed. The run continues with the same precision and number of
+    threads, so that sums round in the same way; a probe on a busy machine could give another result.
     """
     target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     before = before or {}
@@ -246,7 +246,7 @@ def choose_arithmetic(
 
 @lru_cache
 def _gain_of_bfloat16() -> float:
-    """The speed of bfloat16 products relative to float32, from a small product alone if that is much slower."""
+    """Return the speed of bfloat16 products relative to float32; only a small product is timed if it is far slower."""
     gain = 0.0
     for width in _PROBE_WIDTHS:
         single, half = (torch.ones(width, width, dtype=dtype) for dtype in (torch.float32, torch.bfloat16))

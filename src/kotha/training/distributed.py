@@ -1,12 +1,12 @@
-"""Distributed training: several processes, started by ``torchrun``, that train one model; and detection of stragglers.
+"""Distributed training of one model by several processes, started by ``torchrun``, and detection of stragglers.
 
 With data parallelism (DDP) each process has the whole model and a share of the batch, and gradients are summed. With
-``shard`` (FSDP2) each also keeps only its share of the rows of every weight, gradient and optimizer state, and gathers
-the weights of a block when they are needed. With a single process all of this does nothing.
+``shard`` (FSDP2) each process also keeps only its share of the rows of every weight, gradient and optimizer state, and
+gathers the weights of a block when they are needed. With a single process all of this does nothing.
 
-All processes synchronize at every step, so a step takes as long as the slowest of them (a straggler), and step times
-are the same for all. To find the slow one, each process times its own work in the forward passes of the model's blocks,
-where it does not wait for others, and the times are compared periodically.
+All processes synchronize at every step, so each step takes as long as the slowest process (a straggler), and step times
+are the same for all. To find the straggler, each process times its own forward passes of the model's blocks, in which
+it does not wait for others, and the times are compared periodically.
 """
 
 import os
@@ -36,7 +36,7 @@ from kotha.i18n.message import Message, Text
 from kotha.model.block import Block
 from kotha.storage.status import exists, is_directory
 
-# After waiting this long for another process, a process fails, so that torchrun can restart all of them.
+# A process that waits longer than this for another one fails, so that torchrun can restart all of them.
 _TIMEOUT = timedelta(minutes=10)
 _GLOO = "gloo/transport"  # in gloo's error messages
 
@@ -63,7 +63,7 @@ class Ranks:
 
     @property
     def writes(self) -> bool:
-        """Whether this process writes files: one process does on each separate disk."""
+        """Whether this process writes files, as one process on each separate disk does."""
         return self.rank == self.writer
 
     @property
@@ -82,7 +82,7 @@ class Ranks:
         return self.shard and not self.alone
 
     def share(self, batch_size: int) -> tuple[int, int]:
-        """The first example of a batch that belongs to this process, and their number."""
+        """Return the index of this process's first example in a batch, and the number of its examples."""
         if batch_size % self.world:
             lower = max(1, batch_size // self.world) * self.world
             raise ConfigError(
@@ -97,7 +97,7 @@ class Ranks:
         return self.rank * count, count
 
     def rows(self, n_rows: int) -> tuple[int, int]:
-        """The rows of a weight that this process keeps, as (begin, end); all rows if weights are not sharded."""
+        """Return the rows of a weight that this process keeps, as (begin, end); all rows unless weights are sharded."""
         if not self.sharded:
             return 0, n_rows
         size = -(-n_rows // self.world)
@@ -115,11 +115,11 @@ class Ranks:
         return dict(zip(values, summed.tolist(), strict=True))
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set on any process; the same on all."""
+        """Return whether the flag is set on any process; the result is the same on all processes."""
         return bool(self.sum(torch.tensor(int(flag)))) if not self.alone else flag
 
     def each(self, value: Any) -> list[Any]:
-        """The values of all processes, by rank; the same on all."""
+        """Return the values of all processes by rank; the result is the same on all processes."""
         found = [value] * self.world
         if not self.alone:
             dist.all_gather_object(found, value)
@@ -135,7 +135,7 @@ ALONE = Ranks()
 
 
 def ranks_here(shard: bool = False) -> Ranks:
-    """The ranks of this process, from torchrun's environment variables."""
+    """Return the ranks of this process, from torchrun's environment variables."""
     world = os.environ.get("WORLD_SIZE", "1")
     names = {"RANK": "0", "WORLD_SIZE": world, "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": world}
     names["TORCHELASTIC_RESTART_COUNT"] = "0"
@@ -145,10 +145,10 @@ def ranks_here(shard: bool = False) -> Ranks:
 
 
 def is_restart(folder: RunFolder, ranks: Ranks) -> bool:
-    """Whether this launch of torchrun already started the run in the folder; the same on all processes.
+    """Return whether this launch of torchrun already started the run in the folder; the same on all processes.
 
-    torchrun restarts the processes when one dies and when machines join or leave. It counts only the former, separately
-    on each machine, so the run folder records the id of the launch that created it.
+    torchrun restarts the processes when one dies and when machines join or leave. It counts only restarts of the first
+    kind, separately on each machine, so the run folder records the id of the launch that created it.
     """
     same_launch = folder.exists and ranks.launch is not None and folder.about().get(LAUNCH) == ranks.launch
     return ranks.any(same_launch or ranks.restarts > 0) and ranks.any(folder.exists)
@@ -180,7 +180,7 @@ def joined(ranks: Ranks) -> Iterator[None]:
 
 
 def choose_writers(ranks: Ranks, path: Path) -> Ranks:
-    """Find out which processes share a file system at a path; on each disk, the first process will write."""
+    """Find the processes that share a file system at a path; on each disk, the first process will write."""
     if ranks.on_one_machine:
         return ranks
     parent = next(folder for folder in path.absolute().parents if is_directory(folder))
@@ -199,18 +199,18 @@ def choose_writers(ranks: Ranks, path: Path) -> Ranks:
 
 
 def _rendezvous_store(ranks: Ranks) -> Store:
-    """The store in which processes exchange their addresses.
+    """Return the store in which processes exchange their addresses.
 
-    After a restart torchrun reuses the store, which still has the addresses of dead processes, so each attempt gets a
-    prefix of its own (https://github.com/pytorch/pytorch/issues/135712). Machines do not agree on the number of
-    attempts; with several machines, start torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
+    After a restart torchrun reuses the store, which still has the addresses of dead processes, so each attempt gets its
+    own prefix (https://github.com/pytorch/pytorch/issues/135712). Several machines do not agree on the number of
+    attempts, so they have to start torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
     """
     store, _, _ = next(rendezvous("env://", ranks.rank, ranks.world, timeout=_TIMEOUT))
     return PrefixStore(f"attempt-{ranks.restarts}", store) if ranks.on_one_machine else store
 
 
 def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Module:
-    """Wrap the learner so that its gradients are those of all processes together."""
+    """Wrap the learner so that its gradients are summed over all processes."""
     if ranks.alone:
         return learner
     if not ranks.shard:
@@ -226,12 +226,12 @@ def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Mod
 
 
 def _is_sharded(what: Any) -> bool:
-    """Whether this is a module or tensor of FSDP; checked without importing FSDP, which takes a second."""
+    """Return whether this is a module or tensor of FSDP; checked without importing FSDP, which takes a second."""
     return hasattr(what, "reshard" if isinstance(what, nn.Module) else "full_tensor")
 
 
 def gradient_sync(module: Any, last: bool) -> Any:
-    """A context that sums gradients over processes only for the last micro-batch of a step."""
+    """Return a context that sums gradients over processes only for the last micro-batch of a step."""
     if isinstance(module, DistributedDataParallel) and not last:
         return module.no_sync()
     if _is_sharded(module):
@@ -240,19 +240,19 @@ def gradient_sync(module: Any, last: bool) -> Any:
 
 
 def reshard(module: Any) -> None:
-    """Free gathered weights: after a pass without backward, FSDP leaves the outermost module gathered."""
+    """Free gathered weights, because FSDP leaves the outermost module gathered after a pass without backward."""
     if _is_sharded(module):
         module.reshard()
 
 
 def local(tensor: Any) -> Tensor:
-    """The part of a tensor on this process: all of it, unless it is sharded."""
+    """Return the part of a tensor on this process, which is all of it unless it is sharded."""
     found: Tensor = tensor.to_local() if _is_sharded(tensor) else tensor
     return found
 
 
 def unsharded(tensor: Any) -> Tensor:
-    """The full tensor, gathered from all processes if it is sharded; all processes must call this."""
+    """Return the full tensor, gathered from all processes if it is sharded; all processes must call this function."""
     found: Tensor = tensor.full_tensor() if _is_sharded(tensor) else tensor
     return found
 
@@ -282,7 +282,7 @@ _RECENT = 50
 
 
 class Stragglers:
-    """Compares the speed of the processes, and reports a slow one once, and again when it has recovered."""
+    """Compares the speed of the processes, and reports when one becomes slow and when it has recovered."""
 
     def __init__(
         self, ranks: Ranks, modules: Iterable[nn.Module], device: torch.device, say: Callable[[Text], None]
@@ -344,7 +344,7 @@ class Stragglers:
 
 
 def find_stragglers(busy: Sequence[float]) -> dict[int, float]:
-    """The processes that are much slower than the median, and by what factor.
+    """Return the processes that are much slower than the median, with their slowdown factors.
 
     >>> find_stragglers([1.0, 1.0, 3.0, 1.2])
     {2: 3.0}

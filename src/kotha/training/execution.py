@@ -2,11 +2,11 @@
 
 The gradients of a step are summed over its micro-batches (gradient accumulation), so their size affects only the speed.
 The planned size is tried before the first step; on a GPU, with a pass that does not update the weights. If it does not
-fit, it is halved and the step repeated; if the user set it, an error says what to change.
+fit, it is halved and the step is repeated; if the user has set it, an error suggests changes.
 
 A step of a small model consists of hundreds of short kernels, and launching them one by one leaves a GPU idle for
-almost half of the time. So after a few ordinary steps a step is recorded (CUDA graphs) and then launched as a whole;
-only the batch, the learning rate and the dropout seed change, which the recording reads from memory. A batch of another
+almost half of the time. So after a few ordinary steps a step is recorded (CUDA graphs) and then launched as a whole.
+Only the batch, the learning rate and the dropout seed change, which the recording reads from memory. A batch of another
 shape is executed without the recording; if shapes change at every step, nothing is recorded.
 """
 
@@ -62,7 +62,7 @@ class BatchFitter:
         for block in layers:  # identical blocks share one compilation
             block.compile()
         if not compiled and self._arithmetic.device.type == "cpu":
-            return  # nothing to compile, and the CPU swaps instead of running out of memory
+            return  # nothing to compile, and a CPU swaps instead of running out of memory
         try:
             self.attempt(lambda: gradients(0), 0)
         except KothaError:
@@ -78,7 +78,7 @@ class BatchFitter:
         self.micro_batch_size = min(self._ranks.each(self.micro_batch_size))
 
     def attempt(self, work: Callable[[], Result], step: int) -> Result:
-        """Call a function that can be repeated; when out of memory, repeat it with smaller micro-batches."""
+        """Call a function that can be repeated; if memory runs out, repeat it with smaller micro-batches."""
         while True:
             try:
                 return work()
@@ -92,7 +92,7 @@ class BatchFitter:
             self._say(Message(message, micro_batch_size=self.micro_batch_size))
 
     def failure(self, step: int) -> TrainingError:
-        """The error to raise when no smaller micro-batch can be tried."""
+        """Return the error to raise when no smaller micro-batch can be tried."""
         smaller = max(1, self.micro_batch_size // 2)
         change = (
             Message("a smaller micro_batch_size, such as {smaller} (the result stays the same)", smaller=smaller)
@@ -115,7 +115,7 @@ def blocks(*models: nn.Module) -> list[Block]:
 # -- CUDA graphs -------------------------------------------------------------------------------------------------------
 
 
-# Ordinary steps of one shape before recording: kernels are compiled and tuned, optimizers allocate their state.
+# Ordinary steps of one shape before recording, in which kernels are compiled and optimizers allocate their state.
 _ORDINARY = 3
 
 Shares = Sequence[dict[str, float]]  # for each micro-batch, the weight of each part of its loss in the total loss
@@ -156,7 +156,7 @@ class CUDAGraph:
         return self._outputs
 
     def _record(self, work: Work, batches: Sequence[Batch], shares: Shares) -> None:
-        """Record a step without computing it."""
+        """Record a step without executing it."""
         self._inputs = [batch.to(self._device) for batch in batches]
         torch.cuda.synchronize(self._device)
         torch.cuda.empty_cache()
@@ -168,7 +168,7 @@ class CUDAGraph:
                 self._outputs = work(self._inputs, shares)
         except RuntimeError:  # this model cannot be recorded
             self._wanted = False
-            generator.graphsafe_set_state(state)  # else it stays in capture mode, and dropout fails
+            generator.graphsafe_set_state(state)  # otherwise it stays in capture mode, and dropout fails
             return
         self._graph = graph
 
@@ -196,9 +196,9 @@ def measure(
     ranks: Ranks,
     until: Callable[[], bool] | None = None,
 ) -> tuple[dict[str, float], dict[str, int]] | None:
-    """The sums of ``measure`` and of targets over all batches, which are divided among the processes.
+    """Return the sums of ``measure`` and of targets over all batches, which are divided among the processes.
 
-    None if ``until`` returns True before all batches are done.
+    Returns None if ``until`` returns True before all batches are done.
     """
     sums: Counter[str] = Counter()
     targets: Counter[str] = Counter()

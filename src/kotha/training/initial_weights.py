@@ -1,9 +1,9 @@
 """Initial weights from a trained model: continued pre-training, fine-tuning, transfer learning.
 
-The model keeps its sizes and uses the learning rates of a new one (lower rates were worse: docs/dev/experiments.md).
-With another tokenizer the hidden layers are kept, and token embeddings and head are mapped piece by piece: a piece that
-is in the old vocabulary keeps its row, another one starts as the mean of the old pieces that spell it, and one that the
-old tokenizer cannot encode stays random.
+The model keeps its sizes and uses the learning rates of a new one (lower rates were worse, see
+docs/dev/experiments.md). With another tokenizer the hidden layers are kept, and token embeddings and head are mapped
+piece by piece: a piece in the old vocabulary keeps its row, any other piece starts as the mean of the old pieces that
+spell it, and a piece that the old tokenizer cannot encode stays random.
 """
 
 from dataclasses import dataclass
@@ -28,11 +28,11 @@ _UNKNOWN = "\ufffd"
 class Origin:
     """A trained model to start from."""
 
-    name: str  # as the user gave it
+    name: str  # as given by the user
     bundle: Bundle
 
     def config(self, tokenizer: Tokenizer | None) -> ModelConfig:
-        """The config of the new model: the trained model's, with the vocabulary size of ``tokenizer``."""
+        """Return the config of the new model: the trained model's, with the vocabulary size of ``tokenizer``."""
         config = self.bundle.config
         if isinstance(config, TextConfig) and tokenizer is not None and not self._same(tokenizer):
             return config.replace(vocab_size=tokenizer.vocab_size)
@@ -62,7 +62,7 @@ class Origin:
             )
 
     def initialize(self, model: Model, tokenizer: Tokenizer | None) -> dict[str, int]:
-        """Copy the weights into a new model; returns how many pieces were kept, joined, and drawn at random."""
+        """Copy the weights into a new model; return the numbers of pieces kept, joined, and drawn at random."""
         self.check(model.config, tokenizer)
         weights: dict[str, Any] = self._weights_for(model)
         counts: dict[str, int] = {}
@@ -99,7 +99,7 @@ class Origin:
 
 
 def _for_images(own: ViT, model: ViT, weights: dict[str, Any]) -> dict[str, Any]:
-    """The weights of a ViT for other images: positions interpolated to their grid, without a head for other classes."""
+    """The weights of a ViT for other images, with interpolated positions and without a head for other classes."""
     side = model.positions.n_side
     weights["positions.table.weight"] = own.positions(side, side).detach()
     same = own.config.class_names == model.config.class_names
@@ -107,7 +107,7 @@ def _for_images(own: ViT, model: ViT, weights: dict[str, Any]) -> dict[str, Any]
 
 
 def map_pieces(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], dict[str, int]]:
-    """For each piece of the new tokenizer, the old pieces that it starts from; empty if the old one cannot encode it.
+    """Return for each new piece the old pieces that spell it; empty if the old tokenizer cannot encode it.
 
     Special tokens are matched by role, not by text.
     """

@@ -2,7 +2,7 @@
 
 A run is a function of its config, its data and the step: the data and the dropout of a step depend only on the seed and
 the step, and all state that is carried between steps is in the checkpoint. So a run that was stopped, killed or moved
-continues as if it had not been interrupted, bit for bit on the CPU.
+to another machine continues as if it had not been interrupted, bit for bit on the CPU.
 """
 
 import math
@@ -37,7 +37,7 @@ from kotha.training.plan.rules import fit_to_time
 from kotha.training.plan.step_time import count_work
 from kotha.training.tasks.task import Batch, Task, Tensors
 
-# Reading a value from a GPU waits for it, so on a GPU only some steps are logged.
+# Reading a value waits for the GPU, so on a GPU only some steps are logged.
 _GPU_LOG_EVERY = 10
 _RECENT, _LAST_SPEEDS = 50, 200
 
@@ -80,7 +80,7 @@ class Progress:
             self._since = None
 
     def complaint(self, loss: float, spike: float | None) -> Message | None:
-        """What is wrong with a loss (not finite, or a spike); None if it is normal, and then it is recorded."""
+        """Describe what is wrong with a loss (not finite, or a spike); record a normal loss and return None."""
         if not math.isfinite(loss):
             return Message("is {loss}", loss=loss)
         usual = sum(self.recent) / _RECENT if len(self.recent) == _RECENT else math.inf
@@ -142,10 +142,10 @@ class Training:
     # -- the run ----------------------------------------------------------------------------------------------------
 
     def run(self) -> dict[str, Any]:
-        """Train to the last step, or until stopped; returns the summary.
+        """Train to the last step, or until stopped, and return the summary.
 
-        On a stop request the checkpoint is saved first: an evaluation can take longer than the grace period of a
-        scheduler.
+        On a stop request the checkpoint is saved first, because an evaluation can take longer than the grace period of
+        a scheduler.
         """
         self.learner.train()
         try:
@@ -195,7 +195,7 @@ class Training:
         progress.stop_clock()
 
     def _stop_requested(self) -> bool:
-        """Whether any process received a stop signal; the same on all."""
+        """Return whether any process received a stop signal; the result is the same on all processes."""
         return self.ranks.any(self.interrupts.stop_requested)
 
     def _evaluation_due(self) -> bool:
@@ -207,7 +207,7 @@ class Training:
     # -- a step -----------------------------------------------------------------------------------------------------
 
     def update(self, step: int) -> tuple[Tensor, Tensor]:
-        """Do one step; returns the loss and the norm of the gradients."""
+        """Do one step and return the loss and the norm of the gradients."""
         self.progress.start_clock()
         self.optimizers.set_share(learning_rate_share(step, self.config))
         whole_step = lambda tensors, shares: (self._accumulate(tensors, shares), self._update_weights())
@@ -224,7 +224,7 @@ class Training:
         return done
 
     def gradients(self, step: int) -> Tensor:
-        """Compute the gradients of a step's batch; returns its loss. Can be repeated."""
+        """Compute the gradients of a step's batch and return its loss; can be repeated."""
         batches, shares = self._read(step)
         return self._accumulate((batch.to(self.arithmetic.device) for batch in batches), shares)
 
@@ -255,7 +255,7 @@ class Training:
         return self.ranks.sum(total)
 
     def _update_weights(self) -> Tensor:
-        """Clip the gradients and update the weights; returns the norm before clipping."""
+        """Clip the gradients and update the weights; return the norm before clipping."""
         for member in self.optimizers.members:
             self.scaler.unscale_(member)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.config.gradient_clip or math.inf)
@@ -340,7 +340,7 @@ class Training:
         self.checkpointer.save(self.progress.step, state, self.progress.best_step)
 
     def resume(self) -> int:
-        """Resume from the newest complete checkpoint; returns its step, 0 if there is none."""
+        """Resume from the newest complete checkpoint and return its step, 0 if there is none."""
         try:
             state = self.checkpointer.restore()
             names = Progress.__dataclass_fields__
@@ -349,7 +349,7 @@ class Training:
                 self.scaler.load_state_dict(state["scaler"])
             if state.get("processes") == self.ranks.world and self.config.micro_batch_size is None:
                 size = state["micro_batch_size"]
-                self.fitting.micro_batch_size = max(1, min(int(size), self.n_examples))  # sums round the same
+                self.fitting.micro_batch_size = max(1, min(int(size), self.n_examples))  # sums round alike
         except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
             raise CheckpointError(
                 "{last_good} is not a valid checkpoint: {error}", last_good=self.checkpointer.last_good(), error=error

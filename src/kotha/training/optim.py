@@ -2,19 +2,19 @@
 
 The learning rate is a share of its peak: warm-up, then constant, cosine or WSD (stable, decay). ``inverse-sqrt`` is the
 schedule of the original transformer (https://arxiv.org/abs/1706.03762, section 5.3): after the warm-up the rate falls
-with the square root of the step, independent of the number of steps, without a floor. The share depends on the step
-alone, so a resumed run continues where it was. The average moves a little towards the weights at each update, faster at
-first, so that the initial random weights fade quickly.
+with the square root of the step, independent of the number of steps, without a floor. The share depends only on the
+step, so a resumed run continues with the same rate. The average moves a little towards the weights at each update,
+faster at first, so that the initial random weights are soon negligible.
 
 Weight decay applies to matrices and embeddings, not to norms and biases. Muon replaces the momentum by the nearest
-orthogonal matrix, so that all directions move equally far; it suits matrices between hidden vectors. Embeddings, the
+orthogonal matrix, so that all directions change equally; it suits matrices between hidden vectors. Embeddings, the
 head, norms and biases use AdamW. The nearest orthogonal matrix is approximated by five steps of a Newton-Schulz
-iteration: an odd polynomial of the matrix that pushes all its singular values towards one (Jordan et al. 2024,
+iteration, an odd polynomial of the matrix that moves all its singular values towards one (Jordan et al. 2024,
 https://kellerjordan.github.io/posts/muon/).
 
 ``torch.optim.Muon`` does the same, but always in bfloat16. That is many times slower on a CPU without bfloat16
-products, and rounds differently after oneDNN has failed at one; here the iteration uses float32 on a CPU. A test
-compares the two.
+products, and rounds differently after oneDNN has failed once; here the iteration uses float32 on a CPU. A test compares
+the two.
 """
 
 import math
@@ -44,16 +44,16 @@ def learning_rate_share(step: int, config: TrainConfig) -> float:
     if config.schedule == "inverse-sqrt":
         return math.sqrt(max(1, config.warmup_steps) / max(1, step))
     height = 1.0  # above the floor
-    if config.schedule == "cosine":  # from the end of the warm-up to the last step, along half a cosine
+    if config.schedule == "cosine":  # half a cosine from the end of the warm-up to the last step
         passed = (step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
         height = 0.5 * (1 + math.cos(math.pi * min(1.0, passed)))
-    elif config.schedule == "stable":  # 1 until the last steps, then straight down
+    elif config.schedule == "stable":  # 1 until the last steps, then linear decay
         height = min(1.0, max(0, config.steps - step) / (config.decay_steps or max(1, config.steps // 5)))
     return config.floor + (1 - config.floor) * height
 
 
 def schedule_steps(config: TrainConfig, count: int) -> list[int]:
-    """Up to ``count`` steps, evenly spaced over a run, including the first and the last."""
+    """Return up to ``count`` steps, evenly spaced over a run, including the first and the last."""
     last = config.steps - 1
     return sorted({round(index * last / max(1, count - 1)) for index in range(count)})
 
@@ -65,7 +65,7 @@ Named = list[tuple[str, nn.Parameter]]
 
 
 class Optimizers:
-    """The optimizers of a run, used as one."""
+    """The optimizers of a run, with the interface of one."""
 
     def __init__(self, model: nn.Module, config: TrainConfig) -> None:
         hidden, decayed, plain = split_parameters(model, use_muon=config.optimizer == "muon")
@@ -104,7 +104,7 @@ class Optimizers:
             scaler.step(member)
 
     def state(self) -> dict[str, Tensor]:
-        """The state of all optimizers, by parameter: ``NAME/KEY``."""
+        """Return the state of all optimizers, with keys ``NAME/KEY`` by parameter."""
         found: dict[str, Tensor] = {}
         for member in self.members:
             for parameter, memory in member.state.items():
@@ -127,13 +127,13 @@ class Optimizers:
 
 
 def _rate(largest: float, device: torch.device) -> float | Tensor:
-    """A learning rate; on a GPU a tensor, which a recorded step reads at each replay."""
+    """Return a learning rate; on a GPU it is a tensor, which a recorded step reads at each replay."""
     return torch.tensor(largest, device=device) if device.type == "cuda" else largest
 
 
 @torch.no_grad()
 def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Tensor:
-    """A saved tensor as the optimizer expects it; a step count is a scalar on the parameter's device."""
+    """Convert a saved tensor for the optimizer, where a step count is a scalar on the parameter's device."""
     if key == "step":
         return value.to(parameter.device, copy=True)
     like = torch.empty_like(parameter, dtype=value.dtype)
@@ -142,9 +142,9 @@ def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Tensor:
 
 
 def split_parameters(model: nn.Module, use_muon: bool) -> tuple[Named, Named, Named]:
-    """The trainable parameters, as (for Muon, for AdamW with decay, for AdamW without decay).
+    """Return the trainable parameters as (for Muon, for AdamW with decay, for AdamW without decay).
 
-    LoRA's matrices use AdamW: they are not meant to become orthogonal.
+    LoRA's matrices use AdamW, because they should not become orthogonal.
     """
     outside: set[int] = set()
     for name, module in model.named_modules():
@@ -191,7 +191,7 @@ class Muon(torch.optim.Optimizer):
     def _update_matrices(self, parameters: Sequence[nn.Parameter], group: dict[str, Any]) -> None:
         """Update matrices of one shape in one batch."""
         ahead = self._look_ahead(parameters, group["momentum"])
-        # A sharded matrix is updated by itself, since all of its rows are needed.
+        # A sharded matrix is updated alone, since all of its rows are needed.
         alone = len(ahead) == 1
         updates = rowwise(orthogonalize, ahead[0]) if alone else orthogonalize(torch.stack(ahead))
         as_adamw = 0.2 * math.sqrt(max(parameters[0].shape))  # AdamW's updates have a root mean square of about 0.2
@@ -223,7 +223,7 @@ def _batches(parameters: Sequence[nn.Parameter]) -> Iterable[Sequence[nn.Paramet
 
 
 def orthogonalize(matrix: Tensor) -> Tensor:
-    """Approximately the nearest orthogonal matrix, singular values from 0.7 to 1.2: (m, n) or (b, m, n) -> same."""
+    """Approximate the nearest orthogonal matrix, with singular values from 0.7 to 1.2: (m, n) or (b, m, n) -> same."""
     a, b, c = _COEFFICIENTS
     x = matrix.bfloat16() if matrix.is_cuda else matrix.float()
     tall = x.shape[-2] > x.shape[-1]

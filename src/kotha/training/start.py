@@ -1,8 +1,8 @@
-"""Starting and resuming runs: from a request to a model, its settings, a run folder and a `Training`.
+"""Start and resume runs: turn a request into a model, its settings, a run folder and a `Training`.
 
-With a time limit, batch, context, rates and steps follow from the text and the machine (``plan/rules.py``); without a
-preset, the sizes too (``plan/design.py``). With a number of steps, or another recipe than the modern one, the recipe's
-settings are used; only its warm-up is shortened if it would take most of the steps.
+With a time limit, batch, context, learning rates and steps follow from the text and the machine (``plan/rules.py``),
+and without a preset also the sizes (``plan/design.py``). With a number of steps, or a recipe other than the modern one,
+the recipe's settings are used; only its warm-up is shortened if it would take most of the steps.
 """
 
 import time
@@ -46,7 +46,7 @@ from kotha.training.reporting.report import write_report
 from kotha.training.tasks.masked_words import MaskedWords
 from kotha.training.tasks.task import NextToken
 
-# The default and the largest time limit (a year), and the default preset.
+# Default and maximum time limit (a year), and the default preset.
 USUAL_MINUTES, LONGEST_MINUTES, USUAL_PRESET = 10.0, 525_600, "pocket"
 
 # The data of families that are not trained on plain text; the others are classifiers.
@@ -55,9 +55,9 @@ _OTHERS = {"seq2seq": Message("pairs of texts"), "vit": Message("images with the
 
 @dataclass(frozen=True)
 class TrainRequest:
-    """What the user requested; everything else is chosen automatically."""
+    """The user's request; all other settings are chosen automatically."""
 
-    preset: str | None = None  # exact name; None: sizes that suit the text and the time
+    preset: str | None = None  # name of a preset; None: sizes that suit the text and the time
     recipe: str | None = None  # course, classic or modern; None: the one that suits the data
     minutes: float | None = None  # time limit for everything
     memory_bytes: int | None = None  # memory limit; None: the available memory
@@ -87,7 +87,7 @@ class TrainRequest:
         return self.minutes is not None or (self.preset is None and "steps" not in self.changes)
 
     def budget(self, settings: TrainConfig) -> Budget:
-        """The time and memory available."""
+        """Return the available time and memory."""
         minutes = self.minutes or USUAL_MINUTES
         return budget_for(minutes, self.memory_bytes, self.device, settings.precision, self.gpu)
 
@@ -105,7 +105,7 @@ class RunSetup:
     settings: TrainConfig
     seconds_per_step: float | None = None  # as measured while choosing
     design: Design | None = None  # the design behind the choice, if any
-    sentence: Text = ""  # what was chosen and why; empty if nothing was
+    sentence: Text = ""  # the choice and its reason; empty if nothing was chosen
 
 
 def choose_settings(
@@ -149,7 +149,7 @@ def choose_settings(
 
 
 def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfig, dict[str, Any]]:
-    """Apply the settings that are fields of the model, such as n_layers; returns the model and the other settings."""
+    """Apply the settings that are fields of the model, such as n_layers; return the model and the other settings."""
     of_training = {each.name for each in fields(TrainConfig)}
     # With vocab_size, which a model without a vocabulary rejects by itself.
     sizes = {"vocab_size", *(each.name for each in fields(model))} - of_training
@@ -160,7 +160,7 @@ def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfi
 
 
 def resumed_settings(folder: RunFolder, changes: Mapping[str, Any]) -> tuple[ModelConfig, TrainConfig]:
-    """The model and the settings of a run to resume, with some settings changed."""
+    """Return the model and the settings of a run to resume, with some settings changed."""
     model, saved = folder.read()
     known = {each.name for each in fields(TrainConfig)}  # older runs have settings that were removed
     try:
@@ -180,7 +180,7 @@ def fit_to_minutes(
     fixed: Mapping[str, Any],
     usual_length: int | None = None,
 ) -> RunSetup:
-    """The settings with as many steps as the time allows; ``usual_length`` is the usual length of an example."""
+    """Return the settings with as many steps as the time allows; ``usual_length`` is the typical example length."""
     budget, context = request.budget(settings), planned_context(model, settings)
     seconds = budget.pace(model, settings, budget.micro_batch(model, settings, context), usual_length or context)
     steps = max(EVALUATIONS, int(budget.seconds / seconds))
@@ -190,10 +190,10 @@ def fit_to_minutes(
 
 
 def _designed(text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None) -> RunSetup:
-    """Settings by the rules, and, without a model, its sizes."""
+    """Choose settings by the rules, and without a model also its sizes."""
     design = propose(text, budget, fixed, model)
     settings = design.settings
-    ends = Message("; with more passes the model would only memorise so little text") if design.text_ends else ""
+    ends = Message("; with more passes the model would only memorise this small text") if design.text_ends else ""
     sentence = Message(
         "{layers} of width {width} ({parameters} parameters), {steps:,} steps of {batch} x {context} tokens, "
         "learning rates {rate:g} (AdamW) and {muon:g} (Muon): for {size} of text and {time}, {times} passes "
@@ -228,7 +228,7 @@ def train_run(
     ranks: Ranks = ALONE,
     **how: Any,
 ) -> dict[str, Any]:
-    """Train a run from request to report; returns the summary.
+    """Train a run from request to report, and return the summary.
 
     With ``resume`` it continues from the last checkpoint in the folder, with the changes of the request. ``on_ready``
     receives the `Training` before its first step; ``how`` takes ``on_event``, ``sampler``, and additional entries for
@@ -258,7 +258,7 @@ def train_run(
 
 
 def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) -> Training:
-    """Choose the settings and start a run; the time limit counts from here."""
+    """Choose the settings and start a run; the time limit starts here."""
     began, alone, say, tokenizer = time.perf_counter(), how["ranks"].alone, how["on_remark"], data.tokenizer
     origin = request.origin
     if not alone:  # each process would measure different times
@@ -267,7 +267,7 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) 
         request = replace(request, preset=request.preset or (None if origin else USUAL_PRESET))
 
     def get_ready() -> None:
-        say(ProgressMessage("measuring this machine …"))
+        say(ProgressMessage("measuring the speed of this machine …"))
         use_fastest_threads()
 
     choice = choose_settings(request, measure_text(str(data.path)) if request.timed else None, get_ready, tokenizer)
@@ -300,8 +300,8 @@ def check_held_out(data: Dataset) -> None:
     """Raise an error if the data has no validation text, without which no model would be saved."""
     if not data["validation"].info.tokens:
         raise DataError(
-            "{path} has no validation text, which decides the model that is kept; prepare it again from two "
-            "or more documents (separated by blank lines in a .txt file), or with a validation file",
+            "{path} has no validation text, which is needed to select the best model; prepare it again from "
+            "two or more documents (separated by blank lines in a .txt file), or with a validation file",
             path=data.path,
         )
 
@@ -374,7 +374,7 @@ def resume_training(
     model, config = resumed_settings(folder, changes)
     origin = folder.about().get("origin")
     if origin is not None and not matching(folder.checkpoints):  # it would restart from random weights
-        message = "{path} was to start from {origin}, but saved no checkpoint; start a new run from {origin}"
+        message = "{path} has no checkpoint with the weights of {origin}; start a new run from {origin}"
         raise CheckpointError(message, path=folder.path, origin=origin)
     training = opened(model, config)
     if ranks.writes and changes:
@@ -387,11 +387,11 @@ def resume_training(
 
 
 def _open(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFolder, **how: Any) -> Training:
-    """The Training of a run: next tokens for a GPT, masked words for a BERT."""
+    """Create the Training of a run: next tokens for a GPT, masked words for a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
         message = (
-            "a {family} model is trained on {needs}, but {path} holds plain text; provide such data, or use a gpt or "
-            "bert model"
+            "a {family} model is trained on {needs}, but {path} contains plain text; provide such data, or "
+            "use a gpt or bert model"
         )
         needs = _OTHERS.get(model.family, Message("labelled texts"))
         raise ConfigError(message, family=model.family, needs=needs, path=data.path)

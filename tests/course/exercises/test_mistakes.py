@@ -92,7 +92,7 @@ def test_the_mistake_that_explains_most_is_named_first() -> None:
     wrong = M["products"].copy()
     wrong[0, 0] = -wrong[0, 0]  # a wrong sign among nine numbers without the root
     judged = judge(one("2c"), typed_in(wrong))
-    assert str(judged.feedback[0]) == "Near: it is not yet divided by √d_k."
+    assert str(judged.feedback[0]) == "Almost right: it still has to be divided by √d_k."
 
 
 # Answers that are not matrices: the result of the slip, and its name.

@@ -27,9 +27,8 @@ def test_a_second_try_counts_half_and_says_so() -> None:
     summary, result = take("2c", UNSCALED, SCORES)
     (outcome,) = summary.outcomes
     assert (outcome.verdict, outcome.points, outcome.possible) == (Verdict.RIGHT, 4.5, 9)
-    assert "not yet divided by √d_k" in result
-        and "corrections now count half" in result
-        and "4.5 of 9 points" in result
+    parts = ("not yet divided by √d_k", "corrections now count half", "4.5 of 9 points")
+    assert all(part in result for part in parts)
     assert outcome.tries == (UNSCALED, SCORES)
     _, bangla = take("2c", UNSCALED, SCORES, language="bn")
     assert "√d_k দিয়ে ভাগ করা বাকি" in bangla and "৯ নম্বরের মধ্যে ৪.৫।" in bangla

@@ -68,7 +68,7 @@ def test_files_of_the_page_are_merged_and_those_of_another_session_rejected(tmp_
         tmp_path / "j" / "judgements",
     }
     for change, message in (
-        ({"pairs": "0"}, "is about other pairs"),
+        ({"pairs": "0"}, "contains judgements of pairs that are not in"),
         ({"judgements": {"nothing": "left"}}, "is not a file of judgements"),
         ({"judgements": {ids[0]: "both"}}, "is not a file of judgements"),
         ({"format": "x"}, "is not a file of judgements"),

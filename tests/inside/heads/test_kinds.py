@@ -177,7 +177,7 @@ def test_a_short_text_gives_no_evidence() -> None:
     witness.read(look(wired(), Passage(random_text(8))))
     found = witness.verdicts()[0]
     assert found.kind == "unclear" and found.evidence is None
-    assert str(evidence_text(found)) == "not enough text to tell"
+    assert str(evidence_text(found)) == "not enough text to decide"
 
 
 def test_a_short_context_cannot_be_probed() -> None:

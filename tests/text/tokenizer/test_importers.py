@@ -475,7 +475,7 @@ def test_vocab_and_merges_must_both_exist(gpt2, tmp_path, missing):
     (tmp_path / "copy" / missing).unlink()
     other = {"vocab.json": "merges.txt", "merges.txt": "vocab.json"}[missing]
     with pytest.raises(
-        TokenizerError, match=rf"{missing} is missing; vocab\.json and merges\.txt must lie in one folder"
+        TokenizerError, match=rf"{missing} is missing; vocab\.json and merges\.txt must be in the same folder"
     ):
         import_tokenizer(tmp_path / "copy" / other)
 

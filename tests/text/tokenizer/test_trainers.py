@@ -245,7 +245,7 @@ def test_an_empty_corpus_is_an_error(kind, texts):
         ({"kind": "xyz"}, "kind='xyz' is not a choice; known: bpe, char, unigram, wordpiece"),
         ({"kind": "char", "level": "aksara"}, "level='aksara' is not a choice; did you mean 'akshara'"),
         ({"kind": "bpe", "split": "qwen3"}, "split='qwen3' is not a choice; did you mean 'qwen35'"),
-        ({"kind": "unigram", "split": "words"}, "split='words' is only for bpe; unigram has a split of its own"),
+        ({"kind": "unigram", "split": "words"}, "split='words' applies only to bpe; unigram uses its own split"),
         (
             {"kind": "bpe", "vocab_size": 100},
             "vocab_size=100 is too small: special tokens, bytes and ASCII already take 266",
@@ -254,11 +254,11 @@ def test_an_empty_corpus_is_an_error(kind, texts):
         ({"kind": "wordpiece", "vocab_size": 10}, "vocab_size=10 is too small: .* ASCII"),
         ({"kind": "char", "vocab_size": -5}, "vocab_size=-5 is too small: .* already take 8 entries"),
         *(
-            ({"kind": kind, "vocab_size": 10**12}, "vocab_size=1000000000000 must be a whole number up to 1,000,000")
+            ({"kind": kind, "vocab_size": 10**12}, "vocab_size=1000000000000 must be an integer of at most 1,000,000")
             for kind in ("unigram", "bpe", "wordpiece", "char")
         ),
-        ({"vocab_size": math.nan}, "vocab_size=nan must be a whole number"),
-        ({"vocab_size": "many"}, "vocab_size='many' must be a whole number"),
+        ({"vocab_size": math.nan}, "vocab_size=nan must be an integer"),
+        ({"vocab_size": "many"}, "vocab_size='many' must be an integer"),
         ({"kind": "char", "level": "akshara", "vocab_size": 100}, "too small: .* already take 108 entries; try 512"),
     ],
 )

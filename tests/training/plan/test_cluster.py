@@ -115,7 +115,7 @@ def test_communication_by_hand() -> None:
 
 
 def test_failures_by_hand() -> None:
-    """419 in 54 days on 16,384 GPUs: one in about four days on 512."""
+    """419 failures in 54 days on 16,384 GPUs are one in about four days on 512."""
     plan = plan_cluster(ladder_model(*LADDER[-1]), CLASSIC, Cluster(GPUS["h200"], 512, 64))
     assert plan.failures_per_day == pytest.approx(419 / 54 / 32)
     failure_interval, writing = 86_400 / plan.failures_per_day, plan.checkpoint_seconds

@@ -1,10 +1,10 @@
-/** Files that are brought: their text read with distrust, kept by the server, and let go of when nothing came of them. */
+/** Uploaded files: check their text, store them on the server, and remove them if they are not used. */
 import { ApiError, named, post, request, type Schemas } from "./client";
 
-/** What is wrong with a file that cannot be learned from; its name is the error's `param`. */
+/** The problem of a file that cannot be used for training; the file name is the error's `param`. */
 export const NO_TEXT = "no_text";
 export const NO_WORDS = "no_words";
-/** What a file is in truth whose text is wrapped into something else, by how it begins. */
+/** Formats whose text would have to be extracted (PDF, office, HTML), recognized by their first bytes. */
 const WRAPPED = [
   ["no_pdf", /^%PDF-/],
   ["no_office", /^PK\x03\x04|^\xd0\xcf\x11\xe0|^\{\\rtf/],
@@ -17,12 +17,12 @@ const LOOKED_AT = 200;
 export type FileType = NonNullable<Schemas["FileUpload"]["file_type"]>;
 const FILE_TYPES: readonly FileType[] = ["txt", "jsonl", "csv", "tsv"];
 
-/** As what a file is read, by its name. */
+/** The format of a file, by its name. */
 export function fileTypeOf(name: string, otherwise: FileType): FileType {
   return FILE_TYPES.find((each) => name.toLowerCase().endsWith(`.${each}`)) ?? otherwise;
 }
 
-/** The text of a file: a browser's own `text()` puts a mark for what it cannot read, and nobody notices. */
+/** Read a file strictly: the browser's `text()` silently replaces bytes that it cannot decode. */
 export async function textOf(file: File): Promise<string> {
   const bytes = new Uint8Array(await file.arrayBuffer());
   const begins = String.fromCharCode(...bytes.subarray(0, LOOKED_AT));
@@ -33,14 +33,14 @@ export async function textOf(file: File): Promise<string> {
   return text;
 }
 
-/** Whether a text is one document: in a txt file blank lines part them. */
+/** Whether a text is one document; in a txt file, blank lines separate documents. */
 export function isOneDocument(text: string): boolean {
   return !/\n[^\S\n]*\n/.test(text.trim());
 }
 
 function decoded(file: File, bytes: Uint8Array): string {
   try {
-    return new TextDecoder(encoding(bytes), { fatal: true }).decode(bytes); // which leaves out the mark of the encoding
+    return new TextDecoder(encoding(bytes), { fatal: true }).decode(bytes); // removes the byte-order mark
   } catch {
     throw unfit(file, NO_TEXT);
   }
@@ -50,19 +50,19 @@ function unfit(file: File, code: Unfit): ApiError {
   return new ApiError(`${file.name} cannot be learned from: ${code}`, -1, code, file.name);
 }
 
-/** Windows saves "Unicode text" as UTF-16, and says so in the first two bytes. */
+/** Windows saves "Unicode text" as UTF-16, which the first two bytes show. */
 function encoding(bytes: Uint8Array): string {
   const [first, second] = bytes;
   if (first === 0xff && second === 0xfe) return "utf-16le";
   return first === 0xfe && second === 0xff ? "utf-16be" : "utf-8";
 }
 
-/** Have the server keep a text; its id. */
+/** Store a text on the server and return its id. */
 export async function upload(text: Schemas["FileUpload"], signal?: AbortSignal): Promise<string> {
   return (await post("/api/files", text, signal)).id;
 }
 
-/** Let go of files that nothing came of; unheard, since the server removes them by itself once it needs their place. */
+/** Remove unused files; errors are ignored, because the server removes such files itself when it needs the space. */
 export function discardUploads(...ids: string[]): void {
   for (const id of ids) void request(named("/api/files/{id}", { id }), { method: "DELETE" }).catch(() => undefined);
 }

@@ -1,7 +1,7 @@
-/** Server-sent events over fetch: split at blank lines, however the network cut them, so that no letter is torn. */
+/** Server-sent events over fetch, split at blank lines, so that characters are complete wherever the network splits them. */
 import { request } from "./client";
 
-/** The data of the events of an address, as they come, until it ends or `signal` gives up. */
+/** Yield the data of the events of an address until the stream ends or `signal` aborts it. */
 export async function* events(path: string, how: RequestInit): AsyncGenerator<string> {
   const answer = await request(path, how);
   if (answer.body === null) return;

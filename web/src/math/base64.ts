@@ -1,4 +1,4 @@
-/** Bytes that travel as base64; of weights there are millions, so no callback is made for each. */
+/** Decode base64 to bytes, without a callback per byte, because there are millions of weights. */
 export function bytesOf(base64: string): Uint8Array<ArrayBuffer> {
   const text = atob(base64);
   const bytes = new Uint8Array(text.length);

@@ -1,6 +1,6 @@
-/** Curves for the eye: smoothing that bends nothing, and the window that one looks at. */
+/** Curves for display: smoothing, and the visible range. */
 
-/** A running mean that forgets by `weight`, debiased: the first value is itself, and a constant stays constant. */
+/** A debiased exponential moving average with decay `weight`: the first value and constants do not change. */
 export function smooth(values: readonly (number | null)[], weight: number): (number | null)[] {
   let sum = 0;
   let total = 0;
@@ -12,7 +12,7 @@ export function smooth(values: readonly (number | null)[], weight: number): (num
   });
 }
 
-/** The lowest and highest of what is there, with a little room; null where nothing is. */
+/** The minimum and maximum of the values, with a margin; null if there are none. */
 export function range(series: readonly (readonly (number | null)[])[]): [number, number] | null {
   let [low, high] = [Infinity, -Infinity];
   for (const values of series)
@@ -26,7 +26,7 @@ export function range(series: readonly (readonly (number | null)[])[]): [number,
   return [low - room, high + 2 * room];
 }
 
-/** Heights at which labels can stand without touching: pushed apart, in their order. */
+/** Heights at which labels do not overlap, in the same order. */
 export function dodge(heights: readonly number[], gap: number): number[] {
   const order = heights.map((_, i) => i).sort((a, b) => (heights[a] ?? 0) - (heights[b] ?? 0));
   const placed = [...heights];

@@ -1,10 +1,10 @@
-/** Which mistake was it? The wrong ways are computed for these very numbers; the one that fits what was typed is named. */
+/** Diagnose a wrong answer: common mistakes are computed for these numbers, and those that give the answer are named. */
 import { at, compute, isProduct, pairs, plainName, sourceOf, total, type Matrices, type Matrix, type Step } from "./sheet";
 import { termsOf } from "./sums";
 import type { Typed } from "./typed";
 
 export interface Mistake {
-  /** Its words in the catalogue, behind `wrong.`. */
+  /** Its key in the catalogue, after `wrong.`. */
   name: string;
   filling: Record<string, string | number>;
 }
@@ -18,7 +18,7 @@ const softmax = (scores: readonly number[]): number[] => {
   return powers.map((power) => power / total(powers));
 };
 
-/** The mistakes that fit what was typed, likeliest first, two at most; `numbers` are sheets to try: the true one and one's own. */
+/** The mistakes that give the answer, most likely first, at most two; `numbers` are the sheets to try: the correct one and the learner's. */
 export function diagnose(typed: Typed, text: string, steps: readonly Step[], step: Step, numbers: readonly Matrices[], row: number, column: number, slack = 0): Mistake[] {
   const found: Mistake[] = [];
   const add = (mistake: Mistake): void => {
@@ -33,7 +33,7 @@ export function diagnose(typed: Typed, text: string, steps: readonly Step[], ste
   return found;
 }
 
-/** Whether the number that was typed is this one, as exactly as it was given. */
+/** Whether an answer equals a number at the precision of the answer. */
 function fits(typed: Typed, value: number, slack: number): boolean {
   if (Number.isNaN(value)) return false;
   if (value === -Infinity) return typed.value <= -99;
@@ -42,7 +42,7 @@ function fits(typed: Typed, value: number, slack: number): boolean {
   return typed.digits >= 2 && near <= Math.max((typed.step / 2) * (1 + 1e-9), slack);
 }
 
-/** In a sum that was typed out, the first term that is another than it should be. */
+/** The first wrong term of a sum that was typed. */
 function wrongTerm(text: string, step: Step, given: Matrices, row: number, column: number): Mistake | null {
   if (!isProduct(step.operation)) return null;
   const [left = [], right = []] = step.operands.map((name) => given[name] ?? []);
@@ -53,7 +53,7 @@ function wrongTerm(text: string, step: Step, given: Matrices, row: number, colum
   return off.length === 1 || (off.length > 1 && off.length < wanted.length) ? { name: "term", filling: { n: (off[0] ?? 0) + 1 } } : null;
 }
 
-/** Every wrong way to this cell that people take, with the number it leads to. */
+/** Every common mistake for this cell, with the number that it gives. */
 export function ways(steps: readonly Step[], step: Step, numbers: Matrices, row: number, column: number): Way[] {
   const given = ofHead(step, numbers);
   const truth = compute(step, given, row, column);
@@ -61,7 +61,7 @@ export function ways(steps: readonly Step[], step: Step, numbers: Matrices, row:
   return found.filter((way) => Math.abs(way.value - truth) > 1e-9 || way.value === -Infinity !== (truth === -Infinity));
 }
 
-/** The matrices as the step's own head calls them: of the second head, its scores are the scores. */
+/** The matrices under the names of the step's own head: for the second head, `scores` are its scores. */
 function ofHead(step: Step, numbers: Matrices): Matrices {
   const [number] = /_\d$/.exec(step.name) ?? [];
   if (number === undefined) return numbers;
@@ -98,7 +98,7 @@ function ofProduct(steps: readonly Step[], step: Step, given: Matrices, row: num
   return found;
 }
 
-/** Matrices of the same shape that could have been taken for the right factor. */
+/** Matrices of the same shape that could be mistaken for the right factor. */
 function others(steps: readonly Step[], step: Step): string[] {
   const wanted = steps.find((each) => each.name === step.operands[1]);
   if (wanted === undefined) return [];
@@ -194,7 +194,7 @@ function ofSoftmax(given: Matrices, row: number, column: number, power: number, 
   ];
 }
 
-/** Slips that can happen anywhere: the cell beside, sides swapped, the sign, the point. */
+/** Mistakes that can happen anywhere: the neighbouring cell, swapped sides, the sign, the decimal point. */
 function ofEvery(step: Step, given: Matrices, row: number, column: number, truth: number): Way[] {
   const found: Way[] = [];
   const made = (r: number, c: number): number => compute(step, given, r, c);

@@ -1,34 +1,34 @@
-/** Is an answer right? As right as it was given, and given exactly enough. The twin of `course/exercises/number_comparison.py`
- * for one cell; one list of cases runs in both languages' tests. */
+/** Grade an answer at the precision at which it was given, if that is sufficient. The counterpart of
+ * `course/exercises/number_comparison.py` for one cell; the tests of both languages share one list of cases. */
 import { workedSum } from "./sums";
 import { ENOUGH, readings, type Typed } from "./typed";
 
 export type Verdict = "right" | "coarse" | "wrong" | "unreadable";
 
 export const FEWEST_DIGITS = 2;
-// The workshop lets -999 stand for minus infinity.
+// The workshop uses -999 for minus infinity.
 const AS_GOOD_AS_MINUS_INFINITY = -99;
 const EXACT = 1e-9;
 
-/** The one number of a cell's answer; null where there is none, or more than one. */
+/** The number in the answer for a cell; null if there is none, or more than one. */
 export function readCell(text: string): Typed | null {
   const worked = workedSum(text);
   if (worked !== null) return { value: worked, step: 0, digits: ENOUGH };
   return readings(text).find((way) => way.length === 1)?.[0] ?? null;
 }
 
-/** Grade one number against the value that is right; `slack` is how far off one may be that was computed from rounded ones. */
+/** Grade one number against the correct value; `slack` is the tolerance for a value computed from rounded numbers. */
 export function compare(number: Typed, value: number, slack = 0, exact = false): Verdict {
   if (value === -Infinity) return number.value <= AS_GOOD_AS_MINUS_INFINITY ? "right" : "wrong";
   const off = Math.abs(number.value - value);
   if (off <= EXACT * Math.max(1e-3, Math.abs(value))) return "right";
-  if (exact || !number.value) return "wrong"; // nothing but zero is near zero, however coarse
+  if (exact || !number.value) return "wrong"; // only zero itself is close to zero, at any precision
   const fits = [number, rounded(number)].filter((each) => off <= Math.max((each.step / 2) * (1 + EXACT), slack));
   if (fits.some((each) => each.digits >= FEWEST_DIGITS)) return "right";
   return fits.length > 0 ? "coarse" : "wrong";
 }
 
-/** Grade what was typed for a cell; any of several values may be right, the best verdict counts. */
+/** Grade the text typed for a cell; if several values are correct, the best verdict is returned. */
 export function gradeCell(text: string, values: readonly number[], slack = 0): { verdict: Verdict; typed: Typed | null } {
   const typed = readCell(text);
   if (typed === null) return { verdict: "unreadable", typed: null };
@@ -37,7 +37,7 @@ export function gradeCell(text: string, values: readonly number[], slack = 0): {
   return { verdict: best, typed };
 }
 
-/** The same number, its last zeros taken for rounding: 16,000 for anything near 16 thousand. */
+/** The same number with its trailing zeros treated as rounding: 16,000 is any number near 16 thousand. */
 function rounded(number: Typed): Typed {
   if (number.step !== 1 || !number.value || !Number.isFinite(number.value)) return number;
   const text = Math.abs(number.value).toFixed(0);

@@ -1,11 +1,11 @@
-/** A sentence or two as a mini reads them: letters as one sees them (aksharas), each a token; 0 is the mark at both ends. */
+/** A short text as a mini model reads it: each akshara is a token, and 0 is the boundary token at both ends. */
 
 export interface Lettered {
-  /** What each token stands for; the first is the mark. */
+  /** The text of each token; the first is the boundary token. */
   letters: string[];
-  /** Each text, between two marks. */
+  /** Each text between two boundary tokens. */
   texts: number[][];
-  /** Whether something was left out, because it was too long. */
+  /** Whether text was omitted because it was too long. */
   cut: boolean;
 }
 

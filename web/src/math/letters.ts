@@ -1,15 +1,15 @@
-/** Texts as letters, characters and bytes, where no model is needed for it. */
+/** Split texts into aksharas, characters and bytes, without a model. */
 
 const VISIBLE: Record<string, string> = { " ": "␣", "\n": "⏎", "\t": "⇥", "\u200d": "‹zwj›", "\u200c": "‹zwnj›" };
 const DEPENDENT = /^\p{M}/u;
 
-/** A piece as it can be shown alone: spaces as signs, a vowel sign on a dotted circle. */
+/** A piece as it is shown alone: spaces as symbols, a vowel sign on a dotted circle. */
 export function shown(piece: string): string {
   const text = [...piece].map((sign) => VISIBLE[sign] ?? sign).join("");
   return DEPENDENT.test(text) ? `\u25cc${text}` : text;
 }
 
-/** Code points of a text, and whether the cut behind each falls inside one of its letters. */
+/** The code points of a text, and whether the boundary after each is inside an akshara. */
 export function codePoints(letters: readonly string[]): { text: string; cut: boolean }[] {
   return letters.flatMap((letter) => {
     const signs = [...letter];
@@ -17,7 +17,7 @@ export function codePoints(letters: readonly string[]): { text: string; cut: boo
   });
 }
 
-/** Bytes of a text in hex, and whether the cut behind each falls inside a letter. */
+/** The bytes of a text in hex, and whether the boundary after each is inside an akshara. */
 export function bytesOf(letters: readonly string[]): { text: string; cut: boolean }[] {
   const encoder = new TextEncoder();
   return letters.flatMap((letter) => {

@@ -1,9 +1,9 @@
-/** Words of a text that are hidden from a BERT, by their places: `1,3` in the address. */
+/** Masked words of a text for a BERT, by their positions: `1,3` in the address. */
 
-// Marks around a word stay where they are: a sentence whose last word is hidden still ends.
+// Punctuation around a word is not masked, so that a sentence still ends after its last word.
 const MARKED = /^(\p{P}*)(.*?)(\p{P}*)$/su;
 
-/** The words of a text without the marks around them. */
+/** The words of a text without the punctuation around them. */
 export function wordsOf(text: string): string[] {
   return written(text).map((word) => MARKED.exec(word)?.[2] || word);
 }
@@ -12,7 +12,7 @@ function written(text: string): string[] {
   return text.split(/\s+/).filter(Boolean);
 }
 
-/** The text with [MASK] where a word is hidden. */
+/** The text with [MASK] at masked words. */
 export function maskedText(text: string, places: string): string {
   if (places === "") return text;
   const hidden = new Set(places.split(",").map(Number));
@@ -26,7 +26,7 @@ function maskedWord(word: string): string {
   return bare === "" ? "[MASK]" : `${before}[MASK]${after}`;
 }
 
-/** The places with one more, or one less. */
+/** The positions with one added or removed. */
 export function toggled(places: string, at: number): string {
   const all = new Set(places.split(",").filter(Boolean).map(Number));
   if (!all.delete(at)) all.add(at);

@@ -1,6 +1,6 @@
-/** A GPT so small that every weight is a cell: the library's `mini` (one block, norms after the sums, ReLU), with learned
- * places, forward and backward by hand in double precision. Names and shapes are torch's; a test holds loss and gradients
- * against torch's own. Matrices are kept row after row in one array. */
+/** A very small GPT in which every weight is a visible cell: the library's `mini` (one block, post-norm, ReLU) with learned
+ * positions; forward and backward passes are written by hand in double precision. Names and shapes are those of torch; a
+ * test compares loss and gradients with torch. Matrices are stored row by row in one array. */
 
 export interface MiniConfig {
   vocabulary: number;
@@ -13,10 +13,10 @@ export interface ArrayLayout {
   name: string;
   rows: number;
   columns: number;
-  /** Where it begins in the array of all weights. */
+  /** Offset in the array of all weights. */
   start: number;
 }
-/** Double precision over memory of its own, which can go to another thread. */
+/** A double-precision array with its own memory, which can be transferred to another thread. */
 export type Numbers = Float64Array<ArrayBuffer>;
 
 const EPSILON = 1e-5;
@@ -50,7 +50,7 @@ export function layout(config: MiniConfig): ArrayLayout[] {
 
 export const sizeOf = (places: readonly ArrayLayout[]): number => places.reduce((sum, { rows, columns }) => sum + rows * columns, 0);
 
-/** Weights to begin with, drawn by a seed: matrices small, gains 1, biases 0. */
+/** Initial weights drawn from a seed: small matrices, gains of 1, biases of 0. */
 export function begin(config: MiniConfig, seed: number): Numbers {
   const places = layout(config);
   const weights = new Float64Array(sizeOf(places));
@@ -63,7 +63,7 @@ export function begin(config: MiniConfig, seed: number): Numbers {
   return weights;
 }
 
-/** Numbers of the bell curve, the same for the same seed (mulberry32, Box and Muller). */
+/** Normally distributed numbers, the same for the same seed (mulberry32, Box-Muller). */
 function normal(seed: number): () => number {
   let state = seed >>> 0;
   const even = (): number => {
@@ -75,9 +75,9 @@ function normal(seed: number): () => number {
   return () => Math.sqrt(-2 * Math.log(1 - even())) * Math.cos(2 * Math.PI * even());
 }
 
-// -- the few operations, each with its way back -----------------------------------------------------------------------
+// -- operations, each with its backward pass ---------------------------------------------------------------------------
 
-/** x (T, I) times the turned w (O, I), plus b: (T, O). */
+/** x (T, I) times the transpose of w (O, I), plus b: (T, O). */
 function linear(x: Numbers, w: Numbers, b: Numbers | null, inputs: number): Numbers {
   const outputs = w.length / inputs;
   const rows = x.length / inputs;
@@ -91,7 +91,7 @@ function linear(x: Numbers, w: Numbers, b: Numbers | null, inputs: number): Numb
   return y;
 }
 
-/** The way back: adds to the gradients of w and b, gives the one of x. */
+/** The backward pass: add to the gradients of w and b, and return that of x. */
 function linearBack(dy: Numbers, x: Numbers, w: Numbers, dw: Numbers, db: Numbers | null, inputs: number): Numbers {
   const outputs = w.length / inputs;
   const rows = x.length / inputs;
@@ -161,14 +161,14 @@ function softmax(scores: Numbers): Numbers {
 // -- the model --------------------------------------------------------------------------------------------------------
 
 export interface Learned {
-  /** Mean nats over all tokens that were to be foretold. */
+  /** Mean loss in nats over all predicted tokens. */
   loss: number;
   gradient: Numbers;
-  /** For each text, at each place, how likely every token is to come next: (T, V). */
+  /** For each text and position, the probabilities of the next token: (T, V). */
   foretold: Numbers[];
 }
 
-/** Loss and gradient of all weights over some texts of token numbers; each token is foretold from those before it. */
+/** Loss and gradients of all weights for some texts of token ids; each token is predicted from those before it. */
 export function learn(config: MiniConfig, weights: Numbers, texts: readonly (readonly number[])[]): Learned {
   const places = layout(config);
   const gradient = new Float64Array(weights.length);
@@ -192,7 +192,7 @@ export function learn(config: MiniConfig, weights: Numbers, texts: readonly (rea
   return { loss, gradient, foretold };
 }
 
-/** How likely every token is to come after each of a text: (T, V). */
+/** The probabilities of the token after each token of a text: (T, V). */
 export function predict(config: MiniConfig, weights: Numbers, tokens: readonly number[]): Numbers {
   const places = layout(config);
   const part = (name: string): Numbers => {
@@ -230,7 +230,7 @@ function forward(config: MiniConfig, w: (name: string) => Numbers, tokens: reado
   const joined = new Float64Array(T * C);
   for (let h = 0; h < H; h += 1)
     for (let t = 0; t < T; t += 1) {
-      const scores = new Float64Array(t + 1); // nobody looks ahead
+      const scores = new Float64Array(t + 1); // causal mask
       for (let s = 0; s <= t; s += 1) {
         for (let d = 0; d < D; d += 1) scores[s]! += q[t * C + h * D + d]! * k[s * C + h * D + d]!;
         scores[s]! /= Math.sqrt(D);

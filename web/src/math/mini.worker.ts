@@ -1,4 +1,4 @@
-/** Trains a mini in a thread of its own, so that the page never waits. */
+/** Trains a mini model in a separate thread, so that the page stays responsive. */
 import { Training, type Method, type Seen } from "./training";
 import type { MiniConfig } from "./mini";
 

@@ -1,4 +1,4 @@
-/** What a cell is worth: all of it at the first try, less with each wrong one and each hint, nothing for the worked step. */
+/** Points for a cell: all at the first try, fewer with each wrong try and each hint, none if the step was shown. */
 
 export const FULL = 4;
 const LEAST = 1;

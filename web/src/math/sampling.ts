@@ -1,6 +1,6 @@
 /**
- * What the next token is drawn from: the twin of `generation/plain.py`, in its order. Repetition, temperature, top-k, top-p
- * of what is left, min-p. Both languages' tests read the same cases.
+ * The distribution from which the next token is sampled, with the settings in the order of `generation/plain.py`:
+ * repetition penalty, temperature, top-k, top-p of the rest, min-p. The tests of both languages use the same cases.
  */
 
 export interface Sampling {
@@ -12,25 +12,25 @@ export interface Sampling {
   repetition_penalty: number | null;
 }
 
-/** What keeps a token from being drawn; the first that does. */
+/** The first setting that excludes a token from sampling. */
 export type Cut = "greedy" | "top_k" | "top_p" | "min_p" | "tiny";
 
 export interface Spread {
-  /** Tokens, the best first; at least all that can be drawn where some cannot. */
+  /** Tokens, best first; at least all that can be sampled if some cannot. */
   order: Uint32Array;
-  /** How many of them can be drawn. */
+  /** The number of tokens that can be sampled. */
   kept: number;
-  /** The chance of each of `order`; 0 for what cannot be drawn. */
+  /** The sampling probability of each of `order`; 0 if it cannot be sampled. */
   chances: Float64Array;
-  /** The probability that the model itself gave to all that can be drawn. */
+  /** The model's own probability of all tokens that can be sampled. */
   share: number;
   cutBy: (place: number) => Cut | null;
 }
 
-/** Places that are ranked first where top-p must be looked for. */
+/** Number of tokens that are ranked first to find the limit of top-p. */
 const FEW = 256;
 
-/** What is drawn from, and at least the best `shown` tokens with why they cannot be. */
+/** The sampling distribution, and at least the best `shown` tokens with the reason if they are excluded. */
 export function spread(logits: Float32Array, settings: Sampling, seen: Iterable<number>, shown = 16): Spread {
   const scores = penalised(logits, settings.repetition_penalty, seen);
   const size = scores.length;
@@ -60,14 +60,14 @@ export function spread(logits: Float32Array, settings: Sampling, seen: Iterable<
   };
 }
 
-/** The probability of each token as the model gives it, before any setting acts. */
+/** The model's probability of each token, before any setting is applied. */
 export function untouched(logits: Float32Array): (token: number) => number {
   const best = greatest(logits);
   const total = sum(logits, (score) => Math.exp(score - best));
   return (token) => Math.exp((logits[token] ?? -Infinity) - best) / total;
 }
 
-/** The best tokens, the first where several are equal, as the engine ranks them. */
+/** The best tokens; ties go to the first, as in the engine. */
 export function ranked(scores: ArrayLike<number>, wanted: number): Uint32Array {
   const better = (a: number, b: number) => (scores[b] ?? 0) - (scores[a] ?? 0) || a - b;
   if (wanted >= scores.length) return Uint32Array.from({ length: scores.length }, (_, token) => token).sort(better);
@@ -93,7 +93,7 @@ function penalised(logits: Float32Array, penalty: number | null, seen: Iterable<
   return scores;
 }
 
-/** How many of the best together have the share `top_p` of all that top-k left. */
+/** The number of best tokens that together have the share `top_p` of what top-k left. */
 function nucleus(scores: Float64Array, weightOf: (score: number) => number, share: number, inTopK: number): number {
   let order = ranked(scores, Math.min(inTopK, FEW));
   const all = inTopK === scores.length ? sum(scores, weightOf) : sum(ranked(scores, inTopK), (token) => weightOf(scores[token] ?? 0));
@@ -124,7 +124,7 @@ function count(values: ArrayLike<number>, holds: (value: number) => boolean): nu
   return found;
 }
 
-/** A token that was written, as far as settings can be held against it. */
+/** The properties of a generated token that are needed to check it against settings. */
 export interface SampledToken {
   probability: number;
   rank: number;
@@ -133,8 +133,8 @@ export interface SampledToken {
 }
 
 /**
- * Whether these settings would have cut a token, repetition aside: exact for top-k and min-p; for top-p only where the
- * probabilities that are known are those that it cuts, at temperature 1 and without top-k.
+ * Whether these settings would have excluded a token, ignoring repetition: exact for top-k and min-p; for top-p only if
+ * the known probabilities are those to which it is applied, at temperature 1 and without top-k.
  */
 export function isFilteredOut(token: SampledToken, settings: Sampling): Cut | null {
   if (settings.temperature === 0) return token.rank > 1 ? "greedy" : null;
@@ -145,7 +145,7 @@ export function isFilteredOut(token: SampledToken, settings: Sampling): Cut | nu
   return null;
 }
 
-/** How deep a token is tinted, 0 to 5: the less likely it was, the deeper. */
+/** The tint of a token, 0 to 5: the less likely, the darker. */
 export const TINTS = [0.5, 0.2, 0.05, 0.01, 0.001] as const;
 
 export function tint(probability: number): number {

@@ -1,10 +1,10 @@
-/** Numbers as tints: two scales of nine stops, light and dark, and the ink that is read on each tint. */
+/** Colour scales for numbers: two scales of nine stops, light and dark, and a readable text colour for each tint. */
 
 export type Theme = "light" | "dark";
 export type ScaleKind = "sequential" | "diverging";
 export type Rgb = [number, number, number];
 
-/** The stops of `tokens.css`; a test holds them equal. */
+/** The stops of `tokens.css`; a test checks that they are equal. */
 export const STOPS: Record<Theme, Record<ScaleKind, readonly string[]>> = {
   light: {
     sequential: ["#fdfcf8", "#dee1ca", "#b5c9a3", "#88b281", "#579b6b", "#358056", "#056642", "#004932", "#002f21"],
@@ -20,14 +20,14 @@ const SAMPLE = 4000;
 const FEW = 200;
 const tables = new Map<string, Rgb[]>();
 
-/** A scale: which numbers its ends stand for. A diverging one has zero in its middle. */
+/** A scale and the number at its end. A diverging scale has zero in the middle. */
 export interface Scale {
   kind: ScaleKind;
-  /** The number of the far end; of a diverging scale of both ends. */
+  /** The number at the end; for a diverging scale, the absolute value at both ends. */
   most: number;
 }
 
-/** A scale for numbers: from zero on where none is below, else with zero in the middle. */
+/** A scale that ends at the largest absolute value. */
 export function scaleFor(values: ArrayLike<number>, kind: ScaleKind): Scale {
   let most = 0;
   for (let i = 0; i < values.length; i += 1) {
@@ -37,7 +37,7 @@ export function scaleFor(values: ArrayLike<number>, kind: ScaleKind): Scale {
   return { kind, most: most || 1 };
 }
 
-/** A scale for a picture of many numbers: a few far ones may reach its end, so that the others can be told apart. */
+/** A scale for a picture of many numbers; a few outliers are clipped, so that the others can be distinguished. */
 export function typicalScale(values: ArrayLike<number>, kind: ScaleKind): Scale {
   const sizes: number[] = [];
   const step = Math.max(1, Math.floor(values.length / SAMPLE));
@@ -50,7 +50,7 @@ export function typicalScale(values: ArrayLike<number>, kind: ScaleKind): Scale 
   return { kind, most: sizes[Math.floor(0.98 * (sizes.length - 1))] || scaleFor(values, kind).most };
 }
 
-/** Where on the scale a number stands, from 0 to 1. */
+/** The position of a number on the scale, from 0 to 1. */
 export function position(value: number, scale: Scale): number {
   const share = Math.max(-1, Math.min(1, value / scale.most));
   return scale.kind === "diverging" ? (share + 1) / 2 : Math.max(0, share);
@@ -62,7 +62,7 @@ export function tint(value: number, scale: Scale, theme: Theme): Rgb {
   return table(scale.kind, theme)[at] as Rgb;
 }
 
-/** Every step of a scale. */
+/** Every stop of a scale. */
 export function table(kind: ScaleKind, theme: Theme): Rgb[] {
   const name = `${kind} ${theme}`;
   let found = tables.get(name);
@@ -74,7 +74,7 @@ export function table(kind: ScaleKind, theme: Theme): Rgb[] {
   return found;
 }
 
-/** Black or white, whichever is further from a tint. */
+/** Black or white, whichever has more contrast with a tint. */
 export function inkOn(colour: Rgb): "#000" | "#fff" {
   const light = luminance(colour);
   return (light + 0.05) / 0.05 >= 1.05 / (light + 0.05) ? "#000" : "#fff";
@@ -84,14 +84,14 @@ export function css([red, green, blue]: Rgb): string {
   return `rgb(${red} ${green} ${blue})`;
 }
 
-/** A number's tint as a background, and the ink on it; neither for what is hidden or not there. */
+/** The tint of a number as background, and a readable text colour; neither if the number is masked or missing. */
 export function painted(value: number | null | undefined, scale: Scale, theme: Theme): { background: string; color: string } {
   if (value == null || value === -Infinity) return { background: "", color: "" };
   const colour = tint(value, scale, theme);
   return { background: css(colour), color: inkOn(colour) };
 }
 
-/** How far apart two colours are, as WCAG counts it. */
+/** The contrast ratio of two colours, as defined by WCAG. */
 export function contrast(one: Rgb, other: Rgb): number {
   const [low, high] = [luminance(one), luminance(other)].sort((a, b) => a - b) as [number, number];
   return (high + 0.05) / (low + 0.05);

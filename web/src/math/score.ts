@@ -1,4 +1,4 @@
-/** Score files: what was done on a sheet, to be handed to a teacher, and graded again from the numbers up. */
+/** Score files: the work on a sheet, to be handed in to a teacher and graded again from its numbers. */
 import { gradeCell } from "./grading";
 import { FULL, points } from "./points";
 import { asShown, compute, flow, key, slackOf, type Step } from "./sheet";
@@ -18,9 +18,9 @@ export interface ScoreFile {
   kind: string;
   version: number;
   name: string;
-  /** Which sheet, in words: `workshop`, `4x6x3, seed 7`. */
+  /** The sheet: `workshop`, or `4x6x3, seed 7`. */
   sheet: string;
-  /** The numbers that were given, as texts, so that any program spells them alike. */
+  /** The numbers of the sheet as texts, so that all programs write them in the same way. */
   given: Record<string, string[][]>;
   answers: ScoredAnswer[];
   points: number;
@@ -28,7 +28,7 @@ export interface ScoreFile {
   made: string;
 }
 
-/** A file's text as a score file; null where it is none. */
+/** Parse a score file; null if the text is not one. */
 export function parseScore(text: string): ScoreFile | null {
   try {
     const file = JSON.parse(text) as ScoreFile;
@@ -52,11 +52,11 @@ export interface Regraded {
   steps: StepScore[];
   points: number;
   possible: number;
-  /** Cells that the file calls right, and that are not. */
+  /** Cells that the file marks as correct but that are not. */
   refused: string[];
 }
 
-/** The size of the sheet that a file was made on, as one asks for it; null where its matrices do not fit. */
+/** The size of the sheet in a file; null if its matrices do not fit together. */
 export function sizeOf(file: ScoreFile): string | null {
   const [x, q, k, v] = ["X", "W_Q", "W_K", "W_V"].map((name) => file.given[name]);
   if (!x?.length || !q?.length || !k?.length || !v?.length) return null;
@@ -65,7 +65,7 @@ export function sizeOf(file: ScoreFile): string | null {
   return fits ? `${tokens}x${width}x${head}` : null;
 }
 
-/** Grade a file again on a sheet of its size; nothing that it says of itself is believed. */
+/** Grade a file again on a sheet of its size; the verdicts in the file are ignored. */
 export function regrade(file: ScoreFile, blank: readonly Step[]): Regraded {
   const edits: Record<string, number> = {};
   for (const [name, rows] of Object.entries(file.given)) rows.forEach((row, r) => row.forEach((value, c) => (edits[key(name, r, c)] = Number(value))));

@@ -1,5 +1,5 @@
-/** A sheet of self-attention as the page computes along with it: matrices, and what makes each one of those before it.
- * The operations are those of the library's worksheet, by the same names; the sheet's own numbers come from there. */
+/** A sheet of self-attention that the page recomputes: matrices, each computed from earlier ones.
+ * The operations have the names of the library's worksheet, which also supplies the sheet's numbers. */
 
 export type Matrix = readonly (readonly number[])[];
 export type Matrices = Readonly<Record<string, Matrix>>;
@@ -10,12 +10,12 @@ export interface Step {
   rows: readonly string[];
   columns: readonly string[];
   values: Matrix;
-  /** Null for what is given. */
+  /** Null if the matrix is given. */
   operation: string | null;
   operands: readonly string[];
 }
 
-/** As the server tells it: null is −∞. */
+/** As sent by the server: null is −∞. */
 export interface StepData extends Omit<Step, "values"> {
   values: readonly (readonly (number | null)[])[];
 }
@@ -25,20 +25,20 @@ export function fromData(steps: readonly StepData[]): Step[] {
 }
 
 export const at = (matrix: Matrix | undefined, row: number, column: number): number => matrix?.[row]?.[column] ?? NaN;
-/** A matrix of one row, or one column, lends it to all. */
+/** A matrix with one row or one column is broadcast. */
 export const broadcastAt = (matrix: Matrix | undefined, row: number, column: number): number =>
   at(matrix, Math.min(row, (matrix?.length ?? 1) - 1), Math.min(column, (matrix?.[0]?.length ?? 1) - 1));
 
 export const isProduct = (operation: string | null): boolean => operation === "product" || operation === "product_by_rows";
 
-/** The pairs that a cell of a product multiplies. */
+/** The pairs of numbers that are multiplied for a cell of a product. */
 export function pairs(operation: string | null, left: Matrix, right: Matrix, row: number, column: number): [number, number][] {
   return (left[row] ?? []).map((value, k) => [value, operation === "product_by_rows" ? at(right, column, k) : at(right, k, column)]);
 }
 
 export const total = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0);
 
-/** Of matrices that stand side by side: which one a column comes from, and which of its own it is. */
+/** For concatenated matrices: the matrix of a column, and the column's index in it. */
 export function sourceOf(read: readonly (Matrix | undefined)[], column: number): [whose: number, own: number] {
   let own = column;
   for (const [whose, matrix] of read.entries()) {
@@ -49,7 +49,7 @@ export function sourceOf(read: readonly (Matrix | undefined)[], column: number):
   return [read.length - 1, NaN];
 }
 
-/** A matrix's name without the number of its head or norm: Q of Q_2. */
+/** A matrix's name without the number of its head or norm: Q for Q_2. */
 export const plainName = (name: string): string => name.replace(/_\d$/, "");
 
 type Cellwise = (read: readonly (Matrix | undefined)[], row: number, column: number) => number;
@@ -84,7 +84,7 @@ const CELLWISE: Record<string, Cellwise> = {
   shares: ([of, sums], r, c) => at(of, r, c) / broadcastAt(sums, r, 0),
 };
 
-/** One cell of a step, from the matrices that it reads. */
+/** One cell of a step, computed from the step's operands. */
 export function compute(step: Step, given: Matrices, row: number, column: number): number {
   const read = step.operands.map((name) => given[name]);
   if (isProduct(step.operation)) {
@@ -98,12 +98,12 @@ export function compute(step: Step, given: Matrices, row: number, column: number
 
 export interface Highlight {
   name: string;
-  /** Null lights the whole line. */
+  /** Null highlights the whole line. */
   row: number | null;
   column: number | null;
 }
 
-/** What a cell is made of: a row here, a column there, or single cells. */
+/** The operands of a cell: a row, a column, or single cells. */
 export function reads(step: Step, sizes: Matrices, row: number, column: number): Highlight[] {
   const [first = "", second = "", third = ""] = step.operands;
   const single = (name: string): Highlight => ({
@@ -146,7 +146,7 @@ export function cellsOf(lit: Highlight, matrix: Matrix): Cell[] {
   return rows.flatMap((row) => columns.map((column): Cell => [row, column]));
 }
 
-/** The sheet with other numbers given: everything below those is worked out again, the rest stays to the last digit. */
+/** The sheet with other given numbers: everything that depends on them is recomputed, the rest stays exactly the same. */
 export function flow(steps: readonly Step[], edits: Readonly<Record<string, number>>): Step[] {
   const made: Record<string, Matrix> = {};
   const touched = new Set<string>();
@@ -163,12 +163,12 @@ export function flow(steps: readonly Step[], edits: Readonly<Record<string, numb
 export const matricesOf = (steps: readonly Step[]): Record<string, Matrix> =>
   Object.fromEntries(steps.map((step) => [step.name, step.values]));
 
-/** The name of a cell, counted from one as on paper. */
+/** The name of a cell, with indices from 1 as on paper. */
 export const key = (name: string, row: number, column: number): string => `${name}[${row + 1},${column + 1}]`;
 
 const MOST_LEADING_ZEROS = 4;
 
-/** A number as it stands in arithmetic, as the library writes it: so many decimals at most, a small number a few more. */
+/** A number in worked arithmetic, formatted as in the library: a limited number of decimals, and a few more for small numbers. */
 export function written(value: number, decimals: number): string {
   if (value === -Infinity) return "−∞";
   const zeros = value === 0 || decimals === 0 ? 0 : Math.max(0, -1 - Math.floor(Math.log10(Math.abs(value))));
@@ -177,32 +177,32 @@ export function written(value: number, decimals: number): string {
   return (value < 0 && Number(text) !== 0 ? "−" : "") + text;
 }
 
-/** Inside of a sum or product: a negative one in brackets. */
+/** Inside a sum or product: a negative number gets brackets. */
 export function factor(value: number, decimals: number): string {
   const text = written(value, decimals);
   return text.startsWith("−") ? `(${text})` : text;
 }
 
-/** Decimals of numbers that the machine shows. */
+/** Decimals of numbers that the page fills in. */
 export const DECIMALS = 4;
 
 const COUNTS = ["mask", "d_k", "places", "pairs", "width", "guess"];
 
-/** A number of a step as it stands in its cell: counts and marks have no decimals. */
+/** A number of a step as shown in its cell: counts and masks have no decimals. */
 export const inCell = (step: Step, value: number): string =>
   written(value, COUNTS.includes(plainName(step.name)) && Number.isInteger(value) ? 0 : DECIMALS);
 
-/** The number that is read where the machine shows one. */
+/** The number that is displayed if the page fills in the cell. */
 export function asShown(value: number): number {
   return Number.isFinite(value) ? Number(written(value, DECIMALS).replace("−", "-")) : value;
 }
 
-// Whoever carries three decimals along, or 1.414 for a root, stays within this; as in the library's questions.
+// Tolerance for calculations with three decimals, or with 1.414 for a root; as in the library's questions.
 const CARRIED = 0.0005;
-// Products of numbers that were rounded before.
+// For products of rounded numbers.
 const OF_ROUNDED = ["output", "attended", "wide", "fed", "logits"];
 
-/** How far an answer may be off that was computed from rounded numbers. */
+/** The tolerance for an answer computed from rounded numbers. */
 export function slackOf(step: Step): number {
   return isProduct(step.operation) && !OF_ROUNDED.includes(plainName(step.name)) ? 0 : CARRIED;
 }

@@ -1,13 +1,13 @@
-/** Names of places inside a model, and where each stands in the address: `blocks.3.attention/scores`. */
+/** Names of hook points in a model, and their paths in the address: `blocks.3.attention/scores`. */
 
-/** What the library calls by the part's own name: what the part adds. */
+/** The hook point that has the name of the part itself: the output of the part. */
 export const ADDED = "added";
 const SITE = /^((?:blocks|encoder|decoder)\.\d+)(?:\.(attention|cross|feedforward))?(?:\.(.+))?$/;
 
 export interface Named {
   layer: string | null;
   part: string | null;
-  /** The last of the name; `added` for what a part gives. */
+  /** The last component of the name; `added` for the output of a part. */
   own: string;
 }
 
@@ -25,7 +25,7 @@ export function pathOf(site: string): string[] {
   return [part === null ? layer : `${layer}.${part}`, own];
 }
 
-/** What a path shows: the whole model, a layer, a part of it, or one matrix. */
+/** The level of a path: the whole model, a layer, a part of it, or one matrix. */
 export type Level = { level: "model" } | { level: "layer"; layer: string } | { level: "part"; layer: string; part: string } | { level: "matrix"; site: string };
 
 export function levelOf(path: readonly string[]): Level {
@@ -38,7 +38,7 @@ export function levelOf(path: readonly string[]): Level {
   return { level: "matrix", site: first };
 }
 
-/** One level up. */
+/** The path of the level above. */
 export function above(path: readonly string[]): string[] {
   const here = levelOf(path);
   if (here.level === "matrix") {
@@ -48,12 +48,12 @@ export function above(path: readonly string[]): string[] {
   return here.level === "part" ? [here.layer] : [];
 }
 
-/** The same place in another layer. */
+/** The same path in another layer. */
 export function inLayer(path: readonly string[], layer: string): string[] {
   return path.map((each, i) => (i === 0 ? each.replace(/^(?:blocks|encoder|decoder)\.\d+/, layer) : each));
 }
 
-/** Which words name a matrix. */
+/** The catalogue key of a matrix's name. */
 export function wordOf(site: string): string {
   const { part, own } = named(site);
   if (own === "added" && part !== null) return `${part}.added`;

@@ -1,14 +1,14 @@
-/** A sum typed instead of its result: `1.0×0.2 + 0.5×0.1`, `0.37/1.414`, `e^0.5 / (e^0.5 + 1)`. Whoever types the way
- * has given the number exactly. The library reads the same by `course/exercises/sums.py`; one list of cases holds both. */
+/** Expressions typed instead of a result: `1.0×0.2 + 0.5×0.1`, `0.37/1.414`, `e^0.5 / (e^0.5 + 1)`. Such an answer is
+ * exact. The library parses the same with `course/exercises/sums.py`; one list of cases tests both. */
 import { latinDigits } from "@/words/numbers";
 
 const PIECE = /\s*(\d+\.?\d*|\.\d+|[-+*/^()√e])/g;
-// A number, or one with a power of ten: its digits say how exactly it is meant, so it is read as a number.
+// A number, or one with a power of ten; its digits show its precision, so it is parsed as a number.
 const BARE = /^[-+]?\s*(?:\d+\.?\d*|\.\d+)(?:\s*\*\s*10\s*\^\s*\(?[-+]?\d+\)?)?$/;
 const LONGEST = 400;
 const DEEPEST = 40;
 
-/** Signs as a machine writes them, and only what stands after the last equals sign. */
+/** Normalize operators, and keep only the text after the last equals sign. */
 function plainly(text: string): string {
   const right = latinDigits(text).toLowerCase().split("=").at(-1) ?? "";
   return right
@@ -23,7 +23,7 @@ function plainly(text: string): string {
     .trim();
 }
 
-/** What a typed sum comes to; null for a bare number and for what is no sum. */
+/** The value of a typed expression; null for a plain number and for other text. */
 export function workedSum(text: string): number | null {
   const plain = plainly(text);
   if (plain.length > LONGEST || BARE.test(plain)) return null;
@@ -38,7 +38,7 @@ export function workedSum(text: string): number | null {
   }
 }
 
-/** The terms of a typed sum, each worked out, where it is one of plain additions; to find the one that is off. */
+/** The values of the terms of a typed sum with plain additions, to find the wrong one. */
 export function termsOf(text: string): number[] {
   const plain = plainly(text);
   if (/[()^√e/]/.test(plain)) return [];
@@ -49,7 +49,7 @@ export function termsOf(text: string): number[] {
   return terms.some((each) => each === null || Number.isNaN(each)) ? [] : (terms as number[]);
 }
 
-/** Reads pieces from the left: sums of products of powers, each deeper one in brackets. */
+/** A parser from left to right: sums of products of powers, with brackets. */
 class Reader {
   at = 0;
   #depth = 0;

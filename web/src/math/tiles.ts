@@ -1,4 +1,4 @@
-/** A window of a matrix, row by row; and what a picture of a large one keeps. */
+/** A window of a matrix, row by row, and downsampling of a large matrix for a picture. */
 
 export interface Tile {
   rows: number;
@@ -14,14 +14,14 @@ export function rowOf(tile: Tile, row: number): Float32Array {
   return tile.values.subarray(row * tile.columns, (row + 1) * tile.columns);
 }
 
-/** The place of the number that is furthest from zero. */
+/** The index of the number with the largest absolute value. */
 export function strongest(values: Float32Array): number {
   let [best, most] = [0, 0];
   for (const [i, value] of values.entries()) if (Math.abs(value) > most && Number.isFinite(value)) [best, most] = [i, Math.abs(value)];
   return best;
 }
 
-/** At most so many rows and columns, each the number furthest from zero of those it stands for: one strong look survives. */
+/** Downsample to a maximum number of rows and columns; each cell keeps its largest absolute value, so that single strong weights stay visible. */
 export function pooled(tile: Tile, mostRows: number, mostColumns: number): Tile {
   const rows = Math.min(tile.rows, Math.max(1, Math.floor(mostRows)));
   const columns = Math.min(tile.columns, Math.max(1, Math.floor(mostColumns)));
@@ -38,7 +38,7 @@ export function pooled(tile: Tile, mostRows: number, mostColumns: number): Tile 
   return { rows, columns, values };
 }
 
-/** So many columns around one, as far as there are. */
+/** A number of columns around a given one, within the matrix. */
 export function around(column: number, count: number, all: number): number {
   return Math.max(0, Math.min(all - count, column - Math.floor(count / 2)));
 }

@@ -1,4 +1,4 @@
-/** Training a mini, one step after the other, with a way back: every step that was taken is kept. */
+/** Trains a mini model step by step; all steps are kept, so that each can be undone. */
 import { begin, predict, learn, type MiniConfig, type Numbers } from "./mini";
 
 export type Method = "adam" | "plain";
@@ -6,7 +6,7 @@ export type Method = "adam" | "plain";
 export interface Moment {
   step: number;
   weights: Numbers;
-  /** Running means of the gradient and of its square, which Adam divides by one another. */
+  /** Moving averages of the gradient and of its square, from which Adam computes the update. */
   mean: Numbers;
   square: Numbers;
 }
@@ -15,12 +15,12 @@ export interface Seen {
   loss: number;
   weights: Numbers;
   gradient: Numbers;
-  /** What the next step would add to each weight. */
+  /** The update that the next step would add to each weight. */
   update: Numbers;
   losses: number[];
-  /** For each text, at each place: the likeliest token, its probability, and that of the true one. */
+  /** For each text and position: the most likely token, its probability, and that of the correct token. */
   guesses: { token: number; probability: number; truth: number }[][];
-  /** What it writes by itself, token by token, beginning with the mark. */
+  /** Text that the model generates, token by token, after the boundary token. */
   written: number[];
 }
 
@@ -45,7 +45,7 @@ export class Training {
     this.#now = { step: 0, weights, mean: new Float64Array(weights.length), square: new Float64Array(weights.length) };
   }
 
-  /** One step down the gradient. */
+  /** Do one step of gradient descent. */
   step(): void {
     const { loss, gradient } = learn(this.config, this.#now.weights, this.texts);
     if (this.#kept.length >= MOST_KEPT) this.#kept.shift();
@@ -56,7 +56,7 @@ export class Training {
     this.#now = { step: this.#now.step + 1, weights, mean, square };
   }
 
-  /** One step back; false at the beginning. */
+  /** Undo one step; false at the start. */
   back(): boolean {
     const before = this.#kept.pop();
     if (before === undefined) return false;
@@ -65,7 +65,7 @@ export class Training {
     return true;
   }
 
-  /** How things stand now. */
+  /** The current state. */
   look(): Seen {
     const { weights, step } = this.#now;
     const { loss, gradient, foretold } = learn(this.config, weights, this.texts);
@@ -80,7 +80,7 @@ export class Training {
     return { step, loss, weights, gradient, update: this.#update(gradient).update, losses: [...this.#losses.slice(0, step), loss], guesses, written: this.#write() };
   }
 
-  /** What a gradient makes of the weights: against it, by the rate; Adam lets each weight go at a pace of its own. */
+  /** The update of the weights from a gradient: the negative gradient times the rate; Adam scales it for each weight. */
   #update(gradient: Numbers): { update: Numbers; mean: Numbers; square: Numbers } {
     const { step, mean: m, square: s } = this.#now;
     if (this.method === "plain") return { update: gradient.map((each) => -this.rate * each), mean: m, square: s };
@@ -91,7 +91,7 @@ export class Training {
     return { update, mean, square };
   }
 
-  /** The likeliest token each time, until the mark comes again or the context is full. */
+  /** Greedy decoding until the boundary token or a full context. */
   #write(): number[] {
     const written = [0];
     while (written.length < this.config.context) {

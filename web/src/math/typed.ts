@@ -1,16 +1,16 @@
-/** Numbers as one types them: Bangla digits, powers of ten, fractions, percents; and how exactly each was given.
- * The twin of `readings` in `course/exercises/number_comparison.py`; one list of cases runs in both languages' tests. */
+/** Typed numbers: Bangla digits, powers of ten, fractions, percentages; and the precision of each.
+ * The counterpart of `readings` in `course/exercises/number_comparison.py`; the tests of both languages share one list of cases. */
 import { latinDigits } from "@/words/numbers";
 
 export interface Typed {
   value: number;
-  /** What one more in the last digit would add; 0 for what was given exactly. */
+  /** The value of one unit in the last digit; 0 for an exact number. */
   step: number;
-  /** Significant ones. */
+  /** The number of significant digits. */
   digits: number;
 }
 
-/** Significant digits of what is known exactly. */
+/** Significant digits of an exact number. */
 export const ENOUGH = 15;
 const MOST_POWER = 290;
 const RAISED = "⁻⁺⁰¹²³⁴⁵⁶⁷⁸⁹";
@@ -23,7 +23,7 @@ const NUMBER = new RegExp(
   "gi",
 );
 
-/** The numbers in an answer, by each way to take its commas; after an equals sign, only what follows the last. */
+/** The numbers in an answer, for each interpretation of its commas; after an equals sign, only the text after the last one. */
 export function readings(text: string): Typed[][] {
   let plain = latinDigits(text).replace(/[−–]/g, "-").split("=").at(-1) ?? "";
   plain = plain.replace(POWER, (_, power?: string, raised?: string) => `e${power ?? lowered(raised ?? "")}`);

@@ -1,10 +1,10 @@
-/** How a cell is worked out, as lines on paper: the terms, all but the last sum, and the whole. */
+/** The worked calculation of a cell, as lines: the terms, all but the last sum, and the complete expression. */
 import { at, factor, isProduct, broadcastAt, pairs, sourceOf, written, type Matrices, type Step } from "./sheet";
 
-/** So many terms are written out; of more, the ends. */
+/** Maximum number of terms that are written out; of more, only the first and last ones are shown. */
 const MOST_TERMS = 8;
 
-/** What stands right of the equals sign, by the operation; a step of none is its operand. */
+/** The right-hand side of the equation, by operation; a step without one is its operand. */
 const SIDES: Record<string, (first: string, second: string, third: string) => string> = {
   product: (first, second) => `${first} × ${second}`,
   product_by_rows: (first, second) => `${first} × ${second}ᵀ`,
@@ -29,13 +29,13 @@ const SIDES: Record<string, (first: string, second: string, third: string) => st
   joined: (first, second) => `${first} | ${second}`,
 };
 
-/** The formula of a step in its own letters, or as `called` calls them. */
+/** The formula of a step with its own symbols, or with those of `called`. */
 export function formula(step: Step, called: (name: string) => string = (name) => name): string {
   const [first = "", second = "", third = ""] = step.operands.map(called);
   return `${called(step.name)} = ${SIDES[step.operation ?? ""]?.(first, second, third) ?? first}`;
 }
 
-/** What is added up for a cell, as it is written; empty where nothing is. */
+/** The written terms of a cell's sum; empty if there is no sum. */
 export function terms(step: Step, given: Matrices, row: number, column: number, decimals: number): { text: string; value: number }[] {
   const [left = [], right = []] = step.operands.map((name) => given[name] ?? []);
   if (isProduct(step.operation)) {
@@ -45,7 +45,7 @@ export function terms(step: Step, given: Matrices, row: number, column: number, 
   return [];
 }
 
-/** The arithmetic of one cell, without its result. */
+/** The arithmetic of one cell, without the result. */
 export function arithmetic(step: Step, given: Matrices, row: number, column: number, decimals: number): string {
   const summed = terms(step, given, row, column, decimals).map((each) => each.text);
   if (summed.length > 0) return shortened(summed).join(" + ");

@@ -1,4 +1,4 @@
-/** What a single file says of its model: written by `export/web`, read here. */
+/** The description of the model in a single-file page: written by `export/web`, read here. */
 
 export interface ModelShape {
   d_model: number;
@@ -23,18 +23,18 @@ export interface ModelShape {
 export interface Vocabulary {
   kind: "unigram" | "bpe" | "words";
   nfc: boolean;
-  /** Normalization after NFC: patterns with what each match becomes, in order. */
+  /** Normalization after NFC: patterns with their replacements, in order. */
   rules: [string, string][];
   rounds: number;
   split: "words" | "qwen35" | "gpt2" | "characters" | null;
-  /** How pieces are spelled: as text, as text with `<0xE0>` for single bytes, or in the byte alphabet. */
+  /** The spelling of pieces: as text, as text with `<0xE0>` for single bytes, or in the byte alphabet. */
   spelling: "text" | "byte-fallback" | "byte-level";
   pieces: string[];
-  /** Of a unigram: the log-probability of each piece. */
+  /** For unigram: the log-probability of each piece. */
   scores: number[];
-  /** Of a BPE: pairs, the first to merge first. */
+  /** For BPE: pairs in the order of merging. */
   merges: [string, string][];
-  /** Tokens that are found in a text before it is split, each whole. */
+  /** Tokens that are matched in a text before it is split. */
   added: [string, number][];
   unknown: number | null;
   special: number[];
@@ -42,7 +42,7 @@ export interface Vocabulary {
   ends: number[];
 }
 
-/** An array among the weights: where it begins, in bytes. */
+/** An array of weights and its offset in bytes. */
 export interface ArrayPlace {
   name: string;
   type: "float32" | "int8";
@@ -55,6 +55,6 @@ export interface Description {
   model: ModelShape;
   vocabulary: Vocabulary;
   arrays: ArrayPlace[];
-  /** Of all arrays together, unpacked. */
+  /** Size of all arrays together, unpacked. */
   bytes: number;
 }

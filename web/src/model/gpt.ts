@@ -1,7 +1,7 @@
 /**
- * A GPT, one token at a time: the twin of `model/gpt.py` and its parts, with keys and values kept (KV cache). Weights are
- * whole numbers with a scale for each row, everything else is float32, so the numbers are those of the same weights in
- * the library up to the order of sums. Tests hold the two together.
+ * A GPT that processes one token at a time: the counterpart of `model/gpt.py` and its parts, with a KV cache. Weights are
+ * integers with a scale for each row, everything else is float32, so the numbers equal those of the library with the same
+ * weights, except for the order of sums. Tests compare the two.
  */
 import type { ArrayPlace, Description, ModelShape } from "./description";
 import { Arena, padded, plainProduct, type Matrix, type Product } from "./products";
@@ -13,7 +13,7 @@ interface Norm {
 }
 
 interface Layer {
-  /** For each head that it has, the place of its key head. */
+  /** For each remaining head, the index of its key head. */
   keyOf: number[];
   query: Matrix;
   key: Matrix;
@@ -29,13 +29,13 @@ interface Layer {
   /** (context, key heads, D). */
   keys: Float32Array;
   values: Float32Array;
-  /** How the last token looked: (heads, context). */
+  /** The attention weights of the last token: (heads, context). */
   weights: Float32Array;
 }
 
 const PAGE = 65_536;
 
-/** The memory that the weights, the cache and the vectors of a step take, with padding. */
+/** The memory for the weights, the cache and the vectors of a step, with padding. */
 function roomFor(description: Description): number {
   const { model: m, arrays } = description;
   const weights = arrays.reduce((sum, { shape, type }) => {
@@ -47,7 +47,7 @@ function roomFor(description: Description): number {
   return weights + cache + vectors + 64 * (m.n_layers + 16);
 }
 
-/** Open the weights of a single file; `simd` false takes the plain product. */
+/** Load the weights of a single file; `simd` false uses the plain product. */
 export async function openModel(description: Description, packed: ArrayBuffer, simd = true): Promise<Gpt> {
   const bytes = roomFor(description);
   if (simd && typeof WebAssembly !== "undefined") {
@@ -118,13 +118,13 @@ export class Gpt {
     this.logits = arena.floats(shape.vocab_size);
   }
 
-  /** How the token of the last step looked at each token before it and at itself: for each layer, each head's row. */
+  /** The attention weights of the last step's token over the earlier tokens and itself: for each layer, one row per head. */
   attention(length: number): Float32Array[][] {
     const { context_length } = this.shape;
     return this.layers.map(({ weights, keyOf }) => keyOf.map((_, head) => weights.slice(head * context_length, head * context_length + length)));
   }
 
-  /** Read a token at its position, all before it being read; `this.logits` then tell what comes next, where asked for. */
+  /** Process a token at its position, after all earlier ones; `this.logits` then has the next-token logits, if requested. */
   step(token: number, position: number, wanted = true): void {
     this.enter(token, position);
     for (const layer of this.layers) {
@@ -141,7 +141,7 @@ export class Gpt {
     if (matrix.bias !== null) for (let row = 0; row < matrix.outs; row += 1) y[row]! += matrix.bias[row]!;
   }
 
-  /** The token's row, and its place where that is added. */
+  /** The token's embedding row, plus its position embedding if there is one. */
   private enter(token: number, position: number): void {
     const { d_model, positions } = this.shape;
     addRow(this.tokens, token, this.x.fill(0), d_model);
@@ -156,7 +156,7 @@ export class Gpt {
     }
   }
 
-  /** The way around a part: it reads `this.read` and leaves what it says in `this.out`. */
+  /** The residual connection around a part: the part reads `this.read` and writes its output to `this.out`. */
   private around(norm: Norm, part: () => void): void {
     const { d_model, norm_order } = this.shape;
     if (norm_order === "pre") this.normalize(norm, this.x, this.read);
@@ -190,7 +190,7 @@ export class Gpt {
     this.multiply(layer.output, this.mixed, this.out);
   }
 
-  /** Norm the heads of a vector, and turn them to their place. */
+  /** Normalize the heads of a vector, and rotate them by their position. */
   private settle(norm: Norm | null, vectors: Float32Array, heads: number, position: number): void {
     const { d_head, norm_eps, positions, rotary_base } = this.shape;
     for (let head = 0; head < heads; head += 1) {
@@ -213,7 +213,7 @@ export class Gpt {
   }
 }
 
-/** For each head that a layer still has, the place of the key head that it looks with. */
+/** For each remaining head of a layer, the index of its key head. */
 function keyHeads(shape: ModelShape, layer: number): number[] {
   const gone = new Set(shape.removed_heads);
   const heads = Array.from({ length: shape.n_heads }, (_, head) => head).filter((head) => !gone.has(`blocks.${layer}.attention.${head}`));
@@ -259,7 +259,7 @@ function normalized(norm: Norm, from: Float32Array, to: Float32Array, width: num
   for (let k = 0; k < width; k += 1) to[k] = (from[k]! - mean) * inverse * norm.weight[k]! + (norm.bias === null ? 0 : norm.bias[k]!);
 }
 
-/** Turn each pair (i, i + D/2) by its angle; angles in float32, as the library has them. */
+/** Rotate each pair (i, i + D/2) by its angle; angles in float32, as in the library. */
 function rotate(vector: Float32Array, position: number, base: number): void {
   const half = vector.length / 2;
   for (let k = 0; k < half; k += 1) {

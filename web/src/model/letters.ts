@@ -1,11 +1,11 @@
-/** Whole letters from a stream of tokens: the twin of `text/tokenizer/decoding.py`. */
+/** Complete aksharas from a stream of tokens: the counterpart of `text/tokenizer/decoding.py`. */
 
 const graphemes = new Intl.Segmenter("bn", { granularity: "grapheme" });
-// Unicode cuts a vowel's ya-phala after its hasanta, where no reader would: A and E with it are one letter.
+// Unicode splits a vowel with ya-phala after its hasanta, but readers see অ্যা and এ্যা as one letter.
 const VOWEL_REACHING = /[\u0985\u098f]\u09cd$/;
 const YA = "\u09af";
 
-/** The letters that a reader sees; joined, they give the text back. */
+/** The aksharas of a text; joined, they give the text back. */
 export function lettersOf(text: string): string[] {
   const letters: string[] = [];
   for (const { segment } of graphemes.segment(text)) {
@@ -16,12 +16,12 @@ export function lettersOf(text: string): string[] {
   return letters;
 }
 
-/** Bytes wait until they are a character, and the last letter until the next one begins: a sign may still follow it. */
+/** Buffers bytes until they form a character, and the last akshara until the next one starts, because a sign may follow. */
 export class LetterStream {
   private readonly decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   private pending = "";
 
-  /** The characters that these bytes complete, and the letters that are now certain. */
+  /** Returns the characters that these bytes complete, and the aksharas that are now final. */
   push(bytes: Uint8Array): { characters: string; letters: string } {
     const characters = this.decoder.decode(bytes, { stream: true });
     this.pending += characters;
@@ -31,7 +31,7 @@ export class LetterStream {
     return { characters, letters: letters.slice(0, -1).join("") };
   }
 
-  /** What was still waiting; bytes that never became a character come out as U+FFFD. */
+  /** Returns the remaining text; incomplete characters become U+FFFD. */
   finish(): { characters: string; letters: string } {
     const characters = this.decoder.decode();
     const letters = this.pending + characters;

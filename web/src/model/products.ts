@@ -1,6 +1,6 @@
 /**
- * The one product that a step is made of: a matrix of whole numbers, each row with its scale, times a vector.
- * Rows and vectors are padded with zeros to whole lanes, so that the SIMD twin (`simd.ts`) needs no remainder.
+ * The matrix product of a step: a matrix of integers, with a scale for each row, times a vector.
+ * Rows and vectors are padded with zeros to full lanes, so that the SIMD version (`simd.ts`) needs no remainder loop.
  */
 
 export const LANES = 16;
@@ -21,7 +21,7 @@ export function padded(width: number): number {
   return Math.ceil(width / LANES) * LANES;
 }
 
-/** The product, to read; the only one where a browser has no WebAssembly, or its policy forbids it. */
+/** The readable version of the product; used if a browser has no WebAssembly, or its policy forbids it. */
 export const plainProduct: Product = (matrix, x, y) => {
   const { whole, scale, outs, stride } = matrix;
   for (let row = 0, at = 0; row < outs; row += 1, at += stride) {
@@ -35,9 +35,9 @@ export const plainProduct: Product = (matrix, x, y) => {
   }
 };
 
-/** Where arrays are taken from: one stretch of memory, given out from its beginning. */
+/** An allocator of arrays in one block of memory, from its start. */
 export class Arena {
-  private used = 16; // an address of 0 would look like none
+  private used = 16; // an address of 0 would look like no address
 
   constructor(readonly buffer: ArrayBuffer) {}
 

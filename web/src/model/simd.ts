@@ -1,6 +1,6 @@
 /**
- * The product in WebAssembly, sixteen numbers at a time (SIMD), assembled here from its instructions: one function of
- * some sixty, so no compiler is needed for it. The numbers are those of the core specification's table of opcodes.
+ * The product in WebAssembly, with sixteen numbers at a time (SIMD), assembled here from about sixty instructions, so that
+ * no compiler is needed. The opcodes are those of the core specification.
  */
 import type { Matrix, Product } from "./products";
 
@@ -29,7 +29,7 @@ const LANE = (lane: number) => [0xfd, 0x1f, lane]; // f32x4.extract_lane
 const I32 = 0x7f;
 const V128 = 0x7b;
 
-// product(weights, scales, x, y, outs, stride): parameters, then what it counts with.
+// product(weights, scales, x, y, outs, stride): parameters, then local variables.
 const [WEIGHTS, SCALES, X, Y, OUTS, STRIDE, X_AT, X_END, Y_END, EIGHT, SUM] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10] as const;
 const SUMS = [SUM, SUM + 1, SUM + 2, SUM + 3];
 
@@ -37,7 +37,7 @@ const get = (local: number) => [LOCAL_GET, local];
 const set = (local: number) => [LOCAL_SET, local];
 const advance = (local: number, bytes: number) => [...get(local), I32_CONST, bytes, I32_ADD, ...set(local)];
 
-/** Four of eight int16 times four numbers of x, onto a sum. */
+/** Multiply four of eight int16 by four numbers of x, and add them to a sum. */
 function onto(sum: number, widen: number[], xOffset: number): number[] {
   const weights = [...get(EIGHT), ...widen, ...TO_FLOATS];
   return [...get(sum), ...weights, ...get(X_AT), ...V128_LOAD(xOffset), ...F32X4_MUL, ...F32X4_ADD, ...set(sum)];
@@ -66,7 +66,7 @@ function body(): number[] {
   return [...ends, ...LOOP, ...row, ...get(Y), ...get(Y_END), I32_LT_U, ...BR_IF_LOOP, END, END];
 }
 
-/** A number as WebAssembly writes lengths. */
+/** A number in the encoding of WebAssembly (LEB128). */
 function leb(value: number): number[] {
   return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...leb(value >>> 7)];
 }
@@ -78,7 +78,7 @@ function assembled(): Uint8Array<ArrayBuffer> {
   const code = [2, 3, I32, 5, V128, ...body()]; // two kinds of locals: three i32, five v128
   return Uint8Array.from([
     ...[0x00, 0x61, 0x73, 0x6d, 1, 0, 0, 0],
-    ...section(1, [1, 0x60, 6, I32, I32, I32, I32, I32, I32, 0]), // one type: six i32 in, nothing out
+    ...section(1, [1, 0x60, 6, I32, I32, I32, I32, I32, I32, 0]), // one type: six i32 parameters, no result
     ...section(2, [1, ...named("room"), ...named("memory"), 0x02, 0x00, 1]),
     ...section(3, [1, 0]),
     ...section(7, [1, ...named("product"), 0x00, 0]),
@@ -88,7 +88,7 @@ function assembled(): Uint8Array<ArrayBuffer> {
 
 type Raw = (weights: number, scales: number, x: number, y: number, outs: number, stride: number) => void;
 
-/** The product over arrays that lie in `memory`; null where this browser, or its policy, has no WebAssembly with SIMD. */
+/** The product over arrays in `memory`; null if this browser, or its policy, does not support WebAssembly with SIMD. */
 export async function simdProduct(memory: WebAssembly.Memory): Promise<Product | null> {
   try {
     const { instance } = await WebAssembly.instantiate(assembled(), { room: { memory } });

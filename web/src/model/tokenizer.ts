@@ -1,10 +1,10 @@
 /**
- * Text to token ids and back: the twin of `text/tokenizer`, for the kinds that the house trains itself. Text is always
- * text: a special token that is spelled out becomes unknown, never the token.
+ * Text to token ids and back: the counterpart of `text/tokenizer`, for the kinds that Kotha trains. Text is always plain
+ * text: a special token that is spelled out becomes unknown, never the special token.
  */
 import type { Vocabulary } from "./description";
 
-// As `text/tokenizer/split.py` has them. White space is Unicode's, which JavaScript's \s is not quite.
+// As in `text/tokenizer/pipeline.py`. White space is Unicode's, which differs slightly from JavaScript's \s.
 const SPACE = "\\p{White_Space}";
 const SPLITS = {
   words: `${SPACE}?[\\p{L}\\p{M}\\u200c\\u200d]+|${SPACE}?\\p{N}+|${SPACE}?[^${SPACE}\\p{L}\\p{M}\\p{N}]+|${SPACE}`,
@@ -14,7 +14,7 @@ const SPLITS = {
   gpt2: `'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^${SPACE}\\p{L}\\p{N}]+|${SPACE}+(?!\\P{White_Space})|${SPACE}+`,
   characters: "[\\s\\S]",
 };
-/** Added to the worst score where a character is in no piece, as `tokenizers` has it. */
+/** Added to the lowest score for a character that is in no piece, as in `tokenizers`. */
 const UNKNOWN_PENALTY = 10;
 const encoder = new TextEncoder();
 
@@ -46,7 +46,7 @@ export class Tokenizer {
     this.worst = scores.reduce((least, score) => Math.min(least, score), Infinity);
   }
 
-  /** One spelling for what reads the same. */
+  /** Normalize a text. */
   normalize(text: string): string {
     for (let round = 0; round < this.vocabulary.rounds; round += 1) {
       text = this.composed(text);
@@ -65,7 +65,7 @@ export class Tokenizer {
     return ids.map((id) => (this.special.has(id) ? (this.vocabulary.unknown ?? id) : id));
   }
 
-  /** A text as a model reads it: behind the token that starts a document. */
+  /** Encode a text as a model reads it: after the token that starts a document. */
   encodePrompt(text: string): number[] {
     const { start } = this.vocabulary;
     return start === null ? this.encode(text) : [start, ...this.encode(text)];
@@ -76,12 +76,12 @@ export class Tokenizer {
     return tokens.map((token) => decoder.decode(this.bytesOf(token), { stream: true })).join("") + decoder.decode();
   }
 
-  /** What a token adds to a text; a special one nothing. */
+  /** The text that a token adds; none for a special token. */
   bytesOf(token: number): Uint8Array {
     return this.special.has(token) ? new Uint8Array() : (this.bytes[token] ?? new Uint8Array());
   }
 
-  /** A token as it can be shown alone: its characters, or, where it is a part of one, its bytes in hex. */
+  /** A token as it is shown alone: its characters, or its bytes in hex if it is part of a character. */
   pieceOf(token: number): { text: string; part: boolean } {
     const bytes = this.bytes[token] ?? new Uint8Array();
     try {
@@ -106,7 +106,7 @@ export class Tokenizer {
     return this.bestCut(chunk).flatMap((piece) => this.idsOf(piece));
   }
 
-  /** The cut of a chunk with the best sum of scores (Viterbi); runs of unknown characters are one. */
+  /** The segmentation of a chunk with the best sum of scores (Viterbi); a run of unknown characters is one token. */
   private bestCut(chunk: string): string[] {
     const { scores, unknown } = this.vocabulary;
     const best = new Float64Array(chunk.length + 1);
@@ -146,7 +146,7 @@ export class Tokenizer {
     return cut.reverse();
   }
 
-  /** A piece of the vocabulary, or what stands for it: its bytes, or the token for what is unknown. */
+  /** A piece of the vocabulary, or its replacement: its bytes, or the unknown token. */
   private idsOf(piece: string): number[] {
     const id = this.ids.get(piece);
     if (id !== undefined) return [id];
@@ -157,7 +157,7 @@ export class Tokenizer {
     return this.vocabulary.unknown === null ? [] : [this.vocabulary.unknown];
   }
 
-  /** Byte-level BPE: the pair that was learned first is merged first, the leftmost of several. */
+  /** Byte-level BPE: the pair that was learned first is merged first, leftmost first. */
   private merged(chunk: string): number[] {
     const symbols = [...encoder.encode(chunk)].map((byte) => ALPHABET[byte]!);
     for (;;) {
@@ -173,7 +173,7 @@ export class Tokenizer {
   }
 }
 
-/** Matches and what lies between them. */
+/** Matches and the text between them. */
 function chunksOf(text: string, pattern: RegExp): string[] {
   const chunks: string[] = [];
   let reached = 0;
@@ -186,7 +186,7 @@ function chunksOf(text: string, pattern: RegExp): string[] {
   return chunks.filter((chunk) => chunk !== "");
 }
 
-/** The visible character that byte-level BPE writes for each byte: itself where printable, else one above U+0100. */
+/** The visible character of each byte in byte-level BPE: itself if printable, otherwise one from U+0100 on. */
 const ALPHABET: readonly string[] = (() => {
   const printable = (byte: number) => (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
   let others = 0;

@@ -1,4 +1,4 @@
-/** Weights as they lie in the page: gzip, then base64. */
+/** Decode the weights in the page: gzip in base64. */
 import { bytesOf } from "@/math/base64";
 
 export async function unpacked(base64: string): Promise<ArrayBuffer> {

@@ -1,33 +1,33 @@
-/** Writing with a model: the twin of `generation/plain.py`, with a cache. The same seed draws the same text as there. */
+/** Text generation with a model: the counterpart of `generation/plain.py`, with a cache. The same seed gives the same text. */
 import { ranked, spread, untouched, type Sampling } from "@/math/sampling";
 import type { Gpt } from "./gpt";
 
 export interface Drawing {
   token: number;
-  /** What the model itself gave it, before any setting acted. */
+  /** The model's probability, before any setting is applied. */
   probability: number;
   rank: number;
-  /** What the likelier ones have together. */
+  /** Total probability of the more likely tokens. */
   above: number;
-  /** The likeliest at this place, the best first. */
+  /** The most likely tokens at this position, best first. */
   others: { token: number; probability: number }[];
 }
 
-/** The first token that is looked at when so many are there: when the context is full, its older half is forgotten. */
+/** The index of the first visible token; when the context is full, its older half is dropped. */
 export function contextStart(count: number, prompt: number, context: number): number {
   const first = Math.max(0, prompt - context);
   const half = Math.max(1, Math.floor(context / 2));
   return first + Math.ceil(Math.max(0, count - first - context) / half) * half;
 }
 
-/** A text that a model has before it: tokens, and how far they were read. */
+/** The text in a model's context: its tokens, and the number of those processed. */
 export class Text {
   private first = 0;
   private read: number[] = [];
 
   constructor(private readonly model: Gpt) {}
 
-  /** Logits behind these tokens; what was read before and stands there still is not read again. */
+  /** Return the logits after these tokens; a common prefix with the previous tokens is not processed again. */
   logitsAfter(tokens: readonly number[], prompt: number): Float32Array {
     const first = contextStart(tokens.length, prompt, this.model.shape.context_length);
     const seen = tokens.slice(first);
@@ -39,16 +39,16 @@ export class Text {
     return this.model.logits;
   }
 
-  /** How the last token that was read looked at those in sight, and which place the first of these has. */
+  /** The attention weights of the last token over the visible tokens, and the position of the first of these. */
   attention(): { first: number; layers: Float32Array[][] } {
     return { first: this.first, layers: this.model.attention(this.read.length) };
   }
 }
 
-/** The token that a number in [0, 1) falls on when the chances are laid end to end, the best first. */
+/** Select the token at a number in [0, 1) of the cumulative distribution, best first. */
 export function sampleToken(logits: Float32Array, settings: Sampling, seen: Iterable<number>, number: number): number {
   const few = spread(logits, settings, seen, 1);
-  // all can be drawn: then all must be ranked
+  // all tokens can be sampled, so all must be ranked
   const { order, chances, kept } = few.kept === logits.length ? spread(logits, settings, seen, logits.length) : few;
   let reached = 0;
   for (let place = 0; place < kept; place += 1) {
@@ -58,7 +58,7 @@ export function sampleToken(logits: Float32Array, settings: Sampling, seen: Iter
   return order[kept - 1]!;
 }
 
-/** What the model gave a token, and the best beside it. */
+/** The model's probability of a token, and the best alternatives. */
 export function tokenReport(logits: Float32Array, token: number, shown = 8): Drawing {
   const own = untouched(logits);
   let rank = 1;
@@ -72,7 +72,7 @@ export function tokenReport(logits: Float32Array, token: number, shown = 8): Dra
   return { token, probability: own(token), rank, above, others };
 }
 
-/** Numbers in [0, 1) of a seed, the very ones that the library draws with: torch's Mersenne Twister, 24 bits each. */
+/** Random numbers in [0, 1) of a seed, identical to the library's: torch's Mersenne Twister, 24 bits each. */
 export class Numbers {
   private readonly state = new Uint32Array(624);
   private at = 624;

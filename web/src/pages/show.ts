@@ -1,4 +1,4 @@
-/** A page of one file: what Python put into it, given to the component of the folder that the build names. */
+/** Mounts a single-file page: passes the data from Python to the component of the folder that the build selects. */
 import App from "@page/App.svelte";
 import { mount } from "svelte";
 import type { Templates } from "@/words/message";

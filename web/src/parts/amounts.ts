@@ -1,4 +1,4 @@
-/** Bytes and seconds as the page's reader says them. */
+/** Bytes and seconds in the language of the page. */
 import words from "@words/design.json";
 import { figure, phrases } from "@/words/index.svelte";
 
@@ -17,7 +17,7 @@ export function time(value: number): string {
   return say("time.days", { days: Math.round(value / 86_400) });
 }
 
-/** The amounts of some parts, by name. */
+/** The amounts of some parts by name. */
 export function parts(from: Record<string, unknown>, names: readonly string[]): { key: string; value: number }[] {
   return names.map((key) => ({ key, value: Number(from[key] ?? 0) }));
 }

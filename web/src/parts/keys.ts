@@ -1,12 +1,12 @@
 /** Arrow keys in a grid. */
 
-/** One step in an arrow's direction, down and across; null for other keys. */
+/** The step of an arrow key, down and across; null for other keys. */
 export function arrow({ key }: KeyboardEvent): readonly [number, number] | null {
   const steps: Record<string, readonly [number, number]> = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
   return steps[key] ?? null;
 }
 
-/** Where an arrow leads from a cell, within rows and columns; null for other keys. */
+/** The cell that an arrow key leads to, within rows and columns; null for other keys. */
 export function moved(event: KeyboardEvent, row: number, column: number, rows: number, columns: number): [number, number] | null {
   const step = arrow(event);
   if (step === null) return null;

@@ -1,13 +1,13 @@
-/** Images as a model reads them: a PNG goes as it is, anything else is drawn anew as one; nothing leaves this computer but to its server. */
+/** Images for a model: a PNG is sent unchanged, other formats are converted to PNG; images are sent only to the server of this page. */
 import { bytesOf } from "@/math/base64";
 
 const SIZE = 64;
-// More pixels than any model sees; what is larger is made smaller before it is sent.
+// More pixels than any model uses; larger images are scaled down before sending.
 const LARGEST = 512;
 const MOST_BYTES = 700_000;
-const MOST_PIXELS = 4_000_000; // a plain colour is few bytes however large it is, and the server unpacks no more
+const MOST_PIXELS = 4_000_000; // a plain colour takes few bytes at any size, and the server decodes no larger images
 
-/** A picture to begin with, as PNG in base64: a three, drawn here. */
+/** An example image as PNG in base64: a three, drawn here. */
 export function defaultImage(): string {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [SIZE, SIZE];
@@ -29,7 +29,7 @@ export function shownOn(canvas: HTMLCanvasElement, picture: ImageBitmap): void {
   canvas.getContext("2d")?.drawImage(picture, 0, 0, canvas.width, canvas.height);
 }
 
-/** An image as a PNG in base64. */
+/** Convert an image to PNG in base64. */
 export async function pngOf(file: File, picture: ImageBitmap): Promise<string> {
   if (file.type === "image/png" && file.size <= MOST_BYTES && picture.width * picture.height <= MOST_PIXELS) {
     return btoa(Array.from(new Uint8Array(await file.arrayBuffer()), (byte) => String.fromCharCode(byte)).join(""));

@@ -1,7 +1,7 @@
-/** A probability as a reader takes it in: more places for less, and what is next to nothing as less than the least. */
+/** Format a probability: more decimals for small ones, and "less than" for those that would round to zero. */
 import { percent } from "@/words/index.svelte";
 
-/** Never rounded to all of it while something is cut. */
+/** Never rounded up to 100 % if something is excluded. */
 export function shareLeft(part: number, all: boolean): string {
   if (all || part < 0.99) return percent(part, 0);
   return part > 0.9999 ? `> ${percent(0.9999, 2)}` : percent(part, 2);

@@ -1,4 +1,4 @@
-/** The rooms of the house: the keys that lead to them, and each loaded when it is first entered. */
+/** The rooms of the studio: their keys, and their modules, each loaded when it is first opened. */
 import type { Component } from "svelte";
 import type { Room } from "@/state/route.svelte";
 

@@ -1,4 +1,4 @@
-/** Whether the server answers, and the key it may ask for. The key is kept for this tab alone, never in an address. */
+/** Whether the server responds, and the key that it may require. The key is stored in this tab only, never in an address. */
 import { recall, remember } from "./remembered";
 
 const KEPT = "kotha.key";
@@ -7,14 +7,14 @@ const LONGEST_WAIT = 15;
 
 class Connection {
   away = $state(false);
-  /** Seconds until the next try. */
+  /** Seconds until the next attempt. */
   wait = $state(0);
   keyNeeded = $state(false);
   key = $state(recall(KEPT, "sessionStorage") ?? "");
   #waits = FIRST_WAIT;
   #timer: ReturnType<typeof setInterval> | undefined;
 
-  /** Nobody answered: try again by and by. */
+  /** The server did not respond: retry with increasing delays. */
   lost(): void {
     if (this.#timer !== undefined) return;
     this.away = true;
@@ -25,7 +25,7 @@ class Connection {
     }, 1000);
   }
 
-  /** It answered. */
+  /** The server responded. */
   found(): void {
     this.away = false;
     this.#waits = FIRST_WAIT;

@@ -1,10 +1,10 @@
-/** The models of the server: their names at once, what each one is when it is asked for. */
+/** The models of the server: their names at once, their properties on request. */
 import { get, type Schemas } from "@/api/client";
 import { route } from "./route.svelte";
 
 export type About = Schemas["AboutServed"];
 
-/** By name, and nothing else: a plain object would know a "constructor" that nobody put there, and an address may ask for it. */
+/** Models by name. A plain object would also have inherited keys such as "constructor", which an address may contain. */
 const byName = <T>(...found: Record<string, T>[]): Record<string, T> => Object.assign(Object.create(null) as Record<string, T>, ...found);
 
 class Models {
@@ -12,20 +12,20 @@ class Models {
   known: Record<string, About> = $state.raw(byName());
   #titles: Record<string, string> = $state.raw(byName());
 
-  /** Read the names anew; a training that ended has made another. */
+  /** Reload the names, because a finished training run has added a model. */
   async refresh(): Promise<void> {
     const found = (await get("/v1/models")) as { data: { id: string }[] };
     this.names = found.data.map((each) => each.id);
-    const runs = await get("/api/runs").catch(() => []); // a model can be written with all the same
+    const runs = await get("/api/runs").catch(() => []); // text can be generated without this list
     this.#titles = byName(Object.fromEntries(runs.map((run) => [run.name, run.title])));
   }
 
-  /** What people call a model: a training has a name of its own beside its number. */
+  /** The display name of a model; a training run has a name in addition to its number. */
   title(name: string): string {
     return this.#titles[name] ?? name;
   }
 
-  /** What a model is; remembered. */
+  /** The properties of a model; cached. */
   async about(name: string): Promise<About> {
     const known = this.known[name];
     if (known !== undefined) return known;
@@ -34,12 +34,12 @@ class Models {
     return found;
   }
 
-  /** The model at hand: the one the address names, else the first. */
+  /** The current model: the one in the address, otherwise the first. */
   get chosen(): string {
     return route.query.m ?? this.names[0] ?? "";
   }
 
-  /** The one beside it, if any. */
+  /** The second model, if any. */
   get beside(): string {
     return route.query.b ?? "";
   }

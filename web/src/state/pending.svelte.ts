@@ -1,4 +1,4 @@
-/** A question to the server as a page shows it: the last answer stays while the next one is on its way, the last wins. */
+/** A request to the server as a page shows it: the last answer is kept while the next one is pending, and the last request wins. */
 import { onDestroy, untrack } from "svelte";
 import { type ApiError, asError, isAbort } from "@/api/client";
 
@@ -7,7 +7,7 @@ const PATIENCE = 150;
 export class PendingRequest<T> {
   value: T | null = $state.raw(null);
   error: ApiError | null = $state.raw(null);
-  /** Under way, and for longer than one would notice. */
+  /** Whether it has been pending for noticeably long. */
   busy = $state(false);
   #current: AbortController | null = null;
 
@@ -17,7 +17,7 @@ export class PendingRequest<T> {
     this.#current = mine;
     const noticed = setTimeout(() => (this.busy = true), PATIENCE);
     try {
-      // An effect that asks depends on what it read before, never on what the question reads on its way.
+      // An effect that sends a request depends on what it read before, not on what the request reads.
       const value = await untrack(() => work(mine.signal));
       if (this.#current !== mine) return null;
       this.value = value;
@@ -36,7 +36,7 @@ export class PendingRequest<T> {
     }
   }
 
-  /** Give up what is under way. */
+  /** Abort the pending request. */
   stop(): void {
     this.#current?.abort();
     this.#current = null;
@@ -50,8 +50,8 @@ export class PendingRequest<T> {
   }
 }
 
-/** Run something a while after the last call, for fields that are typed in; called while a component is set up.
- * If the component goes before, `work`, which may read what went with it, is not run; `left` is, at once. */
+/** Debounce calls, for text fields; to be called during the setup of a component. If the component is destroyed first,
+ * `work`, which may read its state, is not called; `left` is called at once. */
 export function after(milliseconds: number, work: () => void, left?: () => void): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const run = () => {

@@ -1,4 +1,4 @@
-/** What a reader chose once and keeps: language, theme, digits in matrices. In the browser's store, and in the link. */
+/** The reader's preferences: language, theme, digits in matrices. Stored in the browser, and included in links. */
 import { recallParts, remember } from "./remembered";
 
 export type Language = "bn" | "en";
@@ -11,7 +11,7 @@ interface Kept {
   theme: Theme;
   banglaMatrices: boolean;
   shortcuts: boolean;
-  /** Which stop of the tour one is at; null where none. */
+  /** The current stop of the tour; null if it is not running. */
   tour: number | null;
 }
 
@@ -20,7 +20,7 @@ const usual: Kept = { language: "bn", theme: "system", banglaMatrices: false, sh
 function read(): Kept {
   const kept = recallParts<Kept>(KEPT);
   const asked = new URLSearchParams(location.hash.split("?")[1] ?? "");
-  // Where nothing was chosen yet, the page itself says in which language it begins.
+  // Without a stored choice, the page determines the initial language.
   const language = asked.get("lang") ?? kept.language ?? document.documentElement.lang;
   const theme = asked.get("theme") ?? kept.theme;
   return {
@@ -33,7 +33,7 @@ function read(): Kept {
 
 export const preferences = $state(read());
 
-/** Change one, and remember it. */
+/** Change a preference and store it. */
 export function prefer(change: Partial<Kept>): void {
   Object.assign(preferences, change);
   remember(KEPT, JSON.stringify($state.snapshot(preferences)));
@@ -43,7 +43,7 @@ const night = matchMedia("(prefers-color-scheme: dark)");
 const nature = $state({ dark: night.matches });
 night.addEventListener("change", (event) => (nature.dark = event.matches));
 
-// The page itself says in which language it is, and its colours follow the theme.
+// The page's lang attribute and its colours follow the preferences.
 $effect.root(() => {
   $effect(() => {
     document.documentElement.lang = preferences.language;

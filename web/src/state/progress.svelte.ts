@@ -1,14 +1,14 @@
-/** How far something is that takes its time: asked for while it is under way. */
+/** The progress of a long operation, polled while it runs. */
 import { request, type Schemas } from "@/api/client";
 
 const EVERY = 700;
 type Status = Schemas["ProgressResponse"];
 
 export class Progress {
-  /** What the server told last; null where nothing is under way, or it does not tell. */
+  /** The last progress from the server; null if nothing is running, or there is none. */
   status: Status | null = $state.raw(null);
 
-  /** Wait for work that is under way, and ask meanwhile; `model`: the one that it is about. */
+  /** Wait for an operation, and poll in the meantime; `model` is the model concerned. */
   async during<T>(work: Promise<T>, model: string | null = null): Promise<T> {
     let over = false;
     const ask = async (): Promise<void> => {

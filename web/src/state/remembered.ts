@@ -1,4 +1,4 @@
-/** What a browser remembers for its reader. Some keep nothing, or not for files: then it holds as long as the page is open. */
+/** Values stored in the browser. Without storage, or for files, they are kept only as long as the page is open. */
 
 type Store = "localStorage" | "sessionStorage";
 
@@ -10,7 +10,7 @@ export function recall(name: string, store: Store = "localStorage"): string | nu
   }
 }
 
-/** The parts of an object that were remembered as JSON; none where something else has its name. */
+/** The parts of an object that was stored as JSON; none if the key holds something else. */
 export function recallParts<T extends object>(name: string): Partial<T> {
   try {
     return { ...(JSON.parse(recall(name) ?? "{}") as Partial<T>) };
@@ -23,6 +23,6 @@ export function remember(name: string, value: string, store: Store = "localStora
   try {
     globalThis[store].setItem(name, value);
   } catch {
-    // as said above
+    // no storage; see above
   }
 }

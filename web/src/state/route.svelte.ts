@@ -1,4 +1,4 @@
-/** Where the reader is, in the address: `#/look/blocks.3.attention/scores?h=2&m=box&x=…`. Back works, a link shows it. */
+/** The reader's position, in the address: `#/look/blocks.3.attention/scores?h=2&m=box&x=…`, so that Back and links work. */
 import { recall, remember } from "./remembered";
 
 export const ROOMS = ["write", "look", "hand", "tokens", "design", "train", "compare", "teach"] as const;
@@ -10,9 +10,9 @@ export interface Route {
   query: Record<string, string>;
 }
 
-// What language and theme a link asks for is taken once, at the start; afterwards they are the reader's own.
+// Language and theme of a link are applied once, at the start; afterwards they are the reader's choice.
 const ASKED_ONCE = ["lang", "theme"];
-// What goes along from room to room: the model, the one beside it, and the text.
+// Parameters that are kept from room to room: both models and the text.
 const CARRIED = ["m", "b", "x"];
 const LONGEST = 1500;
 const TEXT = "kotha.text";
@@ -34,13 +34,13 @@ export const route: Route = $state(safely(location.hash));
 
 addEventListener("popstate", () => Object.assign(route, safely(location.hash)));
 
-/** Another room, with the model and the text that are at hand; or anywhere. */
+/** The address of another room, with the current model and text, or of any other page. */
 export function link(room: Room, path: string[] = [], query: Record<string, string> = {}): string {
   const carried = Object.fromEntries(CARRIED.flatMap((name) => (route.query[name] ? [[name, route.query[name]]] : [])));
   return format({ room, path, query: { ...carried, ...query } });
 }
 
-/** Go there: opening a level is a step one can go back, moving about on it is not. */
+/** Navigate: opening a level adds a history entry, moving on it does not. */
 export function navigate(change: Partial<Route>, how: { replace?: boolean } = {}): void {
   const next: Route = {
     room: change.room ?? route.room,
@@ -56,12 +56,12 @@ export function navigate(change: Partial<Route>, how: { replace?: boolean } = {}
   Object.assign(route, next);
 }
 
-/** Change some of what the address says, in place; an empty value leaves it out. */
+/** Change parameters of the address in place; an empty value removes one. */
 export function updateQuery(query: Record<string, string>): void {
   navigate({ query: { ...route.query, ...query } }, { replace: true });
 }
 
-/** The text at hand; one that is too long for an address stays in this browser. */
+/** The current text; a text that is too long for an address is stored in this browser. */
 export function text(): string {
   return route.query.x ?? recall(TEXT) ?? "";
 }
@@ -75,6 +75,6 @@ function safely(hash: string): Route {
   try {
     return parse(hash);
   } catch {
-    return parse(""); // a percent sign that begins nothing
+    return parse(""); // an invalid percent escape
   }
 }

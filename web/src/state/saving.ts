@@ -1,4 +1,4 @@
-/** Hand a file to whoever reads the page. */
+/** Save a file for the reader. */
 export function save(name: string, file: Blob): void {
   const address = URL.createObjectURL(file);
   const anchor = document.createElement("a");

@@ -1,4 +1,4 @@
-/** Short news at the edge of the page; what was lost can be brought back from here for eight seconds. */
+/** Short notifications at the edge of the page; a deletion can be undone from here for eight seconds. */
 
 export interface Toast {
   id: number;
@@ -22,7 +22,7 @@ class Toasts {
     this.shown = this.shown.filter((each) => each.id !== id);
   }
 
-  /** Bring back what was lost last. */
+  /** Undo the last deletion. */
   undoLast(): boolean {
     const last = this.shown.findLast((each) => each.undo !== null);
     if (last?.undo == null) return false;

@@ -1,9 +1,9 @@
-/** The words of the page, in two languages from one catalogue; `{name}` is filled in, numbers as the sentence asks. */
+/** The texts of the page in two languages from one catalogue; `{name}` is filled in, with digits that suit the sentence. */
 import { preferences, type Language } from "@/state/preferences.svelte";
 import { banglaDigits, numeral } from "./numbers";
 
 export type Catalogue = Record<string, { en: string; bn: string }>;
-/** A number with so many decimals, or one that is not grouped, such as an id. */
+/** A number with a given number of decimals, or without grouping, such as an id. */
 export interface Figure {
   value: number;
   decimals?: number;
@@ -15,10 +15,10 @@ export type Say<C extends Catalogue> = (key: keyof C & string, filling?: Filling
 // A sentence with code, a formula, a shape or a power has Latin digits; every other Bangla sentence has Bangla ones.
 const FORMULA = /[`=×/^√→]|\(\s*\{|\d\s*,\s*\d+\s*\)|\de[-+]?\d/;
 
-// Who has no pointer is told to tap, where a phrase has a twin that says so.
+// Without a pointer device, a variant of the phrase that says "tap" is used, if there is one.
 const finger = globalThis.matchMedia?.("(hover: none)").matches ?? false;
 
-/** How the words of one catalogue are said now; reads the language, so what shows it follows. */
+/** Look up texts of one catalogue; reads the language, so that components are updated when it changes. */
 export function phrases<C extends Catalogue>(catalogue: C): Say<C> {
   return (key, filling = {}) => {
     const entry = (finger ? catalogue[`${key}.touch`] : undefined) ?? catalogue[key];
@@ -27,7 +27,7 @@ export function phrases<C extends Catalogue>(catalogue: C): Say<C> {
   };
 }
 
-/** Fill a phrase in, sentence by sentence. */
+/** Fill in a phrase, sentence by sentence. */
 export function fill(phrase: string, filling: Filling, language: Language): string {
   return phrase
     .split(/(?<=[।?!.]\s)/)
@@ -49,17 +49,17 @@ export function figure(value: number, decimals?: number): string {
   return numeral(value, decimals, preferences.language);
 }
 
-/** A number in a matrix, on an axis or in a worked line: Latin, unless the reader turned matrices over. */
+/** A number in a matrix, on an axis or in a worked line: Latin, unless the reader selected Bangla digits for matrices. */
 export function cell(value: number, decimals: number): string {
   return numeral(value, decimals, preferences.banglaMatrices ? "bn" : "en", false);
 }
 
-/** A share as a percentage, closed up in Bangla. */
+/** A share as a percentage, without a space in Bangla. */
 export function percent(share: number, decimals = 1): string {
   return preferences.language === "bn" ? `${figure(100 * share, decimals)}%` : `${figure(100 * share, decimals)} %`;
 }
 
-/** A number with so many digits that count, as a table of figures has it. */
+/** A number with a given number of significant digits, as in a table. */
 export function significant(value: number | null | undefined, digits = 3): string {
   if (value == null) return "–";
   const size = Math.abs(value);

@@ -1,4 +1,4 @@
-/** What the server says, in the reader's language: an English template and its values, by the catalogues of Python. */
+/** The server's messages in the reader's language: an English template and its values, with the catalogues of Python. */
 import words from "@words/messages.json";
 import { models } from "@/state/models.svelte";
 import { preferences } from "@/state/preferences.svelte";
@@ -7,27 +7,27 @@ import { translate, type Message, type Templates, type Value } from "./message";
 
 let BANGLA: Templates = {};
 
-/** The Bangla that messages are told with: all of it in the studio, and in a page of one file what it needs. */
+/** The Bangla templates: all of them in the studio, and the necessary ones in a single-file page. */
 export function setTemplates(templates: Templates): void {
   BANGLA = templates;
 }
 
-/** As JSON holds one: its values are what `to_json` writes. */
+/** A message in JSON; its values are those that `to_json` writes. */
 export interface ServerMessage {
   template: string;
   values: Record<string, unknown>;
   one?: string | null;
 }
 
-/** What a page of one file shows: of which kind, its data, its title and remarks, and the command that made it. */
+/** The content of a single-file page: its kind, its data, its title and remarks, and the command that made it. */
 export type Page<Kinds> = { [K in keyof Kinds]: { kind: K; data: Kinds[K]; title: ServerMessage | string; remarks: (ServerMessage | string)[]; made_by: string } }[keyof Kinds];
 
-/** A message of the server's; a mere text stays as it is. */
+/** Translate a message of the server; a plain string is unchanged. */
 export function localize(message: ServerMessage | string): string {
   return translate(withModelTitles(message), preferences.language, BANGLA);
 }
 
-/** The same as a sentence of its own: one that the language has no words for is announced as English. */
+/** The same as a separate sentence; one without a translation is introduced as English. */
 export function localizeSentence(message: ServerMessage | string): string {
   const template = typeof message === "string" ? message : message.template;
   const text = localize(message);
@@ -36,7 +36,7 @@ export function localizeSentence(message: ServerMessage | string): string {
   return fill(words.english.bn, { said: text }, "bn");
 }
 
-/** Models go by the names that people gave them. */
+/** Replace models by their display names. */
 function withModelTitles(message: ServerMessage | string): Message | string {
   if (typeof message === "string") return message;
   const { template, one } = message;

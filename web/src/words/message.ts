@@ -1,7 +1,7 @@
-/** A message of Kotha's in the reader's language: its English template, its values, and the Bangla of its template.
+/** A message in the reader's language, from its English template, its values, and the Bangla of its template.
  *
  * The rules are those of `kotha/i18n/catalogue.py`: a Bangla sentence has Bangla digits, grouped by lakh, unless it
- * holds a formula, a shape or code. `tests/data/messages.json` holds both to the same answers. */
+ * contains a formula, a shape or code. `tests/data/messages.json` tests both implementations. */
 
 export type Language = "bn" | "en";
 /** Bangla templates by their English. */
@@ -10,11 +10,11 @@ type Amount = { size: number } | { duration: number } | { count: number };
 type Option = { option: string; value: string | number | boolean | null };
 export type Value = string | number | boolean | null | Message | Amount | Option | Value[];
 
-/** As `to_json` writes one. */
+/** A message as `to_json` writes it. */
 export interface Message {
   template: string;
   values: Record<string, Value>;
-  /** The English for one, where it differs. */
+  /** The English singular, if it differs. */
   one?: string;
   /** The English, filled in. */
   text?: string;
@@ -32,7 +32,7 @@ const TIMES: [string, string, number, number][] = [
 ];
 const COUNTS: Record<Language, [number, string][]> = { en: [[1e9, "billion"], [1e6, "million"]], bn: [[1e7, "কোটি"], [1e5, "লাখ"]] };
 
-/** A message as a reader has it; with `latin`, all its digits are Latin, as in a table. */
+/** A message in the reader's language; with `latin`, all its digits are Latin, as in a table. */
 export function translate(message: Message | string, language: Language, bangla: Templates, latin = false): string {
   if (typeof message === "string") return language === "bn" ? (bangla[message] ?? message) : message;
   const { values } = message;
@@ -60,7 +60,7 @@ export function translate(message: Message | string, language: Language, bangla:
   return sentences.map((part) => fill(part, latin || FORMULA.test(part) ? "en" : "bn")).join("");
 }
 
-/** A number by a format specification of Python's: sign, grouping, precision and one of d, e, f, g, %. */
+/** Format a number by a Python format specification: sign, grouping, precision and one of d, e, f, g, %. */
 export function format(value: number, spec: string, digits: Language): string {
   const [, sign = "", comma = "", precision, kind = ""] = /^([+]?)(,?)(?:\.(\d+))?([defg%]?)$/.exec(spec) ?? [];
   const lead = sign !== "" && value >= 0 ? "+" : "";
@@ -73,7 +73,7 @@ export function format(value: number, spec: string, digits: Language): string {
   return lead + decimal(value, String(value).split(".")[1]?.length ?? 0, comma !== "", digits);
 }
 
-/** A number that is written already, in a language's digits and groups. */
+/** Convert a formatted number to a language's digits and grouping. */
 export function numberText(text: string, language: Language): string {
   return inDigits(language === "en" ? text : text.replace(/\d{1,3}(?:,\d{3})+/g, (found) => Number(found.replaceAll(",", "")).toLocaleString("en-IN")), language);
 }
@@ -112,7 +112,7 @@ function amount(each: Amount, language: Language, digits: Language): string {
   return format(each.count, ",.0f", digits);
 }
 
-/** One decimal where it says something. */
+/** One decimal if it is not zero. */
 function short(value: number, wholeFrom: number, digits: Language): string {
   const one = decimal(value, 1, false, "en");
   if (value >= wholeFrom || one.endsWith(".0")) return decimal(value >= wholeFrom ? value : Number(one), 0, value >= wholeFrom, digits);

@@ -1,1 +1,1 @@
-"""Diagnosis of a training curve in plain words."""
+"""Diagnosis of a training curve, with advice."""

@@ -1,8 +1,8 @@
-"""The training curve of a run, read from its metrics, and the signs of trouble that the doctor looks for in it.
+"""The training curve of a run, read from its metrics, and the signs of problems that the diagnosis looks for.
 
 A run may be unfinished or written by an older version, so rows with missing or broken values are skipped. Each sign
 (overfitting, for example) is a function that takes a curve and returns its evidence, or None; the name of the function
-is the kind of the finding. One table holds all thresholds, each with its reason.
+is the kind of the finding. All thresholds are in one table, each with its reason.
 """
 
 import math
@@ -18,8 +18,8 @@ Row = dict[str, Any]
 Symptoms = dict[str, float | int | str]  # evidence: the values for the templates in advice.json
 
 MEASURED = ("tokens", "seconds", "loss_nats", "learning_rate", "gradient_norm", "tokens_per_second", "memory_bytes")
-# The training loss at an evaluation is the median over at most this many logged steps since the previous one, because
-# single batches are noisy.
+# The training loss at an evaluation is the median of at most this many logged steps since the previous evaluation,
+# because single batches are noisy.
 _NEAR = 20
 
 
@@ -30,7 +30,7 @@ class Evaluation:
     step: int
     loss: float
     training: float | None  # median training loss of the steps before it; None if none was logged
-    tokens: float | None  # training tokens up to then
+    tokens: float | None  # training tokens up to that step
     bits_per_byte: float | None
     bits_per_character: float | None
 
@@ -40,14 +40,14 @@ class Curve:
     """Training and validation loss over the steps, and the settings that explain them."""
 
     steps: list[int]  # logged steps with a finite loss
-    losses: list[float]  # training loss at each
+    losses: list[float]  # training loss at each of these steps
     lost: int | None  # first step whose loss was NaN or infinite
     evaluations: list[Evaluation]
     references: dict[str, float]  # baseline losses by name: "uniform", "unigram", "3-gram" …
     learning_rate: float  # peak; 0 if none was logged
     vocab_size: float  # 0 if unknown
     epochs: float | None  # epochs on the training text
-    regularized: bool  # dropout, label smoothing or averaging raises the training loss above the saved model's
+    regularized: bool  # whether dropout, label smoothing or averaging raises the training loss
     floor: float | None  # lower bound in bits per byte, if the source of the text is known
 
     @property
@@ -56,7 +56,7 @@ class Curve:
         return min(self.evaluations, key=lambda each: each.loss, default=None)
 
     def smoothed(self) -> list[float]:
-        """The training losses, each replaced by the median of it and its five neighbours on each side."""
+        """Running median of the training losses, over five neighbours on each side."""
         return [median(self.losses[max(0, index - 5) : index + 6]) for index in range(len(self.losses))]
 
 
@@ -104,7 +104,7 @@ def _last(rows: list[Row], key: str) -> float | None:
 def points_of(metrics: Sequence[Row], most: int) -> list[Row]:
     """The metrics of a run's steps, at most about ``most`` rows; a missing value is None.
 
-    A longer run is thinned: each stretch keeps the rows with the lowest and the highest loss, so that outliers stay.
+    A longer run is thinned out: each interval keeps the rows with the lowest and the highest loss, including outliers.
     """
     rows, _ = _rows(metrics)
     if len(rows) > most:
@@ -129,27 +129,27 @@ def evaluations_of(metrics: Sequence[Row]) -> list[Row]:
 # -- signs -------------------------------------------------------------------------------------------------------------
 
 # The threshold of each sign, with its reason.
-RISE_NATS = 0.5  # training loss (median of eleven steps) above its lowest; single batches vary as much
+RISE_NATS = 0.5  # rise of the training loss (median of eleven steps) above its minimum; single batches vary as much
 LEARNED_SHARE = (
-    0.5  # of the way from uniform to unigram; a model learns token frequencies first, in a few hundred steps
+    0.5  # of the way from uniform to unigram; a model learns token frequencies in its first few hundred steps
 )
 GUESSES = ("uniform", "uniform over classes", "coin flip")  # baselines that know nothing about the text
-BEATEN_SHARE = 0.01  # a baseline is beaten by at least this share; less is noise of the validation set
-READ_ONCE = 0.9  # passes; below this the model has read less text than the counts of the baseline
-FLAT_SHARE = 0.005  # of the total gain: validation loss this close to its best is flat; seeds differ as much
-FLAT_EVALUATIONS = 3  # evaluations without gain; one or two happen in every run
-FLAT_SINCE = 2 / 3  # of the run: flat from here on; later, the final decay may only just have ended
-RISEN_SHARE = 0.01  # validation loss this much above its best is a rise, not noise
-FALLEN_SHARE = 0.05  # training loss falls by this much while validation loss does not: overfitting
-STILL = 2.0  # times the validation noise: a smaller fall of the training loss counts as flat
-LEAK_EPOCHS = 3.0  # text read three times is predicted better than new text; before that, the losses can be equal
-LEAK_SHARE = 0.03  # validation loss this much below the training loss, although training text was seen before
+BEATEN_SHARE = 0.01  # minimum relative difference to beat a baseline; less is noise of the validation set
+READ_ONCE = 0.9  # epochs; below this the model has seen less text than the baseline
+FLAT_SHARE = 0.005  # of the total improvement; a loss this close to its best is flat, since seeds differ as much
+FLAT_EVALUATIONS = 3  # evaluations without improvement; one or two happen in every run
+FLAT_SINCE = 2 / 3  # of the run; flat at least since this point, because the final decay may have ended only recently
+RISEN_SHARE = 0.01  # a validation loss this much above its best is a rise, not noise
+FALLEN_SHARE = 0.05  # fall of the training loss that indicates overfitting if the validation loss does not fall
+STILL = 2.0  # multiple of the validation noise; a training loss that falls by less is flat
+LEAK_EPOCHS = 3.0  # after three epochs, training text is predicted better than new text; earlier, losses can be equal
+LEAK_SHARE = 0.03  # relative difference by which the validation loss is below the training loss
 LEAK_SHARE_REGULARIZED = 0.5  # the same if dropout or averaging raises the training loss, by about a third
-COPIED_SHARE = 0.01  # validation documents copied in training; the default leak check leaves none
-UNKNOWN_SHARE = 0.02  # unknown tokens; a vocabulary that fits the text has almost none
-CHARACTERS_PER_TOKEN = 1.2  # characters; fewer per token means that the vocabulary is of another script or language
-VOCABULARY_OF_WORDS = 1000  # from this size on, a vocabulary holds words and not only characters
-UNLIKE_SHARE = 0.15  # validation loss above training loss in the first pass; normally a few percent
+COPIED_SHARE = 0.01  # share of validation documents copied in training; the default leak check leaves none
+UNKNOWN_SHARE = 0.02  # share of unknown tokens; a vocabulary that fits the text has almost none
+CHARACTERS_PER_TOKEN = 1.2  # fewer mean that the vocabulary was made for another script or language
+VOCABULARY_OF_WORDS = 1000  # minimum size of a vocabulary that contains words and not only characters
+UNLIKE_SHARE = 0.15  # excess of the validation loss over the training loss in the first epoch; normally a few percent
 
 
 def not_a_number(curve: Curve) -> Symptoms | None:
@@ -160,7 +160,7 @@ def not_a_number(curve: Curve) -> Symptoms | None:
 def learning_rate_too_high(curve: Curve) -> Symptoms | None:
     """The training loss rose well above its lowest value.
 
-    No finding if the next evaluation is as good as before: then some batches were only harder.
+    There is no finding if the next evaluation is as good as before, because then some batches were only harder.
     """
     lowest = high = float("inf")
     rise: Symptoms | None = None
@@ -184,7 +184,7 @@ def untrained(curve: Curve) -> Symptoms | None:
 
 
 def no_better_than_counting(curve: Curve) -> Symptoms | None:
-    """The easiest counting baseline that the model does not beat; uniform guessing is `untrained`."""
+    """The model does not beat a counting baseline; the finding names the easiest (guesses are left to `untrained`)."""
     loss = _reached(curve)
     counted = {nats: name for name, nats in curve.references.items() if name not in GUESSES}
     missed = [nats for nats in counted if loss and loss > nats * (1 - BEATEN_SHARE)]
@@ -194,7 +194,7 @@ def no_better_than_counting(curve: Curve) -> Symptoms | None:
 
 
 def read_too_little(curve: Curve) -> Symptoms | None:
-    """A counting baseline is not beaten, and the training text was not read once in full."""
+    """The model does not beat a counting baseline and has not seen the complete training text once."""
     missed = no_better_than_counting(curve)
     if missed is None or not curve.steps or curve.epochs is None or curve.epochs >= READ_ONCE:
         return None
@@ -220,7 +220,7 @@ def memorising(curve: Curve) -> Symptoms | None:
 
 
 def plateau(curve: Curve) -> Symptoms | None:
-    """Neither loss falls any more."""
+    """Neither loss is still falling."""
     turn = _turning_point(curve)
     if turn is None:
         return None
@@ -234,7 +234,7 @@ def plateau(curve: Curve) -> Symptoms | None:
 
 
 def leak(curve: Curve) -> Symptoms | None:
-    """Validation text is predicted better than training text that was read several times."""
+    """Validation text is predicted better than training text that the model has seen several times."""
     half = curve.evaluations[len(curve.evaluations) // 2 :]
     if len(half) < FLAT_EVALUATIONS or not curve.epochs or curve.epochs < LEAK_EPOCHS:
         return None
@@ -253,7 +253,7 @@ def leak_below_floor(curve: Curve) -> Symptoms | None:
 
 
 def mismatch_tokenizer(curve: Curve) -> Symptoms | None:
-    """A large vocabulary that splits the text into single characters or bytes."""
+    """A large vocabulary splits the text into single characters or bytes."""
     best = curve.best
     if best is None or not best.bits_per_character or curve.vocab_size < VOCABULARY_OF_WORDS:
         return None
@@ -262,7 +262,7 @@ def mismatch_tokenizer(curve: Curve) -> Symptoms | None:
 
 
 def mismatch_validation(curve: Curve) -> Symptoms | None:
-    """In the first pass the validation loss is far above the training loss: the texts are of different kinds."""
+    """In the first epoch the validation loss is far above the training loss, so the texts are of different kinds."""
     total = curve.epochs and curve.evaluations and curve.evaluations[-1].tokens
     corpus = total / curve.epochs if total and curve.epochs else 0.0
     first = [each for each in curve.evaluations if each.tokens and each.training and each.tokens <= corpus][1:]
@@ -282,7 +282,7 @@ def _reached(curve: Curve) -> float | None:
 
 
 def _as_good_as_ever(curve: Curve, step: int) -> bool:
-    """Whether the evaluation after a step is no worse than the best before it; False if unknown."""
+    """Return whether the evaluation after a step is no worse than the best before it; False if unknown."""
     before = min((each.loss for each in curve.evaluations if each.step < step), default=None)
     after = next((each.loss for each in curve.evaluations if each.step >= step), None)
     return before is not None and after is not None and after <= before * (1 + RISEN_SHARE)
@@ -297,7 +297,7 @@ def _turning_point(curve: Curve) -> Evaluation | None:
 
 
 def _noise(curve: Curve) -> float:
-    """Differences in validation loss up to this many nats are noise."""
+    """Return the largest difference in validation loss that can be noise, in nats."""
     assert curve.best is not None, "no evaluation to take the noise of"
     start = curve.references.get("uniform", curve.evaluations[0].loss)
     return FLAT_SHARE * max(curve.best.loss, start - curve.best.loss)

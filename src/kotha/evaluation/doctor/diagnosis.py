@@ -1,9 +1,9 @@
-"""Diagnosis of a run: what its training curve shows and what to try, as a pure function of its config and metrics.
+"""Diagnosis of a run: findings from its training curve, with advice, as a pure function of its config and metrics.
 
-The signs are in ``curve.py``; ``advice.json`` holds the texts for each kind of finding (their Bangla is in
-``i18n/bn``). A healthy run has no findings. The workshop asks the same of a student: question 7b (training loss 2.61,
-validation loss 4.08: what does that tell you?) and 12b (the validation loss has stalled while the training loss still
-falls: what could be done?).
+The signs are in ``curve.py``; ``advice.json`` has the texts for each kind of finding (their Bangla is in ``i18n/bn``).
+A healthy run has no findings. The workshop asks students the same in question 7b (what does a training loss of 2.61
+with a validation loss of 4.08 tell you?) and in 12b (what could be done when the validation loss has stalled while the
+training loss still falls?).
 """
 
 import json
@@ -30,7 +30,7 @@ from kotha.text.shards import Dataset
 _SEARCHED = 50_000_000
 _NOTICES = ("empty", "plateau", "mismatch-validation")
 
-# Of each group only the first sign found is reported; later ones are weaker forms of it.
+# Only the first sign found in each group is reported; later ones are weaker forms of it.
 _Group = tuple[Callable[[Curve], Symptoms | None], ...]
 _BROKEN: _Group = (signs.not_a_number, signs.learning_rate_too_high)
 _LEARNED: _Group = (signs.untrained, signs.read_too_little, signs.no_better_than_counting)
@@ -40,7 +40,7 @@ _LEAKS: _Group = (signs.leak_below_floor, signs.leak)
 
 @dataclass(frozen=True)
 class DataFacts:
-    """Facts that only the data folder has."""
+    """Facts that can only be read from the data folder."""
 
     unknown_share: float  # share of unknown tokens in the validation text
     copied_share: float  # share of validation documents that are also in training, word for word
@@ -110,7 +110,7 @@ def diagnose(curve: Curve, data: DataFacts | None = None) -> list[Finding]:
 
 
 def look_at(data: Dataset) -> DataFacts:
-    """Measure what only a data folder has: unknown tokens, and validation documents copied in training."""
+    """Measure the share of unknown tokens, and of validation documents copied in training, in a data folder."""
     held_out = data["validation"]
     line, unknown = tokens_of(held_out), data.tokenizer.special.get("unk")
     n_unknown = 0 if unknown is None else int(np.count_nonzero(line == unknown))
@@ -139,16 +139,16 @@ def _finding(kind: str, evidence: Symptoms) -> Finding:
 
 @cache
 def advice() -> dict[str, Any]:
-    """The texts of each kind of finding: what is ``seen`` and what to ``try``, as templates for the evidence."""
+    """Return the templates for each kind of finding: the observation (``seen``) and the advice (``try``)."""
     found: dict[str, Any] = json.loads(Path(__file__).with_name("advice.json").read_text(encoding="utf-8"))
     return found
 
 
 def reassure(loss: float | None, references: Mapping[str, float]) -> Message:
-    """The message for a run without findings; ``loss`` is its best validation loss.
+    """Return the message for a run without findings; ``loss`` is its best validation loss.
 
     >>> print(reassure(3.0, {"uniform": 9.0, "5-gram": 2.5}))
-    No problem found: the loss falls, on held-out text too. It is below these baselines: uniform.
+    No problem found: the loss is falling, also on held-out text. It is below these baselines: uniform.
     """
     if loss is None:
         return Message(
@@ -157,9 +157,9 @@ def reassure(loss: float | None, references: Mapping[str, float]) -> Message:
         )
     names = [name for name, nats in references.items() if loss < nats]
     if not names:
-        return Message("No problem found: the loss falls, on held-out text too.")
+        return Message("No problem found: the loss is falling, also on held-out text.")
     return Message(
-        "No problem found: the loss falls, on held-out text too. It is below these baselines: {names}.",
+        "No problem found: the loss is falling, also on held-out text. It is below these baselines: {names}.",
         names=names,
     )
 
@@ -177,7 +177,7 @@ _DIGITS = 5  # significant; a plot shows no more
 def doctor_page(
     name: str, config: dict[str, Any], metrics: Sequence[dict[str, Any]], found: Diagnosis, language: str = "en"
 ) -> str:
-    """Return the page as HTML; ``name`` is the run's."""
+    """Return the page as HTML; ``name`` is the name of the run."""
     points, curve = points_of(metrics, _POINTS), found.curve
     data = {
         "name": name,

@@ -2,8 +2,8 @@
 
 In the Bradley–Terry model (https://www.jstor.org/stable/2334029) a wins against b with probability e^a / (e^a + e^b);
 a tie counts as half a win for each. Strengths are fitted by maximum likelihood (Newton's method) with mean 0; their
-covariance is the inverse of the curvature. A model that won every comparison would have infinite strength, so every
-pair of models that met gets ``prior`` extra ties (default: one).
+covariance is the inverse of the curvature. Since a model that won every comparison would have infinite strength, every
+pair of models that were compared gets ``prior`` extra ties (default: one).
 
 Agreement is Krippendorff's alpha for nominal data: 1 if judges always agree, 0 if they agree no more than by chance. It
 allows any number of judges and missing judgements (https://en.wikipedia.org/wiki/Krippendorff's_alpha).
@@ -122,13 +122,13 @@ def fit_strengths(wins: Numbers, prior: float = 1.0) -> Strengths:
     n, met = len(wins), (wins + wins.T > 0).astype(float)
     if n < 2 or not np.linalg.matrix_power(met + np.eye(n), n).all():
         raise DataError(
-            "the models cannot be ranked: the judged pairs do not connect all of them, even "
-            "through other models; judge more pairs"
+            "the models cannot be ranked, because the judged pairs do not connect all of them, even through "
+            "other models; judge more pairs"
         )
     counted = wins + prior / 2 * met
     games, won = counted + counted.T, counted.sum(axis=1)
     values = np.zeros(n)
-    centre = np.full_like(games, 1 / n)  # fixes the mean, which the comparisons leave open
+    centre = np.full_like(games, 1 / n)  # fixes the mean, which the comparisons do not determine
     for _ in range(_ROUNDS):
         chances = 1 / (1 + np.exp(values[None] - values[:, None]))  # row wins against column
         curved = games * chances * (1 - chances)
@@ -201,7 +201,7 @@ def agreement(judged: Iterable[Sequence[str]]) -> Agreement:
 
 
 def judging_tables(result: JudgingResult) -> list[Table]:
-    """Tables of the standings and of the results of each two models, with remarks."""
+    """Tables of the standings and of the results of each pair of models, with remarks."""
     template = "{judge} judged {n:,} of {pairs:,}"
     judged = [Message(template, judge=judge, n=n, pairs=result.pairs) for judge, n in result.judges.items()]
     remarks = [

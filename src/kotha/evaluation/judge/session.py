@@ -5,9 +5,9 @@
     JUDGING/pairs.json            prompts, the text of each model, and the order within each pair
     JUDGING/judgements/NAME.json  the judgements of one judge; the judging page saves the same file
 
-Every two models are compared on every prompt. The order within a pair is drawn once; the order of the pairs is drawn
-from the judge's name. Each judgement is on disk before the next pair is shown, so a judge can stop and resume, and
-judges who work at the same time write to different files. Pairs of equal texts are not shown.
+Every pair of models is compared on every prompt. The order of the two texts is random and fixed; the order of the pairs
+is random and depends on the judge's name. Each judgement is saved before the next pair is shown, so a judge can stop
+and resume. Judges who work at the same time write to different files. Pairs of equal texts are not shown.
 """
 
 import hashlib
@@ -112,7 +112,7 @@ class JudgingSession:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the pairs; judgement files name the fingerprint that they belong to."""
+        """A hash of the pairs; a file of judgements contains the fingerprint of its session."""
         return _digest(as_json(self._as_dicts))[:16]
 
     @property
@@ -178,7 +178,7 @@ class JudgingSession:
         judge, choices, known = values.get("judge"), values.get("judgements"), values.get("format") == JUDGEMENTS_FORMAT
         if known and values.get("pairs") != self.fingerprint:
             raise KothaError(
-                "{file} is about other pairs than {path}; it belongs to another judging session",
+                "{file} contains judgements of pairs that are not in {path}; it belongs to another judging session",
                 file=file,
                 path=self.path,
             )
@@ -255,9 +255,9 @@ def write_continuations(
     settings: SamplingSettings,
     on_progress: OnProgress | None = None,
 ) -> dict[str, list[str]]:
-    """Generate a continuation of each prompt with each model, one model in memory at a time, with one seed per prompt.
+    """Generate a continuation of each prompt with each model; one model is in memory at a time.
 
-    A chat model gets the prompt as a user turn.
+    Each prompt has its own seed. A chat model gets the prompt as a user turn.
     """
     written: dict[str, list[str]] = {}
     for name in names:

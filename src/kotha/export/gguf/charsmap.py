@@ -3,13 +3,13 @@
 Such a map rewrites a text from left to right, each time replacing the longest prefix that has an entry. Kotha's rules
 are patterns with lookaround, so entries are found by applying the rules: all short strings of the relevant characters
 are tried, shortest first, and a string gets an entry if the table so far would rewrite it differently. A table cannot
-express a joiner at the very start of a text (no entry can contain what precedes it), longer runs of misplaced signs
-than are tried, decomposed Korean, and some orders of marks on letters of other scripts (of 3,500 lines made from Bangla
-news, 3 differ, all quoting Arabic).
+express a joiner at the very start of a text (no entry can contain what precedes it), runs of misplaced signs that are
+longer than the strings tried, decomposed Korean, and some orders of marks on letters of other scripts. (Of 3,500 lines
+made from Bangla news, 3 differ, all with Arabic quotations.)
 
-The map also handles characters that are not in the vocabulary: their bytes become private-use characters, one for each
-byte, which are in the vocabulary. Characters in the vocabulary have their own entries, which win because they are
-longer than a byte.
+The map also handles characters that are not in the vocabulary: each of their bytes becomes a private-use character that
+is in the vocabulary. Characters in the vocabulary have their own entries, which take precedence because they are longer
+than a byte.
 
 On disk it is a double array in the format of Darts-clone: https://github.com/s-yata/darts-clone.
 """
@@ -128,9 +128,9 @@ def _rewrite(text: str, entries: dict[str, str], longest: int) -> str:
 
 
 def _pack(table: CharacterMap) -> bytes:
-    """The table in the file format: the array's size, the array, and the zero-terminated replacements.
+    """Convert the table to the file format: the array's size, the array, and the zero-terminated replacements.
 
-    A node of the trie has its children by byte, and under 0, which is in no text, the offset of its replacement.
+    A node of the trie has its children by byte, and under 0, which no text contains, the offset of its replacement.
     """
     root, offsets, texts = dict[int, Any](), dict[bytes, int](), bytearray()
     for text, rewritten in sorted(table.items()):

@@ -2,8 +2,8 @@
 
 ``layouts.toml`` maps models to llama.cpp's architectures: classic GPTs (LayerNorm, learned positions, GELU) are
 ``gpt2``, modern ones with QK-norm ``qwen3``, without it ``llama``. ``vocabulary.py`` converts the tokenizer. This
-module writes the file with metadata, vocabulary and weights, and compares the model in the real llama.cpp
-(``llamacpp.py``).
+module writes the file with metadata, vocabulary and weights, and compares the result with the model by running it in
+llama.cpp (``llamacpp.py``).
 
 ``f32`` and ``f16`` store numbers unchanged or rounded; quantization (``q8_0``, ``q4_0``) stores blocks of 32 numbers
 along a row with one scale. Norms, biases and positions are small and stay in float32. A matrix whose row length is not
@@ -11,9 +11,9 @@ a multiple of 32 stays in float16 and is listed in the report; with ``q4_0``, em
 ``q8_0``, as in llama.cpp.
 
 The report mentions three known differences. llama.cpp stores keys and values in float16, so logits differ slightly even
-with f32 weights, and the best tokens are compared instead. Its gpt2 computes GELU by the tanh approximation, whatever
-the model was trained with. With a BPE tokenizer it does not normalize text: tokens are then compared on normalized
-lines, and the report counts the lines that differ without normalization.
+with f32 weights, and the best tokens are compared instead. Its gpt2 computes GELU by the tanh approximation, even if
+the model was trained with the exact formula. With a BPE tokenizer it does not normalize text, so tokens are compared on
+normalized lines, and the report counts the lines that differ without normalization.
 """
 
 import json
@@ -96,7 +96,7 @@ def write_file(
             add = writer.add_bool if isinstance(value, bool) else writer.add_uint32
             add(f"tokenizer.ggml.{name}", value)
         template = ChatTemplate.of(tokenizer)
-        if template is not None:  # else llama.cpp uses ChatML, whose tokens this vocabulary lacks
+        if template is not None:  # otherwise llama.cpp uses ChatML, whose tokens this vocabulary lacks
             writer.add_chat_template(template.jinja())
         wider = []
         for name, tensor in tensors_of(model).items():
@@ -168,7 +168,7 @@ GGUF = Exporter(
 )
 
 
-# Fraction of best tokens that must agree: int8 changes some close calls; for q4_0 the figure is only reported.
+# Fraction of best tokens that must agree; int8 changes some near-ties, and for q4_0 the fraction is only reported.
 _LEAST_EQUAL = {"f32": 0.99, "f16": 0.99, "q8_0": 0.9}
 
 
@@ -181,7 +181,7 @@ class Reply(NamedTuple):
 
 
 def ask_llamacpp(model: Path, **request: Any) -> Reply:
-    """Run the real llama.cpp on a file.
+    """Run llama.cpp on a file.
 
     ``lines`` are prompts to encode, ``decode`` lists of ids to decode; ``windows`` are lists of ids whose logits are
     returned concatenated, (positions, V).

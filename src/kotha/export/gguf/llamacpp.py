@@ -1,11 +1,11 @@
-"""A small program that runs a GGUF file in the real llama.cpp: encodes text and computes logits.
+"""A small program that runs a GGUF file in llama.cpp, to encode text and compute logits.
 
 It runs as a separate process (``python llamacpp.py FOLDER``), so that an error or a crash of the C++ code does not
-affect the caller, and its log output is not shown. The library is part of the ``xllamacpp`` wheel and is called through
+affect the caller and its log output is not shown. The library is part of the ``xllamacpp`` wheel and is called through
 the C functions of llama.h with default settings, which are opaque here. Its cache stores keys and values in float16,
-whatever the type of the weights.
+regardless of the type of the weights.
 
-Nothing of Kotha is imported, so that the process starts quickly.
+It does not import other modules of Kotha, so that the process starts quickly.
 """
 
 import ctypes

@@ -1,14 +1,14 @@
 """Convert a tokenizer to llama.cpp's vocabulary, so that a text gives the same token ids.
 
-llama.cpp selects tokenizers by name, and a wrong name raises no error: the text is tokenized differently, and the
+llama.cpp selects tokenizers by name. A wrong name raises no error, but the text is tokenized differently and the
 model's output is wrong.
 
 - **BPE** becomes ``gpt2`` with the pre-tokenizer ``qwen35`` (or ``gpt-2``), which must be the one used in training.
-  llama.cpp does not normalize then: its callers must pass text in Kotha's canonical form.
+  llama.cpp does not normalize in this case, so its callers must pass text in Kotha's canonical form.
 - **Unigram** becomes ``t5``, which finds the best segmentation by scores (``llama`` would merge greedily) and has a
-  character map: SentencePiece's own, or one made from Kotha's rules, so that text need not be normalized
+  character map: SentencePiece's own, or one made from Kotha's rules, so that text does not have to be normalized
   (``charsmap.py``). ``t5`` has no byte fallback; the map encodes characters outside the vocabulary as private-use
-  characters. They are read as in Kotha, but are omitted from llama.cpp's output.
+  characters. They are encoded as in Kotha, but are omitted from llama.cpp's output.
 
 WordPiece and character tokenizers are not supported.
 """
@@ -57,7 +57,7 @@ def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
     special = tokenizer.special if start is None else {**tokenizer.special, "bos": start}
     vocabulary.others |= {f"{_ROLES[role]}_token_id": token for role, token in special.items() if role in _ROLES}
     vocabulary.others |= {"add_bos_token": start is not None, "add_eos_token": False}
-    # Every row of the model's table needs a token, including gaps and rows beyond the tokenizer's vocabulary.
+    # Every row of the embedding table needs a token, including gaps and rows beyond the tokenizer's vocabulary.
     for name, nothing in (("token_types", spiece.UNUSED), ("token_scores", _NEVER), ("token_list", "")):
         if name in vocabulary.fields:
             vocabulary.fields[name] += [nothing] * (vocab_size - len(vocabulary.fields[name]))

@@ -1,1 +1,1 @@
-"""The Hugging Face door, out and in."""
+"""Export to and import from Hugging Face folders."""

@@ -1,7 +1,7 @@
 """Compare a Hugging Face folder, loaded by ``transformers``, with the model.
 
-Both compute in float32 from the weights in the folder, so an export with rounded weights is compared with the rounded
-model. Nothing is downloaded, and no code in the folder is run.
+Both compute in float32 with the weights in the folder, so an export with rounded weights is compared with the rounded
+model. Nothing is downloaded, and no code from the folder is run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ _MASKED_LM = "BertForMaskedLM"
 
 @torch.no_grad()
 def check_hf(folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str] | None = None) -> ParityReport:
-    """Compare a folder, loaded by transformers, with a model; the report says so if transformers is not installed."""
+    """Compare a folder, loaded by transformers, with a model; without transformers, the report has a remark."""
     report = ParityReport.of("hf", "transformers")
     if report.peer is None:
         return report
@@ -121,9 +121,9 @@ def _logits(ours: Model, theirs: Any, tokenizer: Tokenizer | None, lines: Sequen
     inputs = questions(ours, rows)
     if isinstance(ours, TextClassifier):
         pad = theirs.config.pad_token_id
-        if pad is None:  # transformers then supports only single texts
+        if pad is None:  # without a pad token, transformers supports only single texts
             inputs = {name: each[:1] for name, each in inputs.items()}
-        else:  # transformers takes the last token of a GPT that is not padding
+        else:  # for a GPT, transformers uses the last token that is not padding
             text = torch.where(rows == pad, (pad + 1) % ours.config.vocab_size, rows)
             inputs["ids"] = text.masked_fill(~inputs["real"], pad)
     names = _TRANSLATORS if "source" in inputs else _NAMES

@@ -1,8 +1,8 @@
 """Write and read the ``config.json`` of a Hugging Face folder.
 
 The file is untrusted input: an unsupported setting raises an error with its name in the file. An exported folder also
-contains Kotha's own config under ``kotha``, because a layout cannot express everything (which biases the model never
-had, how it was initialized); it is used only if it agrees with the other settings.
+contains Kotha's own config under ``kotha``, because a layout cannot express all settings (such as missing biases and
+the initialization). It is used only if it agrees with the other settings.
 """
 
 import json
@@ -100,7 +100,7 @@ def special_tokens(layout: Layout, tokenizer: Tokenizer) -> dict[str, int]:
 
 
 def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
-    """The layout that a ``config.json`` names, and Kotha's config with all biases of the layout."""
+    """Return the layout that a ``config.json`` names, and Kotha's config with all biases of the layout."""
     layout = _layout(values)
     _refuse_others(layout, values)
     ours = {name: values.get(theirs, usual[0] if usual else None) for name, (theirs, *usual) in layout.settings.items()}
@@ -125,7 +125,7 @@ def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
 
 
 def recorded(values: dict[str, Any], layout: Layout, config: ModelConfig) -> ModelConfig | None:
-    """Kotha's own config from an exported folder if it agrees with the other settings, else None."""
+    """Return Kotha's own config from an exported folder if it agrees with the other settings, otherwise None."""
     try:
         exact = config_from_dict(values[RECORD]["model"])
         fits = exact.family == layout.family and not layout.obstacles(exact)
@@ -168,7 +168,7 @@ def _layout(values: dict[str, Any]) -> Layout:
 
 
 def _refuse_others(layout: Layout, values: dict[str, Any]) -> None:
-    """Raise an error for settings with another value than the layout's fixed one."""
+    """Raise an error for settings whose value differs from the layout's fixed value."""
     for name, fixed in layout.fixed.items():
         value = values.get(name, _DEFAULTS.get(name, fixed))
         if value != fixed:
@@ -217,7 +217,7 @@ def _rotary_base(layout: Layout, values: dict[str, Any]) -> Any:
 
 
 def _in_their_words(layout: Layout, values: dict[str, Any]) -> dict[str, Any]:
-    """The values of a config error, with settings by their names in the file."""
+    """Return the values of a config error, with the settings' names in the file."""
     theirs = {"rotary_base": "rope_theta", "n_classes": "id2label"}
     theirs |= {ours: name for ours, (name, *_) in layout.settings.items()}
     return {**values, **{key: theirs.get(values[key], values[key]) for key in ("name", "other") if key in values}}

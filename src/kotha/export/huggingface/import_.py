@@ -4,8 +4,8 @@ GPT-2, Qwen3, Llama, BERT, Marian and ViT are supported. The folder is checked b
 shapes and types of all weights must match the config. A tied weight may be stored once or twice, with equal values.
 Biases that an export added (all zero) are removed, so an exported model is imported again bit for bit.
 
-The folder is untrusted input: shard names must not lead out of it, the index and the shards must list the same weights,
-and names, shapes and types are checked before memory is allocated. Pickle files are never opened.
+The folder is untrusted input: shard names must not refer to files outside it, the index and the shards must list the
+same weights, and names, shapes and types are checked before memory is allocated. Pickle files are never opened.
 """
 
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ _OTHER_FILES = ("merges.txt", _TOKENIZER_CONFIG, _JINJA_FILE)
 _MOST_CARD_BYTES = 1 << 20
 _FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 _MAX_INDEX_BYTES = 1 << 24
-# Embedding rows without a token: up to this number they are padding to a round number, beyond it a mismatch.
+# Maximum number of embedding rows without a token; fewer are padding to a round number, more are a mismatch.
 _SPARE_ROWS, _SPARE_SHARE = 1024, 0.1
 
 
@@ -162,7 +162,7 @@ def find_weights(folder: Path) -> list[FoundWeight]:
 
 
 def inside(folder: Path, name: str) -> Path:
-    """The path of a file in a folder; a path or a link that leads out of the folder raises an error."""
+    """Return the path of a file in a folder; raise an error if a path or link points outside the folder."""
     if not name or name in (".", "..") or any(character in name for character in "/\\\0") or len(name) > 255:
         raise KothaError("{name!r} is not a valid file name in {path}", name=name[:200], path=folder)
     try:
@@ -254,7 +254,7 @@ def _without_fills(ours: dict[str, Tensor], full: ModelConfig, exact: ModelConfi
     expected = first_names(shape_alone(exact, len(ours)))
     unknown = [name for name in ours if name not in expected]
     if any(torch.count_nonzero(ours[name]) for name in unknown):
-        return full  # trained further elsewhere
+        return full  # the model was trained further by another program
     for name in unknown:
         del ours[name]
     return exact

@@ -63,7 +63,7 @@ def _export(job: ExportJob) -> ParityReport:
                 "writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript", name=name
             )
     ours, explicit = our_side(job.bundle), our_side(job.bundle).model
-    # Plain operations that every runtime supports, including grouped heads.
+    # Basic operations that every runtime supports, including grouped heads.
     set_implementation(explicit, "explicit")
     with atomic_directory(job.path, lambda old: job.overwrite and _is_ours(old)) as folder:
         graphs = graphs_of(explicit)
@@ -188,7 +188,7 @@ def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines:
 
 
 def _in_pieces(steps: Callable[..., dict[str, Tensor]], ids: Tensor, blocks: nn.ModuleList) -> Tensor:
-    """The logits of a graph that reads a text in two pieces, the second with the cache of the first."""
+    """Return the logits of a text that a graph processes in two parts, the second with the cache of the first."""
     past = dict(zip(past_names(len(blocks)), empty_past(blocks, len(ids)), strict=True))
     found = []
     for piece in torch.split(ids, -(-ids.shape[1] // 2), dim=1):

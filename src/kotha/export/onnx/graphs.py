@@ -1,9 +1,9 @@
 """The model as ONNX graphs: inputs, outputs and dynamic dimensions.
 
-A GPT takes new tokens and the keys and values of earlier ones, and returns logits and all keys and values: with an
-empty past it is the plain model; with its output passed back it generates one token per step. A Seq2Seq is two graphs,
-encoder and decoder. BERT and ViT have no cache. All rows of a batch have the same length; only encoders (BERT, a
-Seq2Seq's source) take a padding mask.
+The inputs of a GPT are new tokens and the keys and values of earlier ones; the outputs are logits and all keys and
+values. With an empty past it is the plain model; with its output passed back as the past, it generates one token per
+step. A Seq2Seq has two graphs, encoder and decoder. BERT and ViT have no cache. All rows of a batch have the same
+length; only encoders (BERT, a Seq2Seq's source) take a padding mask.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 
 Sizes = dict[int, str]
-# Example sizes, all different and none of them 1: the exporter merges equal sizes and treats 1 as a constant.
+# Example sizes, all different and none of them 1, because the exporter merges equal sizes and treats 1 as a constant.
 _BATCH, _LENGTH, _PAST, _SOURCE = 2, 3, 5, 4
 
 
@@ -49,7 +49,7 @@ class GrowingCache:
         return torch.arange(n_new, device=self.past[0].device) + self.n_read
 
     def mask(self, n_new: int) -> Mask:
-        """Each new token attends to itself and all before it: (T, S)."""
+        """Mask by which each new token attends to itself and all earlier ones: (T, S)."""
         keys = torch.arange(self.n_read + n_new, device=self.past[0].device)
         return keys[None, :] <= self.positions(n_new)[:, None]
 

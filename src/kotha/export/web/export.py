@@ -1,9 +1,9 @@
 """Export to a web page: one HTML file that generates text in a browser, without a server or a network.
 
 Matrices are stored as int8 with a scale for each row, as in an int8 model folder, so such a model loses no further
-precision. The page dequantizes them: it computes the same as Kotha with the same weights in float32, up to the order of
-sums, by a WebAssembly (SIMD) kernel. The worker is created from the script itself (``blob:``), the script assembles the
-WebAssembly, and nothing is fetched. The export is verified in a real browser, which opens the file from disk, offline.
+precision. The page dequantizes them. Its WebAssembly (SIMD) kernel computes the same as Kotha with these weights in
+float32, except for the order of sums. The worker is created from the script itself (``blob:``), the script assembles
+the WebAssembly, and nothing is fetched. The export is verified in a browser, which opens the file from disk, offline.
 """
 
 import base64
@@ -37,12 +37,12 @@ from kotha.storage.atomic import write_page
 from kotha.storage.output_paths import PAGE_ENDINGS
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Alignment of arrays: a browser reads float32 only at multiples of 4.
+# Alignment of arrays; a browser reads float32 only at multiples of 4.
 _ALIGNED = 8
 
 
 def _opens(config: ModelConfig) -> Text:
-    """How an exported config opens; raises an error for families that do not continue text."""
+    """Return how an exported config opens; raise an error for families that do not continue text."""
     if config.family != "gpt":
         because = Message(
             "family={family}: the page continues text, which only a gpt model can do", family=config.family
@@ -84,7 +84,7 @@ PAGE = Exporter(
 
 
 def pack(model: GPT) -> tuple[list[dict[str, Any]], bytes]:
-    """All arrays as one byte string, and the offset of each; a tied head is not written again."""
+    """Pack all arrays into one byte string, and return the offset of each; a tied head is not written again."""
     arrays: list[dict[str, Any]] = []
     content = bytearray()
 

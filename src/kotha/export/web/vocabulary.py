@@ -1,7 +1,7 @@
-"""Convert a tokenizer for the web page: tables, and the names of the steps that use them.
+"""Convert a tokenizer for the web page to tables and the names of the steps that use them.
 
 The page implements the tokenizers that Kotha trains: unigram, byte-level BPE, and characters or grapheme clusters.
-Other tokenizers raise an error. Patterns are written so that JavaScript interprets them as ``regex`` does.
+Other tokenizers raise an error. Patterns are written so that JavaScript interprets them in the same way as ``regex``.
 """
 
 import json

@@ -4,19 +4,19 @@
         model(tokens)
 
 The output of a head is multiplied by a gate before the output matrix. A gate of 0 silences the head, a gate of 1
-changes nothing, and the slope of the loss there shows how much the head matters. Hooks are removed at the end of the
-``with`` block; weights never change. ``kotha.model.pruning`` removes heads for good.
+changes nothing, and the slope of the loss at 1 measures the importance of the head. Hooks are removed at the end of the
+``with`` block; weights never change. ``kotha.model.pruning`` removes heads permanently.
 
 **Ablation**: the loss with the head silenced minus the loss of the full model. This is the cost of removing this head
-alone, and takes a pass over the text for each head. A negative value means that the model is better without it.
+alone; it takes one pass over the text for each head. A negative value means that the model is better without it.
 
-**Gradient**: how steeply the loss falls as the gate opens, ``|sum of output * d loss / d output|`` for each example,
-averaged (Michel et al. 2019, https://arxiv.org/abs/1905.10650). One forward and one backward pass serve all heads; as a
-slope at the full model, it can miss effects that appear only once a head is gone.
+**Gradient**: the slope of the loss with respect to the gate, ``|sum of output * d loss / d output|`` for each example,
+averaged (Michel et al. 2019, https://arxiv.org/abs/1905.10650). One forward and one backward pass cover all heads. The
+slope is local, so it can miss effects that appear only when a head is removed completely.
 
-Neither measures the joint cost of several heads: each of two redundant heads is worth little while the other is there.
-The caller supplies the loss: a function of the model and a batch that returns the loss of each example, (B,), or the
-mean of a batch, which then counts as one example.
+Neither measures the joint cost of several heads: of two redundant heads, each seems unimportant while the other is
+present. The caller supplies the loss: a function of the model and a batch that returns the loss of each example, (B,),
+or the mean of a batch, which then counts as one example.
 
 ``without_heads`` compares one text with and without some heads: predictions, loss at each token and, if requested,
 generated text.
@@ -111,7 +111,7 @@ def mean_loss(model: nn.Module, batches: Sequence[Any], loss: Loss) -> float:
 def by_ablation(
     model: nn.Module, batches: Sequence[Any], loss: Loss, on_progress: OnProgress | None = None
 ) -> dict[str, float]:
-    """Return the increase of the loss in nats when each head is silenced alone."""
+    """Return for each head the increase of the loss, in nats, when only that head is silenced."""
     heads, found, baseline = every_head(model), {}, mean_loss(model, batches, loss)
     for done, head in enumerate(heads):
         with silence(model, [head]):
@@ -122,7 +122,7 @@ def by_ablation(
 
 
 def by_gradient(model: nn.Module, batches: Sequence[Any], loss: Loss) -> dict[str, float]:
-    """Return the absolute slope of the loss by each head's gate in nats; gates are per example, (B, H, 1, 1)."""
+    """Return the absolute slope of the loss for each head's gate in nats; gates are per example, (B, H, 1, 1)."""
     gates: dict[str, Tensor] = {}
 
     def gate(name: str, outputs: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ def least_important(importance: dict[str, float], count: int) -> list[str]:
     """
     kept: dict[str, str] = {}
     for head in sorted(importance, key=lambda head: importance[head]):
-        kept[head.rpartition(".")[0]] = head  # ends with the most important one
+        kept[head.rpartition(".")[0]] = head  # the most important head is assigned last
     free = sorted(importance.keys() - set(kept.values()), key=lambda head: (importance[head], head))
     if not 1 <= count <= len(free):
         raise UsageError(
@@ -163,7 +163,7 @@ def least_important(importance: dict[str, float], count: int) -> list[str]:
 
 @dataclass(frozen=True)
 class ModelAnswers:
-    """A model's answers for an input."""
+    """A model's predictions for an input."""
 
     answers: tuple[FinalAnswer, ...]
     nats: tuple[float, ...]  # loss at each token after the first; empty unless the model predicts the next token

@@ -1,4 +1,4 @@
-"""Kinds of heads, including induction heads: what each attends to, named only if the evidence is strong enough.
+"""Kinds of attention heads, such as induction heads, by what they attend to; without strong evidence, ``unclear``.
 
 ==================  ====================================================================  ==================
 kind                attends to                                                            measured on
@@ -15,20 +15,20 @@ kind                attends to                                                  
 ``unclear``         none of these
 ==================  ====================================================================  ==================
 
-Each kind is a pattern: the positions where such a head would attend. The share of a head is the weight that it puts
-there; chance is the share of a head with uniform attention; the score is the share rescaled so that chance is 0 and
-always is 1. A kind is named from ``THRESHOLD`` on; below it the head is unclear. The score of ``broad`` is the mean
-entropy divided by that of uniform attention.
+A kind is defined by a pattern: the positions where such a head would attend. The share of a head is the part of its
+attention weight at these positions, and chance is the same share for uniform attention. The score rescales the share so
+that chance becomes 0 and full attention 1. A head with no score of at least ``THRESHOLD`` is unclear. The score of
+``broad`` is the mean entropy divided by that of uniform attention.
 
-Kinds on repeated tokens are checked first: where nothing repeats, such a head has to attend somewhere, often to the
-first token. For ``rare-word`` the token with the most attention is not counted: one favourite token is not a preference
-for rare ones. The clearest case of a kind always comes from the text itself, even if the share was measured on random
-tokens.
+Kinds measured on repeated tokens are checked first, because in text without repetition such a head still has to attend
+somewhere, often to the first token. For ``rare-word`` the token with the most attention is not counted, because
+attention to a single token does not show a preference for rare ones. The example of a kind always comes from the text
+itself, even if the share was measured on random tokens.
 
 Repeats are measured on probes: sequences of random tokens, each repeated once. Only the first half can predict the
 second, so a head that finds the earlier position stands out (Olsson et al. 2022, https://arxiv.org/abs/2209.11895). The
-distance between the halves differs from probe to probe, so a head with a fixed offset cannot pass for one that matches
-tokens.
+distance between the halves differs from probe to probe, so a head with a fixed offset is not mistaken for one that
+matches tokens.
 
 Voita et al. 2019 (https://arxiv.org/abs/1905.09418) name positional, syntactic and rare-word heads; syntactic heads are
 not detected here, since that would need a parser for every language.
@@ -50,7 +50,7 @@ from kotha.model.evaluating import evaluating
 # Number of probes, and the limits of their half length.
 _PROBES, _SHORTEST, _LONGEST = 6, 6, 40
 THRESHOLD, BROAD_THRESHOLD = 0.5, 0.9
-# From this score on, an unclear head is reported with a tendency.
+# Minimum score at which an unclear head is reported with a tendency.
 LEANING = 0.25
 FEWEST_CHOICES = 4  # queries with fewer keys are not counted
 _FEWEST_TOKENS = 16  # with fewer, no evidence is reported
@@ -72,7 +72,7 @@ class Passage:
 
 @dataclass(frozen=True)
 class AttentionPattern:
-    """The weights of one attention on a passage."""
+    """The weights of one attention module on a passage."""
 
     attention: str
     weights: Tensor  # (H, T, S)
@@ -94,7 +94,7 @@ class AttentionPattern:
 
 @torch.no_grad()
 def look(model: nn.Module, passage: Passage) -> list[AttentionPattern]:
-    """Run a passage and return the weights of every attention, on the CPU."""
+    """Run the model on a passage and return the weights of every attention module, on the CPU."""
     device = next(model.parameters()).device
     body: Any = model
     with evaluating(model), trace(model, hook_points=["*.weights", "*.masked_scores"]) as seen:
@@ -115,7 +115,7 @@ def look(model: nn.Module, passage: Passage) -> list[AttentionPattern]:
 
 
 def probes(vocabulary: Sequence[int], context_length: int, translates: bool = False) -> list[Passage]:
-    """Return sequences of random tokens, each repeated once, of different lengths; none if the context is too short.
+    """Return random sequences of different lengths, each repeated once; an empty list if the context is too short.
 
     >>> [len(set(each.tokens.tolist())) * 2 == len(each.tokens) for each in probes(range(100), 32)][:2]
     [True, True]
@@ -137,7 +137,7 @@ def probes(vocabulary: Sequence[int], context_length: int, translates: bool = Fa
 
 
 def rarest(counts: Sequence[int], share: float = 0.1, besides: Collection[int] = ()) -> set[int]:
-    """Return the tokens that make up the rarest ``share`` of a text, from the count of each token of the vocabulary.
+    """Return the tokens that make up the rarest ``share`` of a text, given the count of each vocabulary token.
 
     >>> sorted(rarest([0, 90, 4, 4, 2]))
     [2, 3, 4]
@@ -190,7 +190,7 @@ class Evidence:
     """Evidence that a head is of one kind."""
 
     kind: str
-    score: float  # from chance (0) to always (1)
+    score: float  # 0: at chance; 1: always
     share: float  # mean share of its weight, over the queries that could attend there
     chance: float  # the same for uniform attention
     case: ClearestCase | None = None
@@ -198,7 +198,7 @@ class Evidence:
 
     @property
     def threshold(self) -> float:
-        """The score from which on the kind is named."""
+        """Minimum score for a head to be of this kind."""
         return BROAD_THRESHOLD if self.kind == "broad" else THRESHOLD
 
     @property
@@ -220,7 +220,7 @@ class HeadKind:
 
 @dataclass
 class _Tally:
-    """Sums of one kind over passages, for all heads of an attention."""
+    """Sums of one kind over passages, for all heads of an attention module."""
 
     share: Tensor | float = 0.0  # (H,)
     chance: float = 0.0
@@ -230,7 +230,7 @@ class _Tally:
     cases: dict[int, ClearestCase] = field(default_factory=dict)
 
     def add(self, observed: AttentionPattern, kind: str, pattern: Tensor, on_probe: bool) -> None:
-        """Add a passage: repeats are counted on probes, other kinds on the text; cases always come from the text."""
+        """Add a passage; repeats are counted on probes and other kinds on the text, where all examples come from."""
         target = pattern & observed.allowed
         n_allowed, n_target = observed.n_allowed, target.sum(dim=-1)  # each (T,)
         counted = (n_allowed >= FEWEST_CHOICES) & (n_target > 0) & (n_target < n_allowed)

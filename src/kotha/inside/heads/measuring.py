@@ -1,9 +1,9 @@
 """The data that heads are measured on: a text as passages, and as batches with a loss.
 
 A GPT predicts each token from those before it, a BERT masked words, a Seq2Seq each token of a translation. A text is
-tokenized as in every view (for a GPT, behind the start-of-document token); the documents of a file or of training data
-are concatenated, as in training. Passages are as long as the context allows, and all have equal weight. Those of a GPT
-have one length, so a batch holds several; a BERT and a Seq2Seq have one passage per batch.
+tokenized as in every view (for a GPT, after the start-of-document token); the documents of a file or of training data
+are concatenated, as in training. Passages are as long as the context allows and have equal weight. Those of a GPT all
+have the same length, so a batch holds several; for a BERT and a Seq2Seq a batch is one passage.
 """
 
 import unicodedata
@@ -35,11 +35,11 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Longer passages cost quadratic time and add no evidence.
 _LONGEST, _FEWEST = 256, 9
-# Tokens in a batch of a GPT: more is no faster, and the logits need the most memory here.
+# Tokens per batch of a GPT; larger batches are no faster, and their logits need more memory.
 _TOGETHER = 1024
-_BYTES_PER_TOKEN = 64  # more than any piece has, so that only the needed part of a long text is read
+_BYTES_PER_TOKEN = 64  # an upper limit, so that only the needed part of a long text is read
 _HIDDEN = 0.15  # share of tokens masked for a BERT, as in training
-# Time grows with the number; with fewer, the order of similarly important heads is random.
+# More tokens take more time; with fewer, the order of similarly important heads is random.
 TOKENS = 2048
 
 
@@ -59,7 +59,7 @@ class TextSource:
             raise UsageError("give either a path or a text, not both")
         if self.tokens < _FEWEST:
             given = Option("tokens", self.tokens)
-            raise UsageError("{tokens} is too few; use {fewest} or more", tokens=given, fewest=_FEWEST)
+            raise UsageError("{tokens} is too small; use at least {fewest}", tokens=given, fewest=_FEWEST)
 
 
 class TargetBatch(NamedTuple):
@@ -79,7 +79,7 @@ class TargetBatch(NamedTuple):
 def batch_loss(model: Any, batch: TargetBatch) -> Tensor:
     """Return the mean loss of each example in nats: (B,).
 
-    The logits are few; the training loss, which never materializes them all, would first load torch's compiler.
+    The logits are small enough to compute all at once. The training loss, which does not, would load torch's compiler.
     """
     answer, targets = model(*batch.inputs), batch.targets
     logits = answer if isinstance(answer, Tensor) else answer.token_logits  # a BERT returns more than logits
@@ -164,7 +164,7 @@ def gather(bundle: Bundle, source: TextSource) -> HeadExamination:
 def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[Text, Line]:
     """Return the name and the tokens of the text."""
     if source.text is not None:
-        # The text may continue, so the end token is not part of what is predicted.
+        # The text may continue, so the end token is not predicted.
         start = None if family == "bert" else start_of_document(tokenizer)
         line = from_texts([source.text], tokenizer, "the text").line[:-1]
         return Message("the text"), line if start is None else np.concatenate([[start], line])

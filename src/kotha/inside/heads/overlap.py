@@ -1,15 +1,15 @@
-"""Overlap of heads: whether two heads read the same features, write the same features, attend to the same positions.
+"""Overlap of heads: whether two heads read the same features, write the same ones, or attend to the same positions.
 
-A head meets the residual stream through two low-rank matrices, each with a row space of D of the C dimensions (Elhage
-et al. 2021, https://transformer-circuits.pub/2021/framework). ``W_Q W_K^T`` decides which token attends to which; its
-row space holds what the head can detect in a key token. ``W_V W_O`` decides what is copied; its row space is where the
-head writes. Subspaces are compared by their principal angles: the mean squared cosine is 1 if one contains the other
-and 0 if they are orthogonal; two random subspaces of r of C dimensions have about r / C.
+A head is connected to the residual stream by two low-rank matrices, each with a row space of D of the C dimensions
+(Elhage et al. 2021, https://transformer-circuits.pub/2021/framework). ``W_Q W_K^T`` decides which token attends to
+which; its row space holds what the head can detect in a key token. ``W_V W_O`` decides what is copied; its row space is
+where the head writes. Subspaces are compared by their principal angles: the mean squared cosine is 1 if one contains
+the other and 0 if they are orthogonal; two random subspaces of r of C dimensions have about r / C.
 
-Insight 2 of the course says that heads share: their stacked matrices have fewer directions than it seems (Cordonnier et
-al. 2020, https://arxiv.org/abs/2006.16362); ``shared_rank`` counts them. Insight 0 says that attention is not
-symmetric; ``symmetries`` measures it. Norms of queries and keys and rotary positions come after these matrices and are
-ignored.
+Insight 2 of the course says that heads share directions: their stacked matrices have a lower rank than their size
+suggests (Cordonnier et al. 2020, https://arxiv.org/abs/2006.16362), which ``shared_rank`` counts. Insight 0 says that
+attention is not symmetric; ``symmetries`` measures it. Norms of queries and keys and rotary positions are applied after
+these matrices and are ignored.
 """
 
 import math
@@ -32,7 +32,7 @@ _ENERGY = 0.9  # share of a matrix's energy that the counted directions must hol
 
 @dataclass(frozen=True)
 class Overlap:
-    """Overlap of two heads of one attention, each value from 0 to 1."""
+    """Overlap of two heads of one attention module, each value from 0 to 1."""
 
     qk: float  # of what they detect in key tokens
     ov: float  # of where they write
@@ -51,7 +51,7 @@ class SharedRank:
 
 @dataclass(frozen=True)
 class HeadSimilarity:
-    """The most similar head of the same attention."""
+    """The most similar head of the same attention module."""
 
     head: str
     attention_similarity: float  # 1: both attend to exactly the same positions
@@ -60,7 +60,7 @@ class HeadSimilarity:
 
 @dataclass(frozen=True)
 class Sharing:
-    """Number of directions that the heads of an attention need together."""
+    """Number of directions that the heads of an attention module need together."""
 
     attention: str
     queries: SharedRank
@@ -69,7 +69,7 @@ class Sharing:
 
 
 class HeadWeights:
-    """Measures of an attention's weights, independent of any text; computed on first use and cached."""
+    """Measures of the weights of an attention module, independent of any text; computed on first use and cached."""
 
     def __init__(self, name: str, attention: Attention) -> None:
         self.name, self.attention = name, attention
@@ -123,7 +123,7 @@ class HeadWeights:
 
 
 def head_weights(model: nn.Module) -> list[HeadWeights]:
-    """Return the weights of every attention of a model."""
+    """Return the weights of every attention module of a model."""
     return [HeadWeights(*each) for each in attentions(model).items()]
 
 
@@ -166,7 +166,7 @@ def _directions(matrix: Array) -> int:
 
 
 class AttentionSimilarity:
-    """Similarity of the heads' weights: 1 minus the Jensen-Shannon divergence in bits, mean over tokens."""
+    """Similarity of the heads' attention: 1 minus the Jensen-Shannon divergence in bits, averaged over tokens."""
 
     def __init__(self) -> None:
         self._sums: dict[str, Tensor] = {}

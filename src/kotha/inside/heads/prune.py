@@ -1,7 +1,7 @@
 """Head pruning: remove the least important heads from the weights, and compare the smaller model with the full one.
 
-With a ``count``, the heads whose ablation costs least are removed, all at once, each measured alone in the full model:
-two redundant heads can both look unimportant.
+With a ``count``, the heads whose ablation increases the loss least are removed, all at once. Each was measured alone in
+the full model, so two redundant heads can both look unimportant.
 """
 
 from collections.abc import Sequence
@@ -34,13 +34,13 @@ class Pruned:
     """A pruned model folder, compared with the original."""
 
     out: Path
-    text: Text  # what both were measured on
+    text: Text  # name of the text that both were measured on
     removed: list[str]
     before: Figures
     after: Figures
 
     def to_dict(self) -> Any:
-        """Ready for JSON."""
+        """Return the comparison as JSON types."""
         return to_json(self)
 
 
@@ -61,7 +61,8 @@ def prune(
         raise UsageError("heads is empty; name heads such as blocks.0.attention.1 and blocks.1.attention.0")
     if exists(out) and out.resolve() in (run.resolve(), find_model(run).resolve()):
         raise UsageError(
-            "{out} is the model itself, which is compared with the smaller one; choose another folder", out=out
+            "{out} is the folder of the original model, which must be kept for the comparison; choose another folder",
+            out=out,
         )
     check_place(out, overwrite)
     examined = gather(load(run).widened(), source)

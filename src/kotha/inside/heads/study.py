@@ -46,16 +46,16 @@ class HeadReport:
     head: str
     kind: str
     score: float | None
-    threshold: float | None  # score from which on the kind is named
+    threshold: float | None  # minimum score for a head to be of this kind
     evidence: Message
     example: str  # the clearest case in the text
     scores: dict[str, float]
     distance: float  # mean attention distance in tokens
     ablation_nats: float  # increase of the loss without it
-    gradient_nats: float  # how steeply the loss falls with it
+    gradient_nats: float  # slope of the loss with respect to its gate
     symmetry: float  # of W_Q W_K^T: 1 symmetric, 0.5 by chance
     most_similar: HeadSimilarity | None
-    found: dict[str, Any] | None  # the evidence as figures; the page makes its own sentence of them
+    found: dict[str, Any] | None  # the evidence as numbers, from which the page builds its own sentence
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ def evidence_text(kind: HeadKind) -> Message:
     """Describe the evidence for a head's kind in words."""
     found = kind.evidence
     if found is None:
-        return Message("not enough text to tell")
+        return Message("not enough text to decide")
     if found.kind == "broad":
         return Message("{share:.0%} of the entropy of uniform attention", share=found.score)
     where = Message(KINDS[found.kind], **({} if found.offset is None else {"offset": found.offset}))

@@ -1,1 +1,1 @@
-"""Every number of one pass and how it was computed: from the embedding to the answer, cell by cell."""
+"""Every number of one forward pass, from the embedding to the answer, and how it was computed."""

@@ -5,8 +5,8 @@ the model's actual numbers. It reads its numbers through ``Cell``, which records
 several steps (a norm, a rotation, a softmax) has a line for each. The result must equal what the model computed, even
 in a fused kernel, up to rounding; tests check every cell of every architecture.
 
-The operations of the worksheet (``worksheet/operations.py``) compute all matrices of one head for paper; these explain
-single cells of a full model and compute nothing new.
+The operations of the worksheet (``worksheet/operations.py``) compute all matrices of one head for printing; these
+explain single cells of a full model.
 """
 
 import math
@@ -136,7 +136,7 @@ class CellOperation:
 
 
 def operation(name: str) -> Callable[[Callable[Concatenate[Cell, Options], Lines]], Callable[Options, CellOperation]]:
-    """Decorate a function of lines as an operation that is called with the sites it reads and with options."""
+    """Turn a function that returns lines into an operation, called with the sites that it reads and with options."""
 
     def decorate(lines: Callable[Concatenate[Cell, Options], Lines]) -> Callable[Options, CellOperation]:
         def make(*sites: Options.args, **options: Options.kwargs) -> CellOperation:

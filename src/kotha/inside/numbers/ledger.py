@@ -1,4 +1,4 @@
-"""The ledger: every matrix of one pass by its site, with the operation that made it and the matrices that it read.
+"""The ledger: every matrix of one forward pass by its site, with the operation that computed it and its inputs.
 
 Sites are those of ``hook_points.py`` plus intermediate steps that a trace does not name: ``L.attention.query`` (before
 its norm and rotation), ``L.attention.joined`` (all heads concatenated), ``L.feedforward.up``, ``gate`` and ``inner``,

@@ -1,12 +1,12 @@
 """Duplicates within a corpus: exact copies by a hash, near copies by MinHash and locality-sensitive hashing.
 
-MinHash (Broder 1997): put the shingles of a text in a random order and keep the first; two texts keep the same one with
-probability J, the Jaccard similarity of their shingle sets. A signature holds many such minima, and the share of equal
-positions estimates J (standard error 0.04 at 0.7). LSH splits signatures into bands and compares only texts with a
-common band.
+MinHash (Broder 1997): the shingles of a text are put in a random order, and the first is kept. Two texts keep the same
+one with probability J, the Jaccard similarity of their shingle sets. A signature holds many such minima; the share of
+equal positions estimates J (standard error 0.04 at 0.7). LSH splits signatures into bands and compares only texts with
+a common band.
 
-Computing signatures is most of the work and runs in a worker pool. `rensa` keeps the index of kept texts in this
-process: about 4 KB per text.
+Most of the time goes into signatures, which a worker pool computes. `rensa` keeps the index of kept texts in this
+process, at about 4 KB per text.
 """
 
 from array import array
@@ -62,7 +62,7 @@ class ExactDuplicates:
 
     @staticmethod
     def _put(slots: "array[int]", key: int) -> bool:
-        """Put a key into the first free (zero) slot from its own on; return False if it is already present."""
+        """Put a key into the first free (zero) slot at or after its own; return False if it is already present."""
         last = len(slots) - 1  # the length is a power of two, so this is also a mask
         at = key & last
         while (found := slots[at]) != key:
@@ -84,7 +84,7 @@ class Signer:
         self._sketch = _rensa().RMinHash
 
     def __call__(self, texts: Sequence[str]) -> list[Any]:
-        """The signature of each text of a batch, or None."""
+        """Return the signature of each text of a batch, or None for a text without words."""
         shingles, offsets = shingle_hashes(texts)
         data = shingles.tobytes()
         signatures: list[Any] = []
@@ -97,7 +97,7 @@ class Signer:
 
 
 def mark_duplicates(texts: Iterable[str], duplicates: Duplicates, pool: WorkerPool) -> Iterator[tuple[str, bool]]:
-    """Pair each text with whether it is new."""
+    """Yield each text with a flag that tells whether it is new."""
     exact = ExactDuplicates()
     marked = ((text, duplicates == "keep" or exact.is_new(text)) for text in texts)
     return _near(marked, pool) if duplicates == "near" else marked

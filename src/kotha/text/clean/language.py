@@ -1,10 +1,10 @@
 """Script and language identification.
 
-The script decides first: letters (and the signs on them) are counted by script, and the majority wins. Bengali script
-means Bangla, unless more than 1 % of its letters are ৰ or ৱ, which Bangla does not use: then more ৰ than র means
-Assamese, and anything else is undetermined (Bishnupriya and Meitei are written so). Texts in other scripts go to
-py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012). It is far slower than counting, so it gets
-only the first few hundred characters; it needs a sentence or two to be reliable.
+The script is checked first: letters (and the signs on them) are counted by script, and the most frequent script is
+used. Bengali script means Bangla, unless more than 1 % of its letters are ৰ or ৱ, which Bangla does not use. In that
+case, more ৰ than র means Assamese, and anything else is undetermined, such as Bishnupriya and Meitei. Texts in other
+scripts are passed to py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012). It is far slower
+than counting, so it gets only the first few hundred characters; it needs a sentence or two to be reliable.
 
 A text in two languages counts as the one with more letters. Bangla written in Latin letters is not recognized.
 """
@@ -34,7 +34,7 @@ _FOREIGN_TO_BANGLA = 0.01
 
 @cache
 def _script_table() -> NDArray[np.uint8]:
-    """For each code point 0 if it is not a letter or sign, else its script's index plus one."""
+    """Return for each code point its script's index plus one, or 0 if it is not a letter or sign."""
     text = every_letter()
     table = np.zeros(0x110000, dtype=np.uint8)
     for pattern, number in [(r"[\p{L}\p{M}]", len(SCRIPTS))] + [
@@ -46,7 +46,7 @@ def _script_table() -> NDArray[np.uint8]:
 
 
 def _counts(text: str) -> NDArray[np.int64]:
-    """Numbers of letters and signs by script, in the order of SCRIPTS."""
+    """Return the number of letters and signs of each script, in the order of SCRIPTS."""
     return np.bincount(_script_table()[code_points(text)], minlength=len(SCRIPTS) + 1)[1:]
 
 
@@ -77,7 +77,7 @@ def language_of(text: str) -> str:
 
 
 def is_language(text: str, wanted: str = "bn") -> bool:
-    """Whether a text is in the wanted language; Bangla and Assamese do not need the classifier."""
+    """Return whether a text is in the wanted language; Bangla and Assamese do not need the classifier."""
     if wanted not in ("bn", "as"):
         return language_of(text) == wanted
     return _by_bengali_letters(text, _counts(text)) == wanted

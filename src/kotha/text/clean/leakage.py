@@ -1,12 +1,11 @@
 """Data leakage between splits: held-out documents contained, fully or mostly, in a training document.
 
 The measure is containment (Broder 1997): the share of a held-out document's shingles that occur in the training
-document. Unlike Jaccard similarity it does not decrease when the copy is part of a longer text, and a pair whose
-Jaccard similarity reaches the threshold always reaches it by containment too. Held-out sets are small, so it is
-computed exactly rather than estimated.
+document. Unlike Jaccard similarity, it does not decrease when the copy is part of a longer text. It is never smaller
+than Jaccard similarity. Held-out sets are small, so it is computed exactly rather than estimated.
 
-Most texts are rejected without counting. A text with 70 % of a document's shingles lacks at most 30 %, so among the
-rarest 55 % it has at least 25 % of the document. The rarest are the probes, and only a text with enough probes of a
+Most texts are rejected without counting. A text that contains 70 % of a document's shingles lacks at most 30 %, so of
+the rarest 55 %, which serve as probes, it contains at least 25 % of the document. Only a text with enough probes of a
 document is compared with that document (prefix filtering; Chaudhuri, Ganti and Kaushik 2006).
 """
 
@@ -20,7 +19,7 @@ from kotha.i18n.message import Option
 from kotha.text.clean.shingles import SHINGLE_WORDS, shingle_hashes
 
 DEFAULT_THRESHOLD = 0.7
-# A text is compared with a document if it has at least 1/4 of the document's size in probes.
+# A text is compared with a document if it contains probes for at least 1/4 of the document's shingles.
 _PROBES_NEEDED = 4
 _BATCH_CHARACTERS = 1 << 18
 
@@ -52,10 +51,10 @@ class LeakIndex:
         shingles, offsets = shingle_hashes(texts, words)
         owners = np.repeat(np.arange(len(texts)), np.diff(offsets))
         values, which = np.unique(shingles, return_inverse=True)
-        pairs = np.unique(which * len(texts) + owners)  # each shingle of a document once
+        pairs = np.unique(which * len(texts) + owners)  # each shingle counts once per document
         which, owners = pairs // max(1, len(texts)), (pairs % max(1, len(texts))).astype(np.uint32)
         shingles, spread = values[which], np.bincount(which)
-        order = np.lexsort((shingles, spread[which], owners))  # by document, its rarest shingles first
+        order = np.lexsort((shingles, spread[which], owners))  # by document, rarest shingles first
         self._shingles, owners = shingles[order], owners[order]
         self._sizes = np.bincount(owners, minlength=len(texts))  # distinct shingles of each document
         self._starts = np.concatenate([[0], np.cumsum(self._sizes)])
@@ -71,7 +70,7 @@ class LeakIndex:
         self._sieve[self._probes >> self._shift] = True
 
     def leaked(self, texts: Sequence[str]) -> list[bool]:
-        """Whether each text contains enough of a held-out document."""
+        """Return whether each text contains enough of a held-out document."""
         return [found for batch in batches(texts, len) for found in self._leaked(batch)]
 
     def _leaked(self, texts: list[str]) -> list[bool]:

@@ -1,11 +1,12 @@
-r"""Texts as sets of shingles: every run of a few consecutive words as a 64-bit hash.
+r"""Convert texts to sets of shingles: a 64-bit hash for every run of a few consecutive words.
 
 Two texts that share most of their shingles are near copies (Broder 1997, "On the resemblance and containment of
 documents"). A word is ``[\p{L}\p{M}\p{N}]`` and joiners, so no vowel sign splits a Bangla word, and case is folded;
 punctuation and spaces are ignored. The hashes depend only on the text, not on the process or a seed.
 
-Batches are processed in numpy, without a Python object per word: code points are looked up in a table of random numbers
-(zero for non-word characters), a word's hash is a weighted sum over its characters, a shingle's over its words.
+Batches are processed in numpy, without a Python object per word. Code points are looked up in a table of random numbers
+(zero for non-word characters). The hash of a word is a weighted sum over its characters, that of a shingle a weighted
+sum over its words.
 """
 
 from collections.abc import Sequence
@@ -19,8 +20,8 @@ SHINGLE_WORDS = 5
 
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}\u200c\u200d]+")
 _LAST_LETTER = 0x3FFFF
-GOLDEN = 0x9E3779B97F4A7C15  # 2^64 over the golden ratio: odd, bits well spread
-# Characters beyond this position share a weight: no word is that long, and base64 need not be exact.
+GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, an odd number with well-mixed bits
+# Characters beyond this position share a weight; no real word is that long.
 _LONGEST_WORD = 256
 
 Codes = NDArray[np.uint32]
@@ -28,12 +29,12 @@ Hashes = NDArray[np.uint64]
 
 
 def code_points(text: str) -> Codes:
-    """A text as an array of code points."""
+    """Return the code points of a text as an array."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
 def every_letter() -> str:
-    """All code points of the planes with letters, in order, so that a match's position is a table index.
+    """Return all code points of the planes with letters, in order, so that the position of a match is a table index.
 
     Surrogates are replaced by NUL.
     """
@@ -49,7 +50,7 @@ def mix(values: Hashes) -> Hashes:
 
 @cache
 def _letters() -> Hashes:
-    """A random number for each word character, zero for all other code points."""
+    """Return a random number for each word character and zero for all other code points."""
     text = every_letter()
     small = code_points("".join(letter.lower()[0] for letter in text)).astype(np.uint64)
     table = np.zeros(0x110000, dtype=np.uint64)
@@ -60,12 +61,12 @@ def _letters() -> Hashes:
 
 @cache
 def _weights(count: int) -> Hashes:
-    """Odd weights, one per position: the powers of an odd number modulo 2^64."""
+    """Return an odd weight for each position: the powers of an odd number modulo 2^64."""
     return np.cumprod(np.full(count, GOLDEN, dtype=np.uint64), dtype=np.uint64)
 
 
 def _words(texts: Sequence[str]) -> tuple[Hashes, NDArray[np.int64]]:
-    """A hash for each word of all texts, and the start of each text's words, with the end as a last entry."""
+    """Return the hash of every word, and the index of each text's first word followed by the number of words."""
     letters = _letters().take(code_points("\n".join(texts)))
     positions = np.flatnonzero(letters)
     if not len(positions):
@@ -80,16 +81,17 @@ def _words(texts: Sequence[str]) -> tuple[Hashes, NDArray[np.int64]]:
 
 
 def _running(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Running sums from 0: the start of each part, with the end as a last entry."""
+    """Return the cumulative sums, starting from 0: the start of each part and the end of the last."""
     sums = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=sums[1:])
     return sums
 
 
 def shingle_hashes(texts: Sequence[str], words: int = SHINGLE_WORDS) -> tuple[Hashes, NDArray[np.int64]]:
-    """The shingles of each text, repeats included: a flat array of hashes, and len(texts) + 1 offsets into it.
+    """Return the shingles of all texts, including repeats, as a flat array of hashes and len(texts) + 1 offsets into
+    it.
 
-    A text with fewer words than a shingle has one shingle, of all its words; a text without words has none.
+    A text with fewer words than a shingle has a single shingle of all its words; a text without words has none.
 
     >>> shingle_hashes(["one two three four five six", "One, two!", "…"])[1].tolist()
     [0, 2, 3, 3]

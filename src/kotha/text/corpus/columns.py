@@ -1,7 +1,7 @@
-"""Two related columns of a table, such as text and label or sentence and translation; unnamed ones are guessed.
+"""Read two related columns of a table, such as text and label or sentence and translation.
 
-All rows are read, in order. A row without one of the two values is reported like an invalid row. The caller supplies
-the function that guesses.
+All rows are read, in order. A row without one of the two values is reported like an invalid row. If a column is not
+named, a function that the caller supplies guesses it.
 """
 
 from collections.abc import Callable, Sequence
@@ -45,7 +45,7 @@ def read_two_columns(
     errors: Errors = "stop",
     on_problem: OnProblem | None = None,
 ) -> tuple[list[str], list[str], tuple[str, str]]:
-    """The values of two columns of csv, tsv, jsonl or parquet, and their fields; ``called`` names the two in messages.
+    """Return the values and fields of two columns of csv, tsv, jsonl or parquet; ``called`` names both in messages.
 
     ``among`` selects the fields to guess from. With ``errors="skip"``, rows without one of the values are skipped.
     """

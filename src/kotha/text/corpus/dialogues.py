@@ -1,8 +1,8 @@
-"""Conversations for instruction tuning, read from a file; fields that are not named are guessed.
+"""Read conversations for instruction tuning from a file; fields that are not named are guessed.
 
-A row is an instruction and its answer, under any of the usual names (``instruction``, ``question``, ``prompt``;
-``answer``, ``output``, ``response``, ``completion``; an ``input`` is appended to the instruction), or ``messages``: a
-list of turns with ``role`` and ``content`` that ends with the assistant's. Rows with the same ``story``, ``group`` or
+A row has an instruction (``instruction``, ``question`` or ``prompt``) and its answer (``answer``, ``output``,
+``response`` or ``completion``); an ``input`` is appended to the instruction. Or it has ``messages``: a list of turns
+with ``role`` and ``content`` that ends with the assistant's. Rows with the same ``story``, ``group`` or
 ``conversation`` belong together and are never divided between training and evaluation.
 """
 
@@ -87,7 +87,7 @@ def read_dialogues(
 
 
 def holds_dialogues(path: str | Path) -> bool:
-    """Whether a file looks like conversations rather than documents."""
+    """Return whether a file looks like conversations rather than documents."""
     try:
         [source] = list_sources([path])
         if source.format not in ("jsonl", "csv", "tsv") or source.path == "-" or source.repository is not None:
@@ -104,7 +104,7 @@ def _first(names: Collection[str], wanted: Sequence[str]) -> str | None:
 
 
 def _pair_fields(path: str | Path, names: list[str], instruction: str | None, answer: str | None) -> tuple[str, ...]:
-    """The fields of the instruction, its optional input, and the answer."""
+    """Return the names of the fields of the instruction, its optional input, and the answer."""
     if instruction is not None and answer is not None:
         return instruction, answer
     chosen = instruction or _first(names, _INSTRUCTIONS)
@@ -124,7 +124,7 @@ def _pair_fields(path: str | Path, names: list[str], instruction: str | None, an
 
 
 def _pair(fields: tuple[str, ...], values: tuple[str, ...]) -> Dialogue:
-    """The turns of an instruction and its answer; raises Unreadable if one is empty."""
+    """Return an instruction and its answer as turns; raise Unreadable if one is empty."""
     *parts, answer = (value.strip() for value in values[: len(fields)])
     question = "\n".join(filter(None, parts))
     if not question or not answer:
@@ -133,7 +133,7 @@ def _pair(fields: tuple[str, ...], values: tuple[str, ...]) -> Dialogue:
 
 
 def _messages(text: str) -> Dialogue:
-    """The turns of a JSON conversation; raises Unreadable if it is invalid."""
+    """Return the turns of a JSON conversation; raise Unreadable if it is invalid."""
     turns = []
     for message in json.loads(text) if text.startswith("[") else ():
         role, content = (message.get(name) if isinstance(message, dict) else None for name in ("role", "content"))

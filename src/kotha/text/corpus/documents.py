@@ -47,10 +47,10 @@ def read_documents(
 
     A URL (``https://``, ``s3://``, ``gs://``, ``hdfs://``) is streamed, not downloaded first; see ``remote.py``.
 
-    ``errors`` decides about an invalid document: "stop" raises a CorpusError, "skip" leaves it out. ``on_problem`` is
-    called for each one, and for files of a folder that cannot be read. ``on_bytes`` is called with the number of
-    further bytes read from the stored files; their total is the sum of the sizes from ``list_sources``. Documents
-    without text are not yielded.
+    If a document is invalid, ``errors="stop"`` raises a CorpusError and ``errors="skip"`` omits the document.
+    ``on_problem`` is called for each invalid document, and for files of a folder that cannot be read. ``on_bytes`` is
+    called with the number of bytes read since the last call; the total is the sum of the sizes from ``list_sources``.
+    Documents without text are not yielded.
     """
     records = read_records(paths, (field,), **options)
     return (Document(text, name, at) for name, ((text,), at) in records if text and not text.isspace())
@@ -65,9 +65,9 @@ def read_records(
     on_bytes: OnBytes | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
 ) -> Iterator[tuple[str, Record]]:
-    """The selected fields of each record, with the record's source; values may be blank.
+    """Return an iterator over the selected fields of each record, with the record's source; values may be blank.
 
-    Arguments are checked and files listed at the call, so that a wrong name fails early; files are read lazily.
+    The call itself checks the arguments and lists the files, so that a wrong name fails early; files are read lazily.
     """
     check_choice("errors", errors, get_args(Errors))
     if not all(fields):
@@ -98,7 +98,7 @@ def read_records(
 
 
 def read_first(source: Source) -> dict[str, Any]:
-    """The first record of a jsonl file by field, or the header of a csv or tsv file (as keys), compressed or not."""
+    """Return the first record of a jsonl file, or the header of a csv or tsv file as keys; files may be compressed."""
     try:
         with _open(source) as file:
             stream = TextBytes(decompress(file_chunks(file), source.compression))
@@ -110,7 +110,7 @@ def read_first(source: Source) -> dict[str, Any]:
 
 
 def field_names(path: str | Path) -> list[str]:
-    """The field names in the first record of a csv, tsv or jsonl file, compressed or not.
+    """Return the field names in the first record of a csv, tsv or jsonl file, which may be compressed.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

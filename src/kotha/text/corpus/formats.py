@@ -4,14 +4,15 @@
 which the record starts, or its row. Only one record is held in memory at a time (for parquet, a small batch).
 
 - **txt**: one or more blank lines end a document. A document over the limit is split at a line end.
-- **jsonl**: an object with the fields on each line; if only one field is requested, also a string. If several are, an
-  integer, a boolean or a list is also accepted and converted to JSON text: labels are often numbers.
-- **csv**: RFC 4180 with a header row: quoted cells may contain commas, line ends and doubled quotes.
-- **tsv**: as registered with IANA: a header row, tabs between cells, and quotes are ordinary characters. Parallel
-  corpora are full of cells like ``"Who is it?" "It's me."``, which the rules of csv would misread.
-- **parquet**: columns of strings, without a limit on values: Arrow decodes a column page at once. Writers make pages of
-  about 1 MB, but a malicious file may claim up to 2 GiB for one, which Arrow allocates before it detects the error.
-  The sizes in the footer are limited.
+- **jsonl**: an object with the fields on each line. If only one field is requested, a line may also be a string. If
+  several are requested, integers, booleans and lists are accepted and converted to JSON text, since labels are often
+  numbers.
+- **csv**: RFC 4180 with a header row. Quoted cells may contain commas, line ends and doubled quotes.
+- **tsv**: as registered with IANA, with a header row, tabs between cells, and quotes as ordinary characters. Parallel
+  corpora have many cells like ``"Who is it?" "It's me."``, which the rules of csv would misread.
+- **parquet**: columns of strings. The size of a value is not limited, because Arrow decodes a column page at once.
+  Writers make pages of about 1 MB, but a malicious file may claim up to 2 GiB for one, which Arrow allocates before it
+  detects the error. The sizes in the footer are limited.
 
 Field names that are all digits select columns by number, from 1, in a csv or tsv file without a header row.
 """
@@ -43,12 +44,12 @@ class RecordReader:
         self._alone = len(fields) == 1
 
     def read(self, stream: TextBytes) -> Iterator[Record]:
-        """The records of a text file."""
+        """Yield the records of a text file."""
         readers = {"txt": self._txt, "jsonl": self._jsonl}
         return readers.get(self.format, self._table)(stream)
 
     def first(self, stream: TextBytes) -> dict[str, Any]:
-        """The first jsonl record, or the header (as keys) of csv or tsv; empty for txt."""
+        """Return the first jsonl record, or the header (as keys) of csv or tsv; empty for txt."""
         if self.format == "jsonl":
             found, _, _ = next(self._json_lines(stream), ({}, 0, ""))
             return found if isinstance(found, dict) else {}
@@ -56,13 +57,13 @@ class RecordReader:
         return {name.strip(): "" for name in header}
 
     def _lines(self, stream: TextBytes) -> Iterator[tuple[int, str]]:
-        """Number and text of each line that is not blank."""
+        """Yield the number and text of each line that is not blank."""
         for line, data in self._bounded(stream):
             if data.strip(b" \r\n") and (text := self.complaints.decode(data, line)) is not None:
                 yield line, text
 
     def _bounded(self, stream: TextBytes) -> Iterator[tuple[int, bytes]]:
-        """Number and bytes of each line that is not over the limit."""
+        """Yield the number and bytes of each line within the size limit; report the others."""
         for line, data in stream.lines(self.limit):
             if data is None:
                 reason = Message("the line is longer than {limit:,} bytes", limit=self.limit)
@@ -79,7 +80,7 @@ class RecordReader:
                 yield (text.replace("\r\n", "\n").rstrip("\r\n"),), line
 
     def _paragraphs(self, stream: TextBytes) -> Iterator[tuple[bytes, int]]:
-        """Bytes and first line of each run of lines that are not blank, cut where one more would pass the limit."""
+        """Yield the bytes and first line number of each run of non-blank lines, split before it exceeds the limit."""
         paragraph, first = bytearray(), 0
         for number, line in self._bounded(stream):
             blank = _is_blank(line)
@@ -105,7 +106,7 @@ class RecordReader:
                     yield values, line
 
     def _json_lines(self, stream: TextBytes) -> Iterator[tuple[Any, int, str]]:
-        """The value, number and text of each line."""
+        """Yield the value, number and text of each line."""
         for line, text in self._lines(stream):
             if text.isspace():
                 continue
@@ -139,7 +140,7 @@ class RecordReader:
     # -- csv and tsv --------------------------------------------------------------------------------------------------
 
     def _table(self, stream: TextBytes) -> Iterator[Record]:
-        """Rows of cells; the first is the header, unless fields are column numbers."""
+        """Yield rows of cells; the first is the header, unless fields are column numbers."""
         rows = self._rows(stream)
         for header, first_line in rows:
             by_number = all(field.isdecimal() and len(field) < 10 for field in self.fields)
@@ -206,7 +207,7 @@ class RecordReader:
     # -- parquet ------------------------------------------------------------------------------------------------------
 
     def parquet(self, file: BinaryIO, size: int, on_bytes: Callable[[int], None] | None) -> Iterator[Record]:
-        """Rows of a parquet file, counted from 1; ``on_bytes`` gets shares of ``size`` as if all rows were equal."""
+        """Yield the rows of a parquet file; ``on_bytes`` gets shares of ``size`` in proportion to the rows read."""
         if not file.seekable():
             raise Unreadable(
                 Message("a parquet file cannot be read from a pipe or a web server; save it to disk first")
@@ -227,7 +228,7 @@ class RecordReader:
                 on_bytes(reported - before)
 
     def _batches(self, file: BinaryIO) -> Iterator[tuple[int, list[list[str | None]]]]:
-        """The total number of rows, and batches of rows by column; decoder errors become Unreadable."""
+        """Yield batches of rows by column, with the total number of rows; decoder errors become Unreadable."""
         needed = "reading parquet needs pyarrow: pip install 'kotha[parquet]'"
         pa, pq = (library(name, needed, CorpusError) for name in ("pyarrow", "pyarrow.parquet"))
         try:
@@ -262,5 +263,5 @@ class _RowTooLong(Exception):  # noqa: N818 - a signal through csv.reader, never
 
 
 def _is_blank(line: bytes) -> bool:
-    """Whether a line is only white space; in short lines, Unicode spaces such as the no-break space count too."""
+    """Return whether a line is only white space; in short lines this includes Unicode spaces (no-break space)."""
     return line.isspace() or (len(line) <= 16 and line.decode("utf-8", "replace").isspace())

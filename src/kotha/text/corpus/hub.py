@@ -24,21 +24,21 @@ Kind = Literal["dataset", "model"]
 
 
 def hub_files(repository: str, kind: Kind) -> list[tuple[str, int | None]]:
-    """Path and size of each file of a repository."""
+    """Return the path and size of each file of a repository."""
     with _hub_library(repository, kind) as hub:
         tree = hub.HfApi().list_repo_tree(repository, repo_type=kind, recursive=True)
         return [(item.path, item.size) for item in tree if isinstance(item, hub.RepoFile)]
 
 
 def hub_download(repository: str, path: str, kind: Kind) -> Path:
-    """The local path of a file, downloaded to the hub's cache if needed."""
+    """Return the local path of a file, downloading it to the hub's cache if needed."""
     with _hub_library(repository, kind) as hub:
         return Path(hub.HfApi().hf_hub_download(repository, path, repo_type=kind))
 
 
 @contextmanager
 def _hub_library(repository: str, kind: Kind) -> Iterator[Any]:
-    """The huggingface_hub module; its exceptions in the block become a CorpusError or a TokenizerError."""
+    """Yield the huggingface_hub module; its exceptions in the block become a CorpusError or a TokenizerError."""
     error_class = CorpusError if kind == "dataset" else TokenizerError
     hub = library("huggingface_hub", "the hub needs huggingface_hub: pip install 'kotha[hub]'", error_class)
     try:
@@ -65,7 +65,7 @@ def parse_hub_name(name: str) -> tuple[str, str, str | None]:
 
 
 def choose_files(name: str, files: Sequence[str], split: str, config: str | None) -> list[str]:
-    """The files of one split and configuration, chosen by their names.
+    """Return the files of one split and configuration, selected by their names.
 
     >>> choose_files("hf:a/b", ["data/test-0.parquet", "data/train-0.parquet"], "train", None)
     ['data/train-0.parquet']
@@ -100,7 +100,7 @@ def choose_files(name: str, files: Sequence[str], split: str, config: str | None
 
 
 def _split(file: str) -> str:
-    """The split named by a file's first word or by one of its folders; empty if none is."""
+    """Return the split named by the first word of a file name or by one of its folders; empty if none is."""
     *folders, name = file.split("/")
     words = [re.split(r"[-_.]", name)[0], *reversed(folders)]
     return next((word for word in words if word in _SPLITS), "")

@@ -1,7 +1,7 @@
-"""Labelled texts from a table; fields that are not named are guessed.
+"""Read labelled texts from a table; fields that are not named are guessed.
 
-The label is the field with a known name for it, or the one with the fewest distinct values; the text is the longest of
-the others. The result says which fields were used and whether they were guessed.
+The label is the field with a usual name (such as ``label``), or the one with the fewest distinct values. The text is
+the longest of the other fields. The result contains the fields and whether they were guessed.
 """
 
 import unicodedata

@@ -1,8 +1,8 @@
-"""Text pairs (translations) from a table; source and target fields that are not named are guessed.
+"""Read text pairs (translations) from a table; source and target fields that are not named are guessed.
 
-Fields with known names are used; else the two with the most characters, in table order. A csv or tsv file whose first
-row looks like sentences has no header, and its columns are numbered. The result says which fields were used and whether
-they were guessed.
+Fields with usual names (such as ``source``) are used, or else the two with the most characters, in table order. If the
+first row of a csv or tsv file looks like sentences, the file has no header, and its columns are numbered. The result
+contains the fields and whether they were guessed.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ class TextPairs(ColumnTable):
 
     @property
     def reversed(self) -> "TextPairs":
-        """The pairs with source and target swapped."""
+        """Return the pairs with source and target swapped."""
         return TextPairs(self.targets, self.sources, self.target_field, self.source_field, self.guessed)
 
 
@@ -70,7 +70,7 @@ def read_text_pairs(
 
 
 def _fields(path: str | Path, named: Named, names: list[str]) -> list[str]:
-    """The columns to guess from; only those that need to be read."""
+    """Return the columns that have to be read to guess the fields."""
     has_header = all(len(name.split()) <= _MOST_WORDS for name in names)
     if not has_header and kind_of(str(path))[0] in ("csv", "tsv"):
         return [str(number) for number in range(1, len(names) + 1)]
@@ -89,7 +89,7 @@ def _guess(columns: Columns, named: Named) -> tuple[str, str]:
 
 
 def _best_known(names: Sequence[str], known: Sequence[str]) -> str | None:
-    """The name that comes first among the known ones, or None."""
+    """Return the name that comes first among the known ones, or None."""
     return min(
         (name for name in names if name.lower() in known), key=lambda name: known.index(name.lower()), default=None
     )

@@ -1,7 +1,7 @@
 """Problems in input files, and how readers handle them.
 
-A reader does not raise for invalid input: it reports to its ``ProblemReporter``, which raises, or records the problem
-and lets the reader continue. The ``errors`` policies are implemented only here.
+A reader does not raise an exception for invalid input but reports it to its ``ProblemReporter``, which either raises or
+records the problem so that the reader can continue. The ``errors`` policies are implemented only here.
 """
 
 import os
@@ -103,7 +103,7 @@ class ProblemReporter:
             return None
 
     def are_sound(self, texts: tuple[str, ...], *, escapes: bool = False, **position: int) -> bool:
-        r"""Whether a record has no invalid characters; the first one is reported.
+        r"""Return whether a record has no invalid characters, and report the first one.
 
         These are NUL and, if JSON ``escapes`` may be present, lone surrogates such as ``\ud800``.
         """
@@ -126,24 +126,24 @@ def shown(name: str | Path) -> str:
 
 
 def why(error: OSError | ValueError) -> Text:
-    """The reason why a file cannot be opened or read."""
+    """Return the reason why a file cannot be opened or read."""
     if isinstance(error, OSError):
         return Message("cannot be opened ({why})", why=error.strerror or str(error))
     return error.reason if isinstance(error, Unreadable) else str(error)
 
 
 def foreign(error: Exception) -> Text:
-    """The description of another package's error, without its text, which could contain secrets."""
+    """Describe an error of another package without its text, which could contain secrets."""
     return getattr(error, "strerror", None) or type(error).__name__
 
 
 def empty_field(name: str) -> Message:
-    """The message that a row has no value in a field."""
+    """Return the message for a row without a value in a field."""
     return Message("the field {name!r} is empty", name=name)
 
 
 def missing(name: str, known: Iterable[str], alone: bool = True) -> Message:
-    """The message that a field is missing, with the fields that exist.
+    """Return the message for a missing field, with the fields that exist.
 
     If it is the only field (``alone``), the message suggests a value of ``field``: the closest name, or the last.
 

@@ -31,7 +31,7 @@ _SAFE = "/%:@!$&'()*+,;=~?#[]"
 
 
 def is_remote(path: object) -> bool:
-    """Whether a path is a URL.
+    """Return whether a path is a URL.
 
     >>> is_remote("s3://bucket/news.jsonl"), is_remote("news.jsonl"), is_remote("hf:owner/name")
     (True, False, False)
@@ -40,7 +40,7 @@ def is_remote(path: object) -> bool:
 
 
 def redacted_address(url: str) -> str:
-    """A URL without credentials and query, for messages; other names are unchanged.
+    """Remove credentials and query from a URL, for use in messages; other names are unchanged.
 
     >>> redacted_address("https://example.org/a.txt?key=secret")
     'https://example.org/a.txt'
@@ -53,7 +53,7 @@ def redacted_address(url: str) -> str:
 
 
 def scheme_of(url: str) -> str:
-    """The scheme of a URL; raises a UsageError if it cannot be read."""
+    """Return the scheme of a URL; raise a UsageError if the scheme is not supported."""
     scheme, _, rest = url.partition("://")
     scheme, address = scheme.lower(), redacted_address(url)
     if scheme not in SCHEMES:
@@ -73,9 +73,9 @@ def scheme_of(url: str) -> str:
 
 
 def list_remote(url: str) -> dict[str, int | None]:
-    """URL and size of each file behind a URL: itself, or the files in a folder or matching a glob, sorted.
+    """Return the URL and size of the file at a URL, or of each file in a folder or matching a glob, sorted.
 
-    Raises a FileNotFoundError if nothing is there; http(s) has no folders and no globs.
+    Raises a FileNotFoundError if there is none. Folders and globs do not work over http(s).
     """
     scheme = scheme_of(url)
     if scheme in _WEB:
@@ -105,9 +105,9 @@ def open_remote(url: str) -> BinaryIO:
 
 @contextmanager
 def _file_system(url: str) -> Iterator[tuple[Any, str]]:
-    """The file system of a URL, and the path in it.
+    """Yield the file system of a URL and the path in it.
 
-    The packages raise errors of their own, whose texts could contain secrets; only their type is reported.
+    The error messages of these packages could contain secrets, so only the error's type is reported.
     """
     from fsspec.core import url_to_fs  # imported here, so that local files do not need fsspec
 

@@ -1,6 +1,6 @@
 """Corpus statistics in one pass: sizes, duplicates, scripts, language share, and problems.
 
-Memory is constant but for a length and a hash per document (see ``ExactDuplicates``).
+Memory is constant except for a length and a hash per document (see ``ExactDuplicates``).
 """
 
 from array import array
@@ -44,7 +44,7 @@ class CorpusReport:
     first_problems: list[str] = field(default_factory=list)
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as plain values, ready for JSON."""
+        """Return the report as JSON types."""
         return asdict(self)
 
 

@@ -44,7 +44,7 @@ class Source:
 
 
 def kind_of(name: str) -> tuple[str, str | None]:
-    """Format and compression by file extension; raises Unreadable if it is not supported.
+    """Return the format and compression of a file by its extension; raise Unreadable if it is not supported.
 
     >>> kind_of("news.jsonl.zst")
     ('jsonl', 'zst')
@@ -70,7 +70,9 @@ def list_sources(
     on_problem: OnProblem | None = None,
     others: Collection[str] = (),
 ) -> list[Source]:
-    """The files behind user input, in a fixed order, each once; ``others`` are further extensions, read as txt.
+    """Return the files that user input refers to, in a fixed order, each once.
+
+    Files with the extensions in ``others`` are read as txt.
 
     Folders are walked in sorted order; hidden files, symlinked folders and unknown extensions in them are skipped and
     reported to ``on_problem``. A name without any supported file is always a CorpusError.
@@ -112,7 +114,7 @@ def _sources(path: str, others: Collection[str], errors: Errors, on_problem: OnP
 
 
 def _readable(names: list[str], make_source: Callable[[str], Source], complaints: ProblemReporter) -> Iterator[Source]:
-    """The files that can be read, at least one; the others are reported and skipped."""
+    """Yield the files that can be read, at least one; the others are reported and skipped."""
     count = 0
     for name in names:
         about = ProblemReporter(shown(redacted_address(name)), complaints.errors, complaints.note)
@@ -132,7 +134,7 @@ def _readable(names: list[str], make_source: Callable[[str], Source], complaints
 
 
 def _files_at(path: str, complaints: ProblemReporter) -> Iterator[str]:
-    """A file itself, or all files under a folder or under the matches of a glob, sorted.
+    """Yield a file itself, or all files under a folder or under the matches of a glob, sorted.
 
     Hidden and symlinked folders are yielded but not entered.
     """

@@ -1,8 +1,8 @@
 """Byte streams: files and their decompression, in bounded memory.
 
 A compressed file may have several frames (``cat a.zst b.zst``), may be truncated or corrupt, or may be a decompression
-bomb. The decoders therefore get small pieces of input, which bounds the output of each step, and a frame that is not
-complete at the end of the file is an error.
+bomb. The decoders therefore get small pieces of input, which bounds the output of each step. A frame that is incomplete
+at the end of the file is an error.
 """
 
 import io
@@ -15,7 +15,8 @@ from kotha.i18n.message import Message
 from kotha.text.corpus.problems import Unreadable, foreign
 
 _CHUNK = 1 << 16
-# 4 bytes of zstd can decompress to 128 KiB, and a byte of gzip to 1 KiB: at most 8 MiB and 1 MiB per piece.
+# Limits the output per piece: 4 bytes of zstd can decompress to 128 KiB (8 MiB per piece), a byte of gzip to 1 KiB (1
+# MiB).
 _PIECE = {"gz": 1024, "zst": 256}
 
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -29,7 +30,7 @@ _WRONG_STARTS = {
 
 
 def _decoder(compression: str) -> tuple[Any, type[Exception]]:
-    """A decoder for one frame, and the exception it raises for corrupt data."""
+    """Return a decoder for one frame, and the exception it raises for corrupt data."""
     if compression == "gz":
         return zlib.decompressobj(wbits=31), zlib.error
     import zstandard  # optional: needed only for zstd files
@@ -84,7 +85,7 @@ def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[byt
 
 
 class _ChunkReader(io.RawIOBase):
-    """An iterator of byte strings as a raw file, for line reading by the standard buffered reader."""
+    """Wraps an iterator of byte strings as a raw file, so that the standard buffered reader can read lines."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -117,7 +118,7 @@ class TextBytes:
         self._file = io.BufferedReader(_ChunkReader(chain([start], chunks)), 1 << 18)
 
     def lines(self, limit: int) -> Iterator[tuple[int, bytes | None]]:
-        """Number (from 1) and bytes of each line; None for a line over the limit, which is never held in memory."""
+        """Yield the number (from 1) and bytes of each line; None for a line over the limit, which is not stored."""
         readline, number = self._file.readline, 0
         while line := readline(limit + 2):
             number += 1

@@ -19,7 +19,7 @@ def check_workers(on: str | None, workers: int | None) -> None:
 
 @contextmanager
 def worker_pool(on: str | None, workers: int | None, local_workers: int = 1) -> Iterator[WorkerPool]:
-    """The pool at a location: None for processes on this machine, ``ray`` or ``ray://HOST:PORT``.
+    """Open a pool of processes on this machine (None), or on a Ray cluster (``ray`` or ``ray://HOST:PORT``).
 
     ``workers`` defaults to one per core on a cluster, and to ``local_workers`` on this machine.
     """

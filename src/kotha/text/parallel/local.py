@@ -1,9 +1,9 @@
 """The worker pool interface, and the pool of local processes; with one worker it runs in this process.
 
-A task is a picklable factory (a ``partial`` of a class with a tokenizer or an index). Each worker calls it once and
-calls the result with one item after another. A pool maps a task over items: results keep the order of the items, and
-only a few items are in flight at any time, so the result does not depend on the number or location of workers. In the
-local pool, a worker that dies ends the work with an error.
+A task is a picklable factory (such as a ``partial`` of a class with a tokenizer or an index). Each worker calls it once
+and then calls the result with one item after another. A pool maps a task over items. Results keep the order of the
+items, so they do not depend on the number or location of workers, and only a few items are in flight at any time. If a
+worker of the local pool dies, an error is raised.
 """
 
 import os
@@ -33,7 +33,7 @@ WorkerTask = Callable[[], Callable[[Item], Result]]
 
 
 class WorkerPool(Protocol):
-    """Maps a task over items with some number of workers."""
+    """Maps a task over items with a number of workers."""
 
     def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
         """The results of a task, in the order of the items."""
@@ -85,7 +85,7 @@ def _work(item: Any) -> Any:
 
 
 def _exit_with_parent() -> None:
-    """Exit the worker when its parent was killed."""
+    """Exit the worker if its parent is killed."""
     parent = parent_process()
     assert parent is not None, "a worker has no parent process"
     parent.join()

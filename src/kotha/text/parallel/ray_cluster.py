@@ -46,7 +46,7 @@ _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
 def check_address(on: str) -> str | None:
-    """The address in ``ray://HOST:PORT``, or None for plain ``ray``; raises a UsageError for anything else.
+    """Return the address in ``ray://HOST:PORT``, or None for plain ``ray``; raise a UsageError for anything else.
 
     >>> check_address("ray"), check_address("ray://10.0.0.7:10001")
     (None, '10.0.0.7:10001')
@@ -70,7 +70,7 @@ _tasks: dict[str, Callable[[Any], Any]] = {}
 
 
 def _work(reference: list[Any], ours: list[str], *items: Any) -> list[Any]:
-    """The results of a task, in a worker process. Inside a list, Ray does not fetch the task for each call."""
+    """Return the results of a task, in a worker process; the list keeps Ray from fetching the task for each call."""
     [task] = reference
     if task.hex() not in _tasks:
         if versions() != ours:
@@ -87,12 +87,12 @@ def _work(reference: list[Any], ours: list[str], *items: Any) -> list[Any]:
 
 
 class RayPool:
-    """A number of workers (default: one per core) on the connected cluster."""
+    """A pool of workers (default: one per core) on the connected cluster."""
 
     def __init__(self, ray: Any, workers: int | None) -> None:
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
         self._ray, self.workers = ray, workers or cores
-        self._share = min(1.0, cores / self.workers)  # with more workers than cores, several to a core
+        self._share = min(1.0, cores / self.workers)  # with more workers than cores, several share a core
 
     def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
         """The results of a task, in the order of the items."""
@@ -117,7 +117,7 @@ class RayPool:
             while calls:
                 yield from self._results(calls.popleft())
         finally:
-            if self._ray.is_initialized():  # else the calls ended with the cluster
+            if self._ray.is_initialized():  # otherwise the calls ended with the cluster
                 for call in calls:
                     self._ray.cancel(call, force=True)
 
@@ -140,7 +140,7 @@ class RayPool:
 
 @contextmanager
 def pool_on_ray(on: str, workers: int | None) -> Iterator[RayPool]:
-    """A worker pool on the cluster named by ``on`` (default: one worker per core)."""
+    """Open a worker pool on the cluster named by ``on`` (default: one worker per core)."""
     address = check_address(on)
     if address is not None:
         _check_reachable(address)
@@ -172,7 +172,7 @@ def pool_on_ray(on: str, workers: int | None) -> Iterator[RayPool]:
 
 
 def _check_reachable(address: str) -> None:
-    """Fail fast if nothing listens at an address: Ray would retry for minutes."""
+    """Fail early if nothing listens at an address; Ray would retry for minutes."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
@@ -227,7 +227,7 @@ def _sigterm_preserved() -> Iterator[None]:
 
 
 def end_at_once() -> None:
-    """Kill the processes of a temporary cluster when a signal ends this one; else they keep writing to its folder."""
+    """Kill the processes of a temporary cluster when a signal ends this one, so they stop writing to its folder."""
     node: Any = getattr(sys.modules.get("ray._private.worker"), "_global_node", None)
     with suppress(Exception):  # a private API; if it is missing, the processes exit a little later
         node.kill_all_processes(check_alive=False, allow_graceful=False)

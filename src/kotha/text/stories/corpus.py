@@ -1,18 +1,18 @@
 """The built-in corpus: an endless, seeded source of original Bangla stories, news items and encyclopaedia entries.
 
 A document is a *plot* (``plots/``: templates with roles and options) filled with words from a lexicon (``words/``).
-`grammar` inflects them, so that person, rank, tense, case and classifier agree. `scene` keeps the state of a document,
-so that the trade named at the start determines the tool used later, the season determines the fruit, and five mangoes
-less two are three.
+`grammar` inflects them, so that person, rank, tense, case and classifier agree. `scene` keeps the state of a document:
+the trade named at the start determines the tool used later, the season determines the fruit, and of five mangoes minus
+two there are three left.
 
 **The floor.** Every choice goes through one `Chooser`, which adds up log-probabilities, and every choice is visible in
 the text. So ``log_probability`` is that of the text itself, and the average of ``-log_probability`` over many documents
-is the entropy of the source: on average, no model can do better on new documents. `floor_bits_per_byte` returns it per
-byte, comparable across tokenizers. A model that reaches it has learned the complete grammar.
+is the entropy of the source. On average, no model can do better on new documents. `floor_bits_per_byte` returns the
+floor per byte, which is comparable across tokenizers. A model that reaches it has learned the complete grammar.
 
 **Limits.** If two series of choices gave the same text, its true probability would be their sum, and the floor would be
-too high; a test changes the choices one at a time and checks that the text changes. The floor is an average: on a few
-documents a model can do better by chance. It holds for complete documents without preceding context.
+too high; a test changes the choices one at a time and checks that the text changes. The floor is an average, so on a
+few documents a model can do better by chance. It holds for complete documents without preceding context.
 
 The texts state no facts about real people, and any match with a real village is a coincidence.
 """
@@ -29,7 +29,7 @@ from kotha.text.stories.scene import Chooser
 
 __all__ = ["KINDS", "Story", "floor_bits_per_byte", "stories", "story"]
 
-# The probability of each kind.
+# Probability of each kind.
 KINDS = {"story": 0.5, "news": 0.25, "entry": 0.25}
 
 
@@ -43,9 +43,9 @@ class Story:
 
 
 def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
-    """Document ``index`` of the corpus with a ``seed``; deterministic on every platform.
+    """Generate document ``index`` of the corpus with a ``seed``; the result is the same on every platform.
 
-    ``kinds`` restricts the corpus to some kinds, which makes it a different corpus with its own probabilities.
+    ``kinds`` restricts the corpus to some kinds; the result is a different corpus with its own probabilities.
 
     >>> story(0, 7) == story(0, 7)
     True
@@ -69,7 +69,7 @@ def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
 
 
 def stories(seed: int = 0, start: int = 0, kinds: Sequence[str] | None = None) -> Iterator[Story]:
-    """An endless iterator of documents, from document ``start`` on.
+    """Return an endless iterator of documents, beginning with number ``start``.
 
     >>> first = next(stories(seed=3, start=5))
     >>> first == story(3, 5)
@@ -79,7 +79,7 @@ def stories(seed: int = 0, start: int = 0, kinds: Sequence[str] | None = None) -
 
 
 def floor_bits_per_byte(documents: Iterable[Story]) -> float:
-    """The entropy of the source in bits per UTF-8 byte, estimated on these documents.
+    """Estimate the entropy of the source in bits per UTF-8 byte from these documents.
 
     >>> round(floor_bits_per_byte([Story("কথা", "story", -9 * math.log(2))]), 6)
     1.0

@@ -12,8 +12,8 @@ glide::
     শরৎ               শরতের      শরতে                     ৎ becomes ত again
     রং                রঙের       রঙে                      and ং becomes ঙ
 
-It does not know which nouns denote people; the plots use -রা and -জন only for people. Text is in NFC, where ড়, ঢ় and
-য় are a letter and a dot.
+The module does not know which nouns denote people; the plots use -রা and -জন only for people. Text is in NFC, where ড়,
+ঢ় and য় are a letter and a dot.
 
 Verbs are in the standard spoken form (চলিত), by stem class. A verb is identified by its verbal noun (করা, লেখা, খাওয়া,
 দাঁড়ানো). It determines seven stems, since the vowel of the root rises before some endings (লেখে but লিখল, শোনে but
@@ -40,7 +40,7 @@ SUFFIXES: dict[str, list[str]] = _GRAMMAR["suffixes"]
 
 
 def _ending(word: str) -> str:
-    """The kind of a word's last sound: 'glide', 'aa', 'vowel', 'cut' (ৎ), 'nasal' (ং) or 'consonant'."""
+    """Return the kind of a word's last sound: 'glide', 'aa', 'vowel', 'cut' (ৎ), 'nasal' (ং) or 'consonant'."""
     last = word.rsplit(" ", 1)[-1].rsplit("-", 1)[-1].replace("ঁ", "")
     if last[-1] in VOWEL_LETTERS:
         return "glide"
@@ -55,7 +55,7 @@ def _ending(word: str) -> str:
 
 @functools.cache
 def inflect(word: str, case: str) -> str:
-    """A noun in a case, named by its suffix: র (genitive), এ (locative), রা (plural of people), কে, দের.
+    """Inflect a noun for a case, named by its suffix: র (genitive), এ (locative), রা (plural of people), কে, দের.
 
     >>> [inflect(word, "র") for word in ("রহিম", "নদী", "মা", "বই", "শরৎ")]
     ['রহিমের', 'নদীর', 'মায়ের', 'বইয়ের', 'শরতের']
@@ -74,7 +74,7 @@ def inflect(word: str, case: str) -> str:
 
 
 def number(value: int) -> str:
-    """A number in words up to a hundred, in digits above.
+    """Spell a number in words up to a hundred, in digits above.
 
     >>> number(35), number(350)
     ('পঁয়ত্রিশ', '৩৫০')
@@ -83,7 +83,7 @@ def number(value: int) -> str:
 
 
 def digits(value: int) -> str:
-    """A number in Bangla digits with Indian grouping.
+    """Write a number in Bangla digits with Indian grouping.
 
     >>> digits(952), digits(45000), digits(1234567)
     ('৯৫২', '৪৫,০০০', '১২,৩৪,৫৬৭')
@@ -96,7 +96,7 @@ def digits(value: int) -> str:
 
 
 def counted(value: int, classifier: str) -> str:
-    """A number with its classifier: টি or টা for things, জন for people, খানা for flat things.
+    """Write a number with its classifier: টি or টা for things, জন for people, খানা for flat things.
 
     >>> counted(2, "টি"), counted(2, "জন"), counted(5, "টা"), counted(3, "খানা"), counted(120, "জন")
     ('দুটি', 'দুজন', 'পাঁচটা', 'তিনখানা', '১২০ জন')
@@ -126,7 +126,7 @@ class Stems(NamedTuple):
 IRREGULAR = {verb: Stems(*stems) for verb, stems in _GRAMMAR["irregular"].items()}
 ENDINGS: dict[str, str] = _GRAMMAR["endings"]  # for each tense: stem+ending for each person
 TENSES = frozenset({"request", *(name for name in ENDINGS if " " not in name)})
-# Forms that equal those of another tense.
+# Tenses whose forms equal those of another tense.
 _AS = {("order", "তুমি"): "present", ("request", "তুই"): "present"}
 _AS |= {("request", person): "future" for person in ("আমি", "সে", "তিনি")}
 FORMS = frozenset({"joined", "to", "if", "noun", "of"})
@@ -136,7 +136,7 @@ EXCEPTIONS: dict[str, dict[str, dict[str, str]]] = _GRAMMAR["exceptions"]
 
 @functools.cache
 def stems(verb: str) -> Stems:
-    """The stems of a verb, from its verbal noun.
+    """Return the stems of a verb, given its verbal noun.
 
     >>> stems("লেখা").past, stems("লেখা").before_e, stems("রাখা").joined, stems("খাওয়া").going
     ('লিখ', 'লেখ', 'রেখে', 'খাচ্')
@@ -172,12 +172,12 @@ def _risen(root: str) -> str:
 
 
 def _is_open(verb: str) -> bool:
-    """Whether the stem ends in a vowel: খা-, দাঁড়া-, শো-."""
+    """Return whether the stem ends in a vowel: খা-, দাঁড়া-, শো-."""
     return verb.endswith(("নো", "ওয়া", "োয়া", "োঁয়া"))
 
 
 def _request(verb: str) -> str:
-    """The future imperative for তুমি: কোরো, লিখো."""
+    """Return the future imperative for তুমি: কোরো, লিখো."""
     joined = stems(verb).joined
     bare = not any(sign in joined[:-1] for sign in "ািুেোউএঁ")
     return (joined[0] + "ো" + joined[1:-1] if bare else joined[:-1]) + "ো"
@@ -185,7 +185,7 @@ def _request(verb: str) -> str:
 
 @functools.cache
 def conjugate(phrase: str, tense: str, person: str) -> str:
-    """A finite verb form; in a phrase, the last word is the verb.
+    """Return a finite verb form; in a phrase, the last word is the verb.
 
     >>> conjugate("করা", "past", "তিনি"), conjugate("জাল ফেলা", "was", "সে"), conjugate("যাওয়া", "future", "আমি")
     ('করলেন', 'জাল ফেলছিল', 'যাব')
@@ -207,7 +207,7 @@ def conjugate(phrase: str, tense: str, person: str) -> str:
 
 @functools.cache
 def nonfinite(phrase: str, form: str) -> str:
-    """A non-finite form: joined (করে), to (করতে), if (করলে), noun (করা), of (করার).
+    """Return a non-finite form: joined (করে), to (করতে), if (করলে), noun (করা), of (করার).
 
     >>> [nonfinite("শেখা", form) for form in ("joined", "to", "if", "noun", "of")]
     ['শিখে', 'শিখতে', 'শিখলে', 'শেখা', 'শেখার']

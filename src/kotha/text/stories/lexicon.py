@@ -1,9 +1,9 @@
 """The lexicon of the stories, read from ``words/``: tables of nouns, each with related nouns as parts.
 
-A table in a file is ``[name]`` with a noun and its parts on each line (``name; part: a, b; part: c``), or
-``name: a, b`` for nouns without parts, or ``name of table: a, b`` for a subset of another table. An indented line
-continues the previous one, and # starts a comment. Tables that depend on others are built in code: a season links to
-its months, and a village is a beginning and an ending.
+A table in a file starts with ``[name]``, followed by a line for each noun and its parts (``name; part: a, b; part:
+c``). ``name: a, b`` is a table of nouns without parts, and ``name of table: a, b`` a subset of another table. An
+indented line continues the previous one, and # starts a comment. Tables that depend on others are built in code: a
+season links to its months, and the name of a village is composed of two parts.
 """
 
 import re
@@ -40,7 +40,7 @@ Tables = Mapping[str, Nouns]
 
 
 def listed(text: str) -> list[str]:
-    """Words from a comma-separated line.
+    """Split a comma-separated line into words.
 
     >>> listed("আম, পাকা পেঁপে")
     ['আম', 'পাকা পেঁপে']
@@ -49,17 +49,17 @@ def listed(text: str) -> list[str]:
 
 
 def nouns(text: str, rank: str | None = None) -> Nouns:
-    """Nouns from a comma-separated line."""
+    """Read nouns from a comma-separated line."""
     return tuple(Noun(word, rank) for word in listed(text))
 
 
 def entries(text: str) -> dict[str, str]:
-    """Texts by name, one per line: ``name: text``; an indented line continues it, any other line is a comment."""
+    """Read texts by name, as ``name: text`` on each line; an indented line continues it, any other is a comment."""
     return dict(re.findall(r"^(\w+): (.*(?:\n    .*)*)", text, re.MULTILINE))
 
 
 def read_tables(text: str) -> dict[str, Nouns]:
-    """The tables of a file.
+    """Read the tables of a file.
 
     >>> tables = read_tables("[pet]\\nহাঁস; eats: ধান, শামুক\\nগরু; eats: ঘাস\\nbird of pet: হাঁস\\n")
     >>> [food.text for food in tables["bird"][0].parts["eats"]]
@@ -87,19 +87,19 @@ def _some(table: Nouns, words: str) -> Nouns:
 
 
 def file_of(name: str) -> str:
-    """The text of a file in ``words/``."""
+    """Return the text of a file in ``words/``."""
     return (_WORDS / name).read_text(encoding="utf-8")
 
 
 @cache
 def phrases() -> dict[str, str]:
-    """Shared phrases of plots, by name."""
+    """Return the shared phrases of plots by name."""
     return entries(file_of("phrases.txt"))
 
 
 @cache
 def lexicon() -> Tables:
-    """Every table of nouns."""
+    """Return every table of nouns."""
     tables: dict[str, Nouns] = {}
     for name in ("things", "nature", "places", "seasons"):
         tables |= read_tables(file_of(f"{name}.txt"))
@@ -118,7 +118,7 @@ def lexicon() -> Tables:
 
 
 def _season(noun: Noun) -> Noun:
-    """A season whose mornings and afternoons also have the weather of the whole day.
+    """Return the season with the weather of the whole day added to its mornings and afternoons.
 
     A smell has the key of its flower, so that no text uses both.
     """
@@ -139,7 +139,7 @@ _KIN = ("kin", "parent", "grand", "aunt")
 
 @cache
 def communities() -> dict[str, dict[str, str]]:
-    """The entries of ``people.txt`` for each community, by name."""
+    """Return the entries of ``people.txt`` for each community, by name."""
     _, *parts = re.split(r"^\[(\w+)\]$", file_of("people.txt"), flags=re.MULTILINE)
     return {name: entries(text) for name, text in zip(parts[::2], parts[1::2], strict=True)}
 
@@ -158,7 +158,7 @@ def _people() -> dict[str, Nouns]:
 
 
 def _family_words(community: Mapping[str, str], names: tuple[str, ...]) -> dict[str, Nouns]:
-    """A community's words by part; all but the first three denote people."""
+    """Return the words of a community by part; all but the first three denote people."""
     return {name: nouns(community[name], None if name in _FAMILY_WORDS[:3] else "তিনি") for name in names}
 
 
@@ -169,7 +169,7 @@ def _children() -> Iterator[Noun]:
 
 
 def _grown(*kinds: str, after: str = "") -> Iterator[Noun]:
-    """Adults by name, alone or followed by a title or a family name."""
+    """Yield adults by name, alone or followed by a title or a family name."""
     for community in communities().values():
         words = _family_words(community, _FAMILY_WORDS)
         for kind in kinds:

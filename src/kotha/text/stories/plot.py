@@ -133,12 +133,12 @@ def _plain(scene: Scene, name: str) -> str:
 
 
 def _phrase(scene: Scene, name: str) -> str:
-    """A literal verb phrase (জাল_ফেলা), or the one in a role."""
+    """Return a literal verb phrase (জাল_ফেলা), or the one in a role."""
     return scene.noun(name).text if name[0].isascii() else name.replace("_", " ")
 
 
 _FOLDER = Path(__file__).with_name("plots")
-# The plot files by kind of document. Add a plot to the file with its subject.
+# Plot files by kind of document; add a new plot to the file of its subject.
 _SUBJECTS = {
     "story": ("childhood", "kindness", "work"),
     "news": ("gatherings", "fields"),
@@ -156,7 +156,7 @@ class Plot:
 
 
 def parse_plots(text: str) -> tuple[Plot, ...]:
-    r"""Parse a plot file: for each plot a name, the cast below it, and after an empty line the title and paragraphs.
+    r"""Parse a plot file, which has for each plot its name, the cast, an empty line, the title and the paragraphs.
 
     >>> parse_plots("# lost pet\nhero: child; elder: hero.kin\n\n{hero র} গল্প\n\n{elder} ডাকলেন।")[0].cast
     'hero: child; elder: hero.kin'
@@ -170,7 +170,7 @@ def parse_plots(text: str) -> tuple[Plot, ...]:
 
 
 def cast_roles(cast: str) -> dict[str, Fill]:
-    """The roles of a cast by name.
+    """Return the roles of a cast by name.
 
     >>> sorted(cast_roles("hero: child; elder: hero.kin"))
     ['elder', 'hero']
@@ -181,7 +181,7 @@ def cast_roles(cast: str) -> dict[str, Fill]:
 
 @functools.cache
 def plots() -> dict[str, tuple[Plot, ...]]:
-    """All plots, by kind of document."""
+    """Return all plots by kind of document."""
     return {
         kind: tuple(plot for subject in subjects for plot in parse_plots(read_plots(subject)))
         for kind, subjects in _SUBJECTS.items()
@@ -189,7 +189,7 @@ def plots() -> dict[str, tuple[Plot, ...]]:
 
 
 def read_plots(subject: str) -> str:
-    """The text of a plot file."""
+    """Return the text of a plot file."""
     return (_FOLDER / f"{subject}.txt").read_text(encoding="utf-8")
 
 

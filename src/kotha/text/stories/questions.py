@@ -51,7 +51,7 @@ class _FrozenChooser(Chooser):
 
 
 def questions_about(seed: int, story: int, *, per_story: int = 3, whole: bool = False) -> list[StoryQuestion]:
-    """Up to ``per_story`` questions about one story; deterministic on every platform."""
+    """Return up to ``per_story`` questions about one story; the result is the same on every platform."""
     templates = _templates()
     known = [plot for same_kind in plots().values() for plot in same_kind if plot.name in templates]
     chooser = Chooser(f"questions:{seed}:{story}")
@@ -74,7 +74,7 @@ def questions_about(seed: int, story: int, *, per_story: int = 3, whole: bool = 
 
 @cache
 def _templates() -> dict[str, list[_Template]]:
-    """The question templates of each plot, by its name."""
+    """Return the question templates of each plot by its name."""
     found: dict[str, list[_Template]] = {}
     for section in read_plots("questions").split("# ")[1:]:
         name, *lines = section.strip().split("\n")

@@ -2,12 +2,12 @@
 
 A plot refers to roles (``hero``, ``season``, ``fruit2``). A role is filled at its first mention, never earlier, so that
 every choice is visible in the text, and then stays the same to the end of the document. A role with an owner depends on
-it: ``trade.tool`` is a tool of the trade named before, ``season.fruit`` a fruit of that season, ``hero.kin`` a relative
-as that family would say, ``hero.water`` its word for water. A word written in digits fills its role as a number:
-``crop.price``. Two roles never share a word.
+it: ``trade.tool`` is a tool of the trade named before, ``season.fruit`` a fruit of that season, ``hero.kin`` the word
+for a relative in the hero's family, and ``hero.water`` the family's word for water. A word written in digits, such as
+``crop.price``, fills its role as a number. No word is used in two roles.
 
-All random choices of a document go through a `Chooser`. Each one adds the logarithm of its probability, so that
-``log_probability`` is finally that of the complete document. For this sum to be correct, nothing may be drawn and
+All random choices of a document go through a `Chooser`. Each one adds the logarithm of its probability, so that in the
+end ``log_probability`` is that of the complete document. For this sum to be correct, nothing may be drawn and
 discarded: "a name other than the first" is a choice among the remaining names, never a second draw.
 """
 
@@ -58,7 +58,7 @@ class Chooser:
 
 
 Fill = Callable[["Scene"], Noun | int]
-# Parts that determine their owner, so that the part may come first: a month or a fair determines its season.
+# Parts that may be mentioned before their owner because they determine it: a month or a fair determines its season.
 TELLING = frozenset({"month", "fair"})
 
 
@@ -75,7 +75,7 @@ class Scene:
         self.used: set[str] = set()
 
     def role(self, name: str) -> Noun | int:
-        """The word or number in a role, chosen now at its first mention."""
+        """Return the word or number in a role; it is chosen at the first mention."""
         found = self.filled.get(name)
         if found is None:
             fill = self.cast.get(name)
@@ -86,19 +86,19 @@ class Scene:
         return found
 
     def noun(self, name: str) -> Noun:
-        """The word in a role."""
+        """Return the word in a role."""
         found = self.role(name)
         assert isinstance(found, Noun), f"role {name} is the number {found}"
         return found
 
     def value(self, name: str) -> int:
-        """The number in a role."""
+        """Return the number in a role."""
         found = self.role(name)
         assert isinstance(found, int), f"role {name} is the word {found}"
         return found
 
     def person(self, name: str) -> str:
-        """The pronoun that determines the verb forms of a role."""
+        """Return the pronoun that determines the verb forms of a role."""
         rank = self.noun(name).rank
         assert rank is not None, f"role {name} is {self.noun(name).text}, which is not a person"
         return rank
@@ -136,7 +136,7 @@ def parse_fill(spec: str) -> Fill:
 
 
 def _parse_sum(expression: str) -> Callable[[Scene], int]:
-    """Numbers and number roles joined by + - *, evaluated from left to right."""
+    """Parse numbers and number roles joined by + - *, evaluated from left to right."""
     terms = re.findall(r"([-+*]?)([\w.]+)", expression)
 
     def evaluate(scene: Scene) -> int:

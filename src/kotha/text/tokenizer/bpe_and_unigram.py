@@ -1,4 +1,4 @@
-"""Learn merges and pieces of a vocabulary; letters are represented by private codes (see ``letters.py``)."""
+"""Learn the merges and pieces of a vocabulary; letters are represented by private codes (see ``letters.py``)."""
 
 import json
 import math
@@ -27,7 +27,7 @@ _INNER = 0x10000
 
 
 def character_merges(letters: Iterable[str]) -> list[Pair]:
-    """Merges that build each character from its bytes, from left to right.
+    """Return the merges that build each character from its bytes, from left to right.
 
     >>> character_merges(["ক"]) == [("à", "¦"), ("à¦", "ķ")]
     True
@@ -42,7 +42,7 @@ def character_merges(letters: Iterable[str]) -> list[Pair]:
 
 
 def letter_merges(letters: Iterable[str]) -> list[Pair]:
-    """Merges that build each letter from its characters, in the byte alphabet.
+    """Return the merges that build each letter from its characters, in the byte alphabet.
 
     BPE is trained on the letters alone, each once and to completion, so that applying the merges completes every
     letter. They precede the merges of words, so a letter is complete before it joins another.
@@ -54,7 +54,7 @@ def letter_merges(letters: Iterable[str]) -> list[Pair]:
 
 
 def word_merges(words: Counter[str], n_pieces: int) -> list[Pair]:
-    """Merges of letters into ``n_pieces`` larger pieces, in codes."""
+    """Return the merges of letters into ``n_pieces`` larger pieces, in codes."""
     if n_pieces <= 0:
         return []
     alphabet = {code for word in words for code in word}
@@ -62,7 +62,7 @@ def word_merges(words: Counter[str], n_pieces: int) -> list[Pair]:
 
 
 def unigram_pieces(words: Counter[str], n_pieces: int, letters: Iterable[str] = ()) -> dict[str, float]:
-    """Pieces with log-probabilities: candidates from BPE, selected by their use in the best segmentation.
+    """Return pieces with log-probabilities: candidates from BPE, selected by their use in the best segmentation.
 
     Kudo's method with two changes that measured better: the candidates are a BPE vocabulary rather than all frequent
     substrings, and a piece is scored by how often the best segmentation uses it (hard rather than soft counts). Single
@@ -90,7 +90,7 @@ def unigram_pieces(words: Counter[str], n_pieces: int, letters: Iterable[str] = 
 
 
 def word_pieces(words: Counter[str], n_pieces: int) -> Iterator[tuple[str, str]]:
-    """WordPiece's pieces, most useful first: ("", piece) at the start of a word and ("##", piece) inside one."""
+    """Yield WordPiece's pieces, most useful first: ("", piece) at the start of a word and ("##", piece) inside one."""
     inner = {ord(code): ord(code) + _INNER for word in words for code in word}
     outer = {code: plain for plain, code in inner.items()}
     # The trainer's own prefix option is not used: it numbers prefixed symbols in hash-map order, so ties are random.
@@ -109,7 +109,7 @@ def _usage(backend: tokenizers.Tokenizer, spelled: list[str], words: Counter[str
 
 
 def _trained_bpe(words: Counter[str], vocab_size: int, min_frequency: int = 2) -> tokenizers.Tokenizer:
-    """The library's BPE, trained on words with counts."""
+    """Train the library's BPE on words with counts."""
     backend = tokenizers.Tokenizer(models.BPE())
     backend.pre_tokenizer = pre_tokenizers.Split(CUT, "removed")
     trainer = trainers.BpeTrainer(vocab_size=vocab_size, min_frequency=min_frequency, show_progress=False)
@@ -122,7 +122,7 @@ def _merges(backend: tokenizers.Tokenizer) -> list[Pair]:
 
 
 def _repeated(words: Counter[str]) -> Iterator[str]:
-    """Each word repeated by its count, because the library's trainers take text, not counts."""
+    """Yield each word as often as its count, because the library's trainers take text, not counts."""
     for word, count in words.items():
         for start in range(0, count, _AT_ONCE):
             yield CUT.join([word] * min(_AT_ONCE, count - start))

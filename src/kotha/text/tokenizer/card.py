@@ -1,4 +1,4 @@
-"""The tokenizer report card: how well tokenizers fit a text, compared with others on the same text.
+"""The tokenizer report card: how well a tokenizer fits a text, compared with others on the same text.
 
 ``tokens_per_word``   words are separated by white space; lower means a longer context and a faster model
 ``bytes_per_token``   of the normalized text
@@ -40,7 +40,7 @@ class Card:
 
 
 def measure(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> Card:
-    """The report card of a tokenizer on texts."""
+    """Measure a tokenizer on texts."""
     documents = words = tokens = n_bytes = unknown = inside = exact = 0
     for text in texts:
         normalized = tokenizer.normalize(text)
@@ -69,7 +69,7 @@ def measure(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> Card:
 
 
 def train_gpt2_style(texts: Iterable[str], vocab_size: int) -> Tokenizer:
-    """A byte-level BPE with GPT-2's pattern and no normalization, as a baseline."""
+    """Train a byte-level BPE with GPT-2's pattern and no normalization, as a baseline."""
     backend = assembled(models.BPE(), (), decoders.ByteLevel(), splitter_of(GPT2, byte_level=True))
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
@@ -98,12 +98,12 @@ COLUMNS = tuple((name, title) for name, title, _, _ in _COLUMNS)
 
 
 def cells(card: Card) -> list[str]:
-    """A card as a row of the table."""
+    """Return a card as a row of the table."""
     return [format(getattr(card, name), form) for name, _, form, _ in _COLUMNS]
 
 
 def marks(cards: Sequence[Card]) -> dict[tuple[int, int], str]:
-    """The best and worst cells of each column whose values differ, by (row, column)."""
+    """Return the best and worst cells of each column whose values differ, by (row, column)."""
     found: dict[tuple[int, int], str] = {}
     for column, (name, _, _, best_of) in enumerate(_COLUMNS):
         values = [getattr(card, name) for card in cards]

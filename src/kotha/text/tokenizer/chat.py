@@ -1,9 +1,9 @@
 """The chat template: the turns of a conversation as tokens, and as Jinja for other tools.
 
-``<|user|> … <|end|> <|assistant|> … <|end|>``: each turn follows its role's special token and ends with the end token;
-the first follows the token that starts a document. Role tokens are never encoded from text, so no message can
-impersonate another role. A chat model is saved with its template. Only the special tokens are saved, not the Jinja: no
-code from a model folder is ever run.
+``<|user|> … <|end|> <|assistant|> … <|end|>``: each turn starts with the special token of its role and ends with the
+end token. The first turn follows the token that starts a document. Role tokens are never encoded from text, so no
+message can impersonate another role. A chat model is saved with the special tokens of its template but not with the
+Jinja, so that no code from a model folder is ever run.
 """
 
 import json
@@ -42,7 +42,7 @@ class ChatTemplate:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> "ChatTemplate | None":
-        """The template for a tokenizer; None if it lacks the special tokens."""
+        """Return the template for a tokenizer; None if it lacks the special tokens."""
         special = tokenizer.special
         if not {"user", "assistant", END} <= special.keys():
             return None
@@ -51,7 +51,7 @@ class ChatTemplate:
         return cls(marks, "" if start is None else tokenizer.pieces[start])
 
     def jinja(self) -> str:
-        """The template as Jinja, for transformers, llama.cpp and other tools."""
+        """Return the template as Jinja, for transformers, llama.cpp and other tools."""
         speakers = {role: mark for role, mark in self.marks.items() if role != END}
         return (
             f"{self.start}{{% set marks = {json.dumps(speakers)} %}}"
@@ -63,7 +63,7 @@ class ChatTemplate:
         )
 
     def encode(self, tokenizer: Tokenizer, turns: Sequence[Turn]) -> tuple[list[int], list[bool]]:
-        """Tokens of a conversation, and for each whether the assistant wrote it (text and end tokens of its turns)."""
+        """Return the tokens of a conversation, each with a flag for the assistant's turns (text and end token)."""
         start = start_of_document(tokenizer)
         tokens = [] if start is None else [start]
         written = [False] * len(tokens)
@@ -76,12 +76,12 @@ class ChatTemplate:
         return tokens, written
 
     def prompt(self, tokenizer: Tokenizer, turns: Sequence[Turn]) -> list[int]:
-        """Tokens of a conversation up to the start of the assistant's next turn."""
+        """Return the tokens of a conversation up to the start of the assistant's next turn."""
         return [*self.encode(tokenizer, turns)[0], tokenizer.special["assistant"]]
 
 
 def with_marks(tokenizer: Tokenizer) -> Tokenizer:
-    """The tokenizer with the chat template's special tokens; missing ones are appended to the vocabulary."""
+    """Return the tokenizer with the chat template's special tokens; missing ones are appended to the vocabulary."""
     missing = [GENERATIVE[role] for role in ("user", "assistant", END) if role not in tokenizer.special]
     if not missing:
         return tokenizer

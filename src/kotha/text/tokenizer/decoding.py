@@ -1,8 +1,8 @@
 """Decode token ids to text, at once or as a stream.
 
 Every tokenizer decodes by concatenation: a token has fixed bytes, and the text is their UTF-8 decoding. A decoder that
-depends on neighbouring tokens is rejected. A stream can therefore return only complete aksharas: bytes are buffered
-until they form a character, and the last akshara until the next one starts, because a vowel sign may still follow.
+depends on neighbouring tokens is rejected. This lets a stream return only complete aksharas: bytes are buffered until
+they form a character, and an akshara until the next one starts, because a vowel sign may still follow.
 """
 
 import codecs
@@ -23,7 +23,7 @@ _STRIP_ONE = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
 
 
 def byte_alphabet() -> dict[int, str]:
-    """The visible character of each byte in byte-level BPE: itself if printable, else one from U+0100 on.
+    """Return the visible character of each byte in byte-level BPE: itself if printable, else one from U+0100 on.
 
     >>> byte_alphabet()[ord("a")], byte_alphabet()[ord(" ")]
     ('a', 'Ġ')
@@ -35,7 +35,7 @@ def byte_alphabet() -> dict[int, str]:
 
 
 def byte_level(text: str) -> str:
-    """Text in the byte alphabet of byte-level vocabularies.
+    """Convert text to the byte alphabet of byte-level vocabularies.
 
     >>> byte_level(" ক")
     'Ġà¦ķ'
@@ -48,7 +48,7 @@ _BYTES = {character: byte for byte, character in _ALPHABET.items()}
 
 
 def spelling(state: dict[str, Any] | None) -> Callable[[str], bytes]:
-    """The function from a piece to its bytes for a serialized decoder.
+    """Return the function from a piece to its bytes for a serialized decoder.
 
     Raises a TokenizerError if the decoder does not concatenate, except that WordPiece's ``cleanup`` of English spacing
     is ignored.
@@ -75,7 +75,7 @@ def spelling(state: dict[str, Any] | None) -> Callable[[str], bytes]:
 
 
 def starts_with_space(state: dict[str, Any] | None) -> bool:
-    """Whether a serialized decoder removes a leading space from the text."""
+    """Return whether a serialized decoder removes a leading space from the text."""
     last = [{"type": None}, *_steps(state)][-1]
     return last["type"] in ("WordPiece", "Strip") or last.get("prepend_scheme", "never") != "never"
 

@@ -1,9 +1,9 @@
 """Import tokenizers: ``tokenizer.json``, SentencePiece ``.model``, ``vocab.txt``, ``vocab.json``, or a hub name.
 
-An imported tokenizer returns the ids of its own library and keeps its own normalization. Three exceptions are known,
-all for SentencePiece: it composes decomposed letters of other Indic scripts and of Korean, which is not done here; a
-text that spells a control piece (``<s>``) becomes one unknown token here; and spaces beside user-defined pieces can
-differ (see `_from_spiece`).
+An imported tokenizer returns the same ids as its own library and keeps its own normalization. Three exceptions are
+known, all for SentencePiece: it composes decomposed letters of other Indic scripts and of Korean, which is not done
+here; a text that spells a control piece (``<s>``) becomes one unknown token here; and spaces next to user-defined
+pieces can differ (see `_from_spiece`).
 """
 
 from pathlib import Path
@@ -82,7 +82,8 @@ def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
     check_size(path)
     if extra_ids is not None and (extra_ids < 0 or path.suffix != ".model"):
         raise TokenizerError(
-            "{extra_ids} does not fit {path}: only SentencePiece models have sentinels, 0 or more",
+            "{extra_ids} is not valid for {path}: only SentencePiece models have sentinels, and their number "
+            "must be 0 or more",
             extra_ids=Option("extra_ids", extra_ids),
             path=path,
         )
@@ -101,13 +102,13 @@ def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
 
 
 def _settings(path: Path) -> dict[str, Any]:
-    """The contents of the settings files next to a vocabulary, by file name."""
+    """Return the contents of the settings files next to a vocabulary, by file name."""
     files = [path.with_name(name) for name in _SETTINGS if is_file(path.with_name(name))]
     return {file.name: read_table(file, error=TokenizerError, most_bytes=MAX_FILE_BYTES) for file in files}
 
 
 def _sentinels(path: Path) -> int:
-    """The number of sentinels in the settings next to a model; the model file does not contain it."""
+    """Return the number of sentinels in the settings next to a model; the model file does not contain it."""
     settings = _settings(path)
     tokenizer = settings.get("tokenizer_config.json", {})
     if type(tokenizer.get("extra_ids")) is int:
@@ -147,7 +148,7 @@ def _from_spiece(model: spiece.SentencePieceModel, extra_ids: int) -> tokenizers
     control = [piece for piece, _, kind in model.pieces if kind in (spiece.UNKNOWN, spiece.CONTROL)]
     backend = assembled(core, control, decoder, splitter, normalizers.Sequence(steps))
     if model.model_type == "bpe":
-        # Matched before all else, as in SentencePiece; but a space beside one may be added or lost, unlike there.
+        # Matched first, as in SentencePiece; but unlike there, a space next to one may be added or lost.
         extra = [piece for piece, _, kind in model.pieces if kind == spiece.USER_DEFINED]
         backend.add_tokens([AddedToken(piece, normalized=False) for piece in extra])
     return backend
@@ -171,7 +172,7 @@ def _unigram_model(model: spiece.SentencePieceModel) -> models.Unigram:
 
 
 def _bpe_model(model: spiece.SentencePieceModel) -> models.BPE:
-    """A BPE model; SentencePiece stores no merges: any two pieces that form a piece merge, best-scored result first."""
+    """Build a BPE model; merges are derived from the pieces, best score first, as SentencePiece stores none."""
     ids = {piece: index for index, (piece, _, _) in enumerate(model.pieces)}
     ranked = []
     for index, (piece, score, kind) in enumerate(model.pieces):
@@ -188,7 +189,7 @@ def _bpe_model(model: spiece.SentencePieceModel) -> models.BPE:
 
 
 def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
-    """BERT's format: one piece per line. Case and accents are kept unless tokenizer_config.json says otherwise."""
+    """Read BERT's format, one piece per line; case and accents are kept unless tokenizer_config.json says otherwise."""
     ids = {piece: index for index, piece in enumerate(path.read_text(encoding="utf-8").split("\n")) if piece}
     if BERT["unk"] not in ids:
         raise TokenizerError(
@@ -212,10 +213,10 @@ def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
 
 
 def _from_merges(vocabulary: Path, merges: Path) -> tokenizers.Tokenizer:
-    """GPT-2's format: byte-level pieces in vocab.json, one merge per line in merges.txt."""
+    """Read GPT-2's format: byte-level pieces in vocab.json and one merge per line in merges.txt."""
     for path in (vocabulary, merges):
         if not is_file(path):
-            raise TokenizerError("{path} is missing; vocab.json and merges.txt must lie in one folder", path=path)
+            raise TokenizerError("{path} is missing; vocab.json and merges.txt must be in the same folder", path=path)
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend = assembled(models.BPE.from_file(str(vocabulary), str(merges)), (), decoders.ByteLevel(), splitter)
     pieces = backend.get_vocab()

@@ -9,7 +9,7 @@ treat ``\\p{L}+`` as a word. Bangla writes vowels as marks (``\\p{M}``), so thes
 sign, which a larger vocabulary cannot fix. The patterns here mean the same in ``regex`` and in Oniguruma (used by
 ``tokenizers``).
 
-Files that ``tokenizers`` would accept, but then crash on or exhaust memory with, are rejected here.
+Files that ``tokenizers`` would accept but that would then crash it or exhaust memory are rejected here.
 """
 
 import itertools
@@ -26,18 +26,19 @@ from tokenizers import Regex, decoders, models, normalizers, pre_tokenizers
 from kotha.errors import TokenizerError
 from kotha.text.normalize import NFC, ROUNDS, RULES
 
-# Kotha's: a word keeps its marks and joiners, digits stay together, and a chunk has at most one leading white-space
-# character. So every such character starts a chunk, and a unigram model gives the same result per text as per chunk.
+# Kotha's split: a word keeps its marks and joiners, digits stay together, and a chunk has at most one leading
+# white-space character. So every such character starts a chunk, and a unigram model gives the same result per text as
+# per chunk.
 WORDS = "\\s?[\\p{L}\\p{M}\u200c\u200d]+|\\s?\\p{N}+|\\s?[^\\s\\p{L}\\p{M}\\p{N}]+|\\s"
 
-# Qwen3.5's, the only pattern with marks that llama.cpp supports by name, so a BPE with it runs there unchanged.
+# Qwen3.5's split, the only pattern with marks that llama.cpp supports by name, so a BPE with it runs there unchanged.
 # It treats a joiner as neither letter nor mark: র‍্যাব is cut before the ZWJ (trainers.py has a workaround).
 QWEN35 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*"
     r"|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
-# GPT-2's, for the baseline of the report card: it cuts Bangla at each vowel sign.
+# GPT-2's split, for the baseline of the report card; it cuts Bangla at each vowel sign.
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 SPLITS = {"words": WORDS, "qwen35": QWEN35, "gpt2": GPT2}
@@ -68,7 +69,7 @@ def assembled(
 
 
 def normalizer_of(rules: tuple[str, ...]) -> normalizers.Normalizer:
-    """The rules as a step of a ``tokenizers`` pipeline."""
+    """Convert the rules to a step of a ``tokenizers`` pipeline."""
     compose = [normalizers.NFC()] if NFC in rules else []
     rewrite = [
         normalizers.Replace(Regex(pattern), replacement)
@@ -80,7 +81,7 @@ def normalizer_of(rules: tuple[str, ...]) -> normalizers.Normalizer:
 
 
 def rules_of(normalizer: dict[str, Any] | None) -> tuple[str, ...] | None:
-    """The rules of a serialized normalizer, or None if it is not one of Kotha's."""
+    """Return the rules of a serialized normalizer, or None if it is not one of Kotha's."""
     if normalizer is None:
         return ()
     steps = normalizer.get("normalizers", [])
@@ -93,7 +94,7 @@ def rules_of(normalizer: dict[str, Any] | None) -> tuple[str, ...] | None:
 
 
 def splitter_of(split: str, byte_level: bool = False) -> pre_tokenizers.PreTokenizer:
-    """The split as a step of a ``tokenizers`` pipeline; with ``byte_level``, followed by GPT-2's byte alphabet."""
+    """Convert a split to a step of a ``tokenizers`` pipeline, followed by GPT-2's byte alphabet if ``byte_level``."""
     cut = pre_tokenizers.Split(Regex(split), "isolated")
     if not byte_level:
         return cut
@@ -101,13 +102,13 @@ def splitter_of(split: str, byte_level: bool = False) -> pre_tokenizers.PreToken
 
 
 def split_name_of(pre_tokenizer: dict[str, Any] | None) -> str | None:
-    """The name of the split that a serialized pre-tokenizer uses, or None if it is not one of Kotha's."""
+    """Return the name of the split that a serialized pre-tokenizer uses, or None if it is not one of Kotha's."""
     text = json.dumps(pre_tokenizer)
     return next((name for name, split in SPLITS.items() if json.dumps(split) in text), None)
 
 
 def marks_before(post_processor: dict[str, Any] | None) -> list[int] | None:
-    """The special tokens that a serialized post-processor puts before a text; None if it does not specify any."""
+    """Return the special tokens that a serialized post-processor puts before a text; None if it specifies none."""
     template = next((step for step in _steps(post_processor) if step["type"] == _TEMPLATE), None)
     if template is None:
         return None
@@ -121,7 +122,7 @@ def marks_before(post_processor: dict[str, Any] | None) -> list[int] | None:
 
 
 def without_marks(post_processor: dict[str, Any] | None) -> dict[str, Any] | None:
-    """A serialized post-processor without the step that adds special tokens."""
+    """Return a serialized post-processor without the step that adds special tokens."""
     kept = [step for step in _steps(post_processor) if step["type"] != _TEMPLATE]
     if len(kept) < 2:
         return kept[0] if kept else None
@@ -181,7 +182,7 @@ def _refuse_doubling(part: str, state: object) -> None:
 
 
 def _flat(state: object) -> Iterator[dict[str, Any]]:
-    """The steps of a pipeline, including those of nested sequences."""
+    """Yield the steps of a pipeline, including those of nested sequences."""
     pending = [state]
     while pending:
         step = pending.pop()
@@ -192,7 +193,7 @@ def _flat(state: object) -> Iterator[dict[str, Any]]:
 
 
 def _growth(step: dict[str, Any]) -> tuple[str, int]:
-    """A name for a step, and the factor by which repeating it can lengthen a text."""
+    """Return a name for a step, and the factor by which repeating it can lengthen a text."""
     kind, content, pattern = step.get("type"), step.get("content"), step.get("pattern")
     if kind == "ByteLevel":
         return "ByteLevel", 2

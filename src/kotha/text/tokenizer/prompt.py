@@ -1,10 +1,10 @@
 """Special tokens around a text: in prompts, in a classifier's input, and in a tokenizer's file.
 
-A prompt follows the token that starts a document, and only as much of its end is encoded as the context can hold. The
+A prompt starts with the token that starts a document. If the text exceeds the context, only its end is encoded. The
 text is cut far enough before the required tokens that these equal the tokens of the complete text; a test checks this.
 
 A classifier reads a text that exceeds its context in stretches of about equal length, each between special tokens. The
-number of stretches is limited; those of a longer text are spread evenly from its start to its end.
+number of stretches is limited; in a longer text they are spread evenly from start to end.
 
 ``Tokenizer.encode`` adds no special tokens; callers add them. Other tools expect a single call to do everything
 (``tokenizer(text)`` in transformers, a prompt in llama.cpp), so the tokens that preceded texts in training must be in
@@ -29,7 +29,7 @@ _MOST_STRETCHES = 8
 
 
 def encode_end(tokenizer: Tokenizer, text: str, tokens: int) -> tuple[list[int], bool]:
-    """Ids of a text, and whether they are complete; of a long text, at least the last ``tokens`` are correct."""
+    """Return the ids of a text, and whether they are complete; if not, at least the last ``tokens`` are exact."""
     required = tokens + _MARGIN
     size = required * max(1, *map(len, tokenizer.pieces))  # no piece is longer, so this many characters suffice
     while size < len(text):
@@ -41,14 +41,14 @@ def encode_end(tokenizer: Tokenizer, text: str, tokens: int) -> tuple[list[int],
 
 
 def encode_prompt(tokenizer: Tokenizer, text: str, tokens: int) -> tuple[list[int], bool]:
-    """As ``encode_end``, with the token that starts a document before a complete text."""
+    """Encode like ``encode_end``, and put the token that starts a document before a complete text."""
     ids, complete = encode_end(tokenizer, text, tokens)
     start = start_of_document(tokenizer)
     return ([start, *ids] if complete and start is not None else ids), complete
 
 
 def start_of_document(tokenizer: Tokenizer) -> int | None:
-    """The token before a document's first token: in training, the end of the previous document.
+    """Return the token before the first token of a document: in training, the end of the previous document.
 
     For an imported model it is the one specified in the tokenizer's file; None if there is none.
     """
@@ -83,7 +83,7 @@ class MarkedTexts:
         self.truncated = 0  # number of texts so far that were not encoded completely
 
     def encode(self, texts: Sequence[str]) -> list[list[list[int]]]:
-        """Ids of each text's stretches, with special tokens."""
+        """Return the ids of the stretches of each text, with special tokens."""
         found = []
         for ids in self.tokenizer.encode_batch(list(texts)):
             self.truncated += len(ids) > _MOST_STRETCHES * self.room
@@ -91,7 +91,7 @@ class MarkedTexts:
         return found
 
     def stretches(self, length: int) -> list[tuple[int, int]]:
-        """The (start, end) of each stretch of a text of ``length`` tokens."""
+        """Return (start, end) of each stretch of a text of ``length`` tokens."""
         count = max(1, -(-length // self.room))
         if count <= _MOST_STRETCHES:
             return [(part * length // count, (part + 1) * length // count) for part in range(count)]
@@ -99,12 +99,12 @@ class MarkedTexts:
         return [(start, start + self.room) for start in starts]
 
     def surround(self, ids: Sequence[int]) -> list[int]:
-        """Ids of a stretch between the special tokens."""
+        """Put the ids of a stretch between the special tokens."""
         return [*self.before, *ids, self.after]
 
 
 def framed(tokenizer: Tokenizer, before: Sequence[int], after: Sequence[int] = ()) -> Tokenizer:
-    """A copy of the tokenizer whose file puts these special tokens around a text, replacing any others.
+    """Return a copy of the tokenizer whose file puts these special tokens around a text, replacing any others.
 
     >>> from kotha.text.tokenizer.trainers import train
     >>> plain = train(["আমার সোনার বাংলা"], "char", level="akshara")
@@ -127,7 +127,7 @@ def framed(tokenizer: Tokenizer, before: Sequence[int], after: Sequence[int] = (
 
 
 def unframed(tokenizer: Tokenizer) -> Tokenizer:
-    """A tokenizer whose file specifies no special tokens around a text; itself if that is already so."""
+    """Return a tokenizer whose file specifies no special tokens around a text; the same one if it has none."""
     return tokenizer if tokenizer.marks_before is None else Tokenizer(_without_marks(tokenizer))
 
 

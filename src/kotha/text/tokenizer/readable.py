@@ -1,7 +1,7 @@
-"""Readable reference implementations of byte-pair encoding (BPE) and the unigram model; slow.
+"""Slow but readable reference implementations of byte-pair encoding (BPE) and the unigram model.
 
-BPE starts from single symbols. Count every pair of neighbours, merge the most frequent pair everywhere, and repeat: the
-list of merges is the tokenizer (Sennrich, Haddow and Birch 2016, https://arxiv.org/abs/1508.07909).
+BPE starts from single symbols, counts every pair of neighbours, merges the most frequent pair everywhere, and repeats
+this. The list of merges is the tokenizer (Sennrich, Haddow and Birch 2016, https://arxiv.org/abs/1508.07909).
 
 The unigram model gives each piece a log-probability; the score of a segmentation is the sum over its pieces. The best
 one is found from left to right: the best segmentation up to a position is the best one up to an earlier position, plus
@@ -19,7 +19,7 @@ Pair = tuple[str, str]
 
 
 def learn_merges(words: Mapping[str, int], n_merges: int, min_frequency: int = 1) -> list[Pair]:
-    """The first ``n_merges`` merges learned from words with their counts.
+    """Learn the first ``n_merges`` merges from words with their counts.
 
     >>> learn_merges({"কলা": 5, "কলম": 3, "কল": 2}, n_merges=2)
     [('ক', 'ল'), ('কল', 'া')]
@@ -42,7 +42,7 @@ def learn_merges(words: Mapping[str, int], n_merges: int, min_frequency: int = 1
 
 
 def count_pairs(spelled: Mapping[str, list[str]], words: Mapping[str, int]) -> Counter[Pair]:
-    """How often each pair of neighbours occurs, weighted by the word counts.
+    """Count each pair of neighbours, weighted by the word counts.
 
     >>> count_pairs({"আম": ["আ", "ম"]}, {"আম": 7})
     Counter({('আ', 'ম'): 7})
@@ -73,7 +73,7 @@ def join(symbols: Sequence[str], pair: Pair) -> list[str]:
 
 
 def apply_merges(word: str, ranks: Mapping[Pair, int]) -> list[str]:
-    """Segment a word: merge the earliest-learned pair present, until none is left.
+    """Segment a word by repeatedly merging the pair that was learned first, until no learned pair is left.
 
     >>> apply_merges("কলাকল", {("ক", "ল"): 0, ("কল", "া"): 1})
     ['কলা', 'কল']
@@ -87,7 +87,7 @@ def apply_merges(word: str, ranks: Mapping[Pair, int]) -> list[str]:
 
 
 def best_cut(word: str, log_probability: Mapping[str, float]) -> list[str]:
-    """The most probable segmentation; a character not covered by any piece stands alone, with a low score.
+    """Return the most probable segmentation; a character not covered by any piece stands alone, with a low score.
 
     >>> best_cut("কলাগাছ", {"কলা": -2.0, "গাছ": -2.0, "কলাগাছ": -9.0, "ক": -5.0})
     ['কলা', 'গাছ']

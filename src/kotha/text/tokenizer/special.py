@@ -38,7 +38,7 @@ KNOWN_TEXTS: dict[str, tuple[str, ...]] = {
 
 
 def find_roles(vocabulary: Container[str]) -> dict[str, str]:
-    """The text of each role that a vocabulary has.
+    """Return the text of each role that a vocabulary has.
 
     >>> find_roles({"<s>", "</s>", "<unk>"})
     {'eos': '</s>', 'bos': '<s>', 'unk': '<unk>', 'cls': '<s>', 'sep': '</s>'}

@@ -35,7 +35,7 @@ def read_model(data: bytes) -> SentencePieceModel:
     model = SentencePieceModel()
     try:
         for number, value in _fields(data):
-            # The last value of a repeated field counts, as in protocol buffers.
+            # The last value of a repeated field is used, as in protocol buffers.
             part = dict(_fields(memoryview(value))) if number in (1, 2, 3) else {}
             if number == 1:
                 model.pieces.append(_piece(part))
@@ -63,7 +63,7 @@ def _piece(part: dict[int, Any]) -> tuple[str, float, int]:
 
 
 def _fields(data: bytes | memoryview) -> Iterator[tuple[int, Any]]:
-    """The fields of one message: (number, value), where fixed-size and length-prefixed values are bytes."""
+    """Yield (number, value) for the fields of a message; fixed-size and length-prefixed values are bytes."""
     position = 0
     while position < len(data):
         key, position = _varint(data, position)

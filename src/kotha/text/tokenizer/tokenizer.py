@@ -31,7 +31,7 @@ from kotha.text.tokenizer.pipeline import marks_before, refuse_fatal, rules_of, 
 from kotha.text.tokenizer.special import find_roles
 
 FILE_NAME = "tokenizer.json"
-# A tokenizer file is a few megabytes; a far larger file is something else.
+# A tokenizer file has a few megabytes; a far larger file is something else.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 # Tables have a row for each id, so ids are limited.
 _MAX_VOCABULARY = 1 << 24
@@ -85,7 +85,7 @@ class Tokenizer:
     # -- text to ids ------------------------------------------------------------------------------------------------
 
     def normalize(self, text: str) -> str:
-        """The normalized text: the input of encoding, and the result of decoding."""
+        """Return the normalized text, which is the input of encoding and the result of decoding."""
         if self.normalizer is not None:
             return self.normalizer(text)
         with library_errors(Message("this tokenizer cannot normalize the text")):
@@ -94,12 +94,12 @@ class Tokenizer:
 
     @checked()
     def encode(self, text: str) -> list[int]:
-        """Token ids of a text, with no special tokens added."""
+        """Return the token ids of a text, with no special tokens added."""
         return self._as_text(self._encoding(text).ids)
 
     @checked()
     def encode_batch(self, texts: Sequence[str], normalized: bool = False) -> list[list[int]]:
-        """Token ids of many texts, computed on all cores; with ``normalized``, texts are normalized already."""
+        """Return the token ids of many texts, using all cores; ``normalized``: the texts are normalized already."""
         if self.normalizer and not normalized:
             texts = [self.normalizer(text) for text in texts]
         with library_errors(Message("this tokenizer cannot encode the texts")):
@@ -107,7 +107,7 @@ class Tokenizer:
         return [self._as_text(encoding.ids) for encoding in encodings]
 
     def spans(self, text: str) -> list[tuple[int, int, int]]:
-        """Each token of a text with its position: (id, start, end) in code points of the normalized text.
+        """Return each token of a text with its position: (id, start, end) in code points of the normalized text.
 
         For an imported tokenizer with its own normalization, positions refer to the original text.
         """
@@ -121,7 +121,7 @@ class Tokenizer:
             return self._encoder.encode(prepared, add_special_tokens=False)
 
     def _as_text(self, ids: list[int]) -> list[int]:
-        # In an imported vocabulary, a spelled-out control piece can match the text: use the unknown token instead.
+        # In an imported vocabulary, the text can spell a control piece; the unknown token is used instead.
         if self._special_ids.isdisjoint(ids):
             return ids
         unknown = self.special.get("unk")
@@ -135,25 +135,25 @@ class Tokenizer:
     # -- ids to text ------------------------------------------------------------------------------------------------
 
     def decode(self, tokens: Iterable[int], skip_special: bool = True) -> str:
-        """The text of token ids; bytes that are not valid UTF-8 become U+FFFD."""
+        """Decode token ids to text; bytes that are not valid UTF-8 become U+FFFD."""
         try:
             text = b"".join(self.token_bytes(token, skip_special) for token in tokens).decode("utf-8", "replace")
-        except TypeError as error:  # not checked before: that would take as long as decoding
+        except TypeError as error:  # not checked before, which would take as long as decoding
             raise UsageError(
                 "tokens={tokens} cannot be decoded; give a list of token ids", tokens=reprlib.repr(tokens)
             ) from error
         return text.removeprefix(" ") if self._strip_space else text
 
     def stream(self) -> decoding.StreamDecoder:
-        """A decoder that takes one token at a time and returns complete aksharas."""
+        """Return a decoder that takes one token at a time and returns complete aksharas."""
         return decoding.StreamDecoder(partial(self.token_bytes, skip_special=True), self._strip_space)
 
     def characters(self) -> decoding.CharacterDecoder:
-        """A decoder that takes one token at a time and returns completed characters."""
+        """Return a decoder that takes one token at a time and returns complete characters."""
         return decoding.CharacterDecoder(partial(self.token_bytes, skip_special=True), self._strip_space)
 
     def token_bytes(self, token: int, skip_special: bool = False) -> bytes:
-        """The bytes of a token."""
+        """Return the bytes of a token."""
         if not 0 <= token < len(self._piece_bytes):
             raise TokenizerError(
                 "token id {token} is outside this vocabulary of {n:,}", token=token, n=len(self._piece_bytes)
@@ -197,7 +197,7 @@ class Tokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the pipeline, equal if the ids are; the special tokens added by other tools do not count."""
+        """A hash of the pipeline, equal if the ids are equal; special tokens added by other tools are not included."""
         state = {**self._state, "post_processor": without_marks(self._state["post_processor"])}
         canonical = json.dumps(state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:32]

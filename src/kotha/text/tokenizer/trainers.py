@@ -1,10 +1,10 @@
-"""Train a tokenizer: char, bpe, unigram or wordpiece (how pieces are learned: ``bpe_and_unigram.py``).
+"""Train a tokenizer: char, bpe, unigram or wordpiece (``bpe_and_unigram.py`` learns the pieces).
 
 All but ``char`` learn pieces of complete letters (aksharas; see ``letters.py``). The letters of common Bangla get a
 piece even if the corpus lacks them; single code points and bytes are only a fallback. On Bangla news, a plain
-SentencePiece unigram puts 3-7 % of its token boundaries inside a letter, bpe (byte-pair encoding) and unigram here well
-under 1 %. WordPiece has 2-5 %, and more on text unlike its corpus: it takes the longest matching piece, even before a
-vowel sign.
+SentencePiece unigram puts 3-7 % of its token boundaries inside a letter; bpe (byte-pair encoding) and unigram here put
+well under 1 % there. WordPiece has 2-5 %, and more on text unlike its corpus, because it takes the longest matching
+piece, even before a vowel sign.
 """
 
 import string
@@ -37,7 +37,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 Kind = Literal["unigram", "bpe", "wordpiece", "char"]
 Level = Literal["codepoint", "akshara"]
 
-# Several times the largest vocabularies in use. The library allocates memory for the requested size, or aborts.
+# Several times the largest vocabularies in use; the library allocates memory for the requested size, or aborts.
 LARGEST_VOCABULARY = 1_000_000
 # Share of a corpus whose letters become pieces; the rest is spelled by code point, or by byte if very rare.
 _COVERAGE = 0.9999
@@ -46,7 +46,8 @@ _LETTER_SHARE = 2
 # A Bangla corpus with fewer letters gets common Bangla letters up to 1/5 of the vocabulary.
 _COMMON_SHARE = 5
 
-# llama.cpp's ``qwen35`` split cuts র‍্যা before its joiner. An added token is matched before the split, in llama.cpp too.
+# llama.cpp's ``qwen35`` split cuts র‍্যা before its joiner. An added token is matched before the split, in llama.cpp
+# too.
 _YA_PHALA = ("\u09b0\u200d\u09cd\u09af\u09be", " \u09b0\u200d\u09cd\u09af\u09be")
 
 # Score of special tokens and bytes, so low that the best segmentation never uses one for text that spells its name.
@@ -80,13 +81,13 @@ def train(
     check_choice("split", split or "words", SPLITS, TokenizerError)
     if not isinstance(vocab_size, Integral) or vocab_size > LARGEST_VOCABULARY:
         raise TokenizerError(
-            "{vocab_size} must be a whole number up to {most:,}",
+            "{vocab_size} must be an integer of at most {most:,}",
             vocab_size=Option("vocab_size", vocab_size),
             most=LARGEST_VOCABULARY,
         )
     if split is not None and kind != "bpe":
         raise TokenizerError(
-            "{split} is only for bpe; {kind} has a split of its own", split=Option("split", split), kind=kind
+            "{split} applies only to bpe; {kind} uses its own split", split=Option("split", split), kind=kind
         )
     cut = SPLITS[split] if split else (QWEN35 if kind == "bpe" else WORDS)
     report(Message("reading"), 0, 0)
@@ -110,12 +111,13 @@ def train(
 
 
 def _bpe(letters: Letters, vocab_size: int, split: str) -> tokenizers.Tokenizer:
-    """Byte-level BPE in three layers of merges: bytes to characters, characters to letters, letters to words."""
+    """Train a byte-level BPE in three layers of merges: bytes to characters, these to letters, and these to words."""
     base = [*special.GENERATIVE.values(), *byte_alphabet().values()]
     added = _YA_PHALA if split == QWEN35 else ()
     room = _room(vocab_size, len(base) + len(added))
     _keep(letters, room)
-    # Needed if it is a kept letter, or if the corpus has it: the split then leaves a chunk that starts with its joiner.
+    # Needed if it is a kept letter, or if it is in the corpus, where the split leaves a chunk that starts with its
+    # joiner.
     if _YA_PHALA[0] not in letters.code and not any(chunk.startswith(_YA_PHALA[0][1:]) for chunk in letters.chunks):
         added = ()
     points = most_frequent(letters.code_points(), _COVERAGE, room // _LETTER_SHARE)
@@ -133,7 +135,7 @@ def _bpe(letters: Letters, vocab_size: int, split: str) -> tokenizers.Tokenizer:
 
 
 def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
-    """Pieces of complete letters with log-probabilities; code points and bytes score far lower."""
+    """Train a unigram model whose pieces are complete letters; code points and bytes score far lower."""
     specials = list(special.GENERATIVE.values())
     taken = len(specials) + len(_BYTE_PIECES) + len(string.printable)
     room = _room(vocab_size, taken)
@@ -158,7 +160,7 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 
 
 def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
-    """BERT's WordPiece: the longest piece first, ``##`` before pieces that continue a word. Spaces are not kept."""
+    """Train BERT's WordPiece: the longest piece first, ``##`` before pieces inside a word. Spaces are not kept."""
     specials = list(special.BERT.values())
     room = _room(vocab_size, 2 * len(string.printable) + len(specials))
     points = most_frequent(letters.code_points(), _COVERAGE, room // 4)
@@ -192,7 +194,7 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 
 
 def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
-    """One token per code point; code points not in the corpus are unknown."""
+    """Build a tokenizer with one token per code point; code points not in the corpus are unknown."""
     specials = list(special.GENERATIVE.values())
     points = sorted(most_frequent(letters.code_points(), 1.0, _room(vocab_size, len(specials))))
     model = models.WordLevel(_numbered([*specials, *points]), unk_token=special.GENERATIVE["unk"])
@@ -200,7 +202,7 @@ def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 
 
 def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
-    """One token per akshara, as a unigram model of equal scores; a rare akshara takes as few tokens as possible."""
+    """Build one token per akshara, as a unigram model of equal scores; a rare akshara takes the fewest tokens."""
     specials = list(special.GENERATIVE.values())
     room = _room(vocab_size, len(specials) + len(string.printable))
     points = dict.fromkeys([*string.printable, *most_frequent(letters.code_points(), 1.0, room // 2)])
@@ -221,7 +223,7 @@ def _numbered(vocabulary: Iterable[str], most: int | None = None) -> dict[str, i
 
 
 def _room(vocab_size: int, taken: int) -> int:
-    """The number of pieces left to learn; raises a TokenizerError if there are fewer than 16."""
+    """Return the number of pieces left to learn; raise a TokenizerError if there are fewer than 16."""
     if vocab_size < taken + 16:
         raise TokenizerError(
             "{vocab_size} is too small: special tokens, bytes and ASCII already take {taken} entries; try {size}",

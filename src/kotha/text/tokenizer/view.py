@@ -34,7 +34,7 @@ class CutToken(ViewedToken):
 
 
 def view(tokenizer: Tokenizer, text: str) -> list[ViewedToken]:
-    """The tokens of a text in readable form.
+    """Return the tokens of a text in readable form.
 
     Spaces are shown as ␣, a sign without its letter on ◌, and part of a character as hex.
     """
@@ -42,7 +42,7 @@ def view(tokenizer: Tokenizer, text: str) -> list[ViewedToken]:
 
 
 def view_token(tokenizer: Tokenizer, token: int) -> ViewedToken:
-    """One token in readable form."""
+    """Return one token in readable form."""
     if tokenizer.special.get("unk") == token:
         return ViewedToken(token, "‹unknown›", False)
     data = tokenizer.token_bytes(token)
@@ -58,7 +58,7 @@ def view_token(tokenizer: Tokenizer, token: int) -> ViewedToken:
 
 
 def view_cuts(tokenizer: Tokenizer, text: str) -> list[CutToken]:
-    """The tokens of a text in readable form, with those that end inside an akshara."""
+    """Return the tokens of a text in readable form, and mark those that end inside an akshara."""
     ids = tokenizer.encode(text)
     return [
         CutToken(**vars(view_token(tokenizer, token)), bytes=len(tokenizer.token_bytes(token)), cut=cut)
@@ -67,9 +67,9 @@ def view_cuts(tokenizer: Tokenizer, text: str) -> list[CutToken]:
 
 
 def ends_inside(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[bool]:
-    """Whether each token of an encoded text ends inside an akshara.
+    """Return for each token of an encoded text whether it ends inside an akshara.
 
-    Computed in bytes, so that partial characters count too; if decoding is lossy, from the tokenizer's reported spans.
+    Computed in bytes, so that partial characters count too; if decoding is lossy, the tokenizer's spans are used.
     """
     normalized = tokenizer.normalize(text)
     if tokenizer.decode(ids) != normalized:

@@ -1,1 +1,1 @@
-"""Planning a training run before it starts: operations, memory and time; and designing a model for a budget."""
+"""Plan the operations, memory and time of a training run before it starts, and design a model for a budget."""

@@ -1,18 +1,18 @@
-"""Training on many GPUs, on paper: what a cluster needs and how long it takes. No configuration was tested.
+"""Predict the requirements and the duration of training on many GPUs. No configuration was tested.
 
-A step takes the larger of two times: the computation of one GPU for its share of the batch, at the share of the peak
-measured on one GPU (``step_time.py``), and the communication; plus the communication of one layer, which does not
-overlap. If the model fits on a GPU, its gradients are summed (DDP, ring all-reduce: each byte is sent twice); otherwise
-each GPU keeps a part (FSDP: weights are gathered for the forward and the backward pass of each micro-batch, gradients
-reduce-scattered once). Within a node GPUs communicate by NVLink; between nodes each GPU has its own network card.
+The time of a step is the larger of computation and communication, plus the communication of one layer, which does not
+overlap. The computation is that of one GPU for its share of the batch, at the share of the peak measured on one GPU
+(``step_time.py``). If the model fits on a GPU, its gradients are summed (DDP, ring all-reduce: each byte is sent
+twice); otherwise each GPU keeps a part (FSDP: weights are gathered for the forward and the backward pass of each
+micro-batch, gradients reduce-scattered once). Within a node GPUs communicate by NVLink; between nodes each GPU has its
+own network card.
 
-The failure rate is the one published count at that scale: 419 unexpected interruptions in 54 days on 16,384 H100s (The
+The failure rate is the only one published at that scale: 419 unexpected interruptions in 54 days on 16,384 H100s (The
 Llama 3 Herd of Models, 2024, section 3.3.4, https://arxiv.org/abs/2407.21783). The best checkpoint interval is Young's
 (1974), sqrt(2 C M) for a checkpoint of C seconds and M seconds between failures.
 
-The assumptions are listed with the figures (``cluster.json``).
-
-Not modelled: stragglers, slow data storage, tensor and pipeline parallelism, float8, activation recomputation.
+The assumptions are listed with the results (``cluster.json``). Stragglers, slow data storage, tensor and pipeline
+parallelism, float8 and activation recomputation are not modelled.
 """
 
 import json
@@ -58,7 +58,7 @@ TOKENS = (10e9, 100e9, 1e12)
 _UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _MOST_GPUS, _MOST_TOKENS = 1 << 17, 1e18
 _FLOAT32, _LARGEST_SHORT_ID, _DAY = 4, 65_536, 86_400
-_KEPT = 3  # checkpoints on disk at once: two, and the one being written
+_KEPT = 3  # maximum number of checkpoints on disk: two, and the one being written
 
 
 @dataclass(frozen=True)
@@ -87,7 +87,7 @@ class Cluster:
         return max(within, between) / LINK_SHARE
 
     def how(self, context: int, sharded: bool) -> MemoryConditions:
-        """The conditions of a training run on each GPU."""
+        """Return the conditions of a training run on each GPU."""
         return MemoryConditions(context, "bfloat16", "cuda", compiled=True, ranks=self.gpus, sharded=sharded)
 
 
@@ -106,20 +106,20 @@ class ClusterPlan:
     seconds_per_step: float
     tokens_per_second: float
     peak_share: float
-    network_needed: float  # bits per second of each card, so that computation never waits
+    network_needed: float  # bits per second of each card that avoid waiting for communication
     checkpoint_bytes: int
     checkpoint_seconds: float
     failures_per_day: float
     checkpoint_every_seconds: float  # Young's interval
-    lost_share: float  # of the time: writing checkpoints, repeating steps, restarting
+    lost_share: float  # share of the time for writing checkpoints, repeating steps and restarting
     token_bytes: int  # bytes per token on disk
 
     def days(self, tokens: float) -> float:
-        """Days for a number of tokens, including lost time."""
+        """Return the days for a number of tokens, including lost time."""
         return tokens / self.tokens_per_second / (1 - self.lost_share) / _DAY
 
     def run(self, tokens: float, gpus: int) -> dict[str, float]:
-        """Resources for a number of tokens, ready for JSON; the disk holds tokens and checkpoints."""
+        """Return the resources for a number of tokens as JSON types; the disk holds tokens and checkpoints."""
         days = self.days(tokens)
         return {
             "tokens": tokens,
@@ -132,7 +132,7 @@ class ClusterPlan:
 
 
 def ladder_model(layers: int, width: int) -> GPTConfig:
-    """A size of the table: the modern layout with a larger vocabulary and context."""
+    """Return a model of the table: the modern layout with a larger vocabulary and context."""
     return shape(layers, width, VOCABULARY).replace(context_length=CONTEXT)
 
 
@@ -194,7 +194,7 @@ class ClusterStep(NamedTuple):
 def predict_step(
     model: GPTConfig, context: int, cluster: Cluster, sequences: int, micro_batch_size: int, sharded: bool
 ) -> ClusterStep:
-    """One step in which each GPU processes ``sequences`` sequences, one micro-batch at a time."""
+    """Predict a step in which each GPU processes ``sequences`` sequences, one micro-batch at a time."""
     work = count_work(model, context)
     passes = -(-sequences // micro_batch_size)
     compute = sequences * context * work.training_per_token / (SHARE_OF_PEAK * cluster.gpu.half)
@@ -206,7 +206,7 @@ def predict_step(
 
 
 def _fit(model: GPTConfig, training: TrainConfig, cluster: Cluster, context: int) -> tuple[bool, int, int]:
-    """Whether the model is sharded, the largest micro-batch that fits, and its memory per GPU."""
+    """Return whether the model must be sharded, the largest micro-batch that fits, and its memory per GPU."""
     room = cluster.gpu.memory
     for sharded in (False, True) if cluster.gpus > 1 else (False,):
         how = cluster.how(context, sharded)
@@ -253,7 +253,7 @@ def describe_cluster(
     batch_size: int | None = None,
     context_length: int | None = None,
 ) -> tuple[dict[str, Any], list[Table]]:
-    """Plan a model, or without one a ladder of models; returns the plans ready for JSON, and the tables."""
+    """Plan a model, or without one a ladder of models; return the plans as JSON types, and the tables."""
     models = [model] if model is not None else [ladder_model(*sizes) for sizes in LADDER]
     if model is None and context_length is not None:
         models = [each.replace(context_length=context_length) for each in models]
@@ -315,7 +315,7 @@ def _disk_cells(plan: ClusterPlan, tokens: tuple[float, ...]) -> list[Text]:
 
 
 def assumptions(cluster: Cluster, model: GPTConfig, training: TrainConfig) -> list[Reason]:
-    """The assumptions behind the figures: name, value and source."""
+    """Return the assumptions behind the results: name, value and source."""
     values: dict[str, Any] = {
         "share": SHARE_OF_PEAK,
         "peak": cluster.gpu.half / 1e12,

@@ -1,15 +1,17 @@
-"""Designing a model for a budget: from memory, minutes and a text to a model that fits all three, with reasons.
+"""Design a model that fits a budget of memory, minutes and text, and give the reasons.
 
-A ladder of sizes in the modern layout is tried from the largest down. A size is chosen if the text is large enough for
-it, its planned memory fits, and it sees enough tokens in the time. Batch, context and rates follow from ``rules.py``;
-if the sizes are given, only those are chosen. Measurements behind this (docs/dev/experiments.md):
+A ladder of sizes in the modern layout is tried from the largest to the smallest. A size is chosen if the text is large
+enough for it, its planned memory fits, and it sees enough tokens in the time. ``rules.py`` determines batch, context
+and learning rates; if the sizes are given, only these are chosen. The rules rest on measurements
+(docs/dev/experiments.md):
 
-- 30 M parameters did well on 32 MB of text and 58 M only memorised it sooner: at most one parameter per byte;
-- in a minute or two on two cores, models that saw fewer than half as many tokens as they had parameters lost to smaller
-  ones. One layer of width 128 beat two of width 96 by a hundredth; two are kept, so that heads can use the output of
-  others.
+- 30 M parameters did well on 32 MB of text and 58 M only memorised it sooner, so there is at most one parameter per
+  byte;
+- in a minute or two on two cores, models that saw fewer than half as many tokens as they had parameters were worse than
+  smaller ones. One layer of width 128 was better than two of width 96 by a hundredth, but two are kept, so that heads
+  can use the output of others.
 
-This is a proposal, not a search. Comparing two trained runs tells more than these rules.
+This is a proposal and not a search; a comparison of two trained runs is more reliable than these rules.
 """
 
 import math
@@ -105,7 +107,7 @@ def measure_text(path: str) -> TextSize:
 
 Pace = Callable[[ModelConfig, TrainConfig, int, int], float]  # seconds per step: model, settings, micro-batch, context
 
-# The share of the time reserved for evaluations, samples and saving.
+# Share of the time reserved for evaluations, samples and saving.
 ASIDE = 0.1
 # The share of a CPU's peak that small models reach.
 _USUAL_SHARE = 0.3
@@ -127,7 +129,7 @@ class Budget:
     pace: Pace
 
     def how(self, context_length: int) -> MemoryConditions:
-        """The conditions of a training run there."""
+        """Return the conditions of a training run on this machine."""
         return MemoryConditions(context_length, self.precision, self.device, compiled=self.device == "cuda")
 
     def micro_batch(self, model: ModelConfig, settings: TrainConfig, context_length: int) -> int:
@@ -147,7 +149,7 @@ def budget_for(
     precision: Precision = "auto",
     gpu: GPU | None = None,
 ) -> Budget:
-    """The budget of this machine, or of a GPU by name; without ``memory_bytes``, the available memory."""
+    """Return the budget of this machine or of a named GPU; ``memory_bytes`` defaults to the available memory."""
     arithmetic = choose_arithmetic(precision, device) if gpu is None else arithmetic_of(precision, gpu)
     memory = available_memory(arithmetic.device) if gpu is None else gpu.memory
     if gpu is not None and memory_bytes is not None and memory_bytes > memory:
@@ -178,9 +180,9 @@ RUNGS = (
     *((10, 640), (12, 768), (16, 1024), (24, 1280), (32, 1600), (32, 2048)),
 )
 BASE, RECIPE = "bangla-modern", "modern"
-# The fewest steps, however short the text.
+# Minimum number of steps, even for a short text.
 LEAST_STEPS = 20
-# With fewer steps the batch is halved: on a busy machine many small steps are better than a few large ones.
+# With fewer steps the batch is halved, because on a busy machine many small steps are better than a few large ones.
 _FEW_STEPS, _SMALLEST_BATCH = 200, 2
 TOKENS_PER_PARAMETER = 0.5
 # A text supports one parameter per byte, and any text supports a small model.
@@ -193,7 +195,7 @@ _EVALUATING = 0.1
 def propose(
     text: TextSize, budget: Budget, fixed: dict[str, Any] | None = None, model: GPTConfig | None = None
 ) -> "Design":
-    """The largest size that text, memory and time allow; raises an error with what would be needed if there is none.
+    """Return the largest size that text, memory and time allow; if there is none, the error states the requirements.
 
     With very little time, the smallest size does a few steps. ``fixed`` are settings that the user has chosen. A given
     ``model`` keeps its sizes and is never rejected.
@@ -241,7 +243,7 @@ def shape(layers: int, width: int, vocab_size: int) -> GPTConfig:
 
 
 def limit_context(model: GPTConfig, context_length: int | None) -> GPTConfig:
-    """The model with its context limited to the training length, if no weight depends on the context."""
+    """Limit the context of a model to the training length, if no weight depends on the context."""
     if context_length is None or context_length > model.context_length or model.positions != "rotary":
         return model
     return model.replace(context_length=context_length)
@@ -252,7 +254,7 @@ class Design:
 
     def __init__(self, text: TextSize, budget: Budget, model: GPTConfig, fixed: dict[str, Any]) -> None:
         self._given, self._fixed = (text, budget, model), fixed
-        self.verdict: Message | None = None  # why it does not fit, with what would be needed; None if it fits
+        self.verdict: Message | None = None  # the reason why it does not fit, and the requirements; None if it fits
         self.considered: list[
             Design
         ] = []  # sizes tried, largest first, ending with this one; empty if sizes were given
@@ -275,7 +277,7 @@ class Design:
         self.context_length, self.tokens_per_step = int(context), int(self._base["batch_size"] * context)
 
     def with_enough_steps(self) -> "Design":
-        """The same design with its batch halved until there are enough steps, unless the user chose the batch."""
+        """Return the design with its batch halved until there are enough steps, unless the user chose the batch."""
         design, size = self, int(self._base["batch_size"])
         while (
             self._given[1].seconds < _FEW_STEPS * design.seconds_per_step
@@ -287,7 +289,7 @@ class Design:
         return design
 
     def judge(self, smallest: bool) -> Message | None:
-        """Why the design does not fit, with what would be needed; None if it fits. Cheap checks come first."""
+        """Return why the design does not fit, with the requirements; None if it fits. Cheap checks come first."""
         text, budget, _ = self._given
         wanted, n = 0.0 if smallest else TOKENS_PER_PARAMETER * self.parameters, self.parameters
         if not smallest and n > max(SMALL_MODEL, PARAMETERS_PER_BYTE * text.bytes):
@@ -327,7 +329,7 @@ class Design:
 
     @cached_property
     def seconds_per_step(self) -> float:
-        """Measured on this machine, or estimated for a named GPU."""
+        """Seconds per step, measured on this machine or estimated for a named GPU."""
         return self._given[1].pace(self.model, self._settings, self.micro_batch_size, self.context_length)
 
     @property
@@ -336,12 +338,12 @@ class Design:
 
     @property
     def most_steps(self) -> int:
-        """The number of steps after which more passes would only memorise the text."""
+        """Number of steps after which more epochs would only memorise the text."""
         return max(LEAST_STEPS, int(self._most_tokens / self.tokens_per_step))
 
     @property
     def text_ends(self) -> bool:
-        """Whether the text and not the time limits the run."""
+        """Whether the text, and not the time, limits the run."""
         return self._steps_by_time > self.most_steps
 
     @property
@@ -351,7 +353,7 @@ class Design:
 
     @property
     def epochs(self) -> float:
-        """Passes over the text."""
+        """Number of passes over the text."""
         return self.tokens / self._train_tokens
 
     @property

@@ -1,16 +1,16 @@
-"""The memory that a training run needs, part by part, before it starts.
+"""Predict the memory that a training run needs, by part, before it starts.
 
-Weights and optimizer state always exist, the rest does not, so the total is the peak of five moments: the end of the
-forward pass with the loss's chunk of logits, the start of the backward pass, its end, the optimizer's step, and an
+Weights and optimizer state are always in memory, the rest is not, so the total is the peak of five moments: the end of
+the forward pass with the loss's chunk of logits, the start of the backward pass, its end, the optimizer's step, and an
 evaluation. On a CPU it predicts the peak resident memory of the process (``ru_maxrss``), on a GPU the peak allocated by
 torch (``max_memory_allocated``); benchmarks/memory_plan.py compares it with real steps.
 
 The memory of a model's body is computed by rules, so a plan creates no tensors. In eager mode autograd keeps what its
 formulas need for the backward pass: inputs of products, norms and activations, what the attention kernel needs, and
 dropout masks. Under autocast every product keeps its own copy of its input, and each weight is copied once. Backward
-and no-gradient passes peak at one of a few moments; each is one line below, and the largest counts. A compiled graph on
-a GPU keeps less; those rules were derived from torch's partitioner. The tests compare the rules with every kind of
-model on fake tensors; they assume models whose heads together are about as wide as the model.
+and no-gradient passes have their peak at one of a few moments, each in one line below; the largest is used. A compiled
+graph on a GPU keeps less; those rules were derived from torch's partitioner. Tests compare the rules with every kind of
+model on fake tensors. The rules assume models whose heads together are about as wide as the model.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from kotha.training.optim import split_parameters
 from kotha.training.tasks.masked_words import CHOSEN
 from kotha.training.tasks.task import POSITIONS_AT_ONCE
 
-# Positions per forward pass on a CPU if no micro-batch is given: more would not be faster.
+# Positions per forward pass on a CPU if no micro-batch is given; more would not be faster.
 CPU_POSITIONS = 8192
 
 _FLOAT32 = 4
@@ -39,7 +39,7 @@ _INDEX = 8  # bytes of a token id or a position
 # The interpreter with torch, its optimizers and its thread pools, without a model.
 _BASE = 370 << 20
 _FRAGMENTATION = 0.06  # share of the memory lost to it on a CPU
-_CHUNKS = 2  # held by the loss at once: the logits, and their exponentials while they are summed
+_CHUNKS = 2  # chunks in the loss at once: the logits, and their exponentials while they are summed
 # Copies of a matrix that Muon's iteration holds at once; AdamW copies the tensor it updates once, on a CPU.
 _MUON_COPIES = 5
 
@@ -77,7 +77,7 @@ class MemoryPlan:
 
 
 def plan_memory(model: ModelConfig, training: TrainConfig, micro_batch_size: int, how: MemoryConditions) -> MemoryPlan:
-    """The memory that one process needs to train a model with a micro-batch size.
+    """Predict the memory that one process needs to train a model with a micro-batch size.
 
     >>> from kotha.model.presets import preset
     >>> plan = plan_memory(preset("mini"), TrainConfig(), 2, MemoryConditions(4, "float32", "cpu", compiled=False))
@@ -117,7 +117,7 @@ def plan_memory(model: ModelConfig, training: TrainConfig, micro_batch_size: int
 
 
 def _loss(model: ModelConfig, vocabulary: int, batch_size: int, how: MemoryConditions) -> tuple[int, int, int]:
-    """Bytes at the peak of the loss, its gradients as computed and scaled, and a chunk of logits."""
+    """Return the bytes at the peak of the loss, of its gradients as computed and scaled, and of a chunk of logits."""
     rows, width = batch_size, how.width
     if not isinstance(model, ViTConfig | ClassifierConfig):
         rows = int(batch_size * how.context_length * (CHOSEN if isinstance(model, BERTConfig) else 1.0))
@@ -130,7 +130,7 @@ def _loss(model: ModelConfig, vocabulary: int, batch_size: int, how: MemoryCondi
 
 
 def largest_micro_batch(model: ModelConfig, training: TrainConfig, available_bytes: int, how: MemoryConditions) -> int:
-    """The requested micro-batch; otherwise the whole batch of a process, or a power of two that fits and is useful."""
+    """Return the requested micro-batch, or else the whole batch of a process or a power of two that fits."""
     if training.micro_batch_size is not None:
         return training.micro_batch_size
     size = training.batch_size // how.ranks
@@ -156,14 +156,14 @@ def check_memory(model: ModelConfig, training: TrainConfig, room: int, how: Memo
 def planned_conditions(
     model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic, ranks: int = 1, sharded: bool = False
 ) -> MemoryConditions:
-    """The conditions of a training run with this arithmetic."""
+    """Return the conditions of a training run with this arithmetic."""
     device = arithmetic.device.type
     compiled = training.compile == "on" or (training.compile == "auto" and device == "cuda")
     return MemoryConditions(planned_context(model, training), arithmetic.precision, device, compiled, ranks, sharded)
 
 
 def planned_context(model: ModelConfig, training: TrainConfig) -> int:
-    """The number of tokens in a sequence of the run; for images, of patches and the class token."""
+    """Return the number of tokens in a sequence of the run; for images, of patches and the class token."""
     if not isinstance(model, TextConfig):
         return positions(model, 0)
     wanted = training.context_length or model.context_length

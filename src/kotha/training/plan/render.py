@@ -37,7 +37,7 @@ from kotha.training.start import TrainRequest, choose_settings
 _TEXTS = json.loads(Path(__file__).with_name("render.json").read_text(encoding="utf-8"))
 _POINTS = 400  # of the schedule's curve
 _NOT_ON_PAGE = ("compiled", "flops_per_token")
-# How many of the larger sizes that did not fit are shown.
+# Number of larger sizes that did not fit to show.
 _SHOWN = 4
 
 Rows = list[list[Text]]
@@ -52,11 +52,11 @@ class TrainingPlan:
     settings: TrainConfig
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan, ready for JSON."""
+        """Return the plan as JSON types."""
         return self.found
 
     def tables(self) -> list[Table]:
-        """The design with its reasons; parameters, work and memory by part; export formats."""
+        """Return the design with its reasons; parameters, operations and memory by part; and export formats."""
         found, design = self.found, self.found.get("design")
         rows: Rows = [
             [each["name"], Message("available") if each["supported"] else Message("unavailable"), each["details"]]
@@ -66,7 +66,7 @@ class TrainingPlan:
         return [*([] if design is None else _design_tables(design)), *_plan_tables(found), formats]
 
     def sentences(self) -> list[Message]:
-        """What the tables do not show: peak memory, the rule of thumb, a step, the whole run."""
+        """Return sentences for what the tables do not show: peak memory, rule of thumb, time of a step and the run."""
         plan = self.found
         flops, memory, available = plan["flops"], plan["memory_bytes"], plan["memory_available_bytes"]
         n = plan["tokens_per_step"]
@@ -111,10 +111,10 @@ class TrainingPlan:
         return [*words, total, Message("source of the times: {source}", source=plan["time_source"])]
 
     def page(self) -> str:
-        """The plan as one offline HTML page, drawn by the same code as in the studio."""
+        """Return the plan as one offline HTML page, drawn by the same code as in the studio."""
         data = {name: value for name, value in self.found.items() if name not in _NOT_ON_PAGE}
         data |= {"design": self.found.get("design"), "schedule": drawn_schedule(self.settings)}
-        return training_page("plan", "What a training needs, before it starts", data, made_by="kotha plan")
+        return training_page("plan", "Requirements of a training run", data, made_by="kotha plan")
 
 
 def describe_plan(
@@ -154,11 +154,11 @@ def plan_training(
     gpu: GPU | None = None,
     train_tokens: int | None = None,
 ) -> dict[str, Any]:
-    """Memory by part, work by part and time of a training run, ready for JSON.
+    """Return the memory, operations and time of a training run as JSON types.
 
-    On this machine the time is measured with a few short steps, unless ``pace`` gives the seconds per step; for a named
-    ``gpu`` it is estimated; for an unnamed GPU that is not present there is none. ``train_tokens`` is the number of
-    tokens in an epoch.
+    On this machine the time is measured with a few short steps, unless ``pace`` gives the seconds per step. For a named
+    ``gpu`` it is estimated; an unnamed GPU that is not present has no time. ``train_tokens`` is the number of tokens in
+    an epoch.
     """
     if training.dropout is not None:
         model = model.replace(dropout=training.dropout)
@@ -207,7 +207,7 @@ def plan_training(
 
 
 def _work(work: Work, tokens_per_step: int) -> dict[str, Any]:
-    """Operations by part and in total, per step, and by the rule of thumb."""
+    """Return the operations by part, in total, per step, and by the rule of thumb."""
     each, thumb = work.training_per_token, 6 * work.parameters
     return {
         "forward_per_token": work.forward,
@@ -221,7 +221,7 @@ def _work(work: Work, tokens_per_step: int) -> dict[str, Any]:
 
 
 def drawn_schedule(settings: TrainConfig) -> dict[str, Any]:
-    """The learning rate of a planned run: the schedule's name, its key values, and points to draw."""
+    """Return the learning rate of a planned run: the schedule's name, its key values, and points to draw."""
     return {
         "name": settings.schedule,
         "steps": settings.steps,
@@ -274,7 +274,7 @@ def _plan_tables(found: dict[str, Any]) -> list[Table]:
 
 
 def _part_rows(kind: str, form: Callable[[Any], Text], *columns: dict[str, Any]) -> Rows:
-    """A row for each part and for the total: figures, and the share of the last figure."""
+    """Return a row for each part and for the total: values, and the share of the last value."""
     last = columns[-1]
     return [
         [Message(what), *(form(each[name]) for each in columns), f"{last[name] / last['total']:.1%}"]
@@ -284,7 +284,7 @@ def _part_rows(kind: str, form: Callable[[Any], Text], *columns: dict[str, Any])
 
 
 def amount(value: Amount) -> Message:
-    """An amount as a table cell."""
+    """Format an amount as a table cell."""
     return Message("{n}", n=value)
 
 
@@ -292,12 +292,12 @@ def amount(value: Amount) -> Message:
 
 
 def reasons_for(design: Design, text: TextSize) -> list[Reason]:
-    """What was chosen and why, from the vocabulary to the number of steps."""
+    """Return the choices and their reasons, from the vocabulary to the number of steps."""
     model, settings = design.model, design.settings
     context, each = settings.context_length or model.context_length, design.tokens / design.parameters
-    rung = Message("the largest size of the ladder that fits")
+    rung = Message("the largest standard size that fits")
     if each < TOKENS_PER_PARAMETER:
-        rung = Message("the smallest size of the ladder; more time would help")
+        rung = Message("the smallest standard size; more time would help")
     values = {
         **{**vars(model), **vars(settings), "context": context, "recipe": RECIPE, "inner": model.d_ff},
         **{"width": model.d_head, "tokens": settings.batch_size * context, "parameters": design.parameters},
@@ -312,7 +312,7 @@ def reasons_for(design: Design, text: TextSize) -> list[Reason]:
 
 
 def design_facts(design: Design, text: TextSize) -> dict[str, Any]:
-    """The proposed design, ready for JSON."""
+    """Return the proposed design as JSON types."""
     return {
         "data": {**asdict(text), "prepared": text.prepared},
         "sizes": {**design.sizes, "vocab_size": design.model.vocab_size},
@@ -329,7 +329,7 @@ def design_facts(design: Design, text: TextSize) -> dict[str, Any]:
 
 
 def commands_for(design: Design, text: TextSize) -> list[str]:
-    """The commands that train this design, from a corpus or from a data folder."""
+    """Return the commands that train this design, from a corpus or from a data folder."""
     lines, data = [], text.path
     if not text.prepared:
         path, pieces, data = shlex.quote(text.path), design.model.vocab_size, "data"

@@ -1,8 +1,8 @@
-"""Rules for short and long training runs: what suits a text, a width and a number of tokens.
+"""Rules for short and long training runs: settings by text size, model width and number of tokens.
 
-All rules come from measurements (docs/dev/experiments.md, "What the defaults stand on"), and hold between the measured
-points and a little beyond. They are used by the designer, and through it by ``train``, ``plan`` and ``demo``. A run is
-*short* if it has too few steps to benefit from regularisation: no dropout, few passes, a long decay.
+All rules come from measurements (docs/dev/experiments.md, "What the defaults stand on"), and are valid between the
+measured points and a little beyond. ``design.py`` uses them, and through it ``train``, ``plan`` and ``demo``. A run is
+*short* if it has too few steps to benefit from regularisation; it gets no dropout, few epochs and a long decay.
 """
 
 import math
@@ -10,9 +10,9 @@ import math
 from kotha.i18n.message import Message
 from kotha.training.config import TrainConfig
 
-# Bytes of text from which a vocabulary size is better than the smaller one.
+# Bytes of text from which each vocabulary size is better than the next smaller one.
 _VOCABULARIES = ((0, 1024), (200_000, 2048), (600_000, 4096), (2_500_000, 8192), (400_000_000, 16_384))
-# Tokens per step. If text and not time is the limit, steps can be smaller: there is time for more of them.
+# Tokens per step. If the text, and not the time, is the limit, there is time for more and smaller steps.
 _FEWEST, _FEWEST_OF_LITTLE_TEXT, _MOST = 1024, 256, 16_384
 _WANTED_STEPS = 500
 # Learning rates at a width, the power with which they fall, and the width below which they stay constant.
@@ -28,7 +28,7 @@ EVALUATIONS = 8
 
 
 def choose_vocabulary(n_bytes: int) -> int:
-    """The vocabulary size for a text of ``n_bytes``.
+    """Return the vocabulary size for a text of ``n_bytes``.
 
     >>> choose_vocabulary(32_000_000)
     8192
@@ -37,22 +37,22 @@ def choose_vocabulary(n_bytes: int) -> int:
 
 
 def is_short(tokens: float) -> bool:
-    """Whether a run with this many tokens is short."""
+    """Return whether a run with this number of tokens is short."""
     return tokens / _WANTED_STEPS < 4 * _FEWEST
 
 
 def most_epochs(short: bool) -> int:
-    """The number of passes over a text up to which models improved."""
+    """Return the number of passes over a text up to which models improved."""
     return _SHORT_EPOCHS if short else _EPOCHS
 
 
 def context_for(tokens: float) -> int:
-    """The context length for a run with this many tokens."""
+    """Return the context length for a run with this number of tokens."""
     return 128 if tokens < 2e6 else 256 if tokens < 2e7 else 512
 
 
 def batch_for(tokens: float, context_length: int, little_text: bool = False) -> int:
-    """Sequences per step for a run with this many tokens: few in a short run, so that there are more steps.
+    """Return the sequences per step for a run with this number of tokens: few in a short run, to have more steps.
 
     >>> batch_for(500_000, 128), batch_for(290_000, 128, little_text=True), batch_for(1e8, 512)
     (8, 4, 32)
@@ -63,7 +63,7 @@ def batch_for(tokens: float, context_length: int, little_text: bool = False) -> 
 
 
 def rates_for(width: int) -> dict[str, float]:
-    """Peak learning rates of AdamW and Muon for a width: small models tolerate higher rates.
+    """Return the peak learning rates of AdamW and Muon for a width; small models tolerate higher rates.
 
     >>> rates_for(512)
     {'learning_rate': 0.001, 'muon_learning_rate': 0.003}
@@ -74,13 +74,13 @@ def rates_for(width: int) -> dict[str, float]:
 
 
 def regularisation_for(epochs: float, short: bool) -> dict[str, float]:
-    """Dropout and weight decay: little for a short run or few passes, more for many."""
+    """Return dropout and weight decay: low for a short run or few passes, higher for many."""
     dropout, decay = (0.0, 0.1) if short or epochs <= 2 else (0.1, 0.2) if epochs <= 8 else (0.3, 0.5)
     return {"dropout": dropout, "weight_decay": decay}
 
 
 def pace_of(steps: int, warmup_steps: int = _LONGEST_WARMUP) -> dict[str, int]:
-    """Steps, evaluation interval and warm-up for a number of steps."""
+    """Return ``steps``, ``evaluate_every`` and ``warmup_steps`` for a number of steps."""
     return {
         "steps": steps,
         "evaluate_every": max(1, -(-steps // EVALUATIONS)),
@@ -89,7 +89,7 @@ def pace_of(steps: int, warmup_steps: int = _LONGEST_WARMUP) -> dict[str, int]:
 
 
 def times(epochs: float) -> Message:
-    """The number of passes over a text, as text; never rounded down to zero.
+    """Format the number of passes over a text; it is never rounded down to zero.
 
     >>> [str(times(epochs)) for epochs in (0.0231, 0.5, 3.14, 20)]
     ['0.023', '0.5', '3.1', '20.0']
@@ -98,7 +98,7 @@ def times(epochs: float) -> Message:
 
 
 def decay_for(steps: int) -> dict[str, int]:
-    """The final decay of the learning rate (WSD): most of a short run, otherwise the recipe's."""
+    """Return the final decay of the learning rate (WSD): most of a short run, otherwise the recipe's."""
     return {"decay_steps": max(1, int(_SHORT_DECAY * steps))} if steps < _SHORT_STEPS else {}
 
 
@@ -111,12 +111,12 @@ def fit_to_time(
     seconds: float,
     most_steps: int | None = None,
 ) -> TrainConfig:
-    """The planned settings with as many steps as fit in the time; keeps the current ``steps`` if they fit well enough.
+    """Return the planned settings with the steps that fit in the time; ``steps`` is kept if it fits well enough.
 
-    ``done`` steps took ``spent`` seconds, and each further step, with everything else, will take ``pace``. If the
-    machine was busy when it was timed, the run can do more than planned, up to ``most_steps``, as long as the learning
-    rate has not begun to decay (WSD): the steps done so far are then the same as in a longer plan. In its second half a
-    run is not changed.
+    ``done`` steps took ``spent`` seconds, and each further step, including evaluations and saving, will take ``pace``.
+    If the machine was busy when it was timed, the run can do more steps than planned, up to ``most_steps``, as long as
+    the learning rate has not begun to decay (WSD), because the steps done so far are then the same as in a longer plan.
+    A run is not changed in its second half.
 
     >>> plan = TrainConfig(steps=800, evaluate_every=100, decay_steps=480, schedule="stable")
     >>> fit_to_time(plan, 800, 100, spent=30.0, pace=0.3, seconds=120.0).steps
@@ -139,7 +139,7 @@ def fit_to_time(
 
 
 def _scaled(planned: TrainConfig, steps: int) -> dict[str, int]:
-    """The planned settings that depend on the number of steps, scaled to ``steps``."""
+    """Return the planned settings that depend on the number of steps, scaled to ``steps``."""
     share = steps / planned.steps
     decay = {} if planned.decay_steps is None else {"decay_steps": math.ceil(share * planned.decay_steps)}
     return {"steps": steps, "evaluate_every": math.ceil(share * planned.evaluate_every), **decay}

@@ -3,29 +3,30 @@
 A weight in a matrix product takes 2 operations per position, a multiplication and an addition, and twice that in the
 backward pass: once for the gradient of its input, once for its own (only the latter in the first layer of a ViT, whose
 images need no gradients). Embeddings are looked up, without operations. Attention scores and weighted sums of values
-grow with the square of the length. All S positions count, including those hidden by a causal mask; a kernel that skips
-them does half of this part. Norms, activations and the softmax are not counted. The rule of thumb is 6 N operations per
-token for N parameters (Kaplan et al. 2020, https://arxiv.org/abs/2001.08361): it counts embeddings and omits the
-quadratic part.
+grow with the square of the length. All S positions are counted, including those hidden by a causal mask; a kernel that
+skips them does half of this part. Norms, activations and the softmax are not counted. The rule of thumb is 6 N
+operations per token for N parameters (Kaplan et al. 2020, https://arxiv.org/abs/2001.08361), which includes embeddings
+but not the quadratic part.
 
-On this machine a small model is timed as it is. For a large one, a model of one layer with a limited vocabulary is
-timed on a batch and on a few tokens, and then its layer alone: this gives the fixed time of a micro-batch (gradients of
-whole tables), the time per token and the time per layer; the optimizer is timed on a slice. The result holds for the
+On this machine a small model is timed directly. For a large one, a model of one layer with a limited vocabulary is
+timed on a batch and on a few tokens, and then its layer alone. This gives the fixed time of a micro-batch (gradients of
+whole tables), the time per token and the time per layer; the optimizer is timed on a slice. The result is valid for the
 machine under its current load. Nothing is compiled for the measurement, so a GPU will be faster than predicted.
 
 For a named GPU (``gpus.json``) the speeds are the manufacturer's for dense products accumulated in float32: ``half`` in
 bfloat16 (float16 on GPUs without bfloat16), ``single`` in float32, by TF32 if available. No training run reaches them.
-What this package reaches was measured on one H200 (benchmarks/results/train_speed.json), with each step recorded as one
+The speed of this package was measured on one H200 (benchmarks/results/train_speed.json), with each step recorded as one
 CUDA graph:
 
-- the course's model with AdamW, 1,077,680 tokens per second in batches of 64 x 128 and 1,401,625 in batches of
-  512 x 128, 28 % and 36 % of the peak; ``gpt2`` in batches of 32 x 1,024, 496,085, 43 %. Two numbers come within 10 %
-  of all: 41 % of the peak for the operations of each token, and 0.2 ms per layer for each micro-batch;
-- ``bangla-modern`` with Muon, 1,141,885 in batches of 32 x 512: 4.3 ms per step more than those two numbers predict,
-  0.08 ms per matrix that Muon updates.
+- The course's model with AdamW processed 1,077,680 tokens per second in batches of 64 x 128 and 1,401,625 in batches of
+  512 x 128, 28 % and 36 % of the peak; ``gpt2`` processed 496,085 in batches of 32 x 1,024, 43 %. Two numbers predict
+  all of these within 10 %: 41 % of the peak for the operations of each token, and 0.2 ms per layer for each
+  micro-batch.
+- ``bangla-modern`` with Muon processed 1,141,885 in batches of 32 x 512. This is 4.3 ms per step more than those two
+  numbers predict, or 0.08 ms per matrix that Muon updates.
 
-These numbers are assumed to hold for other GPUs and models, plus the time to pass over the optimizer's memory; another
-host or a newer torch changes them. The estimate is good enough to choose a GPU, not to promise a time.
+For other GPUs and models the same numbers are assumed, plus the time to pass over the optimizer's memory; another host
+or a newer torch changes them. The estimate is good enough to choose a GPU, but not to promise a time.
 """
 
 import json
@@ -72,7 +73,7 @@ _PATCHES = 4  # in training: images need no gradients
 
 @dataclass(frozen=True)
 class Work:
-    """Floating-point operations per position; both source and target positions of a Seq2Seq count."""
+    """Floating-point operations per position; for a Seq2Seq, both source and target positions are counted."""
 
     forward: dict[str, float]  # by part
     training: dict[str, float]  # forward and backward, by part
@@ -86,9 +87,9 @@ class Work:
 
 @lru_cache(maxsize=64)
 def count_work(model: ModelConfig, context_length: int) -> Work:
-    """Operations of a model on sequences of a length, by part.
+    """Count the operations of a model on sequences of a given length, by part.
 
-    A BERT's word head is applied only to masked positions. A Seq2Seq has a source as long as its target.
+    A BERT's word head is applied only to masked positions. The source of a Seq2Seq is assumed as long as its target.
     """
     n = positions(model, context_length)
     products = dict.fromkeys(("attention_matrices", "attention_scores", "feedforward", "head", "patches"), 0)
@@ -113,7 +114,7 @@ def _part(name: str) -> str:
 
 
 def _positions_processed(model: ModelConfig, name: str, n_positions: int) -> int:
-    """The number of positions of an example that a layer processes."""
+    """Return the number of positions of an example that a layer processes."""
     match model, name.removeprefix("body.").split(".")[0]:
         case GPTClassifierConfig() | BERTClassifierConfig(), "head" | "pooler":
             return 1
@@ -158,7 +159,7 @@ GPUS = {name: GPU(**each) for name, each in _TABLE.items()}
 
 
 def gpu_named(name: str) -> GPU:
-    """The GPU of a name; raises an error with the nearest name if it is unknown.
+    """Return the GPU of a name; for an unknown name, the error suggests the nearest one.
 
     >>> gpu_named("h200").precision
     'bfloat16'
@@ -170,7 +171,7 @@ def gpu_named(name: str) -> GPU:
 
 
 def arithmetic_of(precision: Precision, gpu: GPU | None) -> Arithmetic:
-    """The arithmetic of a GPU that is not present, named or unnamed."""
+    """Return the arithmetic of a GPU that is not present, named or unnamed."""
     best = "bfloat16" if gpu is None else gpu.precision
     return Arithmetic(
         torch.device("cuda"), best if precision == "auto" else precision, Message("as the GPU supports it")
@@ -198,7 +199,7 @@ def _estimate(
 
 
 def moving_seconds(gpu: GPU, parameters: float) -> float:
-    """Seconds in which the optimizer passes over its memory."""
+    """Return the seconds in which the optimizer passes over its memory."""
     return _PASSES * _FLOAT32 * parameters / gpu.bandwidth
 
 
@@ -210,7 +211,7 @@ def tokens_per_step(model: ModelConfig, training: TrainConfig, context_length: i
 
 # -- timing short steps ------------------------------------------------------------------------------------------------
 
-# The target duration of a timed pass, so that the whole measurement takes a few seconds.
+# Target duration of a timed pass, so that the whole measurement takes a few seconds.
 _PASS_SECONDS = 0.2
 _LEAST_TOKENS, _FEW_TOKENS = 128, 8  # with fewer tokens, reading weights dominates
 _ROUNDS, _ENOUGH_SECONDS = 4, 0.4
@@ -229,7 +230,7 @@ def predict_seconds_per_step(
     arithmetic: Arithmetic,
     gpu: GPU | None = None,
 ) -> float:
-    """Seconds of a step, with all micro-batches and the optimizer; measured here, or estimated for a ``gpu``."""
+    """Return the seconds of a step with all micro-batches and the optimizer, measured or estimated for a ``gpu``."""
     if gpu is not None:
         return _estimate(gpu, model, training, micro_batch_size, context_length, arithmetic.precision)
     micro_batches = -(-training.batch_size // micro_batch_size)
@@ -256,7 +257,7 @@ def predict_seconds_per_step(
 
 
 def use_fastest_threads() -> int:
-    """Use all cores, or one if that is faster, as it can be on a busy machine; returns the number of threads.
+    """Use all cores, or one if that is faster, as it can be on a busy machine; return the number of threads.
 
     Sums can round differently with another number of threads, so a run records it.
     """
@@ -272,7 +273,7 @@ def use_fastest_threads() -> int:
 
 
 def _affordable(model: ModelConfig, batch_size: int, context_length: int, arithmetic: Arithmetic) -> tuple[int, int]:
-    """The part of a batch whose pass takes about the target duration: whole sequences, or a part of one."""
+    """Return the part of a batch whose pass takes about the target duration: whole sequences, or a part of one."""
     speed = peak_flops_per_second(arithmetic.device, arithmetic.dtype)
     work = count_work(model, context_length).training_per_token
     tokens = max(_LEAST_TOKENS, int(_PASS_SECONDS * speed / work))
@@ -304,7 +305,7 @@ def _built(config: ModelConfig, arithmetic: Arithmetic) -> Model:
 def _time(
     model: Model, training: TrainConfig | None, batch_size: int, context_length: int, arithmetic: Arithmetic
 ) -> tuple[float, float]:
-    """Seconds of the gradients of a batch and of an optimizer step: medians of a few rounds after the first."""
+    """Time the gradients of a batch and an optimizer step, as medians of a few rounds after the first."""
     inputs = tuple(each.to(arithmetic.device) for each in example_inputs(model.config, batch_size, context_length))
     optimizers = None if training is None else Optimizers(model, training)
     scaler = torch.amp.GradScaler(enabled=False)
@@ -326,7 +327,7 @@ def _time(
 
 
 def _optimizer_seconds(model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic) -> float:
-    """Seconds of a step of a large model's optimizers, extrapolated: AdamW by numbers, Muon by its products."""
+    """Extrapolate the seconds of an optimizer step of a large model: AdamW by numbers, Muon by its products."""
     orthogonal, *others = split_parameters(build(model, "meta"), use_muon=training.optimizer == "muon")
     move: Any = adamw  # not the optimizer class, which loads torch's compiler for two seconds
     tensors = [[torch.ones(_SLICE, device=arithmetic.device)] for _ in range(4)]  # weights, gradients, mean, square
@@ -354,10 +355,10 @@ def example_inputs(config: ModelConfig, batch_size: int, context_length: int) ->
 
 
 def _example_loss(model: Any, inputs: tuple[Tensor, ...], full: bool) -> Tensor:
-    """A loss as in training of the model's family, with all targets 0.
+    """Return a loss as in training of the model's family, with all targets 0.
 
-    A part of a model uses the CPU's implementation, which is as fast within a few percent: torch's own loads torch's
-    compiler at the first call, as the optimizers of a whole model do anyway.
+    A part of a model uses the CPU's implementation, whose speed is equal within a few percent, because torch's own
+    function loads torch's compiler at the first call. (The optimizers of a whole model load it anyway.)
     """
     hidden = model.hidden(*inputs)  # (B, T, C)
     if isinstance(model, ViT):

@@ -1,7 +1,7 @@
 """The report of a run: one offline page with its curves, samples and settings.
 
 It depends only on the files of the run folder, so it can be made at any time, also for an unfinished, stopped or older
-run: a missing figure is None, and its curve or sentence is omitted. Each curve has a caption that explains it to a
+run. A missing value is None, and its curve or sentence is omitted. Each curve has a caption that explains it to a
 beginner (``curves.json``).
 """
 
@@ -56,7 +56,7 @@ class Record:
         return named[0] if named else least
 
     def line(self, *keys: str) -> list[Point]:
-        """A figure by step, from the rows that contain it."""
+        """Return a metric by step, from the rows that contain it."""
         rows = self.evaluations if keys[0] == "validation" else self.steps
         points = [(float(row["step"]), figure(row, *keys)) for row in rows]
         return points if any(value is not None for _, value in points) else []
@@ -78,7 +78,7 @@ def read_record(folder: Path) -> Record:
 
 
 def report_document(record: Record) -> Report:
-    """The report as data."""
+    """Return the report as data."""
     samples = [row for row in record.evaluations if isinstance(row.get("sample"), str) and row["sample"].strip()]
     chart = loss_chart(record)
     first: list[Block] = [Heading(Message("Loss")), chart] if chart else []
@@ -98,7 +98,7 @@ def report_document(record: Record) -> Report:
 
 
 def _samples(rows: list[dict[str, Any]]) -> list[Block]:
-    """Generated samples: some visible, the others folded."""
+    """Return the generated samples: some visible, the others folded."""
     count = min(_SHOWN_SAMPLES, len(rows))
     shown = {round(index * (len(rows) - 1) / max(1, count - 1)) for index in range(count)}
     blocks: list[Block] = [Heading(Message("Samples during training"))]
@@ -116,7 +116,7 @@ def _sample(row: dict[str, Any]) -> Quote:
 
 
 def _settings(config: dict[str, Any], summary: dict[str, Any]) -> list[Block]:
-    """Everything else that is needed to repeat the run."""
+    """Return everything else that is needed to repeat the run."""
     about = {**mapping(config, "machine"), **mapping(config, "versions"), "data": mapping(config, "data")}
     sections = [
         (Message("Machine, versions and data"), about),
@@ -154,7 +154,7 @@ def _value_text(value: Any) -> Text:
 
 
 def title(config: dict[str, Any]) -> Text:
-    """The model in a few words."""
+    """Describe the model in a few words."""
     model = mapping(config, "model")
     parts: list[Text] = [str(model["family"]).upper() if model.get("family") else Message("A training run")]
     layers, width = figure(model, "n_layers"), figure(model, "d_model")
@@ -166,7 +166,7 @@ def title(config: dict[str, Any]) -> Text:
 
 
 def lead(record: Record) -> list[Text]:
-    """The result in plain words."""
+    """Return sentences about the result."""
     last = record.steps[-1] if record.steps else {}
     figures = {**last, "steps": last.get("step"), **record.summary}  # an unfinished run has no summary
     steps, tokens, seconds = (figure(figures, key) for key in ("steps", "tokens", "seconds"))
@@ -188,7 +188,7 @@ def lead(record: Record) -> list[Text]:
 
 
 def result(validation: dict[str, Any]) -> Message:
-    """One evaluation as the end of a sentence."""
+    """Return one evaluation as the end of a sentence."""
     per_byte, per_character = figure(validation, "bits_per_byte"), figure(validation, "bits_per_character")
     accuracy, majority = figure(validation, "accuracy"), figure(validation, "majority")
     if accuracy is not None:
@@ -235,7 +235,7 @@ def loss_chart(record: Record) -> Curves | None:
 
 
 def references(record: Record) -> dict[str, float]:
-    """Reference losses in nats: baselines, and the floor that no model can get below."""
+    """Return reference losses in nats: baselines, and the floor, which no model can go below."""
     values = reference_losses(record.config)
     floor, best = figure(record.config, "floors", "bits_per_byte"), mapping(record.best or {}, "validation")
     loss, bits = figure(best, "loss_nats"), figure(best, "bits_per_byte")
@@ -268,7 +268,7 @@ def charts(record: Record, kind: Literal["validation", "health"]) -> list[Curves
 
 
 def _levels(record: Record, key: str, curve: dict[str, Any]) -> list[tuple[float, Text]]:
-    """A reference level of a curve, if known, drawn as a horizontal line."""
+    """Return the reference level of a curve, if known, drawn as a horizontal line."""
     known = {
         "bits_per_byte": (figure(record.config, "floors", "bits_per_byte"), 1, ".3g"),
         "accuracy": (figure(record.best or {}, "validation", "majority"), 100, ".1%"),

@@ -1,6 +1,6 @@
 """TensorBoard: a listener that writes each event of a run as scalars and text.
 
-The figures are those of ``metrics.jsonl``, under the same names. Requires the extra ``kotha[tensorboard]``, which is
+The values are those of ``metrics.jsonl``, under the same names. Requires the extra ``kotha[tensorboard]``, which is
 imported only when used.
 """
 
@@ -32,11 +32,11 @@ class TensorBoard(AbstractContextManager["TensorBoard"]):
 
     @cached_property
     def _writer(self) -> Any:
-        """Created with the first event: a run that fails to start leaves no folder."""
+        """Return the writer, created at the first event so that a run that fails to start leaves no folder."""
         return self._open()
 
     def __call__(self, event: dict[str, Any]) -> None:
-        """Write the figures of a step under train/, those of an evaluation under validation/."""
+        """Write the values of a step under train/, those of an evaluation under validation/."""
         step = event["step"]
         if "validation" not in event:
             self._scalars("train", event, step)

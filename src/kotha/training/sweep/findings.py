@@ -1,8 +1,8 @@
-"""The findings of a sweep: which settings mattered (PED-ANOVA, Watanabe et al. 2023), and the best trial vs. the
-default.
+"""The findings of a sweep: the importance of each setting, and the best trial compared with the default.
 
-The importance of a setting is how much its values among the better trials differ from its values among all trials; the
-shares add up to one. It is unreliable with few trials, and each trial uses one seed, so a small gain may be chance.
+The importance of a setting (PED-ANOVA, Watanabe et al. 2023) measures the difference between its values in the better
+trials and in all trials; the shares add up to one. It is unreliable with few trials. Each trial uses one seed, so a
+small gain may be chance.
 """
 
 import math
@@ -20,7 +20,7 @@ from kotha.training.sweep.search import SweepRunner, title_of
 from kotha.training.sweep.space import Value, in_words, rounded, short
 from kotha.training.sweep.study import DEFAULT, FOLDER, optuna
 
-# The number of completed trials from which importances are reported.
+# Minimum number of completed trials for reporting importances.
 _FEWEST = 4
 # With fewer trials per setting, importances are reported as rough estimates.
 _FEW_FOR_EACH = 5
@@ -63,7 +63,7 @@ class SweepFindings:
     default: Trial | None  # the default recipe, once it has completed
 
     def to_dict(self) -> dict[str, Any]:
-        """All findings, ready for JSON."""
+        """Return all findings as JSON types."""
         return {**asdict(self), "command": self.command}
 
     @property
@@ -95,7 +95,7 @@ class SweepFindings:
 
 
 def find(searching: SweepRunner) -> SweepFindings:
-    """The current findings of the study, over all processes."""
+    """Return the current findings of the study, over all processes."""
     sweep, counted = searching.sweep, searching.counted()
     trials = [_trial(each, sweep.defaults) for each in counted]
     ended = [each for each in trials if each.state == "complete" and each.value is not None]
@@ -142,7 +142,7 @@ def _trial(trial: Any, defaults: dict[str, Value]) -> Trial:
 
 
 def importance_table(found: SweepFindings, title: Text = "") -> Table:
-    """Each setting with its range, default, best value and importance, the most important first."""
+    """Return each setting with its range, default, best value and importance, the most important first."""
     rows: list[list[Text]] = []
     for name in sorted(found.searched, key=lambda each: -found.importance.get(each, 0.0)):
         chosen = "" if found.best is None else short(found.best.values.get(name))
@@ -152,7 +152,7 @@ def importance_table(found: SweepFindings, title: Text = "") -> Table:
 
 
 def trial_table(found: SweepFindings, title: Text = "", most: int = 10) -> Table:
-    """The trials, the best first: value, outcome and settings."""
+    """Return the trials, best first, with value, outcome and settings."""
     known = [each for each in found.trials if each.value is not None]
     rows: list[list[Text]] = []
     for each in sorted(known, key=lambda each: (each.state != "complete", each.value))[:most]:
@@ -163,7 +163,7 @@ def trial_table(found: SweepFindings, title: Text = "", most: int = 10) -> Table
 
 
 def sentences(found: SweepFindings) -> list[Message]:
-    """What to say about the tables."""
+    """Return the sentences that explain the tables."""
     best, default, completed = found.best, found.default, found.count("complete")
     ends = "completed trials: {whole}; stopped early: {stopped}"
     messages = [Message(ends, whole=completed, stopped=found.count("pruned"))]
@@ -211,7 +211,7 @@ _MOST_TRIALS = 200
 
 
 def sweep_document(found: SweepFindings) -> Report:
-    """The page as data."""
+    """Return the page as data."""
     best, default, unit = found.best, found.default, Message(found.unit)
     figures: list[tuple[str, Text]] = []
     if best is not None:
@@ -225,7 +225,7 @@ def sweep_document(found: SweepFindings) -> Report:
     blocks += [Heading(Message("Importance of settings")), importance_table(found)]
     curves = [_line(each, best, default) for each in found.trials if len(each.curve) > 1]
     if curves:
-        text = "Each line is a trial, measured at {n} points of its run; a short line was stopped early."
+        text = "Each line is a trial, measured at {n} points of its run; trials with short lines were stopped early."
         title = Message("Learning curves of {n} trials", n=len(curves))
         # The highlighted ones last, so that they are drawn on top.
         ordered = sorted(curves, key=lambda each: each.look != "faint")

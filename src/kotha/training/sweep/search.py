@@ -1,13 +1,13 @@
-"""A sweep: the default recipe to search around, and the search loop: draw settings, train, report to the study.
+"""A sweep: the default recipe to search around, and the loop that draws settings, trains and reports to the study.
 
 The default recipe is chosen once, with its sizes, context and share of the validation text. All trials keep these
-unless they are searched, so that they are evaluated alike and compared at equal time.
+unless they are searched, so that they are evaluated in the same way and compared at equal time.
 
 Each trial is a run folder, so a pruned trial can be resumed, and the best trial is already a trained model. Trial 0 is
-the default recipe. Values are drawn by TPE (Bergstra et al. 2011), from the seed and the trial's number alone; a trial
+the default recipe. Values are drawn by TPE (Bergstra et al. 2011), from the seed and the trial's number alone. A trial
 is stopped when its learning curve falls behind the others at the same share of the run (median pruning, or Hyperband).
-A schedule that has yet to decay can make a curve look worse than its end would be, so nothing is stopped in the first
-quarter, nor before a few trials have completed. A killed sweep continues when the command is run again; several
+Before the learning rate decays, a curve can look worse than its final value would be, so no trial is stopped in the
+first quarter, or before a few trials have completed. A killed sweep continues when the command is run again; several
 processes can work on one sweep at the same time (``study.py``).
 """
 
@@ -51,8 +51,8 @@ from kotha.training.sweep.study import (
     requeue,
 )
 
-FIGURES = {"bits_per_byte": "bits/byte", "loss_nats": "nats"}  # the objective is the first that the task measures
-# Trials that must complete before any is stopped, and evaluations of a run before it can be stopped.
+FIGURES = {"bits_per_byte": "bits/byte", "loss_nats": "nats"}  # the first one that the task measures is the objective
+# Number of trials that must complete before any is stopped, and of evaluations before a run can be stopped.
 _FULL_TRIALS, _FIRST_PARTS = 4, EVALUATIONS // 4
 _RANDOM_TRIALS = 8
 _FORMAT = 1
@@ -65,7 +65,7 @@ _ANOTHER = Message(
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """What the user requested."""
+    """The user's request for a sweep."""
 
     training: TrainRequest  # the request of each trial, with its time limit
     search: tuple[str, ...] = ()  # search ranges as text; empty: the settings that usually matter
@@ -79,7 +79,7 @@ class SweepRequest:
 
     @property
     def shared_settings(self) -> dict[str, Any]:
-        """What must be equal in all processes of one study, ready for JSON."""
+        """Return the settings that must be equal in all processes of one study, as JSON types."""
         training = self.training
         how = {"preset": training.preset, "recipe": training.recipe, "minutes": training.minutes, "seed": self.seed}
         return {**how, "prune": self.prune, "changes": dict(training.changes)}
@@ -87,7 +87,7 @@ class SweepRequest:
 
 @dataclass(frozen=True)
 class Sweep:
-    """The description of a sweep, shared by all processes, ready for JSON."""
+    """The description of a sweep as JSON types, shared by all processes."""
 
     asked: dict[str, Any]
     data: str  # identity of the data
@@ -104,11 +104,11 @@ class Sweep:
         return read_search(self.search, preset(self.preset or USUAL_PRESET))
 
     def changes(self, values: dict[str, Value]) -> dict[str, Any]:
-        """The changes of a trial with these values, as for ``kotha train``."""
+        """Return the changes of a trial with these values, as for ``kotha train``."""
         return {**self.fixed, **as_changes(values)}
 
     def request(self, values: dict[str, Value]) -> TrainRequest:
-        """The request of a trial with these values."""
+        """Return the request of a trial with these values."""
         changes = {**self.measured_by, **self.changes(values)}
         return TrainRequest(self.preset, self.asked["recipe"], self.asked["minutes"], changes=changes)
 
@@ -116,7 +116,7 @@ class Sweep:
 def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
     """Describe a new sweep: the default recipe for the data and the time, and the settings to search."""
     trial, given = request.training, dict(request.training.changes)
-    # Validate before anything is timed.
+    # Validated before anything is timed.
     chosen = read_search(request.search, preset(trial.preset or USUAL_PRESET), given)
     choice = choose_settings(trial, measure_text(str(data.path)), use_fastest_threads)
     design, settings = choice.design, choice.settings
@@ -128,7 +128,7 @@ def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
         fixed = design.sizes if sizes_open and SIZE not in names else {}
         fixed |= {"context_length": settings.context_length}
         measured_by = {"evaluate_tokens": settings.evaluate_tokens}
-    elif not trial.timed:  # a recipe may evaluate too rarely for a curve
+    elif not trial.timed:  # the recipe's evaluations may be too rare for a curve
         measured_by = {"evaluate_every": max(1, -(-settings.steps // EVALUATIONS))}
     fixed = {name: value for name, value in {**fixed, **given}.items() if name not in names}
     return Sweep(
@@ -143,7 +143,7 @@ def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
 
 
 def read_sweep(description: dict[str, Any], data: Dataset, request: SweepRequest) -> Sweep:
-    """The sweep described by a study; raises an error if data or settings differ from the request."""
+    """Return the sweep described by a study; raise an error if data or settings differ from the request."""
     if description.get("format") != _FORMAT:
         raise UsageError("the study was started by another version of Kotha; {another}", another=_ANOTHER)
     sweep = Sweep(**description)
@@ -201,7 +201,7 @@ class SweepRunner:
         self._current: int | None = None  # the current trial
 
     def counted(self) -> list[Any]:
-        """The trials that count; failed ones were queued again."""
+        """Return the trials that are included in the total; failed ones were queued again."""
         return [each for each in self.study.get_trials(deepcopy=False) if each.state != self._states.FAIL]
 
     def run(self) -> None:
@@ -226,7 +226,7 @@ class SweepRunner:
             raise
 
     def _try(self, trial: Any) -> float:
-        """Run a trial; returns its best value."""
+        """Run a trial and return its best value."""
         self._current = trial.number
         is_default = trial.number == 0 or bool(trial.user_attrs.get(DEFAULT))
         trial.set_user_attr(DEFAULT, is_default)
@@ -246,7 +246,7 @@ class SweepRunner:
             raise optuna().TrialPruned from error
 
     def _values(self, trial: Any, is_default: bool) -> dict[str, Value]:
-        """The values of a trial; the study records the default's values where they lie within the search ranges."""
+        """Return the values of a trial; the study records those of the default that lie within the search ranges."""
         seed = np.random.SeedSequence([self._request.seed, trial.number]).generate_state(1)[0]
         samplers, searched, defaults = optuna().samplers, self.sweep.searched, self.sweep.defaults
         self.study.sampler = samplers.TPESampler(seed=int(seed), n_startup_trials=_RANDOM_TRIALS, constant_liar=True)
@@ -296,7 +296,7 @@ class SweepRunner:
             raise SweepStopped
         outcome = {"trial": title, "shown": Message("{value:.4f} {unit}", value=reached, unit=Message(unit))}
         if pruned:
-            behind = "{trial} was stopped at {shown} after {parts} of {evaluations} parts: it fell behind"
+            behind = "{trial} fell behind and was stopped at {shown} after {parts} of {evaluations} evaluations"
             self._say(Message(behind, **outcome, parts=parts, evaluations=EVALUATIONS))
             raise optuna().TrialPruned
         ended = [each.value for each in self.counted() if each.state == self._states.COMPLETE]
@@ -306,13 +306,13 @@ class SweepRunner:
 
 
 def value_of(score: dict[str, Any]) -> float:
-    """The value to minimize from a score; infinity if there is none."""
+    """Return the value of a score to minimize; infinity if there is none."""
     found = (figure(score, name) for name in FIGURES)
     return next((value for value in found if value is not None), float("inf"))
 
 
 def title_of(trial: Any) -> Message:
-    """The name of a trial, from its folder, which stays the same if it is repeated.
+    """Return the name of a trial, from its folder, which stays the same if the trial is repeated.
 
     >>> from types import SimpleNamespace
     >>> str(title_of(SimpleNamespace(user_attrs={"folder": "trial-0007"}, number=9)))

@@ -1,10 +1,10 @@
 """The search space of a hyperparameter sweep: settings and their ranges, written as text.
 
-``learning_rate=1e-4..1e-2:log`` is a range, sampled uniformly in the logarithm; ``n_layers=2..6`` its whole numbers;
-``dropout=0,0.1,0.2`` a list of values. ``size=2x96,4x192`` sets layers and width together, with matching heads and
-feed-forward width (``plan/design.py``), because these settings seldom fit when drawn separately.
+``learning_rate=1e-4..1e-2:log`` is a range, sampled uniformly in the logarithm; ``n_layers=2..6`` is a range of
+integers; ``dropout=0,0.1,0.2`` is a list of values. ``size=2x96,4x192`` sets layers and width together, with matching
+heads and feed-forward width (``plan/design.py``), because these settings seldom fit when drawn separately.
 
-By default, settings are searched around the default recipe: rates by a factor, batch and size by one step each way.
+By default, settings near the default recipe are searched: rates up to a factor, batch and size by one step up or down.
 """
 
 import math
@@ -24,7 +24,7 @@ from kotha.training.start import RunSetup
 
 SIZE = "size"
 Value = str | int | float | bool | None
-# They determine how long a trial takes or how it is evaluated; trials that differ in them cannot be compared.
+# Settings of the duration or the evaluation of a trial; trials that differ in them cannot be compared.
 _MEASURES = (
     *("steps", "seed", "evaluate_every", "evaluate_tokens", "patience", "checkpoint_every"),
     *("keep_checkpoints", "teachers", "vocab_size", "micro_batch_size"),
@@ -46,11 +46,11 @@ class SearchDimension:
     low: float = 0.0
     high: float = 0.0
     log: bool = False  # sampled uniformly in the logarithm
-    whole: bool = False  # whole numbers only
+    whole: bool = False  # integers only
 
     @property
     def words(self) -> str:
-        """The setting as text, in the form that ``read_search`` reads.
+        """The setting as text, in the syntax of ``read_search``.
 
         >>> SearchDimension("learning_rate", low=1e-4, high=0.01, log=True).words
         'learning_rate=0.0001..0.01:log'
@@ -72,13 +72,13 @@ class SearchDimension:
         return rounded(suggest(self.name, self.low, self.high, log=self.log))
 
     def holds(self, value: Value) -> bool:
-        """Whether a value lies within the range."""
+        """Return whether a value lies within the range."""
         if self.choices:
             return value in self.choices
         return isinstance(value, int | float) and self.low <= value <= self.high
 
     def at_an_end(self, value: Value) -> bool:
-        """Whether a value is close to an end of the range, so that a better one may lie beyond it.
+        """Return whether a value is close to an end of the range, so that a better one may lie beyond it.
 
         >>> rates = SearchDimension("learning_rate", low=1e-4, high=1e-2, log=True)
         >>> rates.at_an_end(0.0098), rates.at_an_end(0.001)
@@ -91,7 +91,7 @@ class SearchDimension:
 
 
 def in_words(value: Value) -> str:
-    """A value as text for ``read_search`` and ``--set``.
+    """Format a value for ``read_search`` and ``--set``.
 
     >>> in_words(0.0001), in_words(None), in_words(True), in_words("muon")
     ('0.0001', 'none', 'true', 'muon')
@@ -102,7 +102,7 @@ def in_words(value: Value) -> str:
 
 
 def rounded(value: Value) -> Value:
-    """A value rounded to 4 significant digits, as used in training.
+    """Round a value to 4 significant digits, as used in training.
 
     >>> rounded(0.00883987453425), rounded(64)
     (0.00884, 64)
@@ -111,7 +111,7 @@ def rounded(value: Value) -> Value:
 
 
 def short(value: Value) -> str:
-    """A value as short text."""
+    """Format a value as short text."""
     return f"{value:.3g}" if isinstance(value, float) else in_words(value)
 
 
@@ -206,7 +206,7 @@ def _value(text: str, is_fraction: bool) -> Value:
 
 
 def usual_search(choice: RunSetup, fixed: Mapping[str, Any], sizes_open: bool) -> list[SearchDimension]:
-    """The default search space around the default recipe, without settings that have a value (``fixed``)."""
+    """Return the default search space around the default recipe, without the ``fixed`` settings."""
     settings, batch = choice.settings, choice.settings.batch_size
     ends = {"weight_decay": _DECAYS}
     for name in ("learning_rate", *(["muon_learning_rate"] if settings.optimizer == "muon" else [])):
@@ -227,12 +227,12 @@ def usual_search(choice: RunSetup, fixed: Mapping[str, Any], sizes_open: bool) -
 
 
 def size_of(model: ModelConfig) -> str:
-    """Layers and width of a model as text."""
+    """Format the layers and width of a model."""
     return f"{model.n_layers}x{model.d_model}"
 
 
 def default_of(name: str, choice: RunSetup) -> Value:
-    """The value of a setting if it is not searched."""
+    """Return the value of a setting that is not searched."""
     if name == SIZE:
         return size_of(choice.model)
     value: Value = getattr(choice.settings, name, None)
@@ -240,7 +240,7 @@ def default_of(name: str, choice: RunSetup) -> Value:
 
 
 def as_changes(values: Mapping[str, Value]) -> dict[str, Any]:
-    """Drawn values as settings and sizes of a training run.
+    """Convert drawn values to settings and sizes of a training run.
 
     >>> as_changes({"dropout": 0.1, "size": "2x96"})
     {'dropout': 0.1, 'n_layers': 2, 'd_model': 96, 'n_heads': 3, 'd_ff': 256}

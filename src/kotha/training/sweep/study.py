@@ -1,7 +1,7 @@
 """The study of a sweep: a database shared by processes and machines (Optuna, SQLite by default).
 
-Each process sends a heartbeat every few seconds for its trial (Optuna). After a minute without one, the trial is queued
-again with the same values, and resumes from its checkpoint if there is one.
+Each process sends a heartbeat for its trial every few seconds (Optuna). After a minute without a heartbeat, the trial
+is queued again with the same values, and resumes from its checkpoint if there is one.
 
 The description of the sweep (data, settings, search ranges) is stored in the study by the process that creates it, and
 read by all others.
@@ -28,14 +28,14 @@ NEEDED = "a sweep needs Optuna; install it with: pip install 'kotha[sweep]'"
 
 
 def optuna() -> Any:
-    """Import Optuna with logging reduced; raises an error with install instructions if it is missing."""
+    """Import Optuna with less logging; raise an error with install instructions if it is missing."""
     found = library("optuna", NEEDED)
     found.logging.set_verbosity(found.logging.ERROR)
     return found
 
 
 def database_in(folder: Path) -> str:
-    """The URL of the database in a sweep folder."""
+    """Return the URL of the database in a sweep folder."""
     url = f"sqlite:///{(folder / DATABASE).absolute()}"
     if any(mark in url for mark in "?#"):
         raise UsageError(
@@ -46,7 +46,7 @@ def database_in(folder: Path) -> str:
 
 
 def without_password(url: str) -> str:
-    """A database URL with its password hidden.
+    """Return a database URL with its password hidden.
 
     >>> without_password("postgresql://me:secret@host/db"), without_password("nonsense")
     ('postgresql://me:***@host/db', 'nonsense')
@@ -85,7 +85,7 @@ def open_study(url: str, name: str, folder: Path, about: Callable[[], dict[str, 
         try:
             storage = _storage(url)
             is_new = name not in found.get_all_study_names(storage)
-            description = about() if is_new else None  # first, so that no study exists without it
+            description = about() if is_new else None  # created first, so that no study exists without it
             study = found.create_study(study_name=name, storage=storage, load_if_exists=True)
             if is_new and ABOUT not in study.user_attrs:  # unless another machine created it first
                 study.set_user_attr(ABOUT, description)

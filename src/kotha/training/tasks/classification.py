@@ -1,9 +1,9 @@
 """Classification of images and texts, with augmentation for small sets of images.
 
-Both tasks differ only in their inputs; ``_Classes`` has what they share. A text longer than the context is split into
-stretches, each a training example (``text/tokenizer/prompt.py``); at inference their predictions are averaged.
+The two tasks differ only in their inputs; ``_Classes`` has their common code. A text longer than the context is split
+into stretches, each a training example (``text/tokenizer/prompt.py``); at inference their predictions are averaged.
 
-With unbalanced classes, examples can be weighted by class (``class_weights="balanced"``: the weights have mean 1, as in
+With unbalanced classes, examples can be weighted by class (``class_weights="balanced"``, with weights of mean 1, as in
 scikit-learn). The best text classifier is the one with the highest macro-F1 (the mean of F1 over classes), the best
 image classifier the one with the lowest loss.
 """
@@ -32,7 +32,7 @@ from kotha.training.tasks.task import Batch, Score, Tensors, check_vocabulary
 
 
 class _Classes(ExamplesTask):
-    """Examples with a class each (the last column); subclasses define the inputs."""
+    """Examples that each have a class (the last column); subclasses define the inputs."""
 
     part, reference_names = "examples", ("uniform over classes", "class frequencies")
     reads: tuple[str, ...]  # names of the input tensors of the model
@@ -111,7 +111,7 @@ class ImageClasses(_Classes):
         self._augment = config.augment
 
     def batch(self, step: int, first: int, count: int) -> Batch:
-        """See Task; with augmentation, how an image is changed depends on its turn."""
+        """See Task; with augmentation, the change of an image depends on its position in the order of examples."""
         batch = super().batch(step, first, count)
         if self._augment == "none":
             return batch

@@ -1,12 +1,12 @@
-"""Tasks over examples in memory: the order in which they are read, and tasks whose outputs are token sequences.
+"""Tasks over examples in memory: the order of the examples, and tasks whose outputs are token sequences.
 
-Examples are numbered, and turns continue over epochs: turn 0 is the first example of the first epoch, and step s covers
-the turns from s times the batch size. In each epoch every example has one turn, in a new order. A run need not save any
-state of the data. Examples of different lengths are batched with others of similar length (length-sorted batches), to
-reduce padding.
+A turn is a position in the sequence of all examples over all epochs: turn 0 is the first example of the first epoch,
+and step s has the turns from s times the batch size on. In each epoch every example has one turn, in a new order. So a
+run does not have to save any state of the data. Examples of different lengths are batched with others of similar length
+(length-sorted batches), to reduce padding.
 
-``AnswerTokens`` is instruction tuning: only the assistant's tokens are targets. ``Translation`` reads a source and
-learns its target with teacher forcing.
+``AnswerTokens`` is instruction tuning, where only the assistant's tokens are targets. ``Translation`` predicts a target
+from its source by teacher forcing.
 """
 
 import math
@@ -34,9 +34,9 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary, measuring_slices
 
-# Separates the random numbers of a turn from those of an epoch with the same number.
+# Distinguishes the random numbers of a turn from those of an epoch with the same number.
 _TURN = 1
-# Batches that are sorted by length together: enough for little padding, few enough to keep batches random.
+# Number of batches that are sorted by length together, enough to reduce padding but few enough to keep batches random.
 _POOL = 20
 
 
@@ -50,7 +50,7 @@ class Order:
         self._shuffled = lru_cache(maxsize=2)(self._shuffle)  # a batch can span two epochs
 
     def turns(self, step: int, first: int = 0, count: int | None = None) -> range:
-        """The turns of a step, or ``count`` of them starting at ``first``.
+        """Return the turns of a step, or ``count`` of them starting at ``first``.
 
         >>> Order(10, batch_size=4, seed=0).turns(step=2, first=1, count=2)
         range(9, 11)
@@ -59,16 +59,16 @@ class Order:
         return range(start, start + (self._batch_size - first if count is None else count))
 
     def example(self, turn: int) -> int:
-        """The example of a turn."""
+        """Return the index of the example of a turn."""
         epoch, position = divmod(turn, self.n_examples)
         return int(self._shuffled(epoch)[position])
 
     def examples(self, step: int) -> list[int]:
-        """The examples of a step."""
+        """Return the indices of the examples of a step."""
         return [self.example(turn) for turn in self.turns(step)]
 
     def generator(self, turn: int) -> np.random.Generator:
-        """The random generator of a turn."""
+        """Return the random generator of a turn."""
         return np.random.default_rng([self._seed, turn, _TURN])
 
     def _shuffle(self, epoch: int) -> NDArray[np.int64]:
@@ -106,7 +106,7 @@ class Ragged:
         return len(self.lengths)
 
     def padded(self, rows: Sequence[int], among: Sequence[int], filling: int) -> tuple[Tensor, Tensor]:
-        """Some rows, padded to the longest of ``among``, and a mask of the real tokens: -> (n, T), (n, T)."""
+        """Return some rows, padded to the longest of ``among``, and a mask of the real tokens: -> (n, T), (n, T)."""
         lengths = self.lengths[list(rows)]
         real = np.arange(self.lengths[list(among)].max()) < lengths[:, None]
         padded = np.full(real.shape, filling, dtype=np.int64)
@@ -139,7 +139,7 @@ class ExamplesTask(Task):
 
     @abstractmethod
     def _counts(self, some: Columns) -> Counts:
-        """How often each answer is the correct one."""
+        """Count how often each answer is correct."""
 
     def _width(self, some: Columns) -> int:
         """The largest number of positions of an example."""
@@ -156,7 +156,7 @@ class ExamplesTask(Task):
         return [self._as_batch(some, rows, rows) for rows in slices]
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """See Task; both figures are without label smoothing, for tokens given the true ones before them."""
+        """See Task; loss and accuracy are without label smoothing, given the correct preceding tokens."""
         count = targets[self.part]
         return {"loss_nats": sums[self.part] / count, "accuracy": sums["right"] / count, self.part: count}
 
@@ -169,7 +169,7 @@ class ExamplesTask(Task):
 
 
 class _Sequences(ExamplesTask):
-    """Predict a token sequence from what precedes it; examples that do not fit are skipped."""
+    """Predict a token sequence; examples that do not fit the context are skipped."""
 
     tokenizer: Tokenizer
 
@@ -224,9 +224,9 @@ class AnswerTokens(_Sequences):
     """Predict the assistant's turns of a conversation token by token (instruction tuning).
 
     Conversations are formatted by the chat template. Only the assistant's tokens are targets: its text, and the end of
-    its turn, which teaches it to stop. The tokens of the prompt do not contribute to the loss. A conversation longer
-    than the context is skipped: without its beginning the answer would be a guess, and without its end it would be
-    incomplete.
+    its turn, from which it learns to stop. The tokens of the prompt do not contribute to the loss. A conversation
+    longer than the context is skipped, because without its beginning the answer could not be predicted, and without its
+    end it would be incomplete.
     """
 
     name = "answers"
@@ -240,7 +240,7 @@ class AnswerTokens(_Sequences):
         return ChatTemplate.of(self.tokenizer)
 
     def _encode(self, example: Dialogue) -> Any:
-        """Each token but the last, and the token after each, IGNORED where it is no target."""
+        """Return each token but the last, and the token after each, IGNORED where it is not a target."""
         assert self.chat_template is not None, "the tokenizer must have tokens for turns"
         tokens, is_target = self.chat_template.encode(self.tokenizer, example)
         return (
@@ -269,18 +269,18 @@ TextPair = tuple[Sequence[int], Sequence[int]]
 
 
 class Translation(_Sequences):
-    """Predict a target token by token from its source (teacher forcing); any text-to-text task will do.
+    """Predict a target token by token from its source (teacher forcing); works for any text-to-text task.
 
     The source ends with the end token; the target starts with the start token and ends with the end token. Batches are
-    as wide as their longest pair. A pair with an empty side, or longer than the context, is skipped: a truncated target
-    would teach the model to stop early.
+    as wide as their longest pair. A pair with an empty side, or longer than the context, is skipped, because from a
+    truncated target the model would learn to stop early.
     """
 
     name = "translation"
 
     @cached_property
     def _ends(self) -> tuple[int, int]:
-        """The tokens that start and end a target."""
+        """Tokens that start and end a target."""
         special = self.tokenizer.special
         if not {"bos", "eos"} <= special.keys():
             raise DataError(

@@ -1,18 +1,18 @@
 """Masked words (MLM) and sentence pairs (NSP), the training tasks of BERT.
 
 A passage is a stretch that fits the context. A short document is one passage; a longer one is divided into as few
-passages of about equal length as possible. Every word is read once per epoch, except in documents of a single token,
+passages of about equal length as possible. Every word is used once per epoch, except in documents of a single token,
 which cannot be divided in two.
 
 An example is ``[CLS] A [SEP] B [SEP]``. A passage is cut at a random position in its middle half; with probability 1/2
-B is the text that follows A, otherwise an equally long stretch of another document, so that length reveals nothing.
-Then words are masked. Random choices differ in each epoch, as a function of seed and turn.
+B is the text that follows A, otherwise a stretch of another document with the same length, so that the length gives no
+hint. Then words are masked. Random choices differ in each epoch, as a function of the seed and the example's position.
 
 Evaluation uses every passage of the validation split, with random choices that do not depend on the seed of the run.
 
-Exactly 15 % of the ordinary tokens are chosen, and at least one. A chosen one becomes the mask token with probability
-80 %, a random ordinary token with 10 %, and stays with 10 %, independently: so a model must predict at every token, not
-only at masks (https://arxiv.org/abs/1810.04805, appendix A.1).
+Exactly 15 % of the ordinary tokens are chosen, and at least one. Independently, each of them becomes the mask token
+with probability 80 %, becomes a random ordinary token with 10 %, and is unchanged with 10 %, so that the model must
+predict at every token, not only at masks (https://arxiv.org/abs/1810.04805, appendix A.1).
 """
 
 import math
@@ -67,7 +67,7 @@ class Masking:
     def hide(self, tokens: Ids, generator: np.random.Generator) -> Hidden:
         """Choose words of a text and mask them: (T,) -> (T,), (K,), (K,)."""
         candidates = np.flatnonzero(self.is_ordinary[tokens])
-        if not len(candidates):  # only unknown words: mask these, so that there is a target
+        if not len(candidates):  # only unknown words, which are masked so that there is a target
             candidates = np.flatnonzero((tokens != self.cls) & (tokens != self.sep))
         places = np.sort(generator.choice(candidates, n_chosen(len(candidates)), replace=False))
         words = tokens[places]
@@ -80,7 +80,7 @@ class Masking:
 
 
 def n_chosen(n_words: int) -> int:
-    """How many of ``n_words`` are masked.
+    """Return the number of masked words in a text of ``n_words``.
 
     >>> n_chosen(2), n_chosen(100)
     (1, 15)
@@ -149,7 +149,7 @@ class MaskedWords(Task):
         return Example(self._masking.hide(tokens, generator), cut + 2, unrelated)
 
     def _as_batch(self, examples: list[Example]) -> Batch:
-        """A batch padded to the context length, so that a part of a batch has the shape of the whole."""
+        """Return a batch padded to the context length, so that all parts of a batch have the same width."""
         n_places = n_chosen(self.context_length - _MARKS)
         lengths = np.array([[len(each.hidden.tokens)] for each in examples])
         firsts = np.array([[each.n_first] for each in examples])
@@ -245,7 +245,7 @@ class Passages:
         return self._stretch(index, *cuts)
 
     def from_other_document(self, passage: int, length: int, generator: np.random.Generator) -> Ids:
-        """A stretch of another document than the passage's, ``length`` tokens long if it has as many."""
+        """Return a stretch of ``length`` tokens (or fewer) from another document than that of the passage."""
         other = int(generator.integers(len(self._documents) - 1))
         other += other >= self._document_of(passage)
         start = int(generator.integers(max(1, int(self._sizes[other]) - length + 1)))

@@ -1,12 +1,12 @@
 """The interface between the training loop and a task, and the task of a GPT: predicting the next token.
 
-A task makes batches, each a function of seed and step, so that a resumed run misses nothing; computes the losses of a
-batch; and evaluates a model on held-out examples. It is independent of optimizers, checkpoints and machines.
+A task makes batches, computes their losses, and evaluates a model on held-out examples. A batch is a function of seed
+and step, so that a resumed run skips no data. A task is independent of optimizers, checkpoints and machines.
 
 ``PackedBatches`` shuffles the documents in each epoch, concatenates them, and cuts the endless stream into sequences:
-every token is a target exactly once per epoch, and there is no padding. ``OffsetBatches`` is the course's: each
-sequence starts at a random position. ``NextToken`` can also read a share of the sequences backwards (reverse training)
-and learn from the predictions of teachers (knowledge distillation).
+every token is a target exactly once per epoch, and there is no padding. ``OffsetBatches``, as in the course, starts
+each sequence at a random position. ``NextToken`` can also reverse a share of the sequences (reverse training) and learn
+from the predictions of teachers (knowledge distillation).
 """
 
 import math
@@ -61,35 +61,35 @@ class Task(Protocol):
 
     name: str  # name in a run's config
     tokenizer: Tokenizer | None = None  # tokenizer of the texts, saved with the model
-    chat_template: ChatTemplate | None = None  # how a model trained on this task takes turns, if it does
+    chat_template: ChatTemplate | None = None  # chat template of a model trained on conversations
 
     auxiliary_models: Sequence[nn.Module] = ()  # other models used by the losses
 
     def batch(self, step: int, first: int, count: int) -> Batch:
-        """``count`` examples of a step's batch, starting at ``first``."""
+        """Return ``count`` examples of a step's batch, starting at ``first``."""
 
     def set_total_steps(self, steps: int) -> None:
         """Set the total number of steps, if it changes during the run."""
         return
 
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
-        """The loss to minimize, in nats: for each part the mean over its targets."""
+        """Return the loss to minimize, in nats: for each part the mean over its targets."""
 
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
-        """Sums over a batch from which a score is computed: nats for each part, and other counts."""
+        """Return sums over a batch from which a score is computed: nats for each part, and other counts."""
 
     def validation(self) -> Sequence[Batch]:
-        """The held-out examples."""
+        """Return the held-out examples."""
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """The evaluation figures from the sums of ``measure``, including ``loss_nats``."""
+        """Return the metrics from the sums of ``measure``, including ``loss_nats``."""
 
     def error(self, score: Score) -> float:
-        """The figure that decides which model is best: 0 or more, lower is better."""
+        """Return the value by which the best model is selected: 0 or more, lower is better."""
         return score["loss_nats"]
 
     def references(self) -> dict[str, float]:
-        """Baseline losses in nats, by name: those of models that know nothing, or very little."""
+        """Return baseline losses in nats by name, such as that of uniform guessing."""
 
 
 def check_vocabulary(model: TextConfig, tokenizer: Tokenizer) -> None:
@@ -124,9 +124,9 @@ _LAST_FORWARDS = 0.25  # share of the steps
 class NextToken(Task):
     """Predict each token from those before it.
 
-    Some sequences can be read backwards (reverse training, https://arxiv.org/abs/2403.13799), so that a small text
-    teaches more; and teachers, which are trained models, can supply probabilities for all tokens as targets (knowledge
-    distillation).
+    A share of the sequences can be reversed (reverse training, https://arxiv.org/abs/2403.13799), which improves models
+    trained on a small text. Teachers, which are trained models, can supply probabilities for all tokens as targets
+    (knowledge distillation).
 
     Evaluation cuts the concatenated validation documents into windows that do not overlap; each token is a target once.
     Each window starts without context, so the loss is a little higher than with a sliding window.
@@ -161,8 +161,8 @@ class NextToken(Task):
     def _reverse(self, sequences: Ids, step: int, first: int) -> None:
         """Reverse a random share of the sequences, determined by seed and step: (B, T + 1).
 
-        What precedes a token says as much about it as what follows, so a text gives twice the practice before it is
-        memorised. The mask token, which no text contains, marks reversed sequences, if the tokenizer has one.
+        The following tokens predict a token as well as the preceding ones do, so a text can be used twice as often
+        before it is memorised. Reversed sequences are marked with the mask token, if the tokenizer has one.
         """
         draw = np.random.default_rng([self._config.seed, step, 1])
         reversed_rows = draw.random(first + len(sequences))[first:] < self._config.backwards
@@ -180,11 +180,11 @@ class NextToken(Task):
 
     @torch.no_grad()
     def _teacher_outputs(self, tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
-        """For each teacher its hidden states and its head: (B, T) -> (B, T, C), (V, C).
+        """Return the hidden states and the head of each teacher: (B, T) -> (B, T, C), (V, C).
 
-        The text gives only the actual token; a teacher gives probabilities for all tokens. With a small text, a student
-        of several teachers becomes better than each of them, even if it is smaller. The teachers' probabilities are
-        averaged.
+        The text has only the actual token as target; a teacher gives probabilities for all tokens. On a small text, a
+        student of several teachers becomes better than each of them, even if it is smaller. The teachers' probabilities
+        are averaged.
         """
         kind = tokens.device.type  # move the teachers to the student's device and precision
         narrow = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
@@ -226,7 +226,7 @@ class NextToken(Task):
         return teacher.model.requires_grad_(False)
 
     def _teacher_problem(self, teacher: bundle.Bundle) -> Message | None:
-        """Why a model cannot be a teacher of this student; None if it can."""
+        """Return the reason why a model cannot be a teacher of this student; None if it can."""
         if not isinstance(teacher.model, GPT):
             return Message("it is a {family} model; only a gpt predicts next tokens", family=teacher.config.family)
         if teacher.tokenizer is None or teacher.tokenizer.fingerprint != self.data.tokenizer.fingerprint:
@@ -243,7 +243,7 @@ def _as_batch(sequences: Tensor) -> Batch:
 
 
 def count_tokens(data: Dataset, split: str, vocab_size: int) -> Counts:
-    """How often each token occurs in a split: (V,)."""
+    """Count each token in a split: (V,)."""
     counts = [np.bincount(np.asarray(shard), minlength=vocab_size) for shard in data[split].shards]
     return sum(counts, start=np.zeros(vocab_size, dtype=np.int64))
 
@@ -278,14 +278,14 @@ class PackedBatches(_Batches):
         return np.diff(self._split.offsets).astype(np.int64)
 
     def sequences(self, step: int, first: int, count: int) -> Ids:
-        """``count`` sequences of a step's batch, starting at ``first``, each one token longer than the context."""
+        """Return ``count`` sequences of a step's batch from ``first`` on, each one token longer than the context."""
         start = (step * self._batch_size + first) * self._context_length
         pieces = self._pieces(start, count * self._context_length + 1)
         line = np.concatenate([self._split[document][begin:end] for document, begin, end in pieces])
         return windows(line, self._context_length, count)
 
     def _pieces(self, start: int, length: int) -> list[tuple[int, int, int]]:
-        """A stretch of the endless stream as (document, begin, end)."""
+        """Return a stretch of the endless stream as (document, begin, end)."""
         pieces: list[tuple[int, int, int]] = []
         epoch, position = divmod(start, self._split.info.tokens)
         while length > 0:
@@ -306,7 +306,7 @@ class PackedBatches(_Batches):
         return lru_cache(maxsize=2)(self._shuffle)  # a batch can span two epochs
 
     def _shuffle(self, epoch: int) -> tuple[Ids, Ids]:
-        """The order of the documents in an epoch, and where each ends."""
+        """Return the order of the documents in an epoch, and the end of each."""
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self._lengths))
         return order, np.cumsum(self._lengths[order])
 

@@ -1,4 +1,4 @@
-/** What Python puts into a document (`kotha/report/document.py`): blocks, and the Bangla of their messages. */
+/** The data that Python puts into a document (`kotha/report/document.py`): blocks, and the Bangla of their messages. */
 import type { Message, Templates } from "@/words/message";
 
 export type Text = string | Message;
@@ -26,7 +26,7 @@ export interface TableBlock {
   header: Text[];
   cells: Text[][];
   remarks: Text[];
-  /** Row, column, and what the cell is: best, worst, words. */
+  /** Row, column, and the kind of cell: best, worst, words. */
   marks: [number, number, string][];
 }
 export interface MatrixBlock {

@@ -1,13 +1,13 @@
-/** What a document says, in the language of the page. */
+/** Formats a document's texts in the language of the page. */
 import { getContext, setContext } from "svelte";
 import { preferences } from "@/state/preferences.svelte";
 import { type Templates, translate } from "@/words/message";
 import type { Text } from "./data";
 
 export interface Reader {
-  /** Text of a sentence, or of several. A string is data and stays as it is. */
+  /** One or several sentences. A plain string is data and stays unchanged. */
   read: (text: Text | readonly Text[]) => string;
-  /** The same in a table or beside an axis, where digits are Latin. */
+  /** The same in a table or on an axis, where digits are Latin. */
   cell: (text: Text) => string;
 }
 const KEY = Symbol("reader");

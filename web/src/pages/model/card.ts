@@ -1,11 +1,11 @@
-/** What a model tells of itself: figures that are known, and its own card, where it came with one. */
+/** The data of the model card on the page: known figures, and the model's own card if it has one. */
 
 export interface Card {
   parameters: number;
   tokenizer: string;
   license: string | null;
   bits_per_byte: number | null;
-  /** Tokens that it read in training. */
+  /** Number of training tokens. */
   tokens_read: number | null;
   data: string | null;
   /** Markdown. */
@@ -21,7 +21,7 @@ export type Block =
 const cells = (line: string) => line.replace(/^\||\|$/g, "").split("|").map((cell) => plain(cell.trim()));
 const plain = (text: string) => text.replace(/\*\*|`/g, "");
 
-/** A card's Markdown as far as cards use it: headings, lists, tables, paragraphs. The first heading is left out. */
+/** Render the Markdown that cards use: headings, lists, tables, paragraphs. The first heading is omitted. */
 export function blocksOf(markdown: string): Block[] {
   const body = markdown.replace(/^---\n[\s\S]*?\n---\n/, "").replace(/^# .*\n/, "");
   return body

@@ -1,4 +1,4 @@
-/** One text that the model writes: what streams in is shown once a frame, and Stop keeps it. */
+/** One text that the model generates; it is updated once per frame, and Stop keeps it. */
 import type { Order, ReadPiece, GeneratedToken } from "./protocol";
 import type { Source } from "./source";
 
@@ -6,14 +6,14 @@ export interface Sheet {
   typed: string;
   prompt: ReadPiece[];
   tokens: GeneratedToken[];
-  /** Characters of the tokens that no sign can change any more. */
+  /** Number of characters that are final, because no following sign can change them. */
   certain: number;
   ended: boolean;
 }
 
 export class Desk {
   sheet: Sheet | null = $state.raw(null);
-  /** The sheet before the last change of mind. */
+  /** The text before the last replacement. */
   before: Sheet | null = $state.raw(null);
   writing = $state(false);
   perSecond = $state(0);
@@ -30,7 +30,7 @@ export class Desk {
     if (this.sheet !== null) await this.write({ ...this.sheet, ended: false }, order);
   }
 
-  /** With another token at a place; what stood there can be had back. */
+  /** Continue with another token at a position; the replaced text can be restored. */
   async fork(place: number, chosen: GeneratedToken, order: Order): Promise<void> {
     const here = this.sheet;
     if (here === null) return;
@@ -69,7 +69,7 @@ export class Desk {
       });
       this.perSecond = done.perSecond;
       cancelAnimationFrame(frame);
-      // nothing more comes: what waited for a sign is whole
+      // the stream has ended, so the last akshara is complete
       certain = Infinity;
       show(done.stopped === "end");
     } catch (error) {
@@ -80,7 +80,7 @@ export class Desk {
   }
 }
 
-/** The ids of a sheet, up to a place among what was written. */
+/** The ids of a text, up to a position among the generated tokens. */
 export function idsOf(sheet: Sheet, place = sheet.tokens.length): number[] {
   return [...sheet.prompt, ...sheet.tokens.slice(0, place)].map((piece) => piece.id);
 }

@@ -1,4 +1,4 @@
-/** What the page and its worker say to each other. */
+/** The messages between the page and its worker. */
 import type { Sampling } from "@/math/sampling";
 import type { Description } from "@/model/description";
 
@@ -10,22 +10,22 @@ export interface Order {
 
 export interface Piece {
   id: number;
-  /** As it is shown alone: a space as a sign. */
+  /** The text as it is shown alone: a space as a symbol. */
   text: string;
-  /** Part of a character: shown as bytes. */
+  /** Whether it is part of a character, which is shown as bytes. */
   part: boolean;
 }
 
 export interface ReadPiece extends Piece {
-  /** The characters that it completes; none where the next token does, or where it is a mark. */
+  /** The characters that it completes; none if a later token completes them, or for a special token. */
   adds: string;
 }
 
 export interface GeneratedToken extends ReadPiece {
-  /** What the model itself gave it, before any setting acted. */
+  /** The model's probability, before any setting is applied. */
   probability: number;
   rank: number;
-  /** What the likelier ones have together. */
+  /** Total probability of the more likely tokens. */
   above: number;
   others: (Piece & { probability: number })[];
 }
@@ -33,7 +33,7 @@ export interface GeneratedToken extends ReadPiece {
 export type Question =
   | { kind: "open"; description: Description; weights: string; simd: boolean }
   | { kind: "read"; texts: string[] }
-  /** `ids`: what stands there; the first `prompt` of them were typed. */
+  /** `ids`: the current tokens; the first `prompt` of them were typed. */
   | { kind: "write"; ids: number[]; prompt: number; order: Order }
   | { kind: "scores"; ids: number[]; prompt: number };
 
@@ -41,14 +41,14 @@ export interface Answers {
   open: { simd: boolean; milliseconds: number };
   read: { ids: number[]; pieces: ReadPiece[] }[];
   write: { stopped: "length" | "end" | "stop"; perSecond: number };
-  /** `pieces`: those with the best logits, spelled. */
+  /** `pieces`: the texts of the tokens with the best logits. */
   scores: { logits: Float32Array; pieces: Piece[]; first: number; layers: Float32Array[][] };
 }
 
 export type ToWorker = { number: number; question: Question } | { stop: true };
 export type FromWorker =
   | { number: number; answer: Answers[keyof Answers] }
-  /** What each token that stood there behind the prompt adds to the text. */
+  /** The text that each token after the prompt adds. */
   | { number: number; kept: string[] }
   | { number: number; token: GeneratedToken; certain: number }
   | { number: number; error: string };

@@ -1,4 +1,4 @@
-/** The model behind the page: questions to its worker, answers when they come. */
+/** The interface to the page's model: sends requests to the worker and returns its answers. */
 import type { Description } from "@/model/description";
 import type { Answers, FromWorker, Order, Question, GeneratedToken } from "./protocol";
 import ModelWorker from "./worker?worker&inline";
@@ -9,7 +9,7 @@ interface Waiting {
   listener?: Listener;
 }
 
-/** Who is told of a text while it is written. */
+/** Callbacks for a text that is being generated. */
 export interface Listener {
   token: (token: GeneratedToken, certain: number) => void;
   kept?: (adds: string[]) => void;
@@ -34,12 +34,12 @@ export class Source {
     };
   }
 
-  /** `simd` false takes the plain product, for whoever measures it. */
+  /** `simd` false uses the plain product, for measurements. */
   open(description: Description, weights: string, simd: boolean): Promise<Answers["open"]> {
     return this.ask({ kind: "open", description, weights, simd });
   }
 
-  /** As what texts are read: behind the token that starts a document. */
+  /** The tokens of texts, after the token that starts a document. */
   read(texts: string[]): Promise<Answers["read"]> {
     return this.ask({ kind: "read", texts });
   }
@@ -48,7 +48,7 @@ export class Source {
     return this.ask({ kind: "write", ids, prompt, order }, listener);
   }
 
-  /** What comes behind these tokens, and how the last of them looks at all. */
+  /** The next-token distribution after these tokens, and the attention of the last of them. */
   scores(ids: number[], prompt: number): Promise<Answers["scores"]> {
     return this.ask({ kind: "scores", ids, prompt });
   }

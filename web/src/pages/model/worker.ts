@@ -1,4 +1,4 @@
-/** The model at work, apart from the page, so that typing is never held up. One question at a time, in order. */
+/** The model in a worker, so that it does not block typing. Requests are processed one at a time, in order. */
 import { shown } from "@/math/letters";
 import { ranked } from "@/math/sampling";
 import type { Gpt } from "@/model/gpt";
@@ -9,7 +9,7 @@ import { unpacked } from "@/model/unpack";
 import { sampleToken, Numbers, Text, tokenReport } from "@/model/writing";
 import type { Answers, FromWorker, Piece, Question, ToWorker, GeneratedToken } from "./protocol";
 
-/** So many of the best are spelled for whoever shows them. */
+/** Number of best tokens whose text is sent to the page. */
 const SPELLED = 64;
 
 let model: Gpt;
@@ -80,13 +80,13 @@ async function write(number: number, { ids, prompt, order }: Question & { kind: 
   const end = (why: Answers["write"]["stopped"]) => ({ stopped: why, perSecond: (1000 * Math.max(0, written - 1)) / (performance.now() - begun) });
   while (written < order.count) {
     const logits = text.logitsAfter(tokens, prompt);
-    const generated = tokens.filter((token) => !ends.includes(token)); // an end is no repetition
+    const generated = tokens.filter((token) => !ends.includes(token)); // end tokens are exempt from the repetition penalty
     const token = sampleToken(logits, order.settings, generated, numbers.next());
     if (ends.includes(token)) {
       certain += stream.finish().letters.length;
       return end("end");
     }
-    if (written === 0) begun = performance.now(); // the prompt is read
+    if (written === 0) begun = performance.now(); // the prompt has been processed
     const { characters, letters } = stream.push(tokenizer.bytesOf(token));
     certain += letters.length;
     written += 1;
@@ -108,7 +108,7 @@ function spelled(id: number): Piece {
   return { id, part, text: part ? piece : shown(piece) };
 }
 
-/** Let a message in; a timer would wait four milliseconds for it. */
+/** Let the worker receive a message; a timer would take four milliseconds. */
 function aside(): Promise<void> {
   return new Promise((resolve) => {
     const { port1, port2 } = new MessageChannel();

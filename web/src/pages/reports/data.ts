@@ -1,17 +1,17 @@
-/** What Python puts into a report's page: which component shows it, and its data. */
+/** The data that Python puts into a report's page, with the component that shows it. */
 import type { Page } from "@/words/localize";
 import type { Schemas } from "@/api/client";
 import type { MapDot } from "@/parts/WordMap.svelte";
 
 export interface WordsData {
-  /** Whose words. */
+  /** The name of the model. */
   name: string;
   dots: MapDot[];
-  /** How much of all differences the two directions of the map show. */
+  /** The share of the variance that the two axes of the map explain. */
   shares: [number, number];
   width: number;
   centred: boolean;
-  /** Those that were asked for, with their neighbours. */
+  /** The requested words, with their neighbours. */
   words: NonNullable<Schemas["EmbeddingsMap"]["word"]>[];
 }
 
@@ -23,12 +23,12 @@ export interface TokenizersData {
 }
 
 export interface ComparedData extends Pick<Schemas["Comparison"], "rows" | "best" | "reasons"> {
-  /** The file that all were measured on; null where each has its own. */
+  /** The file on which all were measured; null if each has its own. */
   text: string | null;
 }
 
 export interface JudgingData {
-  /** What the file that comes back must say of itself. */
+  /** The identification that the returned file must contain. */
   format: string;
   pairs_fingerprint: string;
   pairs: { id: string; prompt: string; left: string; right: string }[];

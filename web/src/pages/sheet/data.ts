@@ -1,21 +1,21 @@
-/** What Python puts into the page of a sheet. */
+/** The data that Python puts into the page of a sheet. */
 import type { Schemas } from "@/api/client";
 import type { Page } from "@/words/localize";
 import type { Language } from "@/state/preferences.svelte";
 
 type Both<T> = Record<Language, T>;
-/** The same in Bangla unless it is there too. */
+/** The Bangla labels are omitted if they equal the English ones. */
 interface Labels {
   en: string[];
   bn?: string[];
 }
 type StepData = Schemas["ExerciseStep"];
 
-/** A step that is worked out: readable numbers, and the arithmetic of some of its cells. */
+/** A solved step: readable numbers, and the arithmetic of some of its cells. */
 export interface SolvedStep {
   given: boolean;
   cells: string[][];
-  /** Of weights, each cell's share of its row; of others nothing. */
+  /** For weights, each cell's share of its row; otherwise empty. */
   shares: (number | null)[][];
   sums: string[];
   title: Both<string>;
@@ -30,13 +30,13 @@ export interface SheetData {
   remarks: Both<string[]>;
   text: string;
   target: string | null;
-  /** What is to be worked out, in the shape that the server gives it; the other language has only its labels. */
+  /** The sheet in the shape that the server returns; the other language has only labels. */
   asked: { en: StepData[]; bn: Partial<Pick<StepData, "rows" | "columns">>[] } | null;
-  /** Why nothing is asked. */
+  /** The reason why there are no questions. */
   why_not: string;
-  /** As a score file names it; null where there is none. */
+  /** The name in a score file; null if there is none. */
   called: string | null;
-  /** Under which name a browser keeps the work. */
+  /** The key under which a browser stores the work. */
   kept_as: string;
   solved: SolvedStep[];
 }

@@ -1,8 +1,8 @@
-/** Numbers that travel as base64. */
+/** Numbers encoded as base64. */
 import { bytesOf } from "@/math/base64";
 import type { Tile } from "@/math/tiles";
 
-/** A matrix for each head, of 16-bit numbers; `one` is what a weight of one is stored as. */
+/** A matrix of 16-bit numbers for each head; `one` is the stored value of a weight of 1. */
 export function unpacked(packed: string, [heads, rows, columns]: readonly [number, number, number], one: number): Tile[] {
   const view = new DataView(bytesOf(packed).buffer);
   return Array.from({ length: heads }, (_, head) => {
@@ -12,7 +12,7 @@ export function unpacked(packed: string, [heads, rows, columns]: readonly [numbe
   });
 }
 
-/** RGB, row by row, as a picture. */
+/** RGB, row by row, as an image. */
 export function pictureOf(image: { height: number; width: number; pixels: string }): HTMLCanvasElement {
   const canvas = document.createElement("canvas");
   [canvas.width, canvas.height] = [image.width, image.height];

@@ -1,4 +1,4 @@
-/** The mini on the desk: its text, its settings, and what the thread that trains it says. Kept in this browser. */
+/** The mini model: its text, its settings, and the results of the thread that trains it. Stored in this browser. */
 import { lettered, type Lettered } from "@/math/lettered";
 import { layout, type MiniConfig, type ArrayLayout } from "@/math/mini";
 import type { Order } from "@/math/mini.worker";
@@ -7,7 +7,7 @@ import { recallParts, remember } from "@/state/remembered";
 
 const KEPT = "kotha.hand.mini";
 const MOST_AGAIN = 1000;
-/** A picture so often while it plays, in milliseconds. */
+/** Milliseconds between two updates during playback. */
 const BEAT = 90;
 
 interface Kept {
@@ -25,7 +25,7 @@ export class Mini {
   method: Method = $state("adam");
   rate = $state(RATES.adam);
   playing = $state(false);
-  /** Steps between two pictures. */
+  /** Steps between two updates. */
   speed = $state(1);
   seen: Seen | null = $state.raw(null);
   read: Lettered = $state.raw({ letters: [], texts: [], cut: false });
@@ -45,7 +45,7 @@ export class Mini {
     this.begin(kept.step ?? 0);
   }
 
-  /** Begin anew with the text at hand; so many steps are taken at once, to stand again where one was. */
+  /** Start again with the current text; a number of steps is done at once to restore an earlier state. */
   begin(steps = 0): void {
     this.playing = false;
     this.read = lettered(this.text);

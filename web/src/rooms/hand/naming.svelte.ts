@@ -1,4 +1,4 @@
-/** What the matrices are called: letters as they are, the others in the page's language. */
+/** The names of matrices: symbols unchanged, others in the page's language. */
 import words from "@words/hand.json";
 import { key } from "@/math/sheet";
 import { phrases } from "@/words/index.svelte";
@@ -12,7 +12,7 @@ export function nameOf(name: string): string {
 }
 const SMALL = "₀₁₂₃₄₅₆₇₈₉";
 
-/** A cell by name, as on paper. */
+/** The name of a cell, as on paper. */
 export const cellName = (name: string, row: number, column: number): string => key(nameOf(name), row, column);
 
 const SYMBOLS: Record<string, string> = {
@@ -34,7 +34,7 @@ const SYMBOLS: Record<string, string> = {
   "head.bias": "b_H",
 };
 
-/** The letter of a matrix of a mini, by torch's name. */
+/** The symbol of a mini model's matrix, by torch's name. */
 export function symbol(name: string): string {
   const short = name.replace("stack.blocks.0.", "");
   return SYMBOLS[short] ?? short;

@@ -1,4 +1,4 @@
-/** Which sheet is worked on: the workshop's, one drawn by a seed, or a head of a model. All of it is in the address. */
+/** The source of the sheet: the workshop's, one drawn from a seed, or a head of a model. It is stored completely in the address. */
 import { post, request, type Schemas } from "@/api/client";
 import { preferences } from "@/state/preferences.svelte";
 import { fromData, type Step } from "@/math/sheet";
@@ -13,30 +13,30 @@ export interface LoadedSheet {
   remarks: Schemas["TranslatableMessage"][];
 }
 
-/** A sheet on the desk, and the work on it. */
+/** A sheet, and the work on it. */
 export interface Opened {
   laid: LoadedSheet;
   work: Work;
-  /** What a score file says of it; null where there can be none. */
+  /** The sheet's description in a score file; null if there can be none. */
   score: { sheet: string; /** Whether all that is given goes into the file, or what a head is given. */ whole: boolean } | null;
 }
 
-/** The same, as the server was asked for it. */
+/** The request to the server for this sheet. */
 export interface Fetched extends Opened {
   asked: SheetRequest;
 }
 
-/** Which sheet it was, for the teacher; the numbers themselves stand in the file. A model's numbers are in none. */
+/** The description of the sheet for the teacher; the file has its numbers, except those of a model. */
 export function scoreOf({ model, paper, size, seed }: SheetRequest): Opened["score"] {
   if (model != null) return null;
   if (paper != null) return { sheet: seed === 0 ? paper : `${paper}, seed ${seed}`, whole: true };
   return { sheet: size == null ? "workshop" : `${size}, seed ${seed}`, whole: false };
 }
 
-/** Sheets with a name: a whole block of two heads, and the notes' examples. */
+/** Named sheets: a complete block of two heads, and the examples of the notes. */
 export const PAPERS = ["block", "thinking", "robot", "bank", "positions"] as const;
 
-/** What the address asks for: `s` is a size such as 4x6x3, a paper's name, or `head`; nothing is the workshop's. */
+/** Parse the address: `s` is a size such as 4x6x3, a paper's name, or `head`; the default is the workshop's sheet. */
 export function sheetRequestFor(query: Record<string, string>, model: string, text: string): SheetRequest {
   const usual = { language: "en" as const, seed: 0, layer: 0, head: 0, part: "attention" as const };
   const kind = query.s ?? "";
@@ -56,7 +56,7 @@ export function sheetRequestFor(query: Record<string, string>, model: string, te
   };
 }
 
-/** The name under which a browser keeps the work on a sheet. */
+/** The key under which a browser stores the work on a sheet. */
 export const storageKey = (asked: SheetRequest): string =>
   `kotha.hand.${JSON.stringify([asked.size ?? "", asked.seed, asked.paper ?? asked.model ?? "", asked.text ?? "", asked.layer, asked.head, asked.part, asked.target ?? ""])}`;
 
@@ -65,7 +65,7 @@ export async function fetchSheet(asked: SheetRequest, signal?: AbortSignal): Pro
   return { steps: fromData(sheet.steps), text: sheet.text, place: sheet.place, remarks: sheet.remarks };
 }
 
-/** The sheet as a spreadsheet of live formulas, with the numbers that stand on it now. */
+/** The sheet as a spreadsheet with live formulas and the current numbers. */
 export async function fetchSpreadsheet({ asked, work }: Fetched): Promise<Blob> {
   const matrices = Object.fromEntries(work.steps.flatMap((step) => (step.operation === null ? [[step.name, step.values]] : [])));
   const own = asked.paper != null || (asked.model == null && work.isOwn);

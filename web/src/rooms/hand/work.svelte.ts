@@ -1,4 +1,4 @@
-/** The work on one sheet: what was typed, tried, hinted and shown, cell by cell. Kept in this browser until it is cleared. */
+/** The work on one sheet: answers, tries, hints and shown steps, cell by cell. Stored in this browser until it is cleared. */
 import { gradeCell, readCell, type Verdict } from "@/math/grading";
 import { diagnose, type Mistake } from "@/math/diagnosis";
 import { FULL, points } from "@/math/points";
@@ -9,7 +9,7 @@ import { recallParts, remember } from "@/state/remembered";
 export const HINTS = 3;
 
 export interface Answer {
-  /** Everything that was graded, the last one last. */
+  /** All graded answers, the last one at the end. */
   tries: string[];
   hints: number;
   verdict: Verdict | "open" | "shown";
@@ -25,13 +25,13 @@ const untouched: Answer = { tries: [], hints: 0, verdict: "open" };
 export class Work {
   readonly base: readonly Step[];
   readonly #name: string;
-  /** Numbers of one's own instead of given ones. */
+  /** The learner's replacements for given numbers. */
   edits: Record<string, number> = $state.raw({});
-  /** Cells that an edit has just changed. */
+  /** Cells that the last edit changed. */
   changed: ReadonlySet<string> = $state.raw(new Set());
   drafts: Record<string, string> = $state({});
   #counted: Record<string, Answer> = $state.raw({});
-  /** Answers with numbers of one's own: graded, not counted. */
+  /** Answers with changed numbers, which are graded but give no points. */
   #tried: Record<string, Answer> = $state.raw({});
   readonly #steps: readonly Step[] = $derived.by(() => (this.isOwn ? flow(this.base, this.edits) : this.base));
   readonly #seen: Record<string, (number | null)[][]> = $derived.by(() => this.#look());
@@ -60,12 +60,12 @@ export class Work {
   get answers(): Readonly<Record<string, Answer>> {
     return this.isOwn ? this.#tried : this.#counted;
   }
-  /** Those that bring points: with the sheet's own numbers. */
+  /** Answers that give points, with the sheet's own numbers. */
   get counted(): Readonly<Record<string, Answer>> {
     return this.#counted;
   }
 
-  /** What is done so far, for a score file. */
+  /** The work so far, for a score file. */
   scored(): ScoredAnswer[] {
     return this.base.flatMap((step) =>
       step.values.flatMap((line, r) =>
@@ -91,7 +91,7 @@ export class Work {
     return isDone(this.answer(name, row, column));
   }
 
-  /** What the page shows of a matrix: given numbers, one's own where they are right, the machine's where they were shown. */
+  /** The displayed numbers of a matrix: given ones, the learner's if they are correct, and those that the page filled in. */
   seen(name: string): (number | null)[][] {
     return this.#seen[name] ?? [];
   }
@@ -105,19 +105,19 @@ export class Work {
     return null;
   }
 
-  /** The sheet with the numbers that are seen, the machine's where one has none yet. */
+  /** The sheet with the displayed numbers, and computed ones where the learner has none yet. */
   get own(): Matrices {
     return Object.fromEntries(
       this.#steps.map((step) => [step.name, step.values.map((line, r) => line.map((value, c) => this.#seen[step.name]?.[r]?.[c] ?? value))]),
     );
   }
 
-  /** The number that a text says, if it says one. */
+  /** The number in a text, if there is one. */
   read(text: string): number | null {
     return readCell(text)?.value ?? null;
   }
 
-  /** Grade what was typed for a cell, and remember it. */
+  /** Grade and store the text typed for a cell. */
   grade(step: Step, row: number, column: number, text: string): { verdict: Verdict; mistakes: Mistake[] } {
     const own = this.own;
     const slack = slackOf(step);
@@ -128,7 +128,7 @@ export class Work {
     return { verdict, mistakes: verdict === "wrong" && typed !== null ? this.mistakes(step, row, column, text) : [] };
   }
 
-  /** What went wrong with an answer, as far as it can be told. */
+  /** The mistake in an answer, if it can be identified. */
   mistakes(step: Step, row: number, column: number, text: string): Mistake[] {
     const typed = readCell(text);
     return typed === null ? [] : diagnose(typed, text, this.#steps, step, [this.truth, this.own], row, column, slackOf(step));
@@ -143,7 +143,7 @@ export class Work {
     this.#set(name, row, column, { ...this.answer(name, row, column), verdict: "shown" });
   }
 
-  /** Let the machine fill in what is open of a step. */
+  /** Fill in the open cells of a step. */
   fill(name: string): void {
     const made = { ...this.answers };
     const step = this.step(name);
@@ -159,7 +159,7 @@ export class Work {
     return worthOf(this.answer(name, row, column));
   }
 
-  /** Points so far, and how many there are; of a step, or of the sheet. */
+  /** Points so far, and the maximum; of a step, or of the sheet. */
   score(name: string | null = null, answers: Readonly<Record<string, Answer>> = this.answers): { points: number; of: number; right: number; done: number; cells: number } {
     const found = { points: 0, of: 0, right: 0, done: 0, cells: 0 };
     for (const step of this.asked) {
@@ -179,12 +179,12 @@ export class Work {
     return found;
   }
 
-  /** Another number for a given one; what is below flows. */
+  /** Replace a given number; cells that depend on it are updated. */
   edit(name: string, row: number, column: number, value: number): void {
     this.editAll(name, [{ row, column, value }]);
   }
 
-  /** Other numbers for given ones, at once; what is given back undoes that. */
+  /** Replace several given numbers at once; returns a function that undoes it. */
   editAll(name: string, cells: readonly { row: number; column: number; value: number }[]): () => void {
     const before = this.truth;
     const [kept, tried] = [this.edits, this.#tried];
@@ -212,7 +212,7 @@ export class Work {
     };
   }
 
-  /** The sheet's own numbers again; what is given back undoes that. */
+  /** Restore the sheet's own numbers; returns a function that undoes it. */
   reset(): () => void {
     const { edits } = this;
     const tried = this.#tried;
@@ -226,7 +226,7 @@ export class Work {
     };
   }
 
-  /** Begin the sheet anew; what is given back undoes that. */
+  /** Clear the work on the sheet; returns a function that undoes it. */
   clear(): () => void {
     const before = this.answers;
     this.#keep({});
@@ -244,7 +244,7 @@ export class Work {
             const { verdict, tries } = this.answer(step.name, r, c);
             if (verdict === "shown") return asShown(value);
             if (verdict !== "right") return null;
-            if (value === -Infinity) return value; // -999 stands for it
+            if (value === -Infinity) return value; // stored as -999
             return readCell(tries.at(-1) ?? "")?.value ?? value;
           }),
         ),
@@ -270,17 +270,17 @@ export class Work {
 
 const isDone = ({ verdict }: Answer): boolean => verdict === "right" || verdict === "shown";
 
-/** What an answer brings, or would bring if the next try were right. */
+/** The points of an answer, or those of the next try if it is correct. */
 function worthOf({ tries, hints, verdict }: Answer): number {
   return points(tries.length - (verdict === "right" ? 1 : 0), hints, verdict === "shown");
 }
 
-/** Whether two numbers are others, the last bits of a sum aside. */
+/** Whether two numbers differ by more than rounding. */
 function differ(now: number, before: number | undefined): boolean {
   return now !== before && !(Math.abs(now - (before ?? NaN)) < 1e-12);
 }
 
-/** With other numbers given, what was right is now the machine's, and flows. */
+/** With other given numbers, correct answers become computed values, which are updated. */
 function flowing(answers: Readonly<Record<string, Answer>>): Record<string, Answer> {
   return Object.fromEntries(
     Object.entries(answers).flatMap(([cell, answer]) =>

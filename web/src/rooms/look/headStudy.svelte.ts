@@ -1,4 +1,4 @@
-/** What heads do, once it was asked for; kept for each model, as it takes a while. */
+/** The results of head studies, on request; cached for each model, because a study takes a while. */
 import type { Schemas } from "@/api/client";
 import { PendingRequest } from "@/state/pending.svelte";
 import { Progress } from "@/state/progress.svelte";

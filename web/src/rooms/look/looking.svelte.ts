@@ -1,4 +1,4 @@
-/** What is looked into: one pass through a model, its matrices by windows, and where the reader stands in it. */
+/** The state of the inspection: one forward pass of a model, windows of its matrices, and the reader's position in it. */
 import { post, request, type Schemas } from "@/api/client";
 import { levelOf, named, pathOf, type Level } from "@/math/sites";
 import type { Tile } from "@/math/tiles";
@@ -15,14 +15,14 @@ export type Piece = Schemas["Piece"];
 export const MEASURES = ["guess", "length", "change", "entropy", "loss"] as const;
 export type Measure = (typeof MEASURES)[number];
 
-/** A pass with the question that it answers. */
+/** A forward pass, with the request for it. */
 export interface Read {
   question: Question;
   pass: Pass;
   sites: Map<string, Site>;
 }
 
-// What the page keeps of matrices; the least used go first.
+// Cache of matrices; the least recently used are removed first.
 const MOST_BYTES = 64 << 20;
 
 class Tiles {
@@ -69,7 +69,7 @@ const tiles = new Tiles();
 
 class Looking {
   asked = new PendingRequest<Read>();
-  /** The same with every head at work, where some are silent. */
+  /** The same forward pass with all heads, if some are silenced. */
   whole = new PendingRequest<Read>();
   recipe = new PendingRequest<Recipe>();
   /** The image that a ViT reads, as PNG in base64; too long for an address. */
@@ -87,7 +87,7 @@ class Looking {
     return Number(route.query.h ?? 0) || 0;
   }
 
-  /** Row and column from 0; none: -1. The address counts from 1, as a sheet does. */
+  /** Row and column from 0, or -1 for none. The address counts from 1, as a sheet does. */
   get row(): number {
     return (Number(route.query.r ?? 0) || 0) - 1;
   }
@@ -121,13 +121,13 @@ class Looking {
     return tiles.get(read.question, site, (known?.heads.length ?? 0) > 0 ? (head ?? this.headOf(known)) : null, rows);
   }
 
-  /** The head at hand, as far as a matrix has it. */
+  /** The current head, if the matrix has one. */
   headOf(site: Site | undefined): number {
     if (site === undefined || site.heads.length === 0) return 0;
     return site.heads.includes(this.head) ? this.head : (site.heads[0] ?? 0);
   }
 
-  /** The stack's layers that a layer belongs to, or of the stack that speaks. */
+  /** The layers of the stack that contains a layer, or of the stack that predicts. */
   layers(like: string | null = null): string[] {
     const found = (this.read?.pass.columns ?? []).flatMap((each) => (each.layer === null ? [] : [each.layer]));
     if (like === null) return found;
@@ -135,13 +135,13 @@ class Looking {
     return found.filter((each) => each.split(".")[0] === stack);
   }
 
-  /** The line of pieces that the rows of the place at hand are. */
+  /** The line of pieces for the rows of the current matrix. */
   line(layer: string): string {
     const columns = this.read?.pass.columns ?? [];
     return columns.find((each) => each.layer === layer)?.line ?? columns[0]?.line ?? "tokens";
   }
 
-  /** The line in which a cell of the weave was chosen; the last, which speaks, if none was. */
+  /** The line in which a cell of the grid was selected; by default the last one, which is predicted. */
   get chosenLine(): string {
     return route.query.w || (Object.keys(this.read?.pass.lines ?? {}).at(-1) ?? "tokens");
   }
@@ -153,7 +153,7 @@ class Looking {
 
 export const looking = new Looking();
 
-/** Open a matrix, perhaps at a cell. */
+/** Open a matrix, optionally at a cell. */
 export function openSite(site: string, at: { row?: number | null; column?: number | null; head?: number | null } = {}): void {
   const query = { ...route.query };
   if (at.row != null) query.r = String(at.row + 1);
@@ -162,12 +162,12 @@ export function openSite(site: string, at: { row?: number | null; column?: numbe
   navigate({ path: pathOf(site), query });
 }
 
-/** Move to a cell where one stands. */
+/** Move to a cell of the current matrix. */
 export function moveTo(row: number, column: number): void {
   updateQuery({ r: String(row + 1), c: String(column + 1) });
 }
 
-/** The matrices of a layer or a part, in the order of the arithmetic; of a whole layer without steps between. */
+/** The matrices of a layer or a part in the order of the arithmetic; for a whole layer without intermediate steps. */
 export function sitesOf(read: Read, layer: string, part: string | null): Site[] {
   const inner = /^(query|key|value|query_norm|key_norm|joined)$/;
   return read.pass.sites.filter((each) => {

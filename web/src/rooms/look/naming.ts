@@ -1,4 +1,4 @@
-/** What things are called on the page, from the library's names. */
+/** Display names for the names of the library. */
 import words from "@words/look.json";
 import { phrases } from "@/words/index.svelte";
 import { named, wordOf } from "@/math/sites";
@@ -28,7 +28,7 @@ export function shortName(site: string): string {
   return MATRICES[own] ?? MATRICES[site] ?? (own.endsWith("weight") ? "γ" : own.endsWith("bias") ? "β" : own);
 }
 
-/** What it is, in a phrase. */
+/** A description in a phrase. */
 export function longName(site: string): string {
   const key = `site.${wordOf(site)}`;
   if (has(key)) return say(key);
@@ -42,7 +42,7 @@ export function layerName(layer: string): string {
   return stack === "decoder" ? say("layer.decoder", { n }) : say("layer", { n });
 }
 
-/** An attention by its layer; of a decoder, which has two in each, by its part as well. */
+/** The name of an attention module by its layer; in a decoder, which has two in each layer, also by its part. */
 export function attentionName(attention: string): string {
   const { layer, part } = named(attention);
   const name = layerName(layer ?? "");
@@ -72,7 +72,7 @@ export function givesName(gives: string): string {
   return has(key) ? say(key) : gives;
 }
 
-/** A piece as it stands at the head of a row or a column: a patch by its place alone. */
+/** The label of a piece at a row or a column: a patch by its position alone. */
 export function pieceLabel(piece: Piece | undefined): string {
   if (piece === undefined || piece.id != null) return piece?.text ?? "";
   if (piece.text === "class") return say("image.class.short");
@@ -80,7 +80,7 @@ export function pieceLabel(piece: Piece | undefined): string {
   return say("image.patch.short", { row: Number(row), column: Number(column) });
 }
 
-/** A piece as it is spoken: a patch by its place. */
+/** The label of a piece for screen readers: a patch by its position. */
 export function pieceName(piece: Piece | undefined): string {
   if (piece === undefined) return "";
   if (piece.id != null) return piece.text;

@@ -1,4 +1,4 @@
-/** A table that was brought: kept by the server, and read by it as a training would read it. */
+/** An uploaded table: stored on the server, and parsed by it as for training. */
 import { asError, get, post, type ApiError, type Schemas } from "@/api/client";
 import { discardUploads, type FileType, fileTypeOf, textOf, upload } from "@/api/files";
 
@@ -10,9 +10,9 @@ export class Table {
   summary: Schemas["TableResponse"] | null = $state.raw(null);
   wrong: ApiError | null = $state.raw(null);
   busy = $state(false);
-  /** Rows that cannot be read are left out. */
+  /** Whether rows that cannot be read are skipped. */
   skips = $state(false);
-  /** The file that was brought, until a job is begun with it. */
+  /** The uploaded file, until a job uses it. */
   #loose: string[] = [];
 
   constructor(readonly use: Use) {}
@@ -22,7 +22,7 @@ export class Table {
     return this.enough && (this.summary.broken === 0 || this.skips);
   }
 
-  /** Two classes at least, where there are classes. */
+  /** Whether there are at least two classes, if the table has classes. */
   get enough(): boolean {
     return this.use !== "classify" || Object.keys(this.summary?.classes ?? {}).length > 1;
   }
@@ -57,7 +57,7 @@ export class Table {
     }
   }
 
-  /** Read it, by the columns that were chosen. */
+  /** Read it with the selected columns. */
   async read(fields: [string, string] | null): Promise<void> {
     try {
       this.summary = await post("/api/table", { file: this.file, use: this.use, fields });
@@ -67,7 +67,7 @@ export class Table {
     }
   }
 
-  /** A job has been begun with it, and goes on needing it. */
+  /** Called when a job has started, which keeps needing the file. */
   begun(): void {
     this.#loose = [];
   }

@@ -1,4 +1,4 @@
-/** One job under way: how it stands, its steps and its loss, and in the end its held-out score. */
+/** A running job: its state, its steps and loss, and finally its held-out score. */
 import { type ApiError, asError, get, named, request, type Schemas } from "@/api/client";
 
 export type Job = Schemas["Job"];
@@ -11,13 +11,13 @@ export class Work {
   step = $state(0);
   steps: number | null = $state(null);
   loss: number | null = $state(null);
-  /** Seconds of a step. */
+  /** Seconds per step. */
   pace: number | null = $state(null);
   score: Score | null = $state.raw(null);
   wrong: ApiError | null = $state.raw(null);
   stopping = $state(false);
 
-  /** Watch a job until it ends; `ended` hears of it once. */
+  /** Poll a job until it ends; `ended` is called once. */
   follow(id: string, ended: (job: Job) => void): () => void {
     let over = false;
     const look = async (): Promise<void> => {
@@ -37,7 +37,7 @@ export class Work {
       } catch (error) {
         if (over) return;
         this.wrong = asError(error);
-        if (this.wrong.status !== 0) return; // nobody answered: the house says so, and it is tried again
+        if (this.wrong.status !== 0) return; // no response: the page shows this, and the request is repeated
       }
       setTimeout(() => void (over || look()), EVERY);
     };

@@ -1,4 +1,4 @@
-/** The trainings of the server: all of them in a line each, some with their curves, which grow while they are looked at. */
+/** The training runs of the server: one line for each, and the curves of some, which are updated while they are shown. */
 import { get, named, request, type Schemas } from "@/api/client";
 
 export type Row = Schemas["RunRow"];
@@ -14,7 +14,7 @@ export class Runs {
   #looking = false;
   #lists = 0;
 
-  /** Look now, and again and again while anything is under way. */
+  /** Poll now, and repeatedly while a run is in progress. */
   watch(shown: () => readonly string[]): () => void {
     void this.look(shown());
     this.#timer = setInterval(() => {
@@ -31,13 +31,13 @@ export class Runs {
       await this.list();
       for (const name of shown) await this.#grow(name);
     } catch {
-      // the house says that the server is away; what is shown stays
+      // the page shows that the server does not respond; the list is kept
     } finally {
       this.#looking = false;
     }
   }
 
-  /** Read the list anew; an older answer that comes later changes nothing. */
+  /** Reload the list; responses that arrive out of order are ignored. */
   async list(): Promise<void> {
     const mine = (this.#lists += 1);
     const found = await get("/api/runs");
@@ -51,7 +51,7 @@ export class Runs {
     this.curves = rest;
   }
 
-  /** Fetch what is new of a curve; one whose steps went back (it went on from an earlier save) is read anew. */
+  /** Fetch new points of a curve; if its steps went back (the run resumed from an earlier checkpoint), reload it. */
   async #grow(name: string): Promise<void> {
     const known = this.curves[name];
     const row = this.rows.find((each) => each.name === name);

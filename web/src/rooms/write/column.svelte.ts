@@ -1,4 +1,4 @@
-/** One text that a model writes, with all its branches: what streams in is shown once a frame, and Stop keeps it. */
+/** One generated text with all its branches; it is updated once per frame, and Stop keeps it. */
 import { type ApiError, asError, isAbort, post, refused, request, type Schemas } from "@/api/client";
 import { events } from "@/api/stream";
 import type { Sampling } from "@/math/sampling";
@@ -9,7 +9,7 @@ export type WrittenPiece = Schemas["GeneratedTokenEvent"];
 export type OtherPiece = Schemas["AlternativeToken"];
 type News = Schemas["GenerationEvent"];
 
-/** How a branch was asked for. */
+/** The request for a branch. */
 export interface Order {
   model: string;
   settings: Sampling;
@@ -19,24 +19,24 @@ export interface Order {
 
 export interface Branch {
   id: number;
-  /** The branch it left, and after how many of its tokens; null for one that begins with a prompt. */
+  /** The parent branch, and the number of its tokens that are shared; null for a branch that starts with a prompt. */
   parent: number | null;
   from: number;
-  /** What was typed, and as what it was read; empty until the server has read it. */
+  /** The typed prompt, and its tokens; empty until the server has processed it. */
   typed: string;
   prompt: Piece[];
-  /** How likely the model found each piece of the prompt; empty until that is known, null for the first. */
+  /** The probability of each piece of the prompt; empty until it is known, null for the first piece. */
   read: (number | null)[];
   tokens: WrittenPiece[];
-  /** Letters of the tokens that no sign can change any more. */
+  /** Number of characters that are final, because no following sign can change them. */
   certain: number;
   order: Order;
-  /** Why it ended; "" while it is written. */
+  /** The reason why it ended; "" while it is generated. */
   stopped: "" | Schemas["GenerationEnd"]["stopped"];
   rate: number;
 }
 
-/** A token's text at a place that somebody chose instead of what stood there. */
+/** The token that the user selected at a position instead of the original one. */
 export interface Choice {
   id: number;
   text: string;
@@ -53,49 +53,49 @@ export class Column {
   at: number | null = $state(null);
   writing = $state(false);
   error: ApiError | null = $state.raw(null);
-  /** Tokens that end a text, as the model at hand has it. */
+  /** Tokens that end a text, for the current model. */
   ends: number[] = $state.raw([]);
   #giveUp: AbortController | null = null;
-  /** Who writes each branch; what an earlier one still had in hand is not put over it. */
+  /** The current writer of each branch; pending output of an earlier one is discarded. */
   #writers = new Map<number, AbortController>();
 
   get branch(): Branch | null {
     return this.branches.find((each) => each.id === this.at) ?? null;
   }
 
-  /** Those that leave the text at the same place, the one they leave among them. */
+  /** The branches that start at the same position, including their parent. */
   get siblings(): Branch[] {
     const here = this.branch;
     if (here === null) return [];
     return this.branches.filter((each) => each === here || each.id === here.parent || each.parent === here.id || (here.parent !== null && each.parent === here.parent && each.from === here.from) || (here.parent === null && each.parent === null && each.typed === here.typed));
   }
 
-  /** From a prompt; one that was written just so goes on instead, since the same seed would give the same again. */
+  /** Generate from a prompt; an identical existing text is continued instead, because the same seed would give the same text. */
   async begin(typed: string, order: Order, still = false): Promise<void> {
     const here = this.branch;
     if (here !== null && here.typed === typed && sameOrder(here.order, order)) {
-      if (this.writing) return; // it is under way
+      if (this.writing) return; // already in progress
       if (here.tokens.length > 0) return this.goOn(order);
     }
     const branch: Branch = { id: (count += 1), parent: null, from: 0, typed, prompt: [], read: [], tokens: [], certain: 0, order, stopped: "", rate: 0 };
     await this.#write(branch, typed, order, still);
   }
 
-  /** From a prompt, with a first token that somebody chose; the prompt as it was read. */
+  /** Generate from a prompt with a first token that the user selected; the prompt is the one that was processed. */
   async beginWith(typed: string, ids: readonly number[], choice: Choice, order: Order): Promise<void> {
     const tokens = [{ ...choice, adds: "", others: [] }];
     const branch: Branch = { id: (count += 1), parent: null, from: 0, typed, prompt: [], read: [], tokens, certain: 0, order, stopped: "", rate: 0 };
     await this.#write(branch, [...ids, choice.id], order);
   }
 
-  /** At the end of what stands. */
+  /** Continue at the end of the current text. */
   async goOn(order: Order): Promise<void> {
     const here = this.branch;
     if (here === null) return;
     await this.#write({ ...here, order, stopped: "" }, idsOf(here, here.tokens.length), order);
   }
 
-  /** With another token at a place; what stands stays, as a branch beside it. */
+  /** Continue with another token at a position; the current text is kept as another branch. */
   async fork(place: number, choice: Choice, order: Order): Promise<void> {
     const here = this.branch;
     if (here === null) return;
@@ -106,7 +106,7 @@ export class Column {
     await this.#write(branch, idsOf(branch, tokens.length), order);
   }
 
-  /** Nothing more is written; what stands stays. */
+  /** Stop generating; the current text is kept. */
   stop(): void {
     this.#giveUp?.abort();
   }
@@ -117,7 +117,7 @@ export class Column {
     this.at = id;
   }
 
-  /** Take a branch away, and all that leave it; what brings them back is returned. */
+  /** Remove a branch and those that start from it; returns a function that restores them. */
   remove(id: number): () => void {
     if (this.at === id) this.stop();
     const before = { branches: this.branches, at: this.at };
@@ -165,7 +165,7 @@ export class Column {
       if (!isAbort(error)) this.error = asError(error);
     }
     const branch = show.now();
-    if (branch === begun && this.#writers.get(begun.id) === mine) this.#takeBack(before, begun.id); // nothing was read: an error, or stopped at once
+    if (branch === begun && this.#writers.get(begun.id) === mine) this.#takeBack(before, begun.id); // nothing was received: an error, or stopped at once
     const rate = branch.rate > 0 ? branch.rate : (1000 * (branch.tokens.length - first)) / Math.max(1, performance.now() - from);
     if (branch !== begun) show.end({ stopped: branch.stopped || "cancelled", certain: lettersOf(branch.tokens), rate });
     if (this.#giveUp === mine) {
@@ -175,7 +175,7 @@ export class Column {
     void this.#reread(branch);
   }
 
-  /** How likely the prompt was: asked for when all is written, so that no letter waits for it. */
+  /** The probability of the prompt, requested after generation, so as not to delay it. */
   async #reread(branch: Branch): Promise<void> {
     if (branch.prompt.length < 2 || branch.read.length > 0) return;
     try {
@@ -183,7 +183,7 @@ export class Column {
       const read = found.tokens.map((each) => each.probability);
       this.branches = this.branches.map((each) => (each.prompt === branch.prompt ? { ...each, read } : each));
     } catch {
-      // the prompt stays as it is, without a tint
+      // the prompt stays as it is, without tints
     }
   }
 
@@ -193,7 +193,7 @@ export class Column {
     if (this.at === id && was === undefined) this.at = before.at;
   }
 
-  /** Gathers what comes, and shows it once a frame; `still`: once, when it is done. */
+  /** Collects the output and shows it once per frame; `still`: only at the end. */
   #shower(begun: Branch, mine: AbortController, still: boolean) {
     let branch = begun;
     let waiting = 0;
@@ -222,7 +222,7 @@ export class Column {
   }
 }
 
-/** What the server read: a prompt's pieces, or where a token was chosen, the letters that it adds. */
+/** The tokens that the server processed: the pieces of a prompt, or the characters that a selected token adds. */
 function read(branch: Branch, pieces: Piece[], isText: boolean): Branch {
   if (isText) return { ...branch, prompt: pieces };
   const last = branch.tokens.at(-1);
@@ -232,7 +232,7 @@ function read(branch: Branch, pieces: Piece[], isText: boolean): Branch {
   return { ...branch, prompt, tokens: [...branch.tokens.slice(0, -1), { ...last, adds }], certain: branch.certain + adds.length };
 }
 
-/** The tokens before a place, prompt and all: what the next one is drawn behind. */
+/** The tokens before a position, including the prompt, on which the next one depends. */
 export function idsOf(branch: Branch, place: number): number[] {
   return [...branch.prompt.map((piece) => piece.id), ...branch.tokens.slice(0, place).map((token) => token.id)];
 }
@@ -245,7 +245,7 @@ export function promptOf(branch: Branch): string {
   return branch.prompt.length > 0 ? branch.prompt.map((piece) => piece.adds).join("") : branch.typed;
 }
 
-/** The prompt with how likely each piece was; nothing until that is known. What begins a document follows nothing. */
+/** The prompt with the probability of each piece, or nothing until it is known; the start of a document has none. */
 export function givenOf(branch: Branch): { adds: string; probability: number }[] {
   return branch.prompt.flatMap((piece, i) => {
     const probability = branch.read[i] ?? null;
@@ -266,7 +266,7 @@ function asked(prompt: string | number[], order: Order): string {
   return JSON.stringify(body);
 }
 
-/** Every score of what could come next, and the best pieces as they read. */
+/** The scores of all next tokens, and the texts of the best ones. */
 export interface Scores {
   head: Schemas["LogitsHeader"];
   logits: Float32Array;

@@ -1,4 +1,4 @@
-/** What stays while one is in another room: both texts with their branches, and how they are drawn. */
+/** State that is kept while another room is open: both texts with their branches, and their settings. */
 import type { Sampling } from "@/math/sampling";
 import { route } from "@/state/route.svelte";
 import { wholeNumber } from "@/words/numbers";
@@ -13,7 +13,7 @@ class Kept {
   seed = $state(USUAL_SEED);
   count = $state(USUAL_TOKENS);
 
-  /** Take what the address says; what it does not say stays. */
+  /** Apply the parameters of the address; others are unchanged. */
   read(): void {
     const { s, bs, seed, n } = route.query;
     this.settings = [s ? parseSettings(s) : this.settings[0], bs ? parseSettings(bs) : this.settings[1]];

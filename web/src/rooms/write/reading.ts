@@ -1,15 +1,15 @@
-/** A text as a reader takes it: by letters and by sentences. */
+/** A text as a reader sees it: aksharas and sentences. */
 
 const letters = new Intl.Segmenter("bn", { granularity: "grapheme" });
 
 export interface Parting {
-  /** How many letters are alike; null where all are. */
+  /** Number of equal aksharas at the start; null if all are equal. */
   letters: number | null;
-  /** Where they part, in characters. */
+  /** The position of the first difference, in characters. */
   at: number;
 }
 
-/** How far two texts are alike, by whole letters: what they were cut into does not matter. */
+/** The common prefix of two texts in complete aksharas, regardless of their tokens. */
 export function alikeLetters(one: string, other: string): Parting {
   const rest = letters.segment(other)[Symbol.iterator]();
   let count = 0;
@@ -21,7 +21,7 @@ export function alikeLetters(one: string, other: string): Parting {
   return { letters: rest.next().done ? null : count, at: one.length };
 }
 
-/** The sentences of a text that are done. */
+/** The complete sentences of a text. */
 export function sentences(text: string): string[] {
   return [...text.matchAll(/[^।?!.\n]+[।?!.\n]+/g)].map(([sentence]) => sentence.trim()).filter((sentence) => sentence !== "");
 }

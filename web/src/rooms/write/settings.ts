@@ -1,7 +1,7 @@
-/** How a text is drawn, in the address: five numbers, empty where off. */
+/** The sampling settings in the address: five numbers, empty if disabled. */
 import type { Sampling } from "@/math/sampling";
 
-/** What `kotha generate` uses. */
+/** The defaults of `kotha generate`. */
 export const USUAL: Sampling = { temperature: 0.8, top_k: 40, top_p: null, min_p: null, repetition_penalty: 1.1 };
 export const USUAL_SEED = 7;
 export const USUAL_TOKENS = 40;
@@ -16,12 +16,12 @@ const BOUNDS: Record<(typeof NAMES)[number], [number, number]> = {
   repetition_penalty: [0.1, 10],
 };
 
-/** `short`: nothing for the usual ones. */
+/** `short` omits default values. */
 export function formatSettings(settings: Sampling, short = true): string {
   return short && same(settings, USUAL) ? "" : NAMES.map((name) => settings[name] ?? "").join(",");
 }
 
-/** Read them from an address; whatever is no number in its bounds is off, and a temperature the usual. */
+/** Parse them from an address; an invalid setting is disabled, and an invalid temperature is replaced by the default. */
 export function parseSettings(text: string | undefined): Sampling {
   if (text === undefined || text === "") return { ...USUAL };
   const parts = text.split(",");
