@@ -1,9 +1,9 @@
 """docs/reference: every command, public name, format and error, from the help and the docstrings themselves.
 
 ``make reference`` writes the pages; ``--check`` only says whether they are fresh. Nobody edits them. A command's entry
-is its own help, with the lines of docs/reference/tour.md that use it and their output; a test runs the tour and compares
-(``make outputs`` writes what changed). The examples of Python are those of the docstrings, which are run as well. A
-format is described by the module that reads and writes it.
+is its own help, with the lines of docs/reference/tour.md that use it and their output; a test runs the tour and
+compares (``make outputs`` writes what changed). The examples of Python are those of the docstrings, which are run as
+well. A format is described by the module that reads and writes it.
 """
 
 import argparse
@@ -99,12 +99,15 @@ def pages() -> dict[str, str]:
 
 def commands() -> str:
     """Every command with its help, and the lines of the tour that use it with their output."""
-    from kotha.cli.main import COMMANDS
     from scripts.book.examples import examples
+
+    from kotha.cli.main import COMMANDS
 
     shown = examples((ROOT / "docs" / "reference" / "tour.md").read_text(encoding="utf-8"))
     text = f"# Every command\n\n{MADE.format('help of the commands')} "
-    text += "The examples are those of [the tour](tour.md), in another order; a test runs them and compares the outputs. "
+    text += (
+        "The examples are those of [the tour](tour.md), in another order; a test runs them and compares the outputs. "
+    )
     text += "`…` stands for omitted text.\n"
     for name in COMMANDS:
         for words in ([name], *([name, part] for part in _parts(name))):

@@ -1,8 +1,8 @@
 """Commands on a page and the output that the page shows below them: parse, run, compare, rewrite.
 
-In a ``console`` block, a line ``$ kotha ...`` is a command, and the lines below it are its output; a block without ``$``
-only lists commands. ``…`` in an output stands for any text, and on a line of its own for any lines. Numbers must agree
-(``numbers.differences``), unless ``<!-- about: any -->`` precedes the block.
+In a ``console`` block, a line ``$ kotha ...`` is a command, and the lines below it are its output; a block without
+``$`` only lists commands. ``…`` in an output stands for any text, and on a line of its own for any lines. Numbers must
+agree (``numbers.differences``), unless ``<!-- about: any -->`` precedes the block.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from scripts.book.numbers import differences
 # The longest output that is written to a page; the rest is a line ``…``.
 _MAX_LINES = 12
 _ANY = "\N{HORIZONTAL ELLIPSIS}"
-_BORDER = re.compile(r"[━┏┳┓┡╇┩└┴┘┗┻┛─├┼┤\s]+")
+_BORDER = re.compile(r"[━┏┳┓┡╇┩└┴┘┗┻┛─├┼┤┃│\s]+")
 _NUMBER = re.compile(r"[-+−]?[\d০-৯][\d০-৯,.]*(?:e[-+]?\d+)?")
 # A terminal shows a progress bar instead, and removes it.
 _PROGRESS = re.compile(rf"kotha: [^:]* {_ANY}(?: [\d০-৯]+ ?%)?")
