@@ -190,7 +190,7 @@ def test_the_index_links_every_page_of_its_language(name: str) -> None:
     assert wanted - linked <= {"index.md", "index.bn.md"}, f"docs/{name} does not link {sorted(wanted - linked)}"
 
 
-@pytest.mark.parametrize("name", ["serving", "bundled-model", "bangla-text", "howto/05-to-other-programs"])
+@pytest.mark.parametrize("name", ["serving", "bundled-model", "bangla-text"])
 def test_the_code_of_a_page_exists_unchanged_in_its_bangla_twin(name: str) -> None:
     def code(path: Path) -> list[str]:
         lines = "".join(blocks(path.read_text(encoding="utf-8"), r"\w*")).splitlines()

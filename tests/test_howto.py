@@ -100,6 +100,8 @@ def test_a_page_in_bangla_has_commands_of_its_twin(page: Path) -> None:
     twin = page.with_name(page.name.replace(".md", ".bn.md"))
     assert bool(commands(twin)) == bool(commands(page))
     assert [line for line in commands(twin) if line not in commands(page)] == []
+    only_shown = blocks(twin.read_text(encoding="utf-8"), "sh")
+    assert only_shown == blocks(page.read_text(encoding="utf-8"), "sh")
 
 
 def test_there_is_a_page_for_each_thing_that_is_asked_for() -> None:
