@@ -6,7 +6,7 @@ export PYTHONDONTWRITEBYTECODE =
 # One single-threaded process per core.
 TEST := OMP_NUM_THREADS=1 $(RUN) -m pytest -n auto --dist worksteal
 
-.PHONY: help demo test test-extended test-slow check format map reference studio docs fault-injection distributed-faults platform-simulation fuzz lock audit clean setup-demo setup-dev
+.PHONY: help demo test test-extended test-slow check format map reference outputs studio docs fault-injection distributed-faults platform-simulation fuzz lock audit clean setup-demo setup-dev
 
 help:
 	@echo "make demo       train and inspect a model on the built-in corpus, in kotha-demo/"
@@ -17,6 +17,7 @@ help:
 	@echo "make format     format and fix the code"
 	@echo "make map        write docs/dev/modules.md: every module with its docstring's first line"
 	@echo "make reference  write docs/reference from the help and the docstrings"
+	@echo "make outputs    run the commands of README, how-tos and tour, and write the outputs that changed"
 	@echo "make studio     build web/ into the package"
 	@echo "make docs       build the book in both languages, in build/book"
 	@echo "make fault-injection KIND=kill  a fault at every file-system call of every command; KIND=kill, power-cut, io-error, read-error or slow"
@@ -55,6 +56,9 @@ map:
 
 reference: setup-dev
 	@$(RUN) scripts/reference.py
+
+outputs: setup-dev
+	KOTHA_WRITE_OUTPUTS=1 $(RUN) -m pytest -q tests/test_docs.py tests/test_howto.py -k run_in_their_order
 
 studio: setup-dev
 	$(RUN) scripts/studio.py build

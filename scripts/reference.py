@@ -1,8 +1,9 @@
 """docs/reference: every command, public name, format and error, from the help and the docstrings themselves.
 
 ``make reference`` writes the pages; ``--check`` only says whether they are fresh. Nobody edits them. A command's entry
-is its own help, with the lines of docs/reference/tour.md that use it; a test runs the tour. The examples of Python are
-those of the docstrings, which are run as well. A format is described by the module that reads and writes it.
+is its own help, with the lines of docs/reference/tour.md that use it and their output; a test runs the tour and
+compares (``make outputs`` writes what changed). The examples of Python are those of the docstrings, which are run as
+well. A format is described by the module that reads and writes it.
 """
 
 import argparse
@@ -97,19 +98,23 @@ def pages() -> dict[str, str]:
 
 
 def commands() -> str:
-    """Every command with its help, and the lines of the tour that use it."""
+    """Every command with its help, and the lines of the tour that use it with their output."""
+    from scripts.book.examples import examples
+
     from kotha.cli.main import COMMANDS
 
-    tour = (ROOT / "docs" / "reference" / "tour.md").read_text(encoding="utf-8")
-    shown = [line for line in tour.splitlines() if line.startswith("kotha ")]
+    shown = examples((ROOT / "docs" / "reference" / "tour.md").read_text(encoding="utf-8"))
     text = f"# Every command\n\n{MADE.format('help of the commands')} "
-    text += "The examples come from [the tour](tour.md); a test runs them.\n"
+    text += (
+        "The examples are those of [the tour](tour.md), in another order; a test runs them and compares the outputs. "
+    )
+    text += "`…` stands for omitted text.\n"
     for name in COMMANDS:
         for words in ([name], *([name, part] for part in _parts(name))):
             text += f"\n{'#' * (1 + len(words))} kotha {' '.join(words)}\n\n```\n{told(words)}\n```\n"
-            examples = [line for line in shown if line.split()[1 : 1 + len(words)] == words]
-            if examples and (len(words) > 1 or not _parts(name)):
-                text += "\n```sh\n" + "\n".join(examples) + "\n```\n"
+            for each in shown:
+                if each.command.split()[1 : 1 + len(words)] == words and (len(words) > 1 or not _parts(name)):
+                    text += f"\n```console\n$ {each.command}\n{each.shown}\n```\n"
     return text
 
 
@@ -284,5 +289,5 @@ def _kinds() -> Iterator[tuple[str, type[Exception]]]:
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(ROOT / "src"))
+    sys.path[:0] = [str(ROOT / "src"), str(ROOT)]
     sys.exit(main())

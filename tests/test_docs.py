@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scripts.book.examples import difference, examples, run
 from tests.prepared import write_pairs
+from tests.shown import Pages
 
 import kotha
 from kotha.cli.main import COMMANDS, main
@@ -32,7 +34,6 @@ SHORTER = {
     r"train data --minutes \d+": "train data --preset pocket --steps 2",
     r"--minutes \d+": "--steps 2",
     r"(--steps 2)": r"\1 --set batch_size=4 context_length=64 d_model=64 n_heads=2 d_ff=128",
-    r"bench tokenize": "bench tokenize --rounds 1",
     r"--trials \d+": "--trials 3",
 }
 
@@ -41,42 +42,49 @@ def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
-def run_shortened(line: str, capsys: pytest.CaptureFixture[str]) -> str:
+def commands(text: str) -> list[str]:<<<<<<<O 
     """Run a command as printed, with changes that make it fast; return its stdout."""
     for printed, shorter in SHORTER.items():
         line = re.sub(printed, shorter, line)
     code = main(shlex.split(line)[1:])
     output = capsys.readouterr()
-    assert code == 0, f"{line}\n{output.err}"
-    return output.out
+    assert code == 0, f"{line}\n{output.err}"||||||| 
+    """Run a command as printed, but for what makes it quick; what it wrote to stdout."""
+    for printed, shorter in SHORTER.items():
+        line = re.sub(printed, shorter, line)
+    code = main(shlex.split(line)[1:])
+    told = capsys.readouterr()
+    assert code == 0, f"{line}\n{told.err}"======= >>>>>>>T
+    return <<<<<<<O output||||||| told======= [each>>>>>>>T.command for each in examples(text) if each.command.startswith("kotha ")]
 
 
-def commands(text: str) -> list[str]:
-    return [line for block in blocks(text, "console") for line in block.splitlines() if line.startswith("kotha ")]
+@pytest.fixture
+def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return an empty folder to work in, as a user whose terminal is 100 columns wide and who types nothing."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "100")
+    monkeypatch.delenv("KOTHA_LANGUAGE", raising=False)
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    return tmp_path
 
 
 @pytest.mark.extended
-def test_the_commands_of_the_tour_run_in_their_order(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("sys.stdin", io.StringIO())  # nobody says anything to `kotha chat`
-    write_pairs(tmp_path / "pairs.tsv", 12)  # the reader's own
+def test_the_commands_of_the_tour_run_in_their_order(terminal: Path) -> None:
+    write_pairs(terminal / "pairs.tsv", 60)  # the reader's own
     assert {shlex.split(line)[1] for line in commands(TOUR)} == set(COMMANDS) - NOT_SHOWN, "every command is shown"
-    for line in commands(TOUR):
-        run_shortened(line, capsys)
+    Pages(ROOT / "docs" / "reference" / "tour.md").check()
 
 
 @pytest.mark.extended
-def test_the_commands_of_the_readme_run_in_their_order(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("texts").mkdir()
-    kotha.write_stories("texts/stories.jsonl", documents=60)
-    for line in commands(README):
-        run_shortened(line, capsys)
+def test_the_commands_of_the_readme_run_in_their_order(terminal: Path) -> None:
+    (terminal / "texts").mkdir()
+    kotha.write_stories(terminal / "texts" / "stories.jsonl", documents=60)
+    Pages(ROOT / "README.md", SHORTER).check()
 
 
-def test_the_quickstart_shows_what_is_printed(capsys) -> None:
-    command, shown = re.search(r"^\$ (kotha generate .*)\n(.*) …$", README, re.MULTILINE).groups()
-    assert run_shortened(command, capsys).startswith(shown)
+def test_the_quickstart_shows_what_is_printed(terminal: Path) -> None:
+    first = next(each for each in examples(README) if each.command.startswith("kotha generate"))
+    assert difference(first, run(first.command)[1]) is None
 
 
 def test_the_make_targets_of_the_readme_exist() -> None:
@@ -194,7 +202,7 @@ def test_the_index_links_every_page_of_its_language(name: str) -> None:
     assert wanted - linked <= {"index.md", "index.bn.md"}, f"docs/{name} does not link {sorted(wanted - linked)}"
 
 
-@pytest.mark.parametrize("name", ["serving", "bundled-model", "bangla-text", "howto/05-to-other-programs"])
+@pytest.mark.parametrize("name", ["serving", "bundled-model", "bangla-text"])
 def test_the_code_of_a_page_exists_unchanged_in_its_bangla_twin(name: str) -> None:
     def code(path: Path) -> list[str]:
         lines = "".join(blocks(path.read_text(encoding="utf-8"), r"\w*")).splitlines()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from scripts import reference
+from scripts.book.examples import examples
 
 import kotha
 from kotha.cli.main import COMMANDS
@@ -74,3 +75,9 @@ def test_every_file_of_a_run_is_told_of(tmp_path: Path, monkeypatch: pytest.Monk
     known = {name.replace("validation", "train") for name in made}
     assert len(known) > 10
     assert [name for name in sorted(known) if name not in result] == []
+
+
+def test_every_command_of_the_tour_shows_its_output_in_a_few_lines() -> None:
+    shown = examples((reference.PAGES / "tour.md").read_text(encoding="utf-8"))
+    assert [each.command for each in shown if each.shown is None] == []
+    assert [each.command for each in shown if len((each.shown or "").splitlines()) > 12] == []

@@ -7,11 +7,13 @@ The convention, which any Markdown viewer shows as plain text:
 - ``<!-- holds: 0.88 = weights[0, 0] -->`` holds a number of the prose to an expression, where the code has come to.
 - ``<!-- given: 2017 -->`` names numbers that come from elsewhere: years, papers, examples.
 - every other number of the prose stands in the code or in what was printed under the same heading.
-- ``<!-- about: 5% -->`` before a block or a picture lets its numbers differ so much: what a training reaches.
+- ``<!-- about: 5% -->`` before a block or a picture lets its numbers differ so much: what a training reaches;
+  ``about: any`` lets them be any numbers.
 
 Blocks of no language are drawings and formulas: nobody runs them.
 """
 
+import math
 import re
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -170,6 +172,8 @@ def _about_before(parts: list[Part]) -> float:
 
 
 def _share(text: str, line: int) -> float:
+    if text.strip() == "any":
+        return math.inf
     found = _PERCENT.fullmatch(text)
     if found is None:
         raise ValueError(f"line {line}: about needs a percentage, and this is {text.strip()!r}")
