@@ -1,4 +1,4 @@
-"""The how-tos are correct: commands in console blocks run in order and print what is shown; other blocks exist<<<<<<<O  with their flags|||||||  with every flag named======= >>>>>>>T.
+"""The how-tos are true: commands in console blocks run in their order and print what is shown; others exist.
 
 Commands in ``sh`` blocks need other machines or other programs: only their names and flags are checked.
 """
@@ -40,7 +40,7 @@ SHORTER = {
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files that a reader has: texts, a table of comments, pairs, conversations, and a trained model."""
+    """What a reader has: texts, a table of comments, pairs, conversations, and a trained model."""
     folder = tmp_path_factory.mktemp("world")
     (folder / "texts").mkdir()
     for seed in range(3):
@@ -87,8 +87,8 @@ def test_commands_that_are_only_shown_exist_with_their_flags(page: Path, capsys:
             group = words[:2] if len(words) > 1 and main([*words[:2], "--help"]) == 0 else words[:1]
             capsys.readouterr()
             main([*group, "--help"])
-            output = capsys.readouterr().out
-            assert [flag for flag in words if flag.startswith("--") and flag not in output] == [], line
+            told = capsys.readouterr().out
+            assert [flag for flag in words if flag.startswith("--") and flag not in told] == [], line
 
 
 @pytest.mark.parametrize("page", ENGLISH, ids=lambda path: path.stem)
