@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -55,6 +55,7 @@ def train(
     minutes: float | None = None,
     preset: str | None = None,
     recipe: str | None = None,
+    quality: Literal["quick", "standard", "best"] = "best",
     steps: int | None = None,
     checkpoint_every: int | None = None,
     seed: int | None = None,
@@ -81,6 +82,8 @@ def train(
         minutes: Time budget in minutes (default: 10 without --preset and --steps).
         preset: Preset name (default: sizes chosen to fit data and time).
         recipe: Training recipe: course, classic or modern (default: depends on the data).
+        quality: What a long time budget may be used for: quick, one model of the usual size; standard, a larger one;
+            best, also teachers that are distilled into it.
         steps: Number of training steps (default: chosen from the time budget).
         checkpoint_every: Steps between checkpoints (default: at each evaluation).
         seed: Random seed for the initial weights, the data order and dropout (default: 0).
@@ -90,7 +93,13 @@ def train(
     """
     import kotha
 
-    arguments: dict[str, Any] = {"minutes": minutes, "preset": preset, "recipe": recipe, "start": from_}
+    arguments: dict[str, Any] = {
+        "minutes": minutes,
+        "preset": preset,
+        "recipe": recipe,
+        "quality": quality,
+        "start": from_,
+    }
     arguments |= {"teachers": [model_path(each) for each in teacher], **vars(pairs), **vars(processes)}
     arguments |= settings.given(kotha.train, steps=steps, checkpoint_every=checkpoint_every, seed=seed, lora=lora)
     is_first, alone = os.environ.get("RANK", "0") == "0", os.environ.get("WORLD_SIZE", "1") == "1"

@@ -133,7 +133,7 @@ class Training:
         self.progress = Progress()
         self.checkpointer = Checkpointer(folder, self.model, config, task, self.optimizers, self.average, ranks)
         self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
-        self.fitting = Fitting(self.model, config, self.arithmetic, ranks, how, on_remark, task.auxiliary_models)
+        self.fitting = Fitting(self.model, config, self.arithmetic, ranks, how, on_remark, task)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
         self._recording = Recording(device, wanted=records)
         timed = [learner] if how.compiled else blocks(self.model)  # timing hooks inside would break compilation
@@ -157,7 +157,7 @@ class Training:
                     self.save()
                     if self.progress.best_step is None and not self.ranks.any(self.interrupts.terminating):
                         self._evaluate()  # otherwise no model would have been saved
-                summary = self._finish(stopped)
+                summary = self.finish(stopped)
                 if stopped and not self.ranks.on_one_machine:
                     self.interrupts.require_own_signal(self.progress.step)
             return summary
@@ -378,7 +378,8 @@ class Training:
         self.folder.change(config.to_dict())
         self.save()
 
-    def _finish(self, stopped: bool) -> dict[str, Any]:
+    def finish(self, stopped: bool) -> dict[str, Any]:
+        """Write the summary of the run, and return it."""
         summary = {
             "steps": self.progress.step,
             "best_step": self.progress.best_step,

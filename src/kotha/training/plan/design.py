@@ -48,6 +48,7 @@ from kotha.training.plan.step_time import (
     SHARE_OF_PEAK,
     arithmetic_of,
     count_work,
+    gpu_here,
     peak_of,
     predict_seconds_per_step,
 )
@@ -166,7 +167,8 @@ def budget_for(
         start_seconds=_START_SECONDS[kind],
         reachable=peak,
         usual=peak * (_USUAL_SHARE if gpu is None else SHARE_OF_PEAK),
-        pace=partial(predict_seconds_per_step, arithmetic=arithmetic, gpu=gpu),
+        # of compiled steps, where the GPU is known; what is timed here is not compiled
+        pace=partial(predict_seconds_per_step, arithmetic=arithmetic, gpu=gpu or gpu_here(arithmetic.device)),
     )
 
 
@@ -300,17 +302,16 @@ class Design:
                 "too slow: {wanted:,.0f} tokens would exceed the given time even at this machine's peak speed",
                 wanted=wanted,
             )
-        needed = plan_memory(self.model, self._settings, self.micro_batch_size, budget.how(self.context_length)).total
-        if needed > budget.memory_bytes:
+        if not self.fits_memory:
             return Message(
                 "{available:g} GB of memory is too little for {layers} of width {width}: one sequence of "
                 "{context} tokens at a time needs {needed:.2f} GB; give at least {least:.1f} GB",
                 available=budget.memory_bytes / 1e9,
                 layers=Plural("{n} layer", "{n:,} layers", n=self.model.n_layers),
                 width=self.model.d_model,
-                needed=needed / 1e9,
+                needed=self._memory / 1e9,
                 context=self.context_length,
-                least=needed / 1e9 + 0.05,
+                least=self._memory / 1e9 + 0.05,
             )
         tokens = budget.seconds / self.seconds_per_step * self.tokens_per_step
         slow = "too slow: {tokens:,.0f} tokens in the given time, but at least {wanted:,.0f} are needed"
@@ -319,6 +320,16 @@ class Design:
     @property
     def _settings(self) -> TrainConfig:
         return recipe(RECIPE, **self._base)
+
+    @cached_property
+    def _memory(self) -> int:
+        how = self._given[1].how(self.context_length)
+        return plan_memory(self.model, self._settings, self.micro_batch_size, how).total
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether the planned memory is available."""
+        return self._memory <= self._given[1].memory_bytes
 
     @cached_property
     def micro_batch_size(self) -> int:

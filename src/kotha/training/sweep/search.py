@@ -29,7 +29,8 @@ from kotha.training.loop import Training
 from kotha.training.plan.design import BASE, measure_text
 from kotha.training.plan.rules import EVALUATIONS
 from kotha.training.plan.step_time import use_fastest_threads
-from kotha.training.start import USUAL_PRESET, TrainRequest, check_held_out, choose_settings, take_sizes, train_run
+from kotha.training.request import USUAL_PRESET, TrainRequest, choose_settings, take_sizes
+from kotha.training.start import check_held_out
 from kotha.training.sweep.space import SIZE, Searched, Value, as_changes, default_of, read_search, short, usual_search
 from kotha.training.sweep.study import (
     ABOUT,
@@ -41,6 +42,7 @@ from kotha.training.sweep.study import (
     optuna,
     requeue,
 )
+from kotha.training.train_run import train_run
 
 FIGURES = {"bits_per_byte": "bits/byte", "loss_nats": "nats"}  # the objective is the first that the task measures
 # Trials that must complete before any is stopped, and evaluations of a run before it can be stopped.
