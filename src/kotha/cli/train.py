@@ -12,6 +12,7 @@ from kotha.cli.options import MoreSettings, OnErrors, Pair, group
 from kotha.cli.terminal import Output, Table
 from kotha.cli.training_display import label, readable, training_display
 from kotha.i18n.message import Message
+from kotha.i18n.numbers import Duration
 
 if TYPE_CHECKING:
     from kotha.api.run import Run
@@ -115,7 +116,7 @@ def _described(run: "Run", error: Any) -> Output:
 
     summary, presented = run.summary, summary_score(run)
     unmeasured = summary["stopped"] and summary["best_step"] is None
-    hidden = {"validation", *(presented.score.to_dict() if presented else ())}
+    hidden = {"validation", "stages", *(presented.score.to_dict() if presented else ())}
     remarks = [Message("Report: {path} (open it in a browser)", path=run.path / "report.html")]
     if unmeasured:
         hidden |= {"best_step", "loss_nats"}
@@ -127,4 +128,21 @@ def _described(run: "Run", error: Any) -> Output:
     table = Table(str(run.path), [Message("summary"), ""], rows, remarks)
     scores = [presented.table] if presented else []
     notes = [presented.remark] if presented and presented.remark else []
-    return Output(summary, *scores, table, remarks=notes, error=error)
+    stages = [_stages(summary["stages"])] if "stages" in summary else []
+    return Output(summary, *stages, *scores, table, remarks=notes, error=error)
+
+
+def _stages(stages: list[dict[str, Any]]) -> Table:
+    """Return a table of what each stage of a run gave."""
+    header = [Message("stage"), Message("layers x width"), Message("steps"), Message("time"), Message("bits per byte")]
+    rows = [
+        [
+            Message("teacher") if each["role"] == "teacher" else Message("student"),
+            f"{each['n_layers']} x {each['d_model']}",
+            "" if each["steps"] is None else f"{each['steps']:,}",
+            "" if each["seconds"] is None else Message("{time}", time=Duration(each["seconds"])),
+            "" if each["bits_per_byte"] is None else f"{each['bits_per_byte']:.4f}",
+        ]
+        for each in stages
+    ]
+    return Table(Message("stages"), header, rows)

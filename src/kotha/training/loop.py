@@ -111,6 +111,8 @@ class Training:
         self._sampler, self._on_event, self.say, self._planned = sampler, on_event, on_remark, config
         check_settings(model_config, config)
         self.deadline = math.inf  # in terms of time.perf_counter
+        self.time_limit = math.inf  # seconds from the first step, instead of a deadline
+        self.stage: dict[str, int] = {}  # number and count of stages, of a run with teachers
         self.most_steps: int | None = None  # limit for extending the run; None: the planned steps
         self.first_example, self.n_examples = ranks.share(config.batch_size)
         if config.lora is not None and ranks.sharded:
@@ -151,6 +153,8 @@ class Training:
         try:
             with Interrupts(lambda name: self._send({"step": self.progress.step, "stopping": name})) as self.interrupts:
                 self.fitting.settle(self.gradients)
+                if self.arithmetic.device.type == "cuda":  # compile evaluation too, before the steps are timed
+                    measure(self.learner, self._held_out[:1], self.arithmetic, self.ranks)
                 self._train()
                 stopped = self._stop_requested()
                 if stopped:
@@ -174,6 +178,7 @@ class Training:
     def _train(self) -> None:
         """Do the remaining steps, until a stop is requested."""
         config, progress, began = self.config, self.progress, time.perf_counter()
+        self.deadline = min(self.deadline, began + self.time_limit)
         if self._evaluation_due():  # the run was stopped during this evaluation
             self._evaluate(until=self._stop_requested)
         last = time.perf_counter()
@@ -326,9 +331,9 @@ class Training:
         self._send(event)
 
     def _send(self, event: dict[str, Any]) -> None:
-        """Pass an event to the listener, with the total number of steps."""
+        """Pass an event to the listener, with the total number of steps and the stage."""
         if self.ranks.is_first and self._on_event is not None:
-            self._on_event({**event, "steps": self.config.steps})
+            self._on_event({**event, "steps": self.config.steps, **self.stage})
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from kotha.i18n.message import Message
 from kotha.model.config import BERTConfig, ClassifierConfig, GPTConfig, ModelConfig
 from kotha.storage.status import matching
 from kotha.text.shards import Dataset
+from kotha.training.bigrams import initialize_from_bigrams
 from kotha.training.checkpoint import copy_missing_files
 from kotha.training.config import TrainConfig
 from kotha.training.device import describe_machine
@@ -138,6 +139,8 @@ def _open(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFol
         )
         needs = _OTHERS.get(model.family, Message("labelled texts"))
         raise ConfigError(message, family=model.family, needs=needs, path=data.path)
+    if config.initial == "bigrams":
+        how.setdefault("initialize", lambda new: initialize_from_bigrams(new, data, config.seed))
     task = (
         NextToken(model, config, data, folder.path)
         if isinstance(model, GPTConfig)

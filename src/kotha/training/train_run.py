@@ -89,7 +89,7 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) 
         how |= {"initialize": lambda model: counts.update(origin.initialize(model, tokenizer)), "origin": origin.name}
     if choice.settings.lora is not None:
         check_lora(choice.settings.lora, tokenizer, str(data.path), origin)
-    stages = [stage.to_dict() for stage in choice.stages]
+    stages = [stage.to_dict() for stage in choice.stages] if len(choice.stages) > 1 else []
     training = start_run(
         choice.model, choice.settings, data, folder, seconds_per_step=choice.seconds_per_step, stages=stages, **how
     )

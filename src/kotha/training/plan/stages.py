@@ -11,15 +11,16 @@ time. Measured on 32 MB of Bangla news and one H200 (benchmarks/results/stages_h
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from kotha.artifacts.run_folder import TEACHERS
 from kotha.model.config import GPTConfig
 from kotha.training.config import TrainConfig
 from kotha.training.plan.design import RUNGS, Budget, Design, TextSize, shape
-from kotha.training.plan.rules import pace_of, rates_for
+from kotha.training.plan.rules import EVALUATIONS, pace_of, rates_for
 
 Quality = Literal["quick", "standard", "best"]
 
 # Seconds that each further stage takes to start: on a GPU, compiling.
-_START_SECONDS = {"cpu": 1.0, "cuda": 12.0}
+_START_SECONDS = {"cpu": 1.0, "cuda": 15.0}
 # The share of the time that training can use; the rest is for evaluations and saving.
 _USED = 0.96
 # A forward pass takes a third of the time of a training step.
@@ -28,6 +29,7 @@ _FORWARD = 1 / 3
 _DECAY = 5 / 6
 # Muon's peak rate at width 512 for many passes; it falls with the square root of the width.
 _MUON_AT_512 = 6e-3
+_TEACHER_EVALUATIONS = 3
 # How many sizes a wide model is above the ordinary one; each costs about twice as much as the one before.
 _WIDER = 2
 
@@ -116,22 +118,22 @@ def _fitted(
     for role, each, n, pace in zip(roles, sized, most, paces, strict=True):
         steps, is_last = max(1, int(share * n)), len(folders) == len(roles) - 1
         own = {"teachers": tuple(folders)} if is_last else {"seed": design.settings.seed + 1 + len(folders)}
-        changes = {**shared, **_pace(steps, each.model.d_model), **role.settings, **fixed, **own}
+        evaluations = EVALUATIONS if is_last else _TEACHER_EVALUATIONS
+        changes = {**shared, **_pace(steps, each.model.d_model, evaluations), **role.settings, **fixed, **own}
         stage = Design(text, budget, each.model, changes)
         stages.append(Stage(stage.model, stage.settings.change(**changes), n, pace, steps * pace))
-        folders.append(teacher_folder(len(stages)))
+        folders.append(f"{TEACHERS}/{len(stages)}")
     return tuple(stages)
 
 
-def _pace(steps: int, width: int) -> dict[str, Any]:
+def _pace(steps: int, width: int, evaluations: int) -> dict[str, Any]:
     """The settings that depend on the number of steps, and Muon's rate for many passes."""
     rate = max(rates_for(width)["muon_learning_rate"], _MUON_AT_512 * (512 / width) ** 0.5)
-    return {**pace_of(steps), "decay_steps": max(1, int(_DECAY * steps)), "muon_learning_rate": round(rate, 5)}
-
-
-def teacher_folder(number: int) -> str:
-    """The folder of a teacher, relative to the run folder."""
-    return f"teachers/{number}"
+    return {
+        **pace_of(steps, evaluations=evaluations),
+        "decay_steps": max(1, int(_DECAY * steps)),
+        "muon_learning_rate": round(rate, 5),
+    }
 
 
 def _wide(text: TextSize, budget: Budget, design: Design, fixed: dict[str, Any]) -> Design:
