@@ -13,7 +13,7 @@ from kotha.i18n.catalogue import translate
 from kotha.training.plan.design import TextSize
 from kotha.training.plan.render import describe_plan
 from kotha.training.plan.step_time import gpu_named
-from kotha.training.start import TrainRequest
+from kotha.training.request import TrainRequest
 
 SAMPLE = "এক গ্রামে <b>এক</b> রাখাল ছিল।"
 

@@ -10,7 +10,7 @@ from kotha.cli.main import main
 from kotha.cli.options import from_words
 from kotha.training.config import recipe
 from kotha.training.plan.render import drawn_schedule
-from kotha.training.start import TrainRequest, choose_settings
+from kotha.training.request import TrainRequest, choose_settings
 
 
 @pytest.fixture(scope="module")

@@ -221,7 +221,7 @@ def test_sizes_are_searched_at_equal_time(data: Path) -> None:
     from dataclasses import asdict
 
     from kotha.text.shards import Dataset
-    from kotha.training.start import TrainRequest
+    from kotha.training.request import TrainRequest
     from kotha.training.sweep.search import SweepRequest, describe_sweep, read_sweep
 
     dataset, request = Dataset(data), SweepRequest(TrainRequest(minutes=0.3))

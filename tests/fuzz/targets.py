@@ -163,7 +163,7 @@ def _settings() -> Loader:
     from kotha.errors import KothaError
     from kotha.model.presets import preset
     from kotha.training.config import check_settings
-    from kotha.training.start import TrainRequest, choose_settings
+    from kotha.training.request import TrainRequest, choose_settings
     from kotha.training.sweep.space import read_search
 
     def train(given: dict[str, object]) -> None:

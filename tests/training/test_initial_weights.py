@@ -20,7 +20,8 @@ from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.training.initial_weights import Origin, map_pieces
-from kotha.training.start import TrainRequest, choose_settings, train_run
+from kotha.training.request import TrainRequest, choose_settings
+from kotha.training.train_run import train_run
 
 torch.set_num_threads(1)
 

@@ -25,7 +25,8 @@ from kotha.training.checkpoint import checkpoint_path, list_checkpoints, load_ch
 from kotha.training.config import TrainConfig
 from kotha.training.device import peak_flops_per_second
 from kotha.training.loop import Training
-from kotha.training.start import resume_run, start_run, train_run
+from kotha.training.start import resume_run, start_run
+from kotha.training.train_run import train_run
 
 torch.set_num_threads(1)
 

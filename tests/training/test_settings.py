@@ -15,10 +15,10 @@ from kotha.errors import ConfigError, UsageError
 from kotha.model.config import GPTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
-from kotha.training import start as module
+from kotha.training import request as module
 from kotha.training.config import TrainConfig, recipe
 from kotha.training.initial_weights import Origin
-from kotha.training.start import USUAL_MINUTES, TrainRequest, choose_settings, take_sizes
+from kotha.training.request import USUAL_MINUTES, TrainRequest, choose_settings, take_sizes
 
 
 @pytest.fixture(autouse=True)

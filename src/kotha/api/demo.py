@@ -28,7 +28,8 @@ from kotha.text.stories.corpus import Story, floor_bits_per_byte
 from kotha.text.tokenizer.view import view
 from kotha.training.config import TrainConfig
 from kotha.training.reporting.report import read_record
-from kotha.training.start import TrainRequest, train_run
+from kotha.training.request import TrainRequest
+from kotha.training.train_run import train_run
 
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
 # Marks the folder of a demo: a new demo may replace its contents, but those of no other folder.

@@ -30,7 +30,7 @@ from kotha.text.corpus.pairs import read_text_pairs
 from kotha.text.shards import prepare_commands
 from kotha.text.tokenizer.importers import import_tokenizer
 from kotha.text.tokenizer.tokenizer import Tokenizer
-from kotha.training.start import TrainRequest
+from kotha.training.request import TrainRequest
 
 # Maximum number of test conversations, because generating the answers is slow.
 _MAX_CONVERSATIONS = 300

@@ -14,7 +14,7 @@ from kotha.training.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster, des
 from kotha.training.plan.design import TextSize
 from kotha.training.plan.render import TrainingPlan, describe_plan
 from kotha.training.plan.step_time import gpu_named, use_fastest_threads
-from kotha.training.start import TrainRequest, choose_settings
+from kotha.training.request import TrainRequest, choose_settings
 
 _GPU, _MOST_GB = "h200", 1_000_000
 
@@ -46,7 +46,7 @@ def plan(
         raise UsageError(message, memory_gb=Option("memory_gb"), most_gb=_MOST_GB)
     gpu = None if options.gpu is None else gpu_named(options.gpu)
     memory = None if memory_gb is None else int(memory_gb * 1e9)
-    request = TrainRequest(preset, options.recipe, minutes, memory, options.device, gpu, settings)
+    request = TrainRequest(preset, options.recipe, minutes, memory, options.device, gpu, settings, quality="best")
     return describe_plan(request, data, supported_targets, timed=not options.no_time, before_timing=before_timing)
 
 

@@ -28,7 +28,8 @@ from kotha.training.initial_weights import Origin
 from kotha.training.loop import OnEvent as OnEvent
 from kotha.training.reporting.report import write_report
 from kotha.training.reporting.tensorboard import TensorBoard
-from kotha.training.start import TrainRequest, train_run
+from kotha.training.request import Quality, TrainRequest
+from kotha.training.train_run import train_run
 
 
 class Run:
@@ -106,6 +107,7 @@ def train(
     steps: int | None = None,
     preset: str | None = None,
     recipe: str | None = None,
+    quality: Quality = "best",
     start: AnyPath | None = None,
     teachers: Sequence[AnyPath] = (),
     pair: tuple[str, str] | None = None,
@@ -124,7 +126,8 @@ def train(
 ) -> Run:
     """Train a model on a data folder, a table of pairs or images for ``minutes`` or ``steps``; return its run folder.
 
-    Without a preset, model sizes, batch size and learning rates are chosen to fit the text and the time. ``start`` is a
+    Without a preset, model sizes, batch size and learning rates are chosen to fit the text and the time; with ``quality``
+    best, several teachers are trained and distilled into the model if there is time for it. ``start`` is a
     run, a model folder, a Hugging Face folder or ``"box"`` to fine-tune. ``teachers`` are runs or model folders to
     distil from. ``recipe`` is course, classic or modern; ``prompt`` begins the samples. ``on_event`` and
     ``tensorboard`` receive figures, ``on_remark`` messages. Under torchrun all processes train together; ``shard``
@@ -151,7 +154,7 @@ def train(
     changes = settings if steps is None else {**settings, "steps": steps}
     if teachers:  # absolute, because the run may be resumed from another directory
         changes["teachers"] = [str(bundled.model_path(each).absolute()) for each in teachers]
-    request = TrainRequest(preset, recipe, minutes, changes=changes)
+    request = TrainRequest(preset, recipe, minutes, changes=changes, quality=quality)
     of_pairs: Any = {"pair": pair, "reverse": reverse, "tokenizer": tokenizer, "errors": errors}
     of_pairs |= {"validation": validation, "test": test}
     options: Any = {"start": start, "resume": resume, "prompt": prompt, "tensorboard": tensorboard}

@@ -7,7 +7,7 @@ from kotha.api.options import SweepOptions
 from kotha.api.run import OnEvent
 from kotha.i18n.message import OnRemark
 from kotha.text.shards import Dataset
-from kotha.training.start import TrainRequest
+from kotha.training.request import TrainRequest
 from kotha.training.sweep.findings import SweepFindings, find
 from kotha.training.sweep.search import SweepRequest, SweepRunner
 from kotha.training.sweep.search import SweepStopped as SweepStopped

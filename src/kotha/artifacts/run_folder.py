@@ -6,6 +6,7 @@
     tokenizer.json   the tokenizer of the data, if the model reads text
     metrics.jsonl    one line for each logged step, evaluation and sample
     checkpoints/     see checkpoint.py
+    teachers/        a run folder for each teacher that is trained before the model, if there are any
     best/            the best weights so far as a model folder (see model_folder.py)
     best.json        step and score of the best weights
     summary.json     final results
@@ -36,6 +37,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 CONFIG, METRICS, SUMMARY, CHECKPOINTS = "config.json", "metrics.jsonl", "summary.json", "checkpoints"
 BEST, BEST_MODEL = "best.json", "best"
+TEACHERS = "teachers"
 # Key of the config: torchrun's id of the launch.
 LAUNCH = "launch"
 _FORMER_NAMES = {"ln V": "uniform", "ln K": "uniform over classes", "ln 2": "coin flip"}
@@ -172,6 +174,19 @@ class RunFolder:
         """Return all logged rows, without an incomplete last line."""
         return [json.loads(line) for line in self._lines() if _step(line) >= 0]
 
+    def teachers(self) -> list["RunFolder"]:
+        """Return the run folders of the teachers that were started, in order."""
+        found = (self.path / TEACHERS / str(number) for number in range(1, len(stages_of(self.about()))))
+        return [folder for folder in map(RunFolder, found) if folder.exists]
+
+    def metrics_with_teachers(self) -> list[dict[str, Any]]:
+        """Return the rows of the teachers and of the run as one series of steps."""
+        rows: list[dict[str, Any]] = []
+        for folder in (*self.teachers(), self):
+            done = rows[-1]["step"] if rows else 0
+            rows += [{**row, "step": done + row["step"]} for row in folder.metrics()]
+        return rows
+
     def _lines(self) -> list[str]:
         """Return the lines; the last may end inside a character, and samples may contain other line separators."""
         path = self.path / METRICS
@@ -220,6 +235,12 @@ def words(row: dict[str, Any], key: str) -> str | None:
     """Return a string from a row, or None."""
     value = row.get(key)
     return value if isinstance(value, str) else None
+
+
+def stages_of(config: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the stages of a run with teachers, in order; empty for an ordinary run."""
+    found = config.get("stages")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
 
 
 def mapping(row: dict[str, Any], key: str) -> dict[str, Any]:

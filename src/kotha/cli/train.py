@@ -2,7 +2,7 @@
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
@@ -12,6 +12,7 @@ from kotha.cli.options import MoreSettings, OnErrors, Pair, group
 from kotha.cli.terminal import Output, Table
 from kotha.cli.training_display import label, readable, training_display
 from kotha.i18n.message import Message
+from kotha.i18n.numbers import Duration
 
 if TYPE_CHECKING:
     from kotha.api.run import Run
@@ -55,6 +56,7 @@ def train(
     minutes: float | None = None,
     preset: str | None = None,
     recipe: str | None = None,
+    quality: Literal["quick", "standard", "best"] = "best",
     steps: int | None = None,
     checkpoint_every: int | None = None,
     seed: int | None = None,
@@ -88,6 +90,8 @@ def train(
         minutes: Time budget in minutes (default: 10 without --preset and --steps).
         preset: Preset name (default: sizes chosen to fit data and time).
         recipe: Training recipe: course, classic or modern (default: depends on the data).
+        quality: What a long time budget may be used for: quick, one model of the usual size; standard, a larger one;
+            best, also teachers that are distilled into it.
         steps: Number of training steps (default: chosen from the time budget).
         checkpoint_every: Steps between checkpoints (default: at each evaluation).
         seed: Random seed for the initial weights, the data order and dropout (default: 0).
@@ -97,7 +101,13 @@ def train(
     """
     import kotha
 
-    arguments: dict[str, Any] = {"minutes": minutes, "preset": preset, "recipe": recipe, "start": from_}
+    arguments: dict[str, Any] = {
+        "minutes": minutes,
+        "preset": preset,
+        "recipe": recipe,
+        "quality": quality,
+        "start": from_,
+    }
     arguments |= {"teachers": [model_path(each) for each in teacher], **vars(pairs), **vars(processes)}
     arguments |= settings.given(kotha.train, steps=steps, checkpoint_every=checkpoint_every, seed=seed, lora=lora)
     is_first, alone = os.environ.get("RANK", "0") == "0", os.environ.get("WORLD_SIZE", "1") == "1"
@@ -113,7 +123,7 @@ def _described(run: "Run", error: Any) -> Output:
 
     summary, presented = run.summary, summary_score(run)
     unmeasured = summary["stopped"] and summary["best_step"] is None
-    hidden = {"validation", *(presented.score.to_dict() if presented else ())}
+    hidden = {"validation", "stages", *(presented.score.to_dict() if presented else ())}
     remarks = [Message("Report: {path} (open it in a browser)", path=run.path / "report.html")]
     if unmeasured:
         hidden |= {"best_step", "loss_nats"}
@@ -125,4 +135,21 @@ def _described(run: "Run", error: Any) -> Output:
     table = Table(str(run.path), [Message("summary"), ""], rows, remarks)
     scores = [presented.table] if presented else []
     notes = [presented.remark] if presented and presented.remark else []
-    return Output(summary, *scores, table, remarks=notes, error=error)
+    stages = [_stages(summary["stages"])] if "stages" in summary else []
+    return Output(summary, *stages, *scores, table, remarks=notes, error=error)
+
+
+def _stages(stages: list[dict[str, Any]]) -> Table:
+    """Return a table of what each stage of a run gave."""
+    header = [Message("stage"), Message("layers x width"), Message("steps"), Message("time"), Message("bits per byte")]
+    rows = [
+        [
+            Message("teacher") if each["role"] == "teacher" else Message("student"),
+            f"{each['n_layers']} x {each['d_model']}",
+            "" if each["steps"] is None else f"{each['steps']:,}",
+            "" if each["seconds"] is None else Message("{time}", time=Duration(each["seconds"])),
+            "" if each["bits_per_byte"] is None else f"{each['bits_per_byte']:.4f}",
+        ]
+        for each in stages
+    ]
+    return Table(Message("stages"), header, rows)

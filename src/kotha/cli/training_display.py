@@ -55,7 +55,7 @@ def training_display(prints: bool = True, many: bool = False) -> Iterator[dict[s
             if not many:
                 console.print(evaluation_line(event))
         elif console.is_terminal:
-            live.update(progress_line(event, f"{translate(event['trial'])}  " if many else ""))
+            live.update(progress_line(event, f"{translate(event['trial'])}  " if many else stage_of(event)))
 
     with live if is_live else nullcontext():
         yield {"on_event": show_event, "on_remark": show_remark}
@@ -67,9 +67,17 @@ def evaluation_line(event: dict[str, Any]) -> Text:
     figures = [Message(unit, value=found[key]) for key, unit in _UNITS.items() if key in found][:2]
     shares = [name for name in found if "accuracy" in name or name == "macro_f1"]
     figures += [Message("{name} {share:.1%}", name=label(name), share=found[name]) for name in shares]
-    line = Text(translate(Message("step {step:>6,}  validation {figures}", step=event["step"], figures=figures)))
+    line = Text(stage_of(event))
+    line.append(translate(Message("step {step:>6,}  validation {figures}", step=event["step"], figures=figures)))
     sample = " ".join((event.get("sample") or "").split())
     return line.append(f"  {sample[:_SAMPLE_CHARACTERS]}", style="dim") if sample else line
+
+
+def stage_of(event: dict[str, Any]) -> str:
+    """Return the stage of a run with teachers, as the start of a line."""
+    if "stage" not in event:
+        return ""
+    return translate(Message("stage {stage}/{stages}  ", stage=event["stage"], stages=event["stages"]))
 
 
 def label(name: str) -> Remark:

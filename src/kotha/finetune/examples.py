@@ -36,7 +36,8 @@ from kotha.training.config import TrainConfig, recipe
 from kotha.training.loop import OnEvent, Sampler, Training
 from kotha.training.plan.rules import pace_of
 from kotha.training.reporting.report import write_report
-from kotha.training.start import USUAL_MINUTES, TrainRequest, fit_to_minutes, make_folder, resume_training, take_sizes
+from kotha.training.request import USUAL_MINUTES, TrainRequest, fit_to_minutes, take_sizes
+from kotha.training.start import make_folder, resume_training
 from kotha.training.tasks.examples import ExamplesTask
 
 EXAMPLES, PARTS = "examples", ("train", "validation", "test")

@@ -20,6 +20,7 @@ Precision = Literal["auto", "float32", "bfloat16", "float16"]
 Compile = Literal["auto", "on", "off"]
 ClassWeights = Literal["equal", "balanced"]
 Augment = Literal["none", "move", "mirror"]
+Initial = Literal["random", "bigrams"]
 
 
 # As large as any published batch, far more than the models of this package can use.
@@ -54,6 +55,7 @@ class TrainConfig:
     sampling: Sampling = "documents"  # documents: every token once per epoch, reshuffled; offsets: random positions
     # of the initial weights, the order of the data, and dropout
     seed: int = at_least(0, default=0, most=LARGEST_SEED)
+    initial: Initial = "random"  # bigrams: embeddings and head predict the next token as the counts of pairs do
 
     optimizer: Optimizer = "adamw"  # muon: Muon for the hidden matrices, AdamW for the rest
     learning_rate: float = 3e-4  # peak learning rate of AdamW
@@ -121,6 +123,7 @@ def check_names(given: Iterable[str], known: Collection[str]) -> None:
 _ONLY_FOR: tuple[tuple[str, Any, Message], ...] = (
     ("teachers", GPTConfig, Message("gpt models, which predict the next token")),
     ("backwards", GPTConfig, Message("gpt models, which predict the next token")),
+    ("initial", GPTConfig, Message("gpt models, which predict the next token")),
     ("augment", ViTConfig, Message("images")),
     ("class_weights", ViTConfig | ClassifierConfig, Message("classifiers of texts or images")),
     ("lora", TextConfig, Message("text models")),

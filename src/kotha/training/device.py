@@ -8,6 +8,7 @@ instructions. On other CPUs it is slower, so a short product is timed in both ty
 gradients.
 """
 
+import gc
 import os
 import platform
 import sys
@@ -46,6 +47,14 @@ def peak_flops_per_second(device: torch.device, dtype: torch.dtype) -> float:
         if speed < _EMULATED and dtype != torch.float32:  # slow float32 means a busy CPU
             break
     return best
+
+
+def free_memory() -> None:
+    """Free the memory of models that are no longer used, and forget what was compiled for them."""
+    gc.collect()
+    if torch.cuda.is_initialized():
+        torch.compiler.reset()
+        torch.cuda.empty_cache()
 
 
 def share_of_peak(flops_per_second: float, peak: float) -> float | None:

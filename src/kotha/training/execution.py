@@ -43,11 +43,11 @@ class BatchFitter:
         ranks: Ranks,
         how: MemoryConditions,
         say: OnRemark = lambda _: None,
-        auxiliary_models: Sequence[nn.Module] = (),
+        task: Task | None = None,
     ) -> None:
         self._model, self._config, self._arithmetic, self._ranks = model, config, arithmetic, ranks
         self.how, self._say = how, say
-        self._auxiliary_models = auxiliary_models  # compiled too
+        self._task = task
         available = available_memory(arithmetic.device)
         planned = largest_micro_batch(model.config, config, available, how)
         self.micro_batch_size = min(planned, ranks.share(config.batch_size)[1])
@@ -58,7 +58,7 @@ class BatchFitter:
             torch.set_float32_matmul_precision("high")
             torch.compiler.set_stance("force_eager" if self._config.compile == "off" else "default")
         compiled = self.how.compiled
-        layers = blocks(self._model, *self._auxiliary_models) if compiled else []
+        layers = blocks(self._model, *(self._task.auxiliary_models if self._task else ())) if compiled else []
         for block in layers:  # identical blocks share one compilation
             block.compile()
         if not compiled and self._arithmetic.device.type == "cpu":

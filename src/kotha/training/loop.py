@@ -111,6 +111,8 @@ class Training:
         self._sampler, self._on_event, self.say, self._planned = sampler, on_event, on_remark, config
         check_settings(model_config, config)
         self.deadline = math.inf  # in terms of time.perf_counter
+        self.time_limit = math.inf  # seconds from the first step, instead of a deadline
+        self.stage: dict[str, int] = {}  # number and count of stages, of a run with teachers
         self.most_steps: int | None = None  # limit for extending the run; None: the planned steps
         self.first_example, self.n_examples = ranks.share(config.batch_size)
         if config.lora is not None and ranks.sharded:
@@ -133,7 +135,7 @@ class Training:
         self.progress = Progress()
         self.checkpointer = Checkpointer(folder, self.model, config, task, self.optimizers, self.average, ranks)
         self.scaler = torch.amp.GradScaler(enabled=self.arithmetic.precision == "float16")
-        self.fitting = BatchFitter(self.model, config, self.arithmetic, ranks, how, on_remark, task.auxiliary_models)
+        self.fitting = BatchFitter(self.model, config, self.arithmetic, ranks, how, on_remark, task)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
         self._recording = CUDAGraph(device, wanted=records)
         timed = [learner] if how.compiled else blocks(self.model)  # timing hooks inside would break compilation
@@ -151,13 +153,15 @@ class Training:
         try:
             with Interrupts(lambda name: self._send({"step": self.progress.step, "stopping": name})) as self.interrupts:
                 self.fitting.settle(self.gradients)
+                if self.arithmetic.device.type == "cuda":  # compile evaluation too, before the steps are timed
+                    measure(self.learner, self._held_out[:1], self.arithmetic, self.ranks)
                 self._train()
                 stopped = self._stop_requested()
                 if stopped:
                     self.save()
                     if self.progress.best_step is None and not self.ranks.any(self.interrupts.terminating):
                         self._evaluate()  # otherwise no model would have been saved
-                summary = self._finish(stopped)
+                summary = self.finish(stopped)
                 if stopped and not self.ranks.on_one_machine:
                     self.interrupts.require_own_signal(self.progress.step)
             return summary
@@ -174,6 +178,7 @@ class Training:
     def _train(self) -> None:
         """Do the remaining steps, until a stop is requested."""
         config, progress, began = self.config, self.progress, time.perf_counter()
+        self.deadline = min(self.deadline, began + self.time_limit)
         if self._evaluation_due():  # the run was stopped during this evaluation
             self._evaluate(until=self._stop_requested)
         last = time.perf_counter()
@@ -326,9 +331,9 @@ class Training:
         self._send(event)
 
     def _send(self, event: dict[str, Any]) -> None:
-        """Pass an event to the listener, with the total number of steps."""
+        """Pass an event to the listener, with the total number of steps and the stage."""
         if self.ranks.is_first and self._on_event is not None:
-            self._on_event({**event, "steps": self.config.steps})
+            self._on_event({**event, "steps": self.config.steps, **self.stage})
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
@@ -378,7 +383,8 @@ class Training:
         self.folder.change(config.to_dict())
         self.save()
 
-    def _finish(self, stopped: bool) -> dict[str, Any]:
+    def finish(self, stopped: bool) -> dict[str, Any]:
+        """Write the summary of the run, and return it."""
         summary = {
             "steps": self.progress.step,
             "best_step": self.progress.best_step,

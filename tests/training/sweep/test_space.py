@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from kotha.errors import KothaError
 from kotha.model.presets import preset
 from kotha.training.config import recipe
-from kotha.training.start import RunSetup
+from kotha.training.request import RunSetup
 from kotha.training.sweep.space import SearchDimension, as_changes, default_of, in_words, read_search, usual_search
 
 MINI = preset("mini")

@@ -106,7 +106,8 @@ def runs(request: Request) -> list[RunRow]:
 def _known(name: str, folder: RunFolder, job: Job | None) -> JsonObject:
     """Return the summary of a training run from its job, if it has one, and its run folder."""
     config, best = folder.about() if folder.exists else {}, folder.best() or {}
-    steps = figure(config, "training", "steps")
+    configs = [config, *(each.about() for each in (folder.teachers() if folder.exists else []))]
+    steps = sum(figure(each, "training", "steps") or 0 for each in configs) or None
     status = {"tags": [], "state": "done", "started": None, "output": "", "error": None} if job is None else dict(job)
     found = {"name": name, "family": mapping(config, "model").get("family"), "steps": steps and int(steps)}
     scores = {key: figure(best, key) for key in ("bits_per_byte", "loss_nats")}
@@ -121,7 +122,7 @@ def run(state: State, name: NamedRun, after: Annotated[int, Query(ge=-1, descrip
     folder = RunFolder(path)
     if job is None and not (path / METRICS).is_file():
         raise RefusedError("{name} has no record of its training run", 404, "name", name=name)
-    config, metrics = (folder.about(), folder.metrics()) if folder.exists else ({}, [])
+    config, metrics = (folder.about(), folder.metrics_with_teachers()) if folder.exists else ({}, [])
     curve = read_curve(config, metrics)
     new = [row for row in metrics if (figure(row, "step") or -1.0) > after]
     sizes = {key: value for key, value in mapping(config, "model").items() if type(value) is int}

@@ -7,9 +7,11 @@ and learning rates; if the sizes are given, only these are chosen. The rules res
 
 - 30 M parameters did well on 32 MB of text and 58 M only memorised it sooner, so there is at most one parameter per
   byte;
-- in a minute or two on two cores, models that saw fewer than half as many tokens as they had parameters were worse than
-  smaller ones. One layer of width 128 was better than two of width 96 by a hundredth, but two are kept, so that heads
-  can use the output of others.
+- in a few minutes on two cores, models that saw fewer than 0.8 tokens per parameter were worse than smaller ones. One
+  layer of width 128 was better than two of width 96 by a hundredth, but two are kept, so that heads can use the output
+  of others;
+- in a run that sees the text at most six times, starting from the counts of token pairs (``bigrams.py``) was better by
+  0.017 bits per byte on news and 0.008 on stories (benchmarks/results/start_from_counts.json).
 
 This is a proposal and not a search; a comparison of two trained runs is more reliable than these rules.
 """
@@ -39,6 +41,7 @@ from kotha.training.plan.rules import (
     choose_vocabulary,
     context_for,
     decay_for,
+    evaluations_in,
     is_short,
     most_epochs,
     pace_of,
@@ -50,6 +53,7 @@ from kotha.training.plan.step_time import (
     SHARE_OF_PEAK,
     arithmetic_of,
     count_work,
+    gpu_here,
     peak_of,
     predict_seconds_per_step,
 )
@@ -168,7 +172,8 @@ def budget_for(
         start_seconds=_START_SECONDS[kind],
         reachable=peak,
         usual=peak * (_USUAL_SHARE if gpu is None else SHARE_OF_PEAK),
-        pace=partial(predict_seconds_per_step, arithmetic=arithmetic, gpu=gpu),
+        # of compiled steps, where the GPU is known; what is timed here is not compiled
+        pace=partial(predict_seconds_per_step, arithmetic=arithmetic, gpu=gpu or gpu_here(arithmetic.device)),
     )
 
 
@@ -184,10 +189,12 @@ BASE, RECIPE = "bangla-modern", "modern"
 LEAST_STEPS = 20
 # With fewer steps the batch is halved, because on a busy machine many small steps are better than a few large ones.
 _FEW_STEPS, _SMALLEST_BATCH = 200, 2
-TOKENS_PER_PARAMETER = 0.5
+TOKENS_PER_PARAMETER = 0.8
 # A text supports one parameter per byte, and any text supports a small model.
 PARAMETERS_PER_BYTE, SMALL_MODEL = 1.0, 500_000
 _LEAST_BYTES = 20_000
+# With at most this many passes over the text, a run starts from counts.
+FEW_PASSES = 6
 # The share of the steps' time that all evaluations together may take.
 _EVALUATING = 0.1
 
@@ -206,7 +213,7 @@ def propose(
     vocab_size = text.vocab_size or choose_vocabulary(text.bytes)
     considered: list[Design] = []
     for layers, width in reversed(RUNGS):
-        trial = Design(text, budget, shape(layers, width, vocab_size), fixed or {})
+        trial = Design(text, budget, shape(layers, width, vocab_size), fixed or {}, may_count=True)
         smallest = (layers, width) == RUNGS[0]
         if smallest:
             trial = trial.with_enough_steps()
@@ -252,13 +259,16 @@ def limit_context(model: GPTConfig, context_length: int | None) -> GPTConfig:
 class Design:
     """A model, checked against text, memory and time, and its training settings."""
 
-    def __init__(self, text: TextSize, budget: Budget, model: GPTConfig, fixed: dict[str, Any]) -> None:
-        self._given, self._fixed = (text, budget, model), fixed
+    def __init__(
+        self, text: TextSize, budget: Budget, model: GPTConfig, fixed: dict[str, Any], may_count: bool = False
+    ) -> None:
+        """With ``may_count``, a run that sees the text only a few times starts from counts (``bigrams.py``)."""
+        self._given, self._fixed, self._may_count = (text, budget, model), fixed, may_count
         self.verdict: Message | None = None  # the reason why it does not fit, and the requirements; None if it fits
         self.considered: list[
             Design
         ] = []  # sizes tried, largest first, ending with this one; empty if sizes were given
-        self.parameters = count_parameters(model).total
+        self._judged = count_parameters(model).total
         self._train_tokens = text.tokens_with(model.vocab_size)
         work = count_work(model, min(256, model.context_length)).training_per_token
         by_time = budget.usual * budget.seconds / work
@@ -274,6 +284,14 @@ class Design:
             **fixed,
         }
         self.model = limit_context(model, context).replace(dropout=self._base["dropout"])
+        if (
+            may_count
+            and text.prepared
+            and not {"initial", "lora"} & fixed.keys()
+            and expected <= FEW_PASSES * self._train_tokens
+        ):
+            self.model, self._base["initial"] = self.model.replace(tied_head=False), "bigrams"
+        self.parameters = count_parameters(self.model).total
         self.context_length, self.tokens_per_step = int(context), int(self._base["batch_size"] * context)
 
     def with_enough_steps(self) -> "Design":
@@ -285,13 +303,13 @@ class Design:
             and "batch_size" not in self._fixed
         ):
             size //= 2
-            design = Design(*self._given, {**self._fixed, "batch_size": size})
+            design = Design(*self._given, {**self._fixed, "batch_size": size}, self._may_count)
         return design
 
     def judge(self, smallest: bool) -> Message | None:
         """Return why the design does not fit, with the requirements; None if it fits. Cheap checks come first."""
         text, budget, _ = self._given
-        wanted, n = 0.0 if smallest else TOKENS_PER_PARAMETER * self.parameters, self.parameters
+        wanted, n = 0.0 if smallest else TOKENS_PER_PARAMETER * self._judged, self._judged
         if not smallest and n > max(SMALL_MODEL, PARAMETERS_PER_BYTE * text.bytes):
             return Message(
                 "{n:,} parameters for {size:,} bytes of text: the model would memorise it", n=n, size=text.bytes
@@ -302,17 +320,16 @@ class Design:
                 "too slow: {wanted:,.0f} tokens would exceed the given time even at this machine's peak speed",
                 wanted=wanted,
             )
-        needed = plan_memory(self.model, self._settings, self.micro_batch_size, budget.how(self.context_length)).total
-        if needed > budget.memory_bytes:
+        if not self.fits_memory:
             return Message(
                 "{available:g} GB of memory is too little for {layers} of width {width}: one sequence of "
                 "{context} tokens at a time needs {needed:.2f} GB; give at least {least:.1f} GB",
                 available=budget.memory_bytes / 1e9,
                 layers=Plural("{n} layer", "{n:,} layers", n=self.model.n_layers),
                 width=self.model.d_model,
-                needed=needed / 1e9,
+                needed=self._memory / 1e9,
                 context=self.context_length,
-                least=needed / 1e9 + 0.05,
+                least=self._memory / 1e9 + 0.05,
             )
         tokens = budget.seconds / self.seconds_per_step * self.tokens_per_step
         slow = "too slow: {tokens:,.0f} tokens in the given time, but at least {wanted:,.0f} are needed"
@@ -321,6 +338,16 @@ class Design:
     @property
     def _settings(self) -> TrainConfig:
         return recipe(RECIPE, **self._base)
+
+    @cached_property
+    def _memory(self) -> int:
+        how = self._given[1].how(self.context_length)
+        return plan_memory(self.model, self._settings, self.micro_batch_size, how).total
+
+    @property
+    def fits_memory(self) -> bool:
+        """Whether the planned memory is available."""
+        return self._memory <= self._given[1].memory_bytes
 
     @cached_property
     def micro_batch_size(self) -> int:
@@ -367,7 +394,8 @@ class Design:
             "evaluate_tokens": None if held_out is not None and held_out <= affordable else least,
         }
         steps = min(self._steps_by_time, self.most_steps)
-        return {**pace_of(steps), **decay_for(steps), **sizes, **self._base}
+        evaluations = evaluations_in(self._given[1].seconds, self._given[1].device)
+        return {**pace_of(steps, evaluations=evaluations), **decay_for(steps), **sizes, **self._base}
 
     @property
     def settings(self) -> TrainConfig:
@@ -378,4 +406,5 @@ class Design:
     def sizes(self) -> dict[str, int]:
         """The model's fields that differ from the preset on which designs are based."""
         names = ("n_layers", "d_model", "n_heads", "d_ff")
-        return {name: getattr(self.model, name) for name in names}
+        untied = {} if self.model.tied_head else {"tied_head": False}
+        return {name: getattr(self.model, name) for name in names} | untied

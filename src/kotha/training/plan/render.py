@@ -32,7 +32,7 @@ from kotha.training.plan.step_time import (
     tokens_per_step,
     use_fastest_threads,
 )
-from kotha.training.start import TrainRequest, choose_settings
+from kotha.training.request import TrainRequest, choose_settings
 
 _TEXTS = json.loads(Path(__file__).with_name("render.json").read_text(encoding="utf-8"))
 _POINTS = 400  # of the schedule's curve

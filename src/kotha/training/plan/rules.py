@@ -25,6 +25,8 @@ _LATE = 0.15
 # The share of the time that a run extended beyond its plan reserves for its end.
 _SPARE = 0.05
 EVALUATIONS = 8
+# Seconds between two evaluations on a GPU.
+_EVALUATION_INTERVAL = 10
 
 
 def choose_vocabulary(n_bytes: int) -> int:
@@ -79,13 +81,22 @@ def regularisation_for(epochs: float, short: bool) -> dict[str, float]:
     return {"dropout": dropout, "weight_decay": decay}
 
 
-def pace_of(steps: int, warmup_steps: int = _LONGEST_WARMUP) -> dict[str, int]:
+def pace_of(steps: int, warmup_steps: int = _LONGEST_WARMUP, evaluations: int = EVALUATIONS) -> dict[str, int]:
     """Return ``steps``, ``evaluate_every`` and ``warmup_steps`` for a number of steps."""
     return {
         "steps": steps,
-        "evaluate_every": max(1, -(-steps // EVALUATIONS)),
+        "evaluate_every": max(1, -(-steps // evaluations)),
         "warmup_steps": min(warmup_steps, steps // 10),
     }
+
+
+def evaluations_in(seconds: float, device: str) -> int:
+    """The number of evaluations in a run: on a GPU, saving the weights can take longer than the steps between.
+
+    >>> evaluations_in(25, "cuda"), evaluations_in(25, "cpu")
+    (2, 8)
+    """
+    return EVALUATIONS if device == "cpu" else max(2, min(EVALUATIONS, int(seconds / _EVALUATION_INTERVAL)))
 
 
 def times(epochs: float) -> Message:

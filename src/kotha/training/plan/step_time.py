@@ -170,6 +170,12 @@ def gpu_named(name: str) -> GPU:
     return GPUS[plain]
 
 
+def gpu_here(device: torch.device) -> GPU | None:
+    """The specification of a GPU of this machine, if it is known."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
+    return next((each for each in GPUS.values() if name == each.title), None)
+
+
 def arithmetic_of(precision: Precision, gpu: GPU | None) -> Arithmetic:
     """Return the arithmetic of a GPU that is not present, named or unnamed."""
     best = "bfloat16" if gpu is None else gpu.precision

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
-from kotha.artifacts.run_folder import RunFolder, figure, mapping, reference_losses
+from kotha.artifacts.run_folder import RunFolder, figure, mapping, reference_losses, stages_of
 from kotha.errors import CheckpointError, KothaError
 from kotha.i18n.message import Message, Plural, Text
 from kotha.i18n.numbers import Count, Duration
@@ -89,7 +89,7 @@ def report_document(record: Record) -> Report:
         blocks.append(Columns([[each] for each in measured]))
     if health := charts(record, "health"):
         blocks += [Heading(Message("How training went")), Columns([[each] for each in health])]
-    blocks += _settings(record.config, record.summary)
+    blocks += _stages(record.summary) + _settings(record.config, record.summary)
     footer = "Made by Kotha from the files of the run folder: config.json, metrics.jsonl, summary.json."
     return Report(title(record.config), lead(record), blocks, [Message(footer)])
 
@@ -115,6 +115,17 @@ def _sample(row: dict[str, Any]) -> Quote:
     return Quote(row["sample"].strip(), label)
 
 
+def _stages(summary: dict[str, Any]) -> list[Block]:
+    """The teachers and the student of a run with several stages."""
+    rows: list[tuple[str, Text]] = []
+    for number, each in enumerate(stages_of(summary), 1):
+        bits, seconds = figure(each, "bits_per_byte"), figure(each, "seconds")
+        values = {"bits": bits, "time": Duration(seconds or 0)}
+        text = Message("{bits:.4f} bits per byte after {time}", **values) if bits is not None else Message("none")
+        rows.append((f"{number}. {each.get('role')} {each.get('n_layers')} x {each.get('d_model')}", text))
+    return [Heading(Message("Stages")), Settings(rows)] if rows else []
+
+
 def _settings(config: dict[str, Any], summary: dict[str, Any]) -> list[Block]:
     """Return everything else that is needed to repeat the run."""
     about = {**mapping(config, "machine"), **mapping(config, "versions"), "data": mapping(config, "data")}
@@ -122,7 +133,7 @@ def _settings(config: dict[str, Any], summary: dict[str, Any]) -> list[Block]:
         (Message("Machine, versions and data"), about),
         (Message("All model settings"), mapping(config, "model")),
         (Message("All training settings"), mapping(config, "training")),
-        (Message("The summary"), summary),
+        (Message("The summary"), {name: value for name, value in summary.items() if name != "stages"}),
     ]
     folded = [(name, pairs) for name, values in sections if (pairs := _pairs(values))]
     settings: list[Block] = [Folded(name, [Settings(pairs)]) for name, pairs in folded]

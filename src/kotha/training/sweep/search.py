@@ -29,7 +29,8 @@ from kotha.training.loop import Training
 from kotha.training.plan.design import BASE, measure_text
 from kotha.training.plan.rules import EVALUATIONS
 from kotha.training.plan.step_time import use_fastest_threads
-from kotha.training.start import USUAL_PRESET, TrainRequest, check_held_out, choose_settings, take_sizes, train_run
+from kotha.training.request import USUAL_PRESET, TrainRequest, choose_settings, take_sizes
+from kotha.training.start import check_held_out
 from kotha.training.sweep.space import (
     SIZE,
     SearchDimension,
@@ -50,6 +51,7 @@ from kotha.training.sweep.study import (
     optuna,
     requeue,
 )
+from kotha.training.train_run import train_run
 
 FIGURES = {"bits_per_byte": "bits/byte", "loss_nats": "nats"}  # the first one that the task measures is the objective
 # Number of trials that must complete before any is stopped, and of evaluations before a run can be stopped.

@@ -20,7 +20,7 @@ from kotha.model.config import ModelConfig
 from kotha.model.fields import is_number
 from kotha.training.config import TrainConfig
 from kotha.training.plan.design import RUNGS, shape
-from kotha.training.start import RunSetup
+from kotha.training.request import RunSetup
 
 SIZE = "size"
 Value = str | int | float | bool | None

@@ -13,6 +13,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -133,9 +134,9 @@ class NextToken(Task):
     """
 
     name = "next-token"
-    auxiliary_models: Sequence[GPT] = ()  # teachers
 
-    def __init__(self, model: GPTConfig, config: TrainConfig, data: Dataset) -> None:
+    def __init__(self, model: GPTConfig, config: TrainConfig, data: Dataset, run: Path | None = None) -> None:
+        """``run`` is the run folder, which holds teachers that are trained with the run."""
         check_vocabulary(model, data.tokenizer)
         if config.teachers and config.backwards:
             raise ConfigError(
@@ -147,7 +148,14 @@ class NextToken(Task):
         kind: type[PackedBatches | OffsetBatches] = PackedBatches if config.sampling == "documents" else OffsetBatches
         self._batches = kind(data["train"], self.context_length, config.batch_size, config.seed)
         self.set_total_steps(config.steps)
-        self.auxiliary_models = [self._read_teacher(folder) for folder in config.teachers]
+        self._run = run
+        if run is None or all(Path(each).is_absolute() for each in config.teachers):
+            self.auxiliary_models  # noqa: B018 - invalid teachers are rejected before any work
+
+    @cached_property
+    def auxiliary_models(self) -> Sequence[GPT]:
+        """The teachers. Those of the run itself have relative paths, and are trained before the model."""
+        return [self._read_teacher(str((self._run or Path()) / folder)) for folder in self._config.teachers]
 
     def set_total_steps(self, steps: int) -> None:
         self._forward_from = (1 - _LAST_FORWARDS) * steps  # from this step on, nothing is reversed

@@ -1,0 +1,80 @@
+"""Initial weights from counts: token embeddings and a head that already predict the next token from the last one.
+
+A new model spends its first steps on learning which token follows which, and that can be counted. The logarithm of the
+smoothed probabilities is factorized into an embedding of the last token and a row of the head, so that a model without
+its blocks would be the best bigram model of this width. On a short run this is worth several hundred steps; it needs a
+head of its own (``tied_head=False``), because a token is not its own most likely successor.
+
+Smoothing is interpolated Kneser-Ney with one discount (see ``evaluation/ngram.py`` for the full one).
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from kotha.errors import ConfigError
+from kotha.model.family import Model
+from kotha.model.gpt import GPT
+from kotha.text.shards import Dataset
+
+_DISCOUNT = 0.75
+_ROUNDS = 3  # of subspace iteration
+_RIDGE = 1e-5
+
+
+def initialize_from_bigrams(model: Model, data: Dataset, seed: int) -> None:
+    """Replace the embeddings and the head of a GPT."""
+    config = model.config
+    if not isinstance(model, GPT) or config.tied_head or config.head_bias or config.norm != "rms":
+        raise ConfigError("initial=bigrams needs a gpt of the modern layout with tied_head=False")
+    n_tokens, width = model.tokens.weight.shape
+    line = np.concatenate(data["train"].shards)
+    gains, shares, unigrams = _count(line, n_tokens)
+    generator = torch.Generator().manual_seed(seed)
+    embeddings = _embed(gains, shares, unigrams, width, generator)  # (V, C)
+    weighted = (embeddings * shares[:, None]).mT  # (C, V)
+    # The head that approximates the logarithms best, a token counting as often as it occurs: weighted least squares.
+    wanted = torch.sparse.mm(gains.mT, weighted.mT) + unigrams.log()[:, None] * weighted.sum(dim=1)  # (V, C)
+    products = weighted @ embeddings + _RIDGE * torch.eye(width, dtype=torch.float64)
+    head = torch.linalg.solve(products, wanted.mT).mT
+    with torch.no_grad():
+        model.tokens.weight.copy_(embeddings)
+        model.head.weight.copy_(head)
+
+
+def _count(line: NDArray[np.integer], n_tokens: int) -> tuple[Tensor, Tensor, Tensor]:
+    """What each pair adds to the logarithm of its second token's probability (V, V), sparse; the share of each token in
+    the text (V,); and the smoothed probability of each token after any other (V,).
+    """
+    keys, counts = np.unique(line[:-1].astype(np.int64) * n_tokens + line[1:], return_counts=True)
+    first, second = np.divmod(keys, n_tokens)
+    before = np.bincount(second, minlength=n_tokens) + 1  # distinct predecessors; 1 more, so that none is impossible
+    unigrams = before / before.sum()
+    totals, distinct = np.bincount(first, counts, n_tokens), np.bincount(first, minlength=n_tokens)
+    backed_off = _DISCOUNT * distinct[first] * unigrams[second]
+    added = np.log((counts - _DISCOUNT + backed_off) / backed_off)
+    gains = _sparse(torch.from_numpy(np.stack([first, second])), torch.from_numpy(added), n_tokens)
+    return gains, torch.from_numpy(totals / totals.sum()), torch.from_numpy(unigrams)
+
+
+def _embed(gains: Tensor, shares: Tensor, unigrams: Tensor, width: int, generator: torch.Generator) -> Tensor:
+    """Embeddings of norm sqrt(C): a constant, and the main directions in which tokens differ by what follows them."""
+    rows, columns = shares.sqrt(), unigrams.sqrt()
+    indices, values = gains.indices(), gains.values()
+    scaled = _sparse(indices, values * rows[indices[0]] * columns[indices[1]], len(shares))
+    n_directions = min(width - 1, len(shares))
+    basis = torch.randn(len(shares), n_directions, generator=generator, dtype=torch.float64)
+    for _ in range(_ROUNDS):  # a randomized SVD
+        basis = torch.linalg.qr(torch.sparse.mm(scaled, torch.sparse.mm(scaled.mT, basis))).Q
+    left, sizes, _ = torch.linalg.svd(torch.sparse.mm(scaled.mT, basis).mT, full_matrices=False)
+    directions = (basis @ left) * sizes / rows.clamp(min=1e-12)[:, None]  # (V, C - 1)
+    directions = directions / directions.square().mean(dim=1, keepdim=True).sqrt().clamp(min=1e-6)
+    embeddings = torch.zeros(len(shares), width, dtype=torch.float64)
+    embeddings[:, 0] = 1
+    embeddings[:, 1 : 1 + n_directions] = directions
+    return embeddings / embeddings.square().mean(dim=1, keepdim=True).sqrt()
+
+
+def _sparse(indices: Tensor, values: Tensor, size: int) -> Tensor:
+    return torch.sparse_coo_tensor(indices, values, (size, size), check_invariants=True).coalesce()
