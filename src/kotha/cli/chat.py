@@ -31,7 +31,7 @@ def chat(
     Args:
         plain: Continue the text instead of taking turns.
     """
-    from kotha.api.model import Conversation
+    from kotha.api.engine import Conversation
 
     writing.settings()  # report wrong settings before the model is loaded
     conversation = Conversation(writing.open_engine(run), plain)

@@ -13,7 +13,7 @@ from kotha.errors import UsageError
 from kotha.i18n.message import Message, Plural, Text
 
 if TYPE_CHECKING:
-    from kotha.api.model import Engine, Request, Result
+    from kotha.api.engine import Engine, Request, Result
 
 # Number of alternatives that --probabilities shows per token.
 _ALTERNATIVES = 5
@@ -42,7 +42,7 @@ def generate(
         n: Number of texts; each uses the next seed.
         probabilities: Also show the probability of each token.
     """
-    from kotha.api.model import Request
+    from kotha.api.engine import Request
 
     if n < 1:
         raise UsageError("--n must be at least 1, not {n}", n=n)

@@ -19,6 +19,7 @@
 #include <omp.h>
 #else
 #define omp_get_thread_num() 0
+#define omp_get_max_threads() 1
 #endif
 
 enum { NONE, RELU, GELU, GELU_TANH, SILU };
@@ -364,6 +365,8 @@ void step(const Model *model, const Cache *cache, const Rows *given, const float
         }
     }
 }
+
+int most_threads(void) { return omp_get_max_threads(); }
 
 /* x (rows, width) -> y (rows, outs): one product; own has the buffers for quantization. */
 void linear(const Matrix *matrix, const float *x, const Own *own, float *y, long rows, int threads) {

@@ -1,41 +1,36 @@
-"""Compile ``native.c``, in a fraction of a second, and call it through ctypes.
+"""Call ``native.c`` through ctypes: a GPT's step on a CPU, with weights, cache and buffers in NumPy arrays.
 
-Weights, caches and result buffers are memory of torch tensors. A ``NativeStep`` keeps references to the tensors whose
-addresses it has passed on; the model's weights must not be reallocated during its lifetime.
+Nothing here imports torch, so a model can write without it. A ``NativeStep`` keeps references to the arrays whose
+addresses it has passed on; the weights must not be reallocated during its lifetime.
 """
 
 import ctypes
-import re
-import shutil
-import subprocess
 import time
-from collections.abc import Sequence
-from contextlib import suppress
-from functools import cache
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+import numpy as np
+from numpy.typing import NDArray
 
-from kotha.generation.cache import RowCache
-from kotha.model.gpt import GPT
-from kotha.model.norm import RMSNorm
-from kotha.storage.atomic import scratch_folder
+from kotha.generation.cache_memory import CacheMemory
+from kotha.model.config import GPTConfig
 
-_SOURCE = Path(__file__).with_name("native.c")
-# Allow reordering of sums. Not -ffast-math: its start-up code makes the whole process flush denormal numbers to zero.
-_REORDER = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math")
-# -O3 is no faster here, and compiling takes more than twice as long.
-_FLAGS = ("-O2", "-ftree-vectorize", "-march=native", *_REORDER, "-fPIC", "-shared")
+# Weights by their names in the model, with the queries, keys and values of a layer joined (``weights.py``).
+Arrays = Mapping[str, NDArray[Any]]
 _PIECE = 64  # prompt tokens per call
-_TIMEOUT = 60  # seconds for the compiler
 _ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu-tanh": 3, "swiglu": 4}
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_long
-# The parts of a layer, by their names in the model; the gate is optional.
-_MATRICES = ("joined", "output", "up", "gate", "down")
-_NORMS = ("attention_norm", "feedforward_norm", "query_norm", "key_norm")
+# The parts of a layer, by their names in the model; the gate and the norms of queries and keys are optional.
+_MATRICES = {
+    **{name: f"attention.{name}" for name in ("joined", "output")},
+    **{name: f"feedforward.{name}" for name in ("up", "gate", "down")},
+}
+_NORMS = {
+    **{name: name for name in ("attention_norm", "feedforward_norm")},
+    **{name: f"attention.{name}" for name in ("query_norm", "key_norm")},
+}
 
 
 class _Matrix(ctypes.Structure):
@@ -117,65 +112,63 @@ class Pace:
 class NativeStep:
     """Runs a float32 or int8 model in C: tokens to logits with a cache, and prompts into a cache."""
 
-    def __init__(self, model: GPT, kv: RowCache, library: ctypes.CDLL) -> None:
-        config, self._cache, self._library = model.config, kv, library
-        self._kept: list[Any] = [model]  # objects whose addresses the C code holds
-        self._threads = torch.get_num_threads()
+    def __init__(
+        self, config: GPTConfig, weights: Arrays, library: ctypes.CDLL, max_rows: int = 1, threads: int = 1
+    ) -> None:
+        self._config, self._weights, self._library = config, weights, library
+        self._kept: list[NDArray[Any]] = []  # arrays whose addresses the C code holds, besides the weights
+        self._threads = threads
         self._paces: dict[int, Pace] = {}  # by number of rows, in powers of two
-        self._most = max(len(kv.lengths), _PIECE)
+        self._most = max(max_rows, _PIECE)
         heads, n_keys = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
         widest = max(config.d_ff, config.d_model, heads)
         shared = (heads + 2 * n_keys, heads, config.d_ff, config.d_ff, config.d_model)
         self._shared = _Shared(*(self._room(width) for width in shared))
         rooms = [
-            _Own(self._room(config.d_model), self._room(widest), self._room(1), self._room(widest, torch.int8))
-            for _ in range(self._threads)
+            _Own(self._room(config.d_model), self._room(widest), self._room(1), self._room(widest, np.int8))
+            for _ in range(threads)
         ]
-        self._owns = (_Own * self._threads)(*rooms)
-        self._layers = (_Layer * config.n_layers)(*map(self._layer, model.stack.blocks))
+        self._owns = (_Own * threads)(*rooms)
+        self._layers = (_Layer * config.n_layers)(*map(self._layer, range(config.n_layers)))
         sizes = ("n_layers", "d_model", "d_head", "d_ff")
         self._model = _Model(
             layers=self._layers,
-            head=_matrix(model.head),
-            last=_norm(model.stack.norm),
+            head=_matrix(weights, "head"),
+            last=_norm(weights, "stack.norm", config.norm_eps),
             pre_norm=config.norm_order == "pre",
             activation=_ACTIVATIONS[config.activation],
             **{name: getattr(config, name) for name in sizes},
         )
 
-    def _room(self, width: int, dtype: torch.dtype = torch.float32) -> int:
-        tensor = torch.zeros(self._most, width, dtype=dtype)
-        self._kept.append(tensor)
-        return tensor.data_ptr()
+    def _room(self, width: int, dtype: type = np.float32) -> int | None:
+        self._kept.append(np.zeros((self._most, width), dtype))
+        return _address(self._kept[-1])
 
-    def __call__(self, model: GPT, tokens: Tensor) -> Tensor:
+    def __call__(self, cache: CacheMemory, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Read a token for each row, (B,), and return the logits of the next: (B, V)."""
-        lengths = self._cache.lengths[: len(tokens)].clamp(max=self._cache.size - 1)
-        logits = torch.empty(len(tokens), self._model.head.outs)
-        self._run(model, self._cache, tokens, lengths, None, logits)
+        lengths = np.minimum(cache.lengths[: len(tokens)], cache.size - 1)
+        logits = np.empty((len(tokens), self._model.head.outs), np.float32)
+        self._run(cache, np.array(tokens), lengths, None, logits)
         return logits
 
     def read(
-        self, model: GPT, into: RowCache, tokens: Sequence[int], positions: Sequence[int], cache_rows: Sequence[int]
+        self, cache: CacheMemory, tokens: Sequence[int], positions: Sequence[int], cache_rows: Sequence[int]
     ) -> None:
         """Read prompt tokens into a cache at these positions and rows; tokens of one text must be in order."""
         for start in range(0, len(tokens), self._most):
             some = slice(start, start + self._most)
-            ids, lengths, rows = (torch.tensor(each[some]) for each in (tokens, positions, cache_rows))
-            self._run(model, into, ids, lengths, rows, None)
+            self._run(cache, *(np.array(each[some], np.int64) for each in (tokens, positions, cache_rows)), None)
 
     def _run(
         self,
-        model: GPT,
-        kv: RowCache,
-        tokens: Tensor,
-        lengths: Tensor,
-        cache_rows: Tensor | None,
-        logits: Tensor | None,
+        kv: CacheMemory,
+        tokens: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        cache_rows: NDArray[np.int64] | None,
+        logits: NDArray[np.float32] | None,
     ) -> None:
-        x = model.positions(model.tokens(tokens[:, None]), lengths[:, None])[:, 0].contiguous()  # (B, C)
-        rotation = model.positions.rotation(lengths[:, None])
-        angles = [None, None] if rotation is None else [part.flatten(0, 2).contiguous() for part in rotation]
+        x = embed(self._config, self._weights, tokens, lengths)  # (B, C)
+        angles = rotation(self._config, lengths)  # each (B, D/2)
         rows = _Rows(_address(cache_rows), _address(lengths), *map(_address, angles), len(tokens))
         tables = [(_POINTER * len(layers))(*map(_address, layers)) for layers in (kv.keys, kv.values)]
         cache = _Cache(*tables, kv.size)
@@ -186,77 +179,73 @@ class NativeStep:
         self._library.step(*given, ctypes.byref(self._shared), ctypes.byref(self._owns), _address(logits), threads)
         pace.took(threads, time.perf_counter() - start)
 
-    def _layer(self, block: Any) -> _Layer:
-        attention = block.attention
-        parts = {name.rpartition(".")[2]: part for name, part in block.named_modules()}
-        first = torch.tensor([0, *accumulate(attention.queries_per_kv_head)])
+    def _layer(self, number: int) -> _Layer:
+        config, weights, block = self._config, self._weights, f"stack.blocks.{number}"
+        heads = config.heads_of(f"blocks.{number}.attention")
+        queries_per_kv_head = Counter(head * config.n_kv_heads // config.n_heads for head in heads)  # in order
+        first = np.array([0, *accumulate(queries_per_kv_head.values())], np.int64)
         self._kept.append(first)
         return _Layer(
-            first=first.data_ptr(),
-            n_heads=len(attention.heads),
-            n_kv_heads=len(attention.queries_per_kv_head),
-            **{name: _matrix(parts[name]) for name in _MATRICES if name in parts},
-            **{name: _norm(parts[name]) for name in _NORMS},
+            first=_address(first),
+            n_heads=len(heads),
+            n_kv_heads=len(queries_per_kv_head),
+            **{name: _matrix(weights, f"{block}.{part}") for name, part in _MATRICES.items()},
+            **{name: _norm(weights, f"{block}.{part}", config.norm_eps) for name, part in _NORMS.items()},
         )
 
 
-def product(linear: Any, x: Tensor, threads: int, library: ctypes.CDLL) -> Tensor:
-    """Apply a float32 or int8 linear layer to float32 rows: (..., in) -> (..., out)."""
-    rows, n_rows = x.contiguous(), x.numel() // x.shape[-1]
-    y = torch.empty(*x.shape[:-1], linear.weight.shape[0])
-    quantized, scale = torch.empty(x.shape, dtype=torch.int8), torch.empty(n_rows)
+def embed(
+    config: GPTConfig, weights: Arrays, tokens: NDArray[np.int64], positions: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Embedded tokens with their positions, as in ``model/position.py``: (B,), (B,) -> (B, C)."""
+    x: NDArray[np.float32] = weights["tokens.weight"][tokens]
+    if config.positions == "learned":
+        x = x + weights["positions.table.weight"][positions]
+    elif config.positions.startswith("sinusoidal"):
+        angles = positions[:, None] / 10_000 ** (np.arange(0, config.d_model, 2) / config.d_model)
+        waves = [np.sin(angles).astype(np.float32), np.cos(angles).astype(np.float32)]  # each (B, C/2)
+        interleaved = config.positions == "sinusoidal"
+        x = x + (np.stack(waves, -1).reshape(x.shape) if interleaved else np.concatenate(waves, -1))
+    return x
+
+
+def rotation(config: GPTConfig, positions: NDArray[np.int64]) -> tuple[NDArray[np.float32] | None, ...]:
+    """Cosine and sine of a head's rotary angles: (B,) -> two arrays (B, D/2), or two None."""
+    if config.positions != "rotary":
+        return None, None
+    powers = config.rotary_base ** (np.arange(0, config.d_head, 2) / config.d_head)
+    speeds = np.float32(1) / powers.astype(np.float32)  # rounded as by torch, for the same text
+    angles = (positions[:, None].astype(np.float32) * speeds).astype(np.float64)
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+
+def product(weights: Arrays, name: str, x: NDArray[Any], threads: int, library: ctypes.CDLL) -> NDArray[Any]:
+    """Apply a float32 or int8 linear layer, by its name, to float32 rows: (B, in) -> (B, out)."""
+    matrix = _matrix(weights, name)
+    y, scale = np.empty((len(x), matrix.outs), np.float32), np.empty(len(x), np.float32)
+    quantized = np.empty(x.shape, np.int8)
     own = _Own(quantized=_address(quantized), scale=_address(scale))
-    arguments = (ctypes.byref(_matrix(linear)), _address(rows), ctypes.byref(own), _address(y))
-    library.linear(*arguments, n_rows, threads)
+    library.linear(ctypes.byref(matrix), _address(x), ctypes.byref(own), _address(y), len(x), threads)
     return y
 
 
-def _matrix(linear: Any) -> _Matrix:
-    scale = getattr(linear, "scale", None)
-    return _Matrix(_address(linear.weight), _address(scale), _address(linear.bias), *linear.weight.shape)
+def _matrix(weights: Arrays, name: str) -> _Matrix:
+    """A linear layer; one without a weight if the model does not have it."""
+    weight, scale, bias = (weights.get(f"{name}.{part}".removeprefix(".")) for part in ("weight", "scale", "bias"))
+    if weight is None:
+        return _Matrix()
+    assert weight.dtype == (np.float32 if scale is None else np.int8), "int8 has scales, float32 none"
+    return _Matrix(_address(weight), _address(scale), _address(bias), *weight.shape)
 
 
-def _norm(norm: nn.Module) -> _Norm:
-    if isinstance(norm, RMSNorm | nn.LayerNorm):
-        return _Norm(_address(norm.weight), _address(getattr(norm, "bias", None)), norm.eps)
-    return _Norm()  # an identity
+def _norm(weights: Arrays, name: str, eps: float) -> _Norm:
+    """A norm; one without a weight is the identity."""
+    return _Norm(*(_address(weights.get(f"{name}.{part}")) for part in ("weight", "bias")), eps)
 
 
-def _address(tensor: Tensor | None) -> int | None:
-    assert tensor is None or tensor.is_contiguous(), "the tensor must be contiguous"
-    return None if tensor is None else tensor.data_ptr()
-
-
-@cache
-def native() -> ctypes.CDLL | None:
-    """The compiled ``native.c``, or None without a C compiler."""
-    compiler = shutil.which("cc")
-    if compiler is None:
+def _address(array: NDArray[Any] | None) -> int | None:
+    if array is None:
         return None
-    openmp = _openmp()
-    with scratch_folder() as folder:  # private to this user; once loaded, the file is not needed
-        path = folder / "native.so"
-        command = [compiler, *_FLAGS, *openmp, str(_SOURCE), "-o", str(path), "-lm"]
-        try:
-            subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT)
-            library = ctypes.CDLL(str(path))
-        except (subprocess.SubprocessError, OSError):
-            return None
-    library.step.argtypes = [*[_POINTER] * 7, ctypes.c_int]
-    library.linear.argtypes = [*[_POINTER] * 4, _LONG, ctypes.c_int]
-    library.step.restype = library.linear.restype = None
-    return library
-
-
-def _openmp() -> list[str]:
-    """Compiler flags for torch's own OpenMP, because threads of a second OpenMP would compete with its threads."""
-    lines: list[str] = []
-    with suppress(OSError):  # Linux only, and may be forbidden
-        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    # Five columns, then the path, which may contain spaces.
-    loaded = [found[1] for line in lines if (found := re.match(r"(?:\S+\s+){5}(/.*/libgomp[^/]*)$", line))]
-    try:
-        ctypes.CDLL(loaded[0], mode=ctypes.RTLD_GLOBAL)
-    except (IndexError, OSError):  # not loaded, or the file was replaced: use one thread
-        return []
-    return ["-fopenmp", loaded[0]]
+    assert array.flags.c_contiguous and array.flags.aligned, "the array must be contiguous"
+    address: int = array.__array_interface__["data"][0]
+    return address

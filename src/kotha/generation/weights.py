@@ -13,7 +13,8 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.generation.native import native, product
+from kotha.generation.compilation import native
+from kotha.generation.native import Arrays, product
 from kotha.i18n.message import Option
 from kotha.model.attention import Attention, Memory
 from kotha.model.gpt import GPT
@@ -47,6 +48,12 @@ def as_they_are(model: nn.Module) -> Weights | None:
     return "float32" if isinstance(model, GPT) and on_cpu else None
 
 
+def as_arrays(model: nn.Module) -> Arrays:
+    """The weights of a float32 or int8 model on a CPU as NumPy arrays in the same memory, by name."""
+    tensors = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
+    return {name: tensor.detach().numpy() for name, tensor in tensors}
+
+
 class Int8Linear(nn.Module):
     """``nn.Linear`` with an int8 weight matrix: (..., in) -> (..., out).
 
@@ -74,7 +81,9 @@ class Int8Linear(nn.Module):
             rows = x.reshape(-1, x.shape[-1])  # (rows, in)
             y: Tensor = torch._weight_int8pack_mm(rows, self.weight, self.scale.to(x.dtype)).view(*x.shape[:-1], -1)
             return y if self.bias is None else y + self.bias
-        return product(self, x.float(), torch.get_num_threads(), library).to(x.dtype)
+        rows = x.float().reshape(-1, x.shape[-1]).contiguous().numpy()
+        y = torch.from_numpy(product(as_arrays(self), "", rows, torch.get_num_threads(), library))
+        return y.view(*x.shape[:-1], -1).to(x.dtype)
 
 
 class JoinedAttention(Attention):
