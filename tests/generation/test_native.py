@@ -15,10 +15,12 @@ from kotha.generation.cache import RowCache
 from kotha.generation.cache_memory import CacheMemory
 from kotha.generation.compilation import native
 from kotha.generation.engine import Engine
-from kotha.generation.native import NativeStep, Pace, product
+from kotha.generation.native import NativeModel, NativeStep, Pace
 from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.generation.weights import Int8Linear, as_arrays, prepare
+from kotha.model.config import GPTConfig
+from kotha.model.gpt import GPT
 from kotha.model.pruning import remove_heads
 
 needs_compiler = pytest.mark.skipif(native() is None, reason="no C compiler on this machine")
@@ -32,7 +34,21 @@ def no_compiler(monkeypatch: Any) -> Iterator[None]:
     native.cache_clear()
 
 
+@pytest.fixture
+def quantized_inputs(monkeypatch: Any) -> None:
+    """Make torch's int8 layers quantize their input too, as the step in C does; a readable version of its product."""
+
+    def forward(self: Int8Linear, x: torch.Tensor) -> torch.Tensor:
+        largest = x.abs().amax(dim=-1, keepdim=True)
+        rounded = (x * (127 / largest)).round()
+        y = (rounded @ self.weight.float().T) * (largest / 127) * self.scale
+        return y if self.bias is None else y + self.bias
+
+    monkeypatch.setattr(Int8Linear, "forward", forward)
+
+
 @needs_compiler
+@pytest.mark.usefixtures("quantized_inputs")
 @pytest.mark.parametrize(("layout", "removed"), [*((each, []) for each in LAYOUTS), *REMOVED.items()])
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 @pytest.mark.parametrize("threads", [1, 3])
@@ -44,7 +60,7 @@ def test_a_step_in_c_equals_a_step_of_the_model(layout: str, removed: list[str],
     library = native()
     assert library is not None
     here, there = CacheMemory(model.config, 3), RowCache(model.config, 3)
-    step = NativeStep(model.config, as_arrays(model), library, 3, threads)
+    step = NativeStep(NativeModel(model.config, as_arrays(model), library, threads), 3)
     there.lengths.copy_(torch.tensor([0, 2, 7]))  # rows of different lengths with the same random content
     here.lengths[:] = [0, 2, 7]
     for mine, other in zip(here.keys + here.values, there.keys + there.values, strict=True):
@@ -61,6 +77,7 @@ def test_a_step_in_c_equals_a_step_of_the_model(layout: str, removed: list[str],
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quantized_inputs")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 @torch.no_grad()
@@ -72,7 +89,7 @@ def test_prompts_read_in_c_equal_prompts_read_by_the_model(layout: str, weights:
     texts, rows = [[1, 2, 3, 4, 5, 6, 7], [8, 9], [10, 11, 12, 13]], [2, 0, 1]
     places = [(token, place, row) for row, text in zip(rows, texts, strict=True) for place, token in enumerate(text)]
     tokens, positions, seats = zip(*places, strict=True)
-    NativeStep(model.config, as_arrays(model), library).read(here, tokens, positions, seats)
+    NativeStep(NativeModel(model.config, as_arrays(model), library)).read(here, tokens, positions, seats)
     for row, text in zip(rows, texts, strict=True):
         there.first, there.n_rows, there.even = row, 1, 0
         model.hidden(torch.tensor([text]), cache=there)
@@ -82,20 +99,25 @@ def test_prompts_read_in_c_equal_prompts_read_by_the_model(layout: str, weights:
 
 
 @needs_compiler
-@pytest.mark.parametrize("shape", [(1, 5), (3, 16), (9, 37), (64, 384), (131, 70)])
+@pytest.mark.parametrize(("width", "d_ff", "vocab_size"), [(5, 1, 3), (16, 37, 9), (37, 70, 131), (384, 64, 64)])
 @pytest.mark.parametrize("weights", ["float32", "int8"])
-def test_a_row_does_not_depend_on_other_rows_to_the_last_bit(shape: tuple[int, int], weights: str) -> None:
-    linear = nn.Linear(shape[1], shape[0]).requires_grad_(False)
-    layer, x = (Int8Linear(linear) if weights == "int8" else linear), torch.randn(11, shape[1])
-    library = native()
+def test_a_row_does_not_depend_on_other_rows_to_the_last_bit(
+    width: int, d_ff: int, vocab_size: int, weights: Any
+) -> None:
+    torch.manual_seed(0)
+    config = GPTConfig(d_model=width, n_heads=1, d_ff=d_ff, n_layers=1, vocab_size=vocab_size, context_length=4)
+    model, library = prepare(GPT(config), weights), native()
     assert library is not None
-    arrays, rows = as_arrays(layer), x.numpy()
-    alone = [product(arrays, "", rows[row : row + 1], 1, library)[0] for row in range(len(rows))]
-    assert abs(alone[0] - linear(x[0]).numpy()).max() < (0.1 if weights == "int8" else 1e-5)
-    for count in range(1, len(x) + 1):
+    tokens = torch.randint(vocab_size, (11,)).tolist()
+
+    def logits(tokens: list[int], threads: int) -> Any:
+        step = NativeStep(NativeModel(config, as_arrays(model), library, threads), len(tokens))
+        return step(CacheMemory(config, len(tokens)), tokens)
+
+    alone = [logits([token], 1)[0] for token in tokens]
+    for count in range(1, len(tokens) + 1):
         for threads in (1, 3):
-            together = product(arrays, "", rows[:count], threads, library)
-            assert np.array_equal(together, np.stack(alone[:count])), (count, threads)
+            assert np.array_equal(logits(tokens[:count], threads), np.stack(alone[:count])), (count, threads)
 
 
 @needs_compiler

@@ -20,7 +20,8 @@ def open_engine(
     """Open the engine of a run or model folder, on a GPU if available."""
     light = light_model(folder) if weights in ("as-they-are", "float32") else None
     if light is not None:
-        return Engine(light.model, light.tokenizer, max_batch=max_batch, chat=light.chat)
+        model, tokenizer, chat = light
+        return Engine(model, tokenizer, max_batch=max_batch, chat=chat)
     from kotha.api.model import load  # imports torch
 
     return load(folder).engine(max_batch, weights)

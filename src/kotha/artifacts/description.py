@@ -1,10 +1,8 @@
-"""Reads and checks a model folder without its weights: config, tokenizer, chat template, and the header of the weights.
+"""A model folder without its weights: finds it, reads and checks config, tokenizer and chat template.
 
 ``model_folder.py`` explains the format and reads the weights. Nothing here imports torch.
 """
 
-import math
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -22,12 +20,7 @@ WEIGHTS_FILE = "model.safetensors"
 RUN_MODEL, RUN_MARK = "best", "checkpoints"
 FORMAT = "kotha-model"
 FORMAT_VERSION = 1
-# Types for computation, with safetensors' names.
-DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64"}
 Stored = Literal["float32", "bfloat16", "float16", "float64", "int8"]
-# Shape and type of each tensor, by name.
-Header = dict[str, dict[str, Any]]
-_BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "I8": 1}
 SCALE = ".scale"
 
 
@@ -81,47 +74,6 @@ def read_description(path: Path) -> dict[str, Any]:
         return {**values, "model": config_from_dict(values["model"])}
     except ConfigError as error:
         raise ConfigError("{path}: {why}", path=file, why=reason(error)) from error
-
-
-def expected_tensors(shapes: Iterable[tuple[str, Sequence[int]]], dtype: Stored = "float32") -> Header:
-    """Return the expected header of a weights file from the shape of each weight."""
-    found: Header = {}
-    for name, shape in shapes:
-        is_int8 = dtype == "int8" and len(shape) == 2
-        kind = "I8" if is_int8 else DTYPES["float32" if dtype == "int8" else dtype]
-        found[name] = {"shape": list(shape), "dtype": kind}
-        if is_int8:
-            found[name + SCALE] = {"shape": [shape[0]], "dtype": "F16"}
-    return found
-
-
-def check_weights(file: Path, header: Header, n_bytes: int, expected: Header) -> None:
-    """Raise KothaError if a weights file has other tensors than expected, or not all of their bytes."""
-    check_header(file, header, expected)
-    n_expected = sum(math.prod(each["shape"]) * _BYTES[each["dtype"]] for each in expected.values())
-    if n_bytes != n_expected:
-        raise KothaError(
-            "{path} is truncated or broken: {n:,} bytes of weights instead of {wanted:,}",
-            path=file,
-            n=n_bytes,
-            wanted=n_expected,
-        )
-
-
-def check_header(file: Path, header: Header, expected: Header) -> None:
-    """Raise KothaError if a weights file has other names, shapes or types of tensors than expected."""
-    for name in {**expected, **header}:
-        for what in ("shape", "dtype"):
-            found, wanted = (each.get(name, {}).get(what) for each in (header, expected))
-            if found != wanted:
-                raise KothaError(
-                    "{path}: {name} has {what} {found}, but its config requires {wanted}",
-                    path=file,
-                    name=name,
-                    what=what,
-                    found=str(found),
-                    wanted=str(wanted),
-                )
 
 
 def load_tokenizer(path: Path, config: ModelConfig, fingerprint: str | None) -> Tokenizer | None:

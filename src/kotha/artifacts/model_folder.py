@@ -16,16 +16,17 @@ Writing is atomic. Nothing in a folder is ever executed: before memory is alloca
 compared with the config, name by name and shape by shape.
 """
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import safetensors.torch
 import torch
 from torch import Tensor, nn
 
 from kotha.artifacts.description import CONFIG_FILE as CONFIG_FILE
-from kotha.artifacts.description import DTYPES as DTYPES
 from kotha.artifacts.description import (
     FORMAT,
     FORMAT_VERSION,
@@ -34,15 +35,12 @@ from kotha.artifacts.description import (
     Stored,
     chat_template,
     check_vocabulary,
-    check_weights,
     is_model_folder,
     load_tokenizer,
     read_description,
 )
 from kotha.artifacts.description import RUN_MODEL as RUN_MODEL
 from kotha.artifacts.description import WEIGHTS_FILE as WEIGHTS_FILE
-from kotha.artifacts.description import check_header as check_header
-from kotha.artifacts.description import expected_tensors as expected_tensors
 from kotha.artifacts.description import find_model as find_model
 from kotha.artifacts.description import stored_type as stored_type
 from kotha.errors import KothaError, reason
@@ -58,6 +56,9 @@ from kotha.storage.weights import read_header, reading_weights, write_weights
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
+# Types for computation, with safetensors' names.
+DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64"}
+_BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "I8": 1}
 _TENSORS_PER_LAYER = 8  # at least: four in attention, two in the feed-forward, two norms
 
 
@@ -202,10 +203,30 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
         model = shape_alone(description["model"], len(header))
     except KothaError as error:
         raise KothaError("{path}: {why} in {name}", path=path, why=reason(error), name=WEIGHTS_FILE) from error
-    shapes = ((name, tensor.shape) for name, tensor in model.named_parameters())
-    check_weights(path / WEIGHTS_FILE, header, n_bytes, expected_tensors(shapes, description["dtype"]))
+    tensors = expected_tensors(model.named_parameters(), description["dtype"])
+    check_header(path / WEIGHTS_FILE, header, tensors)
+    n_expected = sum(math.prod(each["shape"]) * _BYTES[each["dtype"]] for each in tensors.values())
+    if n_bytes != n_expected:
+        raise KothaError(
+            "{path} is truncated or broken: {n:,} bytes of weights instead of {wanted:,}",
+            path=path / WEIGHTS_FILE,
+            n=n_bytes,
+            wanted=n_expected,
+        )
     tokenizer = load_tokenizer(path, model.config, description.get("tokenizer"))
     return path, model, tokenizer, chat_template(path, description.get("chat_template"), tokenizer)
+
+
+def expected_tensors(named: Iterable[tuple[str, Tensor]], dtype: Stored = "float32") -> dict[str, dict[str, Any]]:
+    """Return the expected header of a weights file: shape and type of each tensor, by name."""
+    found: dict[str, dict[str, Any]] = {}
+    for name, tensor in named:
+        is_int8 = dtype == "int8" and tensor.ndim == 2
+        kind = "I8" if is_int8 else DTYPES["float32" if dtype == "int8" else dtype]
+        found[name] = {"shape": list(tensor.shape), "dtype": kind}
+        if is_int8:
+            found[name + SCALE] = {"shape": [len(tensor)], "dtype": "F16"}
+    return found
 
 
 def _narrowed(weights: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
@@ -226,6 +247,22 @@ def _widened(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     int8 = [name for name, tensor in weights.items() if tensor.dtype == torch.int8]
     wide = {name: widen_rows(weights[name], weights.pop(name + SCALE)) for name in int8}
     return {**weights, **wide}
+
+
+def check_header(file: Path, header: dict[str, Any], expected: dict[str, dict[str, Any]]) -> None:
+    """Raise KothaError if a weights file has other names, shapes or types of tensors than expected."""
+    for name in {**expected, **header}:
+        for what in ("shape", "dtype"):
+            found, wanted = (each.get(name, {}).get(what) for each in (header, expected))
+            if found != wanted:
+                raise KothaError(
+                    "{path}: {name} has {what} {found}, but its config requires {wanted}",
+                    path=file,
+                    name=name,
+                    what=what,
+                    found=str(found),
+                    wanted=str(wanted),
+                )
 
 
 def _is_ours(folder: Path, whatever_it_holds: bool) -> bool:

@@ -50,10 +50,6 @@ class RowCache(CacheMemory):
             self.span = self.size
             self._indices = torch.arange(self.size, device=self.device)
 
-    def set_lengths(self, first: int, lengths: Sequence[int]) -> None:
-        """Set how many tokens the rows from ``first`` on have read."""
-        self.lengths[first : first + len(lengths)] = torch.tensor(lengths, device=self.device)
-
     def positions(self, n_new: int) -> Tensor:
         """Positions of the next tokens: (B, T), or (T,) for even rows; a full row stays at its last position."""
         steps = self._indices[:n_new]
@@ -92,11 +88,8 @@ class RowCache(CacheMemory):
         for tensor in (*self.keys, *self.values):
             tensor[: len(sources), :used] = tensor[sources, :used]
 
-    def _no_lengths(self, max_rows: int) -> Tensor:
-        return torch.zeros(max_rows, dtype=torch.long, device=self.device)
-
-    def _zeros(self, *shape: int) -> Tensor:
-        return torch.zeros(shape, dtype=self.dtype, device=self.device)
+    def _zeros(self, shape: Sequence[int], counts: bool = False) -> Tensor:
+        return torch.zeros(shape, dtype=torch.long if counts else self.dtype, device=self.device)
 
     def _free_memory(self) -> float:
         if self.device.type == "cuda":

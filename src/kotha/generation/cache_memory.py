@@ -39,8 +39,8 @@ class CacheMemory:
         self.config, self.longest = config, config.context_length if longest is None else longest
         stack, (n_layers, _) = list(config.stacks().items())[-1]  # the decoder, if there are two
         n_heads = [len(config.key_heads_of(f"{stack}.{layer}.attention")) for layer in range(n_layers)]
-        self.keys, self.values = ([self._zeros(max_rows, 0, n, config.d_head) for n in n_heads] for _ in range(2))
-        self.lengths, self.size = self._no_lengths(max_rows), 0
+        self.keys, self.values = ([self._zeros((max_rows, 0, n, config.d_head)) for n in n_heads] for _ in range(2))
+        self.lengths, self.size = self._zeros((max_rows,), counts=True), 0
         self.make_room(min(self.longest, _FIRST))
 
     @property
@@ -56,13 +56,14 @@ class CacheMemory:
         self._check_memory(size)
         for arrays in (self.keys, self.values):
             for layer, kept in enumerate(arrays):
-                arrays[layer] = self._zeros(kept.shape[0], size, *kept.shape[2:])
+                arrays[layer] = self._zeros((kept.shape[0], size, *kept.shape[2:]))
                 arrays[layer][:, : self.size] = kept
         self.size = size
 
     def set_lengths(self, first: int, lengths: Sequence[int]) -> None:
         """Set how many tokens the rows from ``first`` on have read."""
-        self.lengths[first : first + len(lengths)] = lengths
+        for row, length in enumerate(lengths, first):
+            self.lengths[row] = length
 
     def put(self, row: int, other: "CacheMemory", count: int) -> None:
         """Copy the first ``count`` tokens of another cache's first row to a row."""
@@ -74,11 +75,8 @@ class CacheMemory:
         for array in (*self.keys, *self.values, self.lengths):
             array[target] = array[source]
 
-    def _no_lengths(self, max_rows: int) -> Any:
-        return np.zeros(max_rows, np.int64)
-
-    def _zeros(self, *shape: int) -> Any:
-        return np.zeros(shape, np.float32)
+    def _zeros(self, shape: Sequence[int], counts: bool = False) -> Any:
+        return np.zeros(shape, np.int64 if counts else np.float32)
 
     def _free_memory(self) -> float:
         """Free memory in bytes, or infinity if unknown."""

@@ -51,15 +51,8 @@ def native() -> ctypes.CDLL | None:
     library = library or _compile(command, kept)
     if library is not None:
         library.step.argtypes = [*[ctypes.c_void_p] * 7, ctypes.c_int]
-        library.linear.argtypes = [*[ctypes.c_void_p] * 4, ctypes.c_long, ctypes.c_int]
-        library.step.restype = library.linear.restype = None
+        library.step.restype = None
     return library
-
-
-def n_threads(library: ctypes.CDLL) -> int:
-    """The number of threads that OpenMP uses, from its environment variables or the number of cores."""
-    count: int = library.most_threads()
-    return count
 
 
 def _compile(command: list[str], kept: Path | None) -> ctypes.CDLL | None:

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from kotha.errors import UsageError
-from kotha.generation.decoder import BatchShape, Decoder, Drawn
-from kotha.generation.native_decoder import NativeDecoder, NativeModel
+from kotha.generation.native import NativeModel
+from kotha.generation.native_decoder import Drawn, NativeDecoder
 from kotha.generation.prefill import Prompt, PromptReader
 from kotha.generation.request import Answer, Request, Result, Written
 from kotha.i18n.message import Option
@@ -29,6 +29,7 @@ from kotha.text.tokenizer.prompt import encode_prompt, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
+    from kotha.generation.torch_decoder import TorchDecoder
     from kotha.generation.weights import Weights
     from kotha.model.gpt import GPT
 
@@ -73,14 +74,14 @@ class Engine:
         self._ends = frozenset(roles[role] for role in ("eos", "end") if role in roles)
         self._start = None if tokenizer is None else start_of_document(tokenizer)
         self.model: Any = model  # or the decoder's copy
-        self._decoder: Decoder
-        batch = BatchShape(max_batch, self._vocab_size, self._ends)
+        self._decoder: NativeDecoder | TorchDecoder
+        batch = max_batch, self._vocab_size, self._ends
         if isinstance(model, NativeModel):
-            self._decoder = NativeDecoder(model, batch)
+            self._decoder = NativeDecoder(model, *batch)
         else:
             from kotha.generation.torch_decoder import decoder_of  # imports torch
 
-            self.model, self._decoder = decoder_of(model, weights, batch)
+            self.model, self._decoder = decoder_of(model, weights, *batch)
         self.prompts = PromptReader(self._decoder, kept_bytes)
         self._max_batch = max_batch
         self._numbers = itertools.count()
@@ -132,11 +133,10 @@ class Engine:
 
     def step(self) -> list[Event]:
         """Run one step for every request that has a row and return the events."""
-        with self._decoder.at_work():
-            self._admit()
-            self._read_prompt()
-            if self._active:
-                self._advance()
+        self._admit()
+        self._read_prompt()
+        if self._active:
+            self._advance()
         events, self._events = self._events, []
         return events
 
@@ -283,7 +283,7 @@ class Engine:
         wanted = min(positions, self.model.config.context_length)
         if wanted > self._decoder.cache.size:
             self._flush()
-            self._decoder.make_room(wanted)
+            self._decoder.cache.make_room(wanted)
 
     def _free_rows(self, leaving: Sequence[Answer] = ()) -> None:
         """Free the rows of ended and leaving answers; the last row in use moves to a freed one."""

@@ -7,19 +7,18 @@ with torch. For everything else, and for a folder with a fault, `light_model` re
 """
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kotha.artifacts import description as folders
 from kotha.errors import KothaError
-from kotha.generation.compilation import n_threads, native
-from kotha.generation.native_decoder import NativeModel
+from kotha.generation.compilation import native
+from kotha.generation.native import NativeModel
 from kotha.model.config import GPTConfig
-from kotha.storage.weights import read_header, reading_weights
+from kotha.storage.weights import reading_weights
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -28,86 +27,46 @@ _GPUS = [Path("/dev") / name for name in ("nvidiactl", "nvidia0", "kfd", "dxg")]
 _STORED = ("float32", "float16", "int8")
 
 
-class LightModel(NamedTuple):
-    """A model that writes without torch, with its tokenizer."""
-
-    model: NativeModel
-    tokenizer: Tokenizer
-    chat: ChatTemplate | None
-
-
-def light_model(folder: Path) -> LightModel | None:
-    """Open a model folder, or a run folder's best model; None if that needs torch."""
+def light_model(folder: Path) -> tuple[NativeModel, Tokenizer, ChatTemplate | None] | None:
+    """Open a model folder, or a run folder's best model, with its tokenizer; None if that needs torch."""
     if any(os.path.lexists(gpu) for gpu in _GPUS):
+        return None
+    library = native()
+    if library is None:
         return None
     try:
         path = folders.find_model(folder)
         about = folders.read_description(path)
-        config, file = about["model"], path / folders.WEIGHTS_FILE
-        if type(config) is not GPTConfig or about["dtype"] not in _STORED:
+        config = about["model"]
+        if type(config) is not GPTConfig or about["dtype"] not in _STORED or about.get("tokenizer") is None:
             return None
-        folders.check_weights(file, *read_header(file), folders.expected_tensors(shapes(config), about["dtype"]))
-        tokenizer = folders.load_tokenizer(path, config, about.get("tokenizer"))
+        weights = joined(config, _read(path / folders.WEIGHTS_FILE, about["dtype"]))
+        model = NativeModel(config, weights, library, library.most_threads())
+        tokenizer = folders.load_tokenizer(path, config, about["tokenizer"])
         chat = folders.chat_template(path, about.get("chat_template"), tokenizer)
-        library = native()
-        weights = _read(file)
-    except (KothaError, OSError):
+    except (KothaError, OSError, KeyError, ValueError):
         return None
-    finite = all(np.isfinite(array.sum(dtype=np.float32)) or np.isfinite(array).all() for array in weights.values())
-    if tokenizer is None or library is None or not finite:
-        return None
-    return LightModel(NativeModel(config, joined(config, weights), library, n_threads(library)), tokenizer, chat)
+    assert tokenizer is not None, "its fingerprint is in the config"
+    return model, tokenizer, chat
 
 
-def shapes(config: GPTConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The name and shape of each stored weight of a GPT."""
-    yield "tokens.weight", (config.vocab_size, config.d_model)
-    if config.positions == "learned":
-        yield "positions.table.weight", (config.context_length, config.d_model)
-    for layer in range(config.n_layers):
-        block, heads = f"stack.blocks.{layer}", f"blocks.{layer}.attention"
-        d_heads, d_keys = (config.d_head * len(each(heads)) for each in (config.heads_of, config.key_heads_of))
-        for part, outs in (("query", d_heads), ("key", d_keys), ("value", d_keys)):
-            yield from _linear(f"{block}.attention.{part}", outs, config.d_model, config.attention_bias)
-        yield from _linear(f"{block}.attention.output", config.d_model, d_heads, config.attention_bias)
-        if config.qk_norm:
-            yield from ((f"{block}.attention.{part}_norm.weight", (config.d_head,)) for part in ("query", "key"))
-        yield from _norm(f"{block}.attention_norm", config)
-        for part in ("up", "gate") if config.activation == "swiglu" else ("up",):
-            yield from _linear(f"{block}.feedforward.{part}", config.d_ff, config.d_model, config.feedforward_bias)
-        yield from _linear(f"{block}.feedforward.down", config.d_model, config.d_ff, config.feedforward_bias)
-        yield from _norm(f"{block}.feedforward_norm", config)
-    if config.final_norm:
-        yield from _norm("stack.norm", config)
-    if not config.tied_head:
-        yield "head.weight", (config.vocab_size, config.d_model)
-    if config.head_bias:
-        yield "head.bias", (config.vocab_size,)
-
-
-def _linear(name: str, outs: int, width: int, bias: bool) -> Iterator[tuple[str, tuple[int, ...]]]:
-    yield f"{name}.weight", (outs, width)
-    if bias:
-        yield f"{name}.bias", (outs,)
-
-
-def _norm(name: str, config: GPTConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
-    for part in ("weight",) if config.norm == "rms" else ("weight", "bias"):
-        yield f"{name}.{part}", (config.d_model,)
-
-
-def _read(file: Path) -> dict[str, NDArray[Any]]:
-    """Read stored weights as float32, with int8 matrices multiplied by their scales."""
+def _read(file: Path, dtype: str) -> dict[str, NDArray[Any]]:
+    """Read weights stored in this type as float32; ValueError for other types, NaN and infinity."""
     from safetensors.numpy import load_file
 
     with reading_weights(file):
         stored = load_file(file)
+    matrices = [name for name, array in stored.items() if dtype == "int8" and array.ndim == 2]
+    scales = {name: stored.pop(name + folders.SCALE) for name in matrices}
     wide = {}
     for name, array in stored.items():
-        if not name.endswith(folders.SCALE):
-            wide[name] = np.require(array, np.float32, ["C", "A"])
-            if name + folders.SCALE in stored:
-                wide[name] *= stored[name + folders.SCALE].astype(np.float32)[:, None]
+        if array.dtype != ("int8" if name in scales else "float32" if dtype == "int8" else dtype):
+            raise ValueError(f"{name} is not stored as {dtype}")
+        wide[name] = np.require(array, np.float32, ["C", "A"])
+        if name in scales:
+            wide[name] *= scales[name].astype(np.float32)[:, None]
+        if not (np.isfinite(wide[name].sum(dtype=np.float32)) or np.isfinite(wide[name]).all()):
+            raise ValueError(f"{name} is not finite")
     return wide
 
 
@@ -119,4 +78,6 @@ def joined(config: GPTConfig, weights: dict[str, NDArray[Any]]) -> dict[str, NDA
         for kind in ("weight", "bias") if config.attention_bias else ("weight",):
             parts = [found.pop(f"{attention}.{part}.{kind}") for part in ("query", "key", "value")]
             found[f"{attention}.joined.{kind}"] = np.concatenate(parts)
-    return {"head.weight": found["tokens.weight"], **found}
+    if config.tied_head and found.setdefault("head.weight", found["tokens.weight"]) is not found["tokens.weight"]:
+        raise ValueError("a tied head has no weight of its own")
+    return found

@@ -367,10 +367,3 @@ void step(const Model *model, const Cache *cache, const Rows *given, const float
 }
 
 int most_threads(void) { return omp_get_max_threads(); }
-
-/* x (rows, width) -> y (rows, outs): one product; own has the buffers for quantization. */
-void linear(const Matrix *matrix, const float *x, const Own *own, float *y, long rows, int threads) {
-    round_rows(matrix, x, own, rows);
-#pragma omp parallel num_threads(threads) if (rows * matrix->outs * matrix->width >= 1 << 19)
-    product(matrix, x, own, y, rows, NONE);
-}

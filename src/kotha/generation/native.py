@@ -1,7 +1,7 @@
 """Call ``native.c`` through ctypes: a GPT's step on a CPU, with weights, cache and buffers in NumPy arrays.
 
-Nothing here imports torch, so a model can write without it. A ``NativeStep`` keeps references to the arrays whose
-addresses it has passed on; the weights must not be reallocated during its lifetime.
+Nothing here imports torch, so a model can write without it. Everything that C reads is checked and kept by a
+``NativeModel`` (weights) or a ``NativeStep`` (buffers).
 """
 
 import ctypes
@@ -22,15 +22,9 @@ Arrays = Mapping[str, NDArray[Any]]
 _PIECE = 64  # prompt tokens per call
 _ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu-tanh": 3, "swiglu": 4}
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_long
-# The parts of a layer, by their names in the model; the gate and the norms of queries and keys are optional.
-_MATRICES = {
-    **{name: f"attention.{name}" for name in ("joined", "output")},
-    **{name: f"feedforward.{name}" for name in ("up", "gate", "down")},
-}
-_NORMS = {
-    **{name: name for name in ("attention_norm", "feedforward_norm")},
-    **{name: f"attention.{name}" for name in ("query_norm", "key_norm")},
-}
+# The parts of a layer; the gate and the norms of queries and keys are optional.
+_MATRICES = ("joined", "output", "up", "gate", "down")
+_NORMS = ("attention_norm", "feedforward_norm", "query_norm", "key_norm")
 
 
 class _Matrix(ctypes.Structure):
@@ -109,15 +103,77 @@ class Pace:
         self._steps, self._last = self._steps + 1, threads
 
 
-class NativeStep:
-    """Runs a float32 or int8 model in C: tokens to logits with a cache, and prompts into a cache."""
+class NativeModel:
+    """A float32 or int8 GPT in arrays, with the C structs that point to them; ValueError if an array does not fit."""
 
-    def __init__(
-        self, config: GPTConfig, weights: Arrays, library: ctypes.CDLL, max_rows: int = 1, threads: int = 1
-    ) -> None:
-        self._config, self._weights, self._library = config, weights, library
-        self._kept: list[NDArray[Any]] = []  # arrays whose addresses the C code holds, besides the weights
-        self._threads = threads
+    def __init__(self, config: GPTConfig, weights: Arrays, library: ctypes.CDLL, threads: int = 1) -> None:
+        self.config, self.weights, self.library, self.threads = config, weights, library, threads
+        self._left, self._firsts = dict(weights), []  # arrays that no struct points to yet; numbers of heads
+        for name, count in (("tokens", config.vocab_size), ("positions.table", config.context_length)):
+            if name == "tokens" or config.positions == "learned":
+                self._address(f"{name}.weight", count, config.d_model)
+        self._layers = (_Layer * config.n_layers)(*map(self._layer, range(config.n_layers)))
+        self.struct = _Model(
+            layers=self._layers,
+            head=self._matrix("head", config.vocab_size, config.d_model, config.head_bias),
+            last=self._norm("stack.norm") if config.final_norm else _Norm(),
+            pre_norm=config.norm_order == "pre",
+            activation=_ACTIVATIONS[config.activation],
+            **{name: getattr(config, name) for name in ("n_layers", "d_model", "d_head", "d_ff")},
+        )
+        if self._left:
+            raise ValueError(f"the model has no {', '.join(self._left)}")
+
+    def _layer(self, number: int) -> _Layer:
+        config, block = self.config, f"stack.blocks.{number}"
+        heads = config.heads_of(f"blocks.{number}.attention")
+        queries_per_kv_head = Counter(head * config.n_kv_heads // config.n_heads for head in heads)  # in order
+        n_heads, n_kv_heads, d_model, d_ff = len(heads), len(queries_per_kv_head), config.d_model, config.d_ff
+        self._firsts.append(np.array([0, *accumulate(queries_per_kv_head.values())], np.int64))
+        attention = {"joined": ((n_heads + 2 * n_kv_heads) * config.d_head, d_model)}
+        attention["output"] = (d_model, n_heads * config.d_head)
+        feedforward = {"up": (d_ff, d_model), "down": (d_model, d_ff)}
+        if config.activation == "swiglu":
+            feedforward["gate"] = (d_ff, d_model)
+        parts: dict[str, Any] = {
+            f"{part}_norm": self._norm(f"{block}.{part}_norm") for part in ("attention", "feedforward")
+        }
+        for name, shape in attention.items():
+            parts[name] = self._matrix(f"{block}.attention.{name}", *shape, config.attention_bias)
+        for name, shape in feedforward.items():
+            parts[name] = self._matrix(f"{block}.feedforward.{name}", *shape, config.feedforward_bias)
+        for name in ("query_norm", "key_norm") if config.qk_norm else ():
+            weight = self._address(f"{block}.attention.{name}.weight", config.d_head)
+            parts[name] = _Norm(weight=weight, eps=config.norm_eps)
+        return _Layer(first=_address(self._firsts[-1]), n_heads=n_heads, n_kv_heads=n_kv_heads, **parts)
+
+    def _matrix(self, name: str, outs: int, width: int, bias: bool) -> _Matrix:
+        is_int8 = f"{name}.scale" in self._left
+        return _Matrix(
+            self._address(f"{name}.weight", outs, width, dtype=np.int8 if is_int8 else np.float32),
+            self._address(f"{name}.scale", outs) if is_int8 else None,
+            self._address(f"{name}.bias", outs) if bias else None,
+            *(outs, width),
+        )
+
+    def _norm(self, name: str) -> _Norm:
+        weight = self._address(f"{name}.weight", self.config.d_model)
+        bias = None if self.config.norm == "rms" else self._address(f"{name}.bias", self.config.d_model)
+        return _Norm(weight, bias, self.config.norm_eps)
+
+    def _address(self, name: str, *shape: int, dtype: type = np.float32) -> int:
+        array = self._left.pop(name, None)
+        if array is None or array.shape != shape or array.dtype != dtype:
+            raise ValueError(f"{name} must have the shape {shape} and the type {dtype.__name__}")
+        return _address(array) or 0
+
+
+class NativeStep:
+    """Runs a model in C: tokens to logits with a cache, and prompts into a cache."""
+
+    def __init__(self, model: NativeModel, max_rows: int = 1) -> None:
+        config, self._model = model.config, model
+        self._kept: list[NDArray[Any]] = []  # buffers whose addresses the C code holds
         self._paces: dict[int, Pace] = {}  # by number of rows, in powers of two
         self._most = max(max_rows, _PIECE)
         heads, n_keys = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
@@ -126,19 +182,9 @@ class NativeStep:
         self._shared = _Shared(*(self._room(width) for width in shared))
         rooms = [
             _Own(self._room(config.d_model), self._room(widest), self._room(1), self._room(widest, np.int8))
-            for _ in range(threads)
+            for _ in range(model.threads)
         ]
-        self._owns = (_Own * threads)(*rooms)
-        self._layers = (_Layer * config.n_layers)(*map(self._layer, range(config.n_layers)))
-        sizes = ("n_layers", "d_model", "d_head", "d_ff")
-        self._model = _Model(
-            layers=self._layers,
-            head=_matrix(weights, "head"),
-            last=_norm(weights, "stack.norm", config.norm_eps),
-            pre_norm=config.norm_order == "pre",
-            activation=_ACTIVATIONS[config.activation],
-            **{name: getattr(config, name) for name in sizes},
-        )
+        self._owns = (_Own * model.threads)(*rooms)
 
     def _room(self, width: int, dtype: type = np.float32) -> int | None:
         self._kept.append(np.zeros((self._most, width), dtype))
@@ -147,7 +193,7 @@ class NativeStep:
     def __call__(self, cache: CacheMemory, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Read a token for each row, (B,), and return the logits of the next: (B, V)."""
         lengths = np.minimum(cache.lengths[: len(tokens)], cache.size - 1)
-        logits = np.empty((len(tokens), self._model.head.outs), np.float32)
+        logits = np.empty((len(tokens), self._model.config.vocab_size), np.float32)
         self._run(cache, np.array(tokens), lengths, None, logits)
         return logits
 
@@ -167,31 +213,18 @@ class NativeStep:
         cache_rows: NDArray[np.int64] | None,
         logits: NDArray[np.float32] | None,
     ) -> None:
-        x = embed(self._config, self._weights, tokens, lengths)  # (B, C)
-        angles = rotation(self._config, lengths)  # each (B, D/2)
+        model = self._model
+        x = embed(model.config, model.weights, tokens, lengths)  # (B, C)
+        angles = rotation(model.config, lengths)  # each (B, D/2)
         rows = _Rows(_address(cache_rows), _address(lengths), *map(_address, angles), len(tokens))
         tables = [(_POINTER * len(layers))(*map(_address, layers)) for layers in (kv.keys, kv.values)]
         cache = _Cache(*tables, kv.size)
-        pace = self._paces.setdefault((len(tokens) - 1).bit_length(), Pace(self._threads))
+        pace = self._paces.setdefault((len(tokens) - 1).bit_length(), Pace(model.threads))
         threads = pace.threads()
-        given = (ctypes.byref(self._model), ctypes.byref(cache), ctypes.byref(rows), _address(x))
+        given = (ctypes.byref(model.struct), ctypes.byref(cache), ctypes.byref(rows), _address(x))
         start = time.perf_counter()
-        self._library.step(*given, ctypes.byref(self._shared), ctypes.byref(self._owns), _address(logits), threads)
+        model.library.step(*given, ctypes.byref(self._shared), ctypes.byref(self._owns), _address(logits), threads)
         pace.took(threads, time.perf_counter() - start)
-
-    def _layer(self, number: int) -> _Layer:
-        config, weights, block = self._config, self._weights, f"stack.blocks.{number}"
-        heads = config.heads_of(f"blocks.{number}.attention")
-        queries_per_kv_head = Counter(head * config.n_kv_heads // config.n_heads for head in heads)  # in order
-        first = np.array([0, *accumulate(queries_per_kv_head.values())], np.int64)
-        self._kept.append(first)
-        return _Layer(
-            first=_address(first),
-            n_heads=len(heads),
-            n_kv_heads=len(queries_per_kv_head),
-            **{name: _matrix(weights, f"{block}.{part}") for name, part in _MATRICES.items()},
-            **{name: _norm(weights, f"{block}.{part}", config.norm_eps) for name, part in _NORMS.items()},
-        )
 
 
 def embed(
@@ -217,30 +250,6 @@ def rotation(config: GPTConfig, positions: NDArray[np.int64]) -> tuple[NDArray[n
     speeds = np.float32(1) / powers.astype(np.float32)  # rounded as by torch, for the same text
     angles = (positions[:, None].astype(np.float32) * speeds).astype(np.float64)
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-
-
-def product(weights: Arrays, name: str, x: NDArray[Any], threads: int, library: ctypes.CDLL) -> NDArray[Any]:
-    """Apply a float32 or int8 linear layer, by its name, to float32 rows: (B, in) -> (B, out)."""
-    matrix = _matrix(weights, name)
-    y, scale = np.empty((len(x), matrix.outs), np.float32), np.empty(len(x), np.float32)
-    quantized = np.empty(x.shape, np.int8)
-    own = _Own(quantized=_address(quantized), scale=_address(scale))
-    library.linear(ctypes.byref(matrix), _address(x), ctypes.byref(own), _address(y), len(x), threads)
-    return y
-
-
-def _matrix(weights: Arrays, name: str) -> _Matrix:
-    """A linear layer; one without a weight if the model does not have it."""
-    weight, scale, bias = (weights.get(f"{name}.{part}".removeprefix(".")) for part in ("weight", "scale", "bias"))
-    if weight is None:
-        return _Matrix()
-    assert weight.dtype == (np.float32 if scale is None else np.int8), "int8 has scales, float32 none"
-    return _Matrix(_address(weight), _address(scale), _address(bias), *weight.shape)
-
-
-def _norm(weights: Arrays, name: str, eps: float) -> _Norm:
-    """A norm; one without a weight is the identity."""
-    return _Norm(*(_address(weights.get(f"{name}.{part}")) for part in ("weight", "bias")), eps)
 
 
 def _address(array: NDArray[Any] | None) -> int | None:

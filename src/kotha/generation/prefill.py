@@ -9,16 +9,19 @@ bit for bit what it would compute itself.
 from collections import OrderedDict
 from collections.abc import Sequence
 from itertools import takewhile
+from typing import TYPE_CHECKING, Any
 
-from kotha.generation.cache_memory import CacheMemory
-from kotha.generation.decoder import Decoder
+from kotha.generation.native_decoder import NativeDecoder
+
+if TYPE_CHECKING:
+    from kotha.generation.torch_decoder import TorchDecoder
 
 
 class Prompt:
     """A prompt and its keys and values, allocated for its whole length."""
 
-    def __init__(self, ids: Sequence[int], cache: CacheMemory) -> None:
-        self.ids, self.cache = list(ids), cache
+    def __init__(self, ids: Sequence[int], cache: Any) -> None:
+        self.ids, self.cache = list(ids), cache  # a ``CacheMemory``
         self.cache.make_room(len(ids))
         self.read = 0
 
@@ -31,7 +34,7 @@ class Prompt:
 class PromptReader:
     """Reads prompts for an engine and caches the most recent ones in up to ``kept_bytes`` bytes."""
 
-    def __init__(self, decoder: Decoder, kept_bytes: int) -> None:
+    def __init__(self, decoder: "NativeDecoder | TorchDecoder", kept_bytes: int) -> None:
         self._decoder, self._kept_bytes = decoder, kept_bytes
         self.piece = decoder.piece
         self._kept: OrderedDict[tuple[int, ...], Prompt] = OrderedDict()

@@ -1,12 +1,13 @@
 """Sampling for one row on a CPU, in NumPy: the settings of ``plain.py``, without ranking a whole vocabulary.
 
-The same method as ``sampling.py``, which does it for a batch of tensors: only the best few logits are ranked, and one
-random number in [0, 1) selects from them. All of them are ranked only if that number may fall on one of the others.
+With top-k, only that number of best logits is ranked; without, first a few hundred, which is enough if the row's random
+number falls on one of them. ``sampling.py`` does the same for a batch of tensors.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
+from kotha.generation.request import Seen
 from kotha.generation.settings import SamplingSettings
 
 Floats = NDArray[np.float32]
@@ -29,37 +30,43 @@ def draw(logits: Floats, settings: SamplingSettings, number: float) -> int:
     """
     if settings.greedy:
         return int(logits.argmax())  # the first of equal ones
-    token, is_certain = _point(logits, settings, number, min(settings.top_k or _FEW, len(logits)))
-    return token if is_certain else _point(logits, settings, number, len(logits))[0]
+    token = _point(logits, settings, number, min(settings.top_k or _FEW, len(logits)))
+    return _point(logits, settings, number, len(logits)) if token is None else token
 
 
-def best(scores: Floats, count: int) -> NDArray[np.int64]:
+def report(logits: Floats, token: int, count: int) -> Seen:
+    """A token and the ``count`` likeliest with the model's probabilities, before any sampling setting."""
+    shifted = logits - logits.max()
+    chances = shifted - np.log(np.exp(shifted).sum())
+    ids = [token, *_best(chances, min(count, len(chances))).tolist()]
+    likelier = chances > chances[token]
+    return ids, chances[ids].tolist(), [int(likelier.sum()) + 1], [float(np.exp(chances[likelier]).sum())]
+
+
+def _best(scores: Floats, count: int) -> NDArray[np.int64]:
     """The indices of the largest scores, best first: (V,) -> (count,)."""
-    some = np.argpartition(scores, len(scores) - count)[len(scores) - count :]
-    some.sort()  # of equal ones the first is first
+    some = np.sort(np.argpartition(scores, -count)[-count:]) if count else np.arange(0)  # of equal ones the first
     return some[np.argsort(-scores[some], kind="stable")]
 
 
-def _point(logits: Floats, settings: SamplingSettings, number: float, width: int) -> tuple[int, bool]:
-    """The token that the number selects among the best ``width``, and whether the others cannot change it."""
-    top_p = np.inf if settings.top_p is None else np.float32(settings.top_p)
-    min_p, heat = np.float32(settings.min_p or 0), np.float32(max(settings.temperature, 1e-30))
-    tokens = best(logits, width)
-    values = logits[tokens]
-    weights = np.exp((values - values[0]) / heat)  # 1 for the best
+def _point(logits: Floats, settings: SamplingSettings, number: float, width: int) -> int | None:
+    """The token that the number selects among the best ``width``; None if it may be one of the others."""
+    heat = np.float32(max(settings.temperature, 1e-30))
+    tokens = _best(logits, width)
+    weights = np.exp((logits[tokens] - logits[tokens[0]]) / heat)  # 1 for the best
     reached = _totals(weights)
-    total = reached[-1]  # the total that top-p refers to, after top-k
-    is_whole = settings.top_k is not None or width == len(logits)  # no other token can be sampled
-    if not is_whole:
-        total = np.exp((logits - values[0]) / heat).sum()
-    kept = (reached - weights < top_p * total) & (weights >= min_p) & (weights > 0)
+    is_all = settings.top_k is not None or width == len(logits)  # no other token can be sampled
+    total = reached[-1] if is_all else np.exp((logits - logits[tokens[0]]) / heat).sum()  # what top-p refers to
+    kept = (weights >= np.float32(settings.min_p or 0)) & (weights > 0)
+    if settings.top_p is not None:
+        kept &= reached - weights < np.float32(settings.top_p) * total
     reached = _totals(weights * kept)
-    is_closed = is_whole or not kept[-1]  # no unranked token would be kept
-    is_open = settings.top_k is None and settings.top_p is None and settings.min_p is None  # all would be
+    is_closed = is_all or not kept[-1]  # no other token would be kept
     goal = np.float32(number) * (reached[-1] if is_closed else total)
+    if not is_closed and (goal >= reached[-1] or settings.top_p is not None or settings.min_p is not None):
+        return None
     rank = int((reached <= goal).sum())  # the first whose cumulative weight exceeds the goal
-    last = int(kept.sum()) - 1  # the sum may be rounded down
-    return int(tokens[min(rank, last)]), bool(is_closed or (is_open and goal < reached[-1]))
+    return int(tokens[min(rank, int(kept.sum()) - 1)])  # the sum may be rounded down
 
 
 def _totals(weights: Floats) -> Floats:

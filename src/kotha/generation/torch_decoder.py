@@ -7,7 +7,8 @@ continues where the last one ended.
 
 import platform
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -17,8 +18,8 @@ from torch.nn.utils.rnn import pad_sequence
 from kotha.generation.batch_state import Plan, Rows
 from kotha.generation.cache import RowCache
 from kotha.generation.compilation import native
-from kotha.generation.decoder import BatchShape, Decoder, Drawn
-from kotha.generation.native_decoder import NativeDecoder, NativeModel
+from kotha.generation.native import NativeModel
+from kotha.generation.native_decoder import Drawn, NativeDecoder
 from kotha.generation.request import Answer
 from kotha.generation.weights import JoinedAttention, Weights, as_arrays, prepare
 from kotha.model.evaluating import evaluating
@@ -51,7 +52,9 @@ def at_work(model: GPT) -> Iterator[None]:
         torch._C._set_mkldnn_enabled(had_onednn)
 
 
-def decoder_of(live: GPT, weights: Weights | None, batch: BatchShape) -> tuple[GPT, Decoder]:
+def decoder_of(
+    live: GPT, weights: Weights | None, max_rows: int, vocab_size: int, ends: frozenset[int]
+) -> "tuple[GPT, NativeDecoder | TorchDecoder]":
     """The model that the engine uses, ``live`` or a copy with these weights, and its decoder: in C, or else torch's.
 
     The step in C is faster than BLAS for few rows and within 10% of it for 32, and a row's result does not depend
@@ -64,39 +67,29 @@ def decoder_of(live: GPT, weights: Weights | None, batch: BatchShape) -> tuple[G
     on_cpu = joined and weight.device.type == "cpu" and weight.dtype == torch.float32
     library = native() if on_cpu else None
     if library is None:
-        return model, TorchDecoder(model, batch)
+        return model, TorchDecoder(model, max_rows, vocab_size, ends)
     arrays = NativeModel(model.config, as_arrays(model), library, torch.get_num_threads())
-    return model, NativeDecoder(arrays, batch)
+    return model, NativeDecoder(arrays, max_rows, vocab_size, ends)
 
 
 class TorchDecoder:
     """Runs steps of a model in torch for the rows of a batch."""
 
-    def __init__(self, model: GPT, batch: BatchShape) -> None:
+    def __init__(self, model: GPT, max_rows: int, vocab_size: int, ends: frozenset[int]) -> None:
         device, dtype = model.tokens.weight.device, model.tokens.weight.dtype
-        self.model, self.cache = model, RowCache(model.config, batch.max_rows, dtype, device)
+        self.model, self.cache = model, RowCache(model.config, max_rows, dtype, device)
         self.block, self.overlaps = _PACE.get(device.type, _PACE["cpu"])
         self.piece = _PIECE.get(device.type, _PIECE["cpu"])
-        self.rows = Rows(batch.max_rows, batch.vocab_size, self.block, device, batch.ends)
-        self._max_rows = batch.max_rows
+        self.rows = Rows(max_rows, vocab_size, self.block, device, ends)
+        self._max_rows = max_rows
         self._recorded: dict[Plan, Callable[[], None]] = {}
+        self._recorded_size = 0
         self._pool: Any = None
-
-    def at_work(self) -> AbstractContextManager[None]:
-        """No gradients and no dropout."""
-        return at_work(self.model)
 
     def new_cache(self, n_tokens: int) -> RowCache:
         """A cache for one prompt."""
         kept = self.cache.keys[0]
         return RowCache(self.cache.config, 1, kept.dtype, kept.device, longest=n_tokens)
-
-    def make_room(self, positions: int) -> None:
-        """Make room in the cache; recorded graphs hold addresses of its tensors, and are dropped if these change."""
-        size = self.cache.size
-        self.cache.make_room(positions)
-        if self.cache.size > size:
-            self._recorded.clear()
 
     def put(self, first: int, answers: Sequence[Answer]) -> None:
         """Assign rows to answers, starting at ``first``."""
@@ -113,7 +106,8 @@ class TorchDecoder:
             return
         cache.first, cache.n_rows, cache.even = first, len(texts), start
         padded = pad_sequence([torch.tensor(text, dtype=torch.long) for text in texts], batch_first=True)
-        self.model.hidden(padded.to(self.rows.device), cache=cache)
+        with at_work(self.model):
+            self.model.hidden(padded.to(self.rows.device), cache=cache)
         cache.first = 0
 
     def start(self, answers: Sequence[Answer], count: int) -> Drawn:
@@ -121,13 +115,10 @@ class TorchDecoder:
         plan = self._plan(answers, count)
         self.rows.load(answers, count, plan)
         self.cache.n_rows, self.cache.span, self.cache.even = plan.n_rows, plan.span, plan.even
-        step: Callable[[], None] = lambda: self._one(plan)
-        if self.rows.device.type == "cuda":
-            if plan not in self._recorded:
-                self._recorded[plan] = self._record(plan)
-            step = self._recorded[plan]
-        for _ in range(count):
-            step()
+        with at_work(self.model):
+            step = self._recorded_step(plan) if self.rows.device.type == "cuda" else partial(self._one, plan)
+            for _ in range(count):
+                step()
         return self.rows.copy_to_host(answers, count, plan).wait
 
     def _plan(self, answers: Sequence[Answer], count: int) -> Plan:
@@ -150,6 +141,13 @@ class TorchDecoder:
 
     def _one(self, plan: Plan) -> None:
         self.rows.take(self._read(plan), plan)
+
+    def _recorded_step(self, plan: Plan) -> Callable[[], None]:
+        if self._recorded_size != self.cache.size:  # graphs hold addresses of its tensors
+            self._recorded.clear()
+        if plan not in self._recorded:
+            self._recorded[plan], self._recorded_size = self._record(plan), self.cache.size
+        return self._recorded[plan]
 
     def _record(self, plan: Plan) -> Callable[[], None]:
         """Record a step as a CUDA graph; state changed by the warm-up is restored."""
