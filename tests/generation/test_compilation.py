@@ -17,6 +17,9 @@ pytestmark = pytest.mark.skipif(native() is None, reason="no C compiler on this 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    small = tmp_path / "small.c"
+    small.write_text("void step(void) {} int most_threads(void) { return 1; }")
+    monkeypatch.setattr(compilation, "_SOURCE", small)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     yield tmp_path / "cache" / "kotha"
     native.cache_clear()
