@@ -5,7 +5,6 @@ commands carry their own help.
 """
 
 import inspect
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -132,6 +131,8 @@ def from_toml(path: Path | None) -> dict[str, Any]:
     """Read the settings of a TOML file; without a file, return none."""
     if path is None:
         return {}
+    import tomllib
+
     try:
         with path.open("rb") as file:  # read a limited number of bytes, because a pipe has no size
             found = file.read(_MAX_CONFIG_BYTES + 1)
@@ -147,6 +148,10 @@ def from_toml(path: Path | None) -> dict[str, Any]:
 
 def from_words(words: tuple[str, ...]) -> dict[str, Any]:
     """Parse the settings of ``--set NAME=VALUE``; a value is TOML, or else a plain string."""
+    if not words:
+        return {}
+    import tomllib
+
     found: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")
