@@ -33,7 +33,9 @@ def draw_in_batch(logits: torch.Tensor, rows: list[SamplingSettings], seen: torc
 
 
 def draw_alone(logits: torch.Tensor, settings: SamplingSettings, seen: torch.Tensor, number: float) -> int:
-    scores = row_sampling.penalize(logits.numpy(), settings.repetition_penalty or 1.0, seen.numpy())
+    scores = row_sampling.penalize(
+        logits.numpy(), settings.repetition_penalty or 1.0, set(seen.nonzero()[:, 0].tolist())
+    )
     return row_sampling.draw(scores, settings, number)
 
 

@@ -7,7 +7,6 @@ tokens. This one waits for each step; ``torch_decoder.py`` is its counterpart fo
 from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from kotha.errors import KothaError
 from kotha.generation.cache_memory import CacheMemory
@@ -28,8 +27,7 @@ class NativeDecoder:
     def __init__(self, model: NativeModel, max_rows: int, vocab_size: int, ends: frozenset[int]) -> None:
         self._vocab_size, self._ends = vocab_size, ends  # end tokens are exempt from the repetition penalty
         self.cache, self._step = CacheMemory(model.config, max_rows), NativeStep(model, max_rows)
-        # For each row with a repetition penalty, the tokens that its text has: booleans (V,).
-        self._seen: list[NDArray[np.bool_] | None] = [None] * max_rows
+        self._seen: list[set[int]] = [set() for _ in range(max_rows)]  # the tokens of each row's text
 
     def new_cache(self, n_tokens: int) -> CacheMemory:
         """A cache for one prompt."""
@@ -38,10 +36,7 @@ class NativeDecoder:
     def put(self, first: int, answers: Sequence[Answer]) -> None:
         """Assign rows to answers, starting at ``first``."""
         for row, answer in enumerate(answers, first):
-            self._seen[row] = None
-            if answer.request.settings.repetition_penalty is not None:
-                present = [token for token in (*answer.start, *answer.ids) if token not in self._ends]
-                self._seen[row] = np.isin(np.arange(self._vocab_size), present)
+            self._seen[row] = {*answer.start, *answer.ids} - self._ends
 
     def move(self, source: int, target: int) -> None:
         """Copy a row over another."""
@@ -67,8 +62,8 @@ class NativeDecoder:
 
     def _draw(self, row: int, answer: Answer, logits: Floats) -> tuple[Answer, list[int], list[Seen]]:
         settings, seen, count = answer.request.settings, self._seen[row], answer.request.alternatives
-        scores = logits if seen is None else penalize(logits, settings.repetition_penalty or 1.0, seen)
+        penalty = settings.repetition_penalty
+        scores = logits if penalty is None else penalize(logits, penalty, seen)
         token = draw(scores, settings, float(answer.numbers[answer.scheduled]))
-        if seen is not None:
-            seen[token] = True
+        seen.add(token)
         return answer, [token], [] if count is None else [report(logits, token, count)]

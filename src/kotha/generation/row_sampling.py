@@ -15,10 +15,11 @@ Floats = NDArray[np.float32]
 _FEW = 256
 
 
-def penalize(logits: Floats, penalty: float, seen: NDArray[np.bool_]) -> Floats:
-    """Apply the repetition penalty: logits (V,) and which tokens the text has, booleans (V,) -> (V,)."""
-    divisor = np.float32(penalty)
-    return np.where(seen, np.where(logits > 0, logits / divisor, logits * divisor), logits)
+def penalize(logits: Floats, penalty: float, seen: set[int]) -> Floats:
+    """Apply the repetition penalty to the tokens that the text has: logits (V,) -> (V,)."""
+    tokens, divisor, scores = np.fromiter(seen, np.int64, len(seen)), np.float32(penalty), logits.copy()
+    scores[tokens] = np.where(logits[tokens] > 0, logits[tokens] / divisor, logits[tokens] * divisor)
+    return scores
 
 
 def draw(logits: Floats, settings: SamplingSettings, number: float) -> int:
@@ -45,8 +46,9 @@ def report(logits: Floats, token: int, count: int) -> Seen:
 
 def _best(scores: Floats, count: int) -> NDArray[np.int64]:
     """The indices of the largest scores, best first: (V,) -> (count,)."""
-    some = np.sort(np.argpartition(scores, -count)[-count:]) if count else np.arange(0)  # of equal ones the first
-    return some[np.argsort(-scores[some], kind="stable")]
+    least = np.partition(scores, -count)[-count] if count else np.inf
+    some = np.flatnonzero(scores >= least)
+    return some[np.argsort(-scores[some], kind="stable")[:count]]  # of equal ones the first
 
 
 def _point(logits: Floats, settings: SamplingSettings, number: float, width: int) -> int | None:
