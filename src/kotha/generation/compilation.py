@@ -16,6 +16,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -87,14 +88,14 @@ def _kept_file(files: list[str]) -> Path | None:
     return Path(home) / "kotha" / f"native-{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
 
 
-def _is_ours(path: Path, is_kind: object) -> bool:
+def _is_ours(path: Path, is_kind: Callable[[int], bool]) -> bool:
     """Whether a path is of this kind and not a link, belongs to this user, and only this user may write it."""
     try:
         found = path.lstat()
     except OSError:
         return False
     owner = sys.platform == "win32" or found.st_uid == os.geteuid()
-    return bool(is_kind(found.st_mode) and owner and not found.st_mode & _OTHERS_WRITE)  # type: ignore[operator]
+    return is_kind(found.st_mode) and owner and not found.st_mode & _OTHERS_WRITE
 
 
 def _keep(library: Path, kept: Path) -> None:

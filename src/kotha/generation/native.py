@@ -108,10 +108,11 @@ class NativeModel:
 
     def __init__(self, config: GPTConfig, weights: Arrays, library: ctypes.CDLL, threads: int = 1) -> None:
         self.config, self.weights, self.library, self.threads = config, weights, library, threads
-        self._left, self._firsts = dict(weights), []  # arrays that no struct points to yet; numbers of heads
-        for name, count in (("tokens", config.vocab_size), ("positions.table", config.context_length)):
-            if name == "tokens" or config.positions == "learned":
-                self._address(f"{name}.weight", count, config.d_model)
+        self._left = dict(weights)  # arrays that are not checked yet
+        self._firsts: list[NDArray[np.int64]] = []
+        self._address("tokens.weight", config.vocab_size, config.d_model)
+        if config.positions == "learned":
+            self._address("positions.table.weight", config.context_length, config.d_model)
         self._layers = (_Layer * config.n_layers)(*map(self._layer, range(config.n_layers)))
         self.struct = _Model(
             layers=self._layers,
