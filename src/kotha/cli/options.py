@@ -19,7 +19,7 @@ from kotha.storage import bundled
 from kotha.storage.output_paths import PAGE_ENDINGS, check_file_place
 
 if TYPE_CHECKING:
-    from kotha.api.engine import Engine, SamplingSettings
+    from kotha.api.engine import SamplingSettings
 
 BOX = bundled.FOLDER
 _MAX_CONFIG_BYTES = 1 << 20
@@ -119,12 +119,6 @@ class Writing:
         from kotha.api.engine import SamplingSettings
 
         return SamplingSettings(seed=self.seed + index, **{name: getattr(self, name) for name in _SAMPLING_FIELDS})
-
-    def open_engine(self, run: Path, max_batch: int = 1) -> "Engine":
-        """Open the engine of a run or model folder, on a GPU if available."""
-        from kotha.api.engine import open_engine
-
-        return open_engine(run, max_batch, self.weights)
 
 
 def from_toml(path: Path | None) -> dict[str, Any]:

@@ -65,19 +65,19 @@ def _read(file: Path, dtype: str) -> dict[str, NDArray[Any]]:
         wide[name] = np.require(array, np.float32, ["C", "A"])
         if name in scales:
             wide[name] *= scales[name].astype(np.float32)[:, None]
-        if not (np.isfinite(wide[name].sum(dtype=np.float32)) or np.isfinite(wide[name]).all()):
+        if not np.isfinite(wide[name]).all():
             raise ValueError(f"{name} is not finite")
     return wide
 
 
 def joined(config: GPTConfig, weights: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Weights with the queries, keys and values of each layer joined, as in ``weights.JoinedAttention``."""
-    found = dict(weights)
+    """Join the queries, keys and values of each layer, as in ``weights.JoinedAttention``; add a tied head."""
     for layer in range(config.n_layers):
         attention = f"stack.blocks.{layer}.attention"
         for kind in ("weight", "bias") if config.attention_bias else ("weight",):
-            parts = [found.pop(f"{attention}.{part}.{kind}") for part in ("query", "key", "value")]
-            found[f"{attention}.joined.{kind}"] = np.concatenate(parts)
-    if config.tied_head and found.setdefault("head.weight", found["tokens.weight"]) is not found["tokens.weight"]:
+            parts = [weights.pop(f"{attention}.{part}.{kind}") for part in ("query", "key", "value")]
+            weights[f"{attention}.joined.{kind}"] = np.concatenate(parts)
+    tokens = weights["tokens.weight"]
+    if config.tied_head and weights.setdefault("head.weight", tokens) is not tokens:
         raise ValueError("a tied head has no weight of its own")
-    return found
+    return weights

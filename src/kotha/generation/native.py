@@ -204,7 +204,8 @@ class NativeStep:
         """Read prompt tokens into a cache at these positions and rows; tokens of one text must be in order."""
         for start in range(0, len(tokens), self._most):
             some = slice(start, start + self._most)
-            self._run(cache, *(np.array(each[some], np.int64) for each in (tokens, positions, cache_rows)), None)
+            ids, lengths, rows = (np.array(each[some], np.int64) for each in (tokens, positions, cache_rows))
+            self._run(cache, ids, lengths, rows, None)
 
     def _run(
         self,
