@@ -35,7 +35,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         commands.append(command)
         return run(command, **more)
 
-    monkeypatch.setattr(compilation.subprocess, "run", counted)
+    monkeypatch.setattr(subprocess, "run", counted)
     return commands
 
 
@@ -95,10 +95,16 @@ def test_what_others_could_have_written_is_not_executed(
         home.rename(home.parent / "elsewhere")
         home.symlink_to(home.parent / "elsewhere")
     else:
-        monkeypatch.setattr(compilation.os, "geteuid", lambda: os.getuid() + 1)
+        other = os.getuid() + 1
+        monkeypatch.setattr(os, "geteuid", lambda: other)
     loaded: list[str] = []
     load = ctypes.CDLL
-    monkeypatch.setattr(compilation.ctypes, "CDLL", lambda path, **more: loaded.append(path) or load(path, **more))
+
+    def noted(path: str, **more: Any) -> ctypes.CDLL:
+        loaded.append(path)
+        return load(path, **more)
+
+    monkeypatch.setattr(ctypes, "CDLL", noted)
     assert again() is not None
     assert len(compiled) == 2 and str(kept) not in loaded
 

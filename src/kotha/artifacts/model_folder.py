@@ -31,7 +31,6 @@ from kotha.artifacts.description import (
     FORMAT,
     FORMAT_VERSION,
     SCALE,
-    TOKENIZER_FILE,
     Stored,
     chat_template,
     check_vocabulary,
@@ -54,6 +53,7 @@ from kotha.storage.output_paths import check_folder_place, is_made_of
 from kotha.storage.status import is_file
 from kotha.storage.weights import read_header, reading_weights, write_weights
 from kotha.text.tokenizer.chat import ChatTemplate
+from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Types for computation, with safetensors' names.

@@ -206,7 +206,8 @@ class Engine:
         if new:
             texts = [ids for _, ids in new]
             first = self._assign_rows([answer for answer, _ in new], [len(ids) for ids in texts])
-            self._decoder.read(self._decoder.cache, first, texts)
+            cache: Any = self._decoder.cache  # of the decoder's own type
+            self._decoder.read(cache, first, texts)
 
     def _read_prompt(self) -> None:
         """Read the next piece of the long prompt that has waited longest; a complete prompt gets its row."""

@@ -32,7 +32,10 @@ def draw(logits: Floats, settings: SamplingSettings, number: float) -> int:
     if settings.greedy:
         return int(logits.argmax())  # the first of equal ones
     token = _point(logits, settings, number, min(settings.top_k or _FEW, len(logits)))
-    return _point(logits, settings, number, len(logits)) if token is None else token
+    if token is None:
+        token = _point(logits, settings, number, len(logits))
+    assert token is not None, "the number selects one of all tokens"
+    return token
 
 
 def report(logits: Floats, token: int, count: int) -> Seen:
