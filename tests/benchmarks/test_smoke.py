@@ -22,6 +22,7 @@ RUNS = {
     "classification": ("{data}/classify box --tasks sentiment --seeds 0 --limit 12 --epochs 1", "classification"),
     "classification_text": ("{data} {out}/text --seeds 0", None),
     "digits": ("{data}/digits.npz --preset vit-digits --seeds 0 --set steps=2 batch_size=8", "digits"),
+    "first_character": ("--rounds 1", "first_character"),
     "first_use": ("--rounds 1", "first_use"),
     "generate_speed": ("--device cpu --batches 1 --tokens 4 --rounds 1 --only kotha", "generate_speed_cpu"),
     "gguf_parity": ("{box} {data}/text.jsonl --kinds f16 --lines 4 --positions 8 --tokens 300", "gguf_parity"),

@@ -12,16 +12,16 @@ from tests.text.conftest import KINDS, trained
 from transformers import AutoModelForCausalLM
 
 import kotha.generation.batch_state as rows_module
-import kotha.generation.cache as cache_module
-import kotha.generation.engine as engine_module
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError, UsageError
 from kotha.export.huggingface.export import write_hf
-from kotha.generation.decode_step import at_work
+from kotha.generation import cache_memory, torch_decoder
+from kotha.generation.cache_memory import CacheMemory
 from kotha.generation.engine import Engine
 from kotha.generation.plain import continue_plainly
 from kotha.generation.request import Request, Result
 from kotha.generation.settings import SamplingSettings
+from kotha.generation.torch_decoder import at_work
 from kotha.model.bert import BERT
 from kotha.model.config import BERTConfig
 from kotha.model.gpt import GPT
@@ -43,7 +43,7 @@ MIXED = [
 def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Both ways of checking for ended rows: after each step, and after blocks of steps while the next ones run."""
     if request.param == "a GPU's pace":
-        monkeypatch.setitem(engine_module._PACE, "cpu", (4, True))
+        monkeypatch.setitem(torch_decoder._PACE, "cpu", (4, True))
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, tokens: Iterable[int]) -> None:
@@ -70,18 +70,18 @@ def plainly(model: GPT, request: Request) -> list[int]:
 def test_memory_grows_with_the_tokens_read_and_not_with_the_context_length(
     weights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache_module, "_FIRST", 4)  # so that it grows several times
+    monkeypatch.setattr(cache_memory, "_FIRST", 4)  # so that it grows several times
     model = tiny("modern", context_length=10**9)
     engine = Engine(model, trained("unigram"), max_batch=3, weights=weights)
     requests = [ask(place) for place in range(6)]
     results = engine.generate(requests)
-    assert engine._cache.size < 100
+    assert engine._decoder.cache.size < 100
     usual = Engine(tiny("modern", context_length=512), trained("unigram"), max_batch=3, weights=weights)
     assert [result.ids for result in results] == [result.ids for result in usual.generate(requests)]
 
 
 def test_a_cache_larger_than_the_memory_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_module, "_free_memory", lambda _: 5e5)
+    monkeypatch.setattr(CacheMemory, "_free_memory", lambda _: 5e5)
     engine = Engine(tiny("modern", context_length=10**9, vocab_size=30), None, max_batch=1)
     with pytest.raises(KothaError, match=r"the KV cache for 1 texts of 3,000 tokens needs .* GiB are free"):
         engine.generate([Request(prompt=(1,) * 3000, tokens=2)])
@@ -93,8 +93,9 @@ def test_nan_and_infinite_logits_raise_an_error(settings: SamplingSettings, brok
     model = tiny("classic", vocab_size=600)  # more tokens than are ranked at first
     with torch.no_grad():
         model.head.weight[3] = broken
-    with pytest.raises(KothaError, match="the model's logits are NaN or infinite"):
-        Engine(model, None).generate([Request(prompt=(1, 2), tokens=3, settings=settings)])
+    for weights in (None, "float32"):
+        with pytest.raises(KothaError, match="the model's logits are NaN or infinite"):
+            Engine(model, None, weights=weights).generate([Request(prompt=(1, 2), tokens=3, settings=settings)])
     with pytest.raises(KothaError, match="the model's logits are NaN or infinite"):
         continue_plainly(model, [1, 2], 3, settings)
 
@@ -106,7 +107,7 @@ def test_a_mixed_batch_beyond_the_context_equals_the_plain_version(layout: str, 
     model = remove_heads(tiny(layout), removed) if removed else tiny(layout)
     requests = [ask(place) for place in range(6)]  # prompts and 24 tokens: three times the context
     expected = [plainly(model, request) for request in requests]
-    for weights in (None, "float32") if removed else (None,):
+    for weights in (None, "float32"):
         results = Engine(model, trained("unigram"), weights=weights).generate(requests)
         assert [list(result.ids) for result in results] == expected
 
@@ -309,9 +310,10 @@ def test_narrow_weights_give_almost_the_same_logits(weights: Any, layout: str) -
     assert result.tokens == 30
 
 
-def test_a_step_is_one_graph() -> None:
+def test_a_step_is_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     torch._dynamo.reset()
     model = tiny("modern", context_length=16, vocab_size=50)
+    monkeypatch.setattr(torch_decoder, "native", lambda: None)  # as on a GPU
     engine = Engine(model, None, weights="float32")
     request = Request(prompt=(1, 2), tokens=10, settings=SamplingSettings(repetition_penalty=1.2))
     expected = Engine(model, None).generate([request])[0].ids
@@ -322,9 +324,10 @@ def test_a_step_is_one_graph() -> None:
         graphs += 1
         return graph.forward
 
-    engine._steps._native = None  # as on a GPU
-    engine._steps._one = torch.compile(engine._steps._one, fullgraph=True, dynamic=False, backend=count)  # type: ignore[method-assign]
-    engine._plan = lambda count: engine._rows.plan(engine._active, 1, 16)  # type: ignore[method-assign]
+    decoder = engine._decoder
+    assert isinstance(decoder, torch_decoder.TorchDecoder)
+    decoder._one = torch.compile(decoder._one, fullgraph=True, dynamic=False, backend=count)  # type: ignore[method-assign]
+    decoder._plan = lambda answers, count: decoder.rows.plan(answers, 1, 16)  # type: ignore[method-assign]
     assert engine.generate([request])[0].ids == expected
     assert graphs == 1
 

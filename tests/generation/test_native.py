@@ -3,18 +3,24 @@
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.generation.conftest import LAYOUTS, REMOVED, tiny
 from torch import nn
 
+from kotha.generation import compilation
 from kotha.generation import native as native_module
 from kotha.generation.cache import RowCache
+from kotha.generation.cache_memory import CacheMemory
+from kotha.generation.compilation import native
 from kotha.generation.engine import Engine
-from kotha.generation.native import NativeStep, Pace, native, product
+from kotha.generation.native import NativeModel, NativeStep, Pace
 from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
-from kotha.generation.weights import Int8Linear, prepare
+from kotha.generation.weights import Int8Linear, as_arrays, prepare
+from kotha.model.config import GPTConfig
+from kotha.model.gpt import GPT
 from kotha.model.pruning import remove_heads
 
 needs_compiler = pytest.mark.skipif(native() is None, reason="no C compiler on this machine")
@@ -22,13 +28,27 @@ needs_compiler = pytest.mark.skipif(native() is None, reason="no C compiler on t
 
 @pytest.fixture
 def no_compiler(monkeypatch: Any) -> Iterator[None]:
-    monkeypatch.setattr(native_module.shutil, "which", lambda name: None)
+    monkeypatch.setattr(compilation.shutil, "which", lambda name: None)
     native.cache_clear()
     yield
     native.cache_clear()
 
 
+@pytest.fixture
+def quantized_inputs(monkeypatch: Any) -> None:
+    """Make torch's int8 layers quantize their input too, as the step in C does; a readable version of its product."""
+
+    def forward(self: Int8Linear, x: torch.Tensor) -> torch.Tensor:
+        largest = x.abs().amax(dim=-1, keepdim=True)
+        rounded = (x * (127 / largest)).round()
+        y = (rounded @ self.weight.float().T) * (largest / 127) * self.scale
+        return y if self.bias is None else y + self.bias
+
+    monkeypatch.setattr(Int8Linear, "forward", forward)
+
+
 @needs_compiler
+@pytest.mark.usefixtures("quantized_inputs")
 @pytest.mark.parametrize(("layout", "removed"), [*((each, []) for each in LAYOUTS), *REMOVED.items()])
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 @pytest.mark.parametrize("threads", [1, 3])
@@ -39,60 +59,65 @@ def test_a_step_in_c_equals_a_step_of_the_model(layout: str, removed: list[str],
     model = prepare(remove_heads(whole, removed) if removed else whole, weights)
     library = native()
     assert library is not None
-    here, there = RowCache(model.config, 3), RowCache(model.config, 3)
-    torch.set_num_threads(threads)
-    try:
-        step = NativeStep(model, here, library)
-        for cache in (here, there):
-            cache.lengths.copy_(torch.tensor([0, 2, 7]))  # rows of different lengths with the same random content
-            for tensor in (*cache.keys, *cache.values):
-                tensor.copy_(torch.randn(tensor.shape, generator=torch.Generator().manual_seed(5)))
-        for _ in range(5):
-            tokens = torch.randint(31, (3,))
-            expected = model(tokens[:, None], cache=there)[:, 0]
-            assert (step(model, tokens) - expected).abs().max() <= 1e-4
-            here.advance()
-            there.advance()
-        for mine, other in zip(here.keys + here.values, there.keys + there.values, strict=True):
-            assert (mine - other).abs().max() <= 1e-4
-    finally:
-        torch.set_num_threads(1)
+    here, there = CacheMemory(model.config, 3), RowCache(model.config, 3)
+    step = NativeStep(NativeModel(model.config, as_arrays(model), library, threads), 3)
+    there.lengths.copy_(torch.tensor([0, 2, 7]))  # rows of different lengths with the same random content
+    here.lengths[:] = [0, 2, 7]
+    for mine, other in zip(here.keys + here.values, there.keys + there.values, strict=True):
+        other.copy_(torch.randn(other.shape))
+        mine[:] = other.numpy()
+    for _ in range(5):
+        tokens = torch.randint(31, (3,))
+        expected = model(tokens[:, None], cache=there)[:, 0].numpy()
+        assert abs(step(here, tokens.tolist()) - expected).max() <= 1e-4
+        here.lengths += 1
+        there.advance()
+    for mine, other in zip(here.keys + here.values, there.keys + there.values, strict=True):
+        assert abs(mine - other.numpy()).max() <= 1e-4
 
 
 @needs_compiler
+@pytest.mark.usefixtures("quantized_inputs")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 @torch.no_grad()
 def test_prompts_read_in_c_equal_prompts_read_by_the_model(layout: str, weights: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(native_module, "_PIECE", 5)  # so that texts are cut in the middle
     model = prepare(tiny(layout, context_length=12, vocab_size=31), weights)
-    here, there, library = RowCache(model.config, 3), RowCache(model.config, 3), native()
+    here, there, library = CacheMemory(model.config, 3), RowCache(model.config, 3), native()
     assert library is not None
     texts, rows = [[1, 2, 3, 4, 5, 6, 7], [8, 9], [10, 11, 12, 13]], [2, 0, 1]
     places = [(token, place, row) for row, text in zip(rows, texts, strict=True) for place, token in enumerate(text)]
     tokens, positions, seats = zip(*places, strict=True)
-    NativeStep(model, here, library).read(model, here, tokens, positions, seats)
+    NativeStep(NativeModel(model.config, as_arrays(model), library)).read(here, tokens, positions, seats)
     for row, text in zip(rows, texts, strict=True):
         there.first, there.n_rows, there.even = row, 1, 0
         model.hidden(torch.tensor([text]), cache=there)
     for mine, other in zip(here.keys + here.values, there.keys + there.values, strict=True):
         # A number halfway between two integers may be rounded either way.
-        assert other.abs().max() > 0.5 and (mine - other).abs().max() <= (1e-4 if weights == "float32" else 0.05)
+        assert other.abs().max() > 0.5 and abs(mine - other.numpy()).max() <= (1e-4 if weights == "float32" else 0.05)
 
 
 @needs_compiler
-@pytest.mark.parametrize("shape", [(1, 5), (3, 16), (9, 37), (64, 384), (131, 70)])
+@pytest.mark.parametrize(("width", "d_ff", "vocab_size"), [(5, 1, 3), (16, 37, 9), (37, 70, 131), (384, 64, 64)])
 @pytest.mark.parametrize("weights", ["float32", "int8"])
-def test_a_row_does_not_depend_on_other_rows_to_the_last_bit(shape: tuple[int, int], weights: str) -> None:
-    linear = nn.Linear(shape[1], shape[0]).requires_grad_(False)
-    layer, x = (Int8Linear(linear) if weights == "int8" else linear), torch.randn(11, shape[1])
-    library = native()
+def test_a_row_does_not_depend_on_other_rows_to_the_last_bit(
+    width: int, d_ff: int, vocab_size: int, weights: Any
+) -> None:
+    torch.manual_seed(0)
+    config = GPTConfig(d_model=width, n_heads=1, d_ff=d_ff, n_layers=1, vocab_size=vocab_size, context_length=4)
+    model, library = prepare(GPT(config), weights), native()
     assert library is not None
-    alone = [product(layer, x[row : row + 1], 1, library)[0] for row in range(len(x))]
-    assert (alone[0] - linear(x[0])).abs().max() < (0.1 if weights == "int8" else 1e-5)
-    for rows in range(1, len(x) + 1):
+    tokens = torch.randint(vocab_size, (11,)).tolist()
+
+    def logits(tokens: list[int], threads: int) -> Any:
+        step = NativeStep(NativeModel(config, as_arrays(model), library, threads), len(tokens))
+        return step(CacheMemory(config, len(tokens)), tokens)
+
+    alone = [logits([token], 1)[0] for token in tokens]
+    for count in range(1, len(tokens) + 1):
         for threads in (1, 3):
-            assert torch.equal(product(layer, x[:rows], threads, library), torch.stack(alone[:rows])), (rows, threads)
+            assert np.array_equal(logits(tokens[:count], threads), np.stack(alone[:count])), (count, threads)
 
 
 @needs_compiler

@@ -6,6 +6,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from tests.generation.conftest import tiny
@@ -19,8 +20,8 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from kotha.generation.plain import chances, draw, uniforms, write
-from kotha.generation.settings import SamplingSettings
+from kotha.generation.plain import chances, draw, write
+from kotha.generation.settings import SamplingSettings, uniforms
 
 
 def test_the_same_seed_writes_the_same_text() -> None:
@@ -87,9 +88,16 @@ def test_draws_follow_the_chances() -> None:
 
 
 def test_random_numbers_of_a_seed_do_not_depend_on_their_count() -> None:
-    assert torch.equal(uniforms(3, 5000)[:7], uniforms(3, 7))
-    assert not torch.equal(uniforms(3, 7), uniforms(4, 7))
+    assert np.array_equal(uniforms(3, 5000)[:7], uniforms(3, 7))
+    assert not np.array_equal(uniforms(3, 7), uniforms(4, 7))
     assert uniforms(3, 0).shape == (0,)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 5489, 2**32 - 1, 2**32, 2**40 + 7, 2**63 - 1])
+def test_random_numbers_are_those_of_torch(seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    numbers = torch.cat([torch.rand(256, generator=generator) for _ in range(4)])
+    assert np.array_equal(uniforms(seed, 1000), numbers[:1000].numpy())
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,9 @@ import pytest
 import torch
 from tests.generation.conftest import tiny
 
-from kotha.generation import prefill
+from kotha.generation import prefill, torch_decoder
 from kotha.generation.engine import Engine
+from kotha.generation.native_decoder import NativeDecoder
 from kotha.generation.plain import continue_plainly
 from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
@@ -17,7 +18,8 @@ DRAWN = SamplingSettings(seed=5, top_k=10, repetition_penalty=1.2)
 
 @pytest.fixture(autouse=True)
 def small_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(prefill._PIECE, "cpu", 4)
+    monkeypatch.setitem(torch_decoder._PIECE, "cpu", 4)
+    monkeypatch.setattr(NativeDecoder, "piece", 4)
 
 
 def ids(count: int, seed: int = 0) -> tuple[int, ...]:
@@ -26,9 +28,10 @@ def ids(count: int, seed: int = 0) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("layout", ["classic", "modern"])
 @pytest.mark.parametrize("length", [1, 3, 5, 6, 8, 9, 13, 23, 24, 25, 40])
-def test_a_prompt_in_pieces_equals_the_plain_version(layout: str, length: int) -> None:
+@pytest.mark.parametrize("weights", [None, "float32"], ids=["the model", "in C"])
+def test_a_prompt_in_pieces_equals_the_plain_version(layout: str, length: int, weights: Any) -> None:
     model = tiny(layout, context_length=24, vocab_size=30)
-    [result] = Engine(model, None).generate([Request(prompt=ids(length), tokens=30, settings=DRAWN)])
+    [result] = Engine(model, None, weights=weights).generate([Request(prompt=ids(length), tokens=30, settings=DRAWN)])
     assert list(result.ids) == continue_plainly(model, ids(length), 30, DRAWN)
 
 
@@ -60,12 +63,13 @@ def test_two_long_prompts_take_turns_and_count_as_rows() -> None:
     assert not engine._reading and not engine._active
 
 
-def test_a_common_prefix_is_reused_bit_for_bit() -> None:
+@pytest.mark.parametrize("weights", [None, "float32"], ids=["the model", "in C"])
+def test_a_common_prefix_is_reused_bit_for_bit(weights: Any) -> None:
     model = tiny("modern", context_length=64, vocab_size=30)
-    kept = Engine(model, None, kept_bytes=1 << 20)
+    kept = Engine(model, None, weights=weights, kept_bytes=1 << 20)
     first, other = ids(21), (*ids(21)[:14], *ids(9, seed=1))
     for prompt in (first, other, first):
-        fresh = Engine(model, None)
+        fresh = Engine(model, None, weights=weights)
         asked = Request(prompt=prompt, tokens=12, settings=DRAWN, alternatives=3)
         assert kept.generate([asked])[0].written == fresh.generate([asked])[0].written
     # Of the second the three pieces that are the same; of the third all five before its last token.
@@ -74,7 +78,7 @@ def test_a_common_prefix_is_reused_bit_for_bit() -> None:
 
 def test_the_prefix_cache_is_limited_and_evicts_the_oldest() -> None:
     model = tiny(context_length=64, vocab_size=30)
-    one = prefill.Prompt(ids(20), Engine(model, None)._cache).n_bytes
+    one = prefill.Prompt(ids(20), Engine(model, None)._decoder.new_cache(20)).cache.n_bytes
     engine = Engine(model, None, kept_bytes=2 * one + 10)
     for seed in (0, 1, 0, 2):
         engine.generate([Request(prompt=ids(21, seed), tokens=1, settings=DRAWN)])

@@ -3,11 +3,12 @@
 import random
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from kotha.errors import UsageError
-from kotha.generation import plain, sampling
+from kotha.generation import plain, row_sampling, sampling
 from kotha.generation.sampling import SamplerParameters, penalize, sampler_parameters
 from kotha.generation.settings import SamplingSettings
 
@@ -31,6 +32,13 @@ def draw_in_batch(logits: torch.Tensor, rows: list[SamplingSettings], seen: torc
     return sampling.draw(penalize(logits, knobs, seen), knobs, numbers, width).tolist()
 
 
+def draw_alone(logits: torch.Tensor, settings: SamplingSettings, seen: torch.Tensor, number: float) -> int:
+    scores = row_sampling.penalize(
+        logits.numpy(), settings.repetition_penalty or 1.0, set(seen.nonzero()[:, 0].tolist())
+    )
+    return row_sampling.draw(scores, settings, number)
+
+
 @pytest.mark.parametrize("seed", range(25))
 def test_five_hundred_random_settings_equal_the_plain_version(seed: int) -> None:
     chooser, n = random.Random(seed), 20
@@ -45,6 +53,7 @@ def test_five_hundred_random_settings_equal_the_plain_version(seed: int) -> None
         assert together[row] == plain.draw(logits[row], settings, result, numbers[row].item()), settings
         here = slice(row, row + 1)
         assert draw_in_batch(logits[here], [settings], seen[here], numbers[here]) == [together[row]], "alone"
+        assert draw_alone(logits[row], settings, seen[row], numbers[row].item()) == together[row], "in NumPy"
 
 
 def test_the_largest_number_below_one_selects_a_token() -> None:
@@ -53,6 +62,7 @@ def test_the_largest_number_below_one_selects_a_token() -> None:
     for settings in (SamplingSettings(temperature=1, top_k=None), SamplingSettings(temperature=1, top_k=3, min_p=1.0)):
         (token,) = draw_in_batch(logits, [settings], torch.zeros(1, 1000, dtype=torch.bool), numbers)
         assert 0 <= token < 1000
+        assert 0 <= row_sampling.draw(np.zeros(1000, np.float32), settings, numbers.item()) < 1000
 
 
 @pytest.mark.parametrize(

@@ -126,8 +126,8 @@ def train(
 ) -> Run:
     """Train a model on a data folder, a table of pairs or images for ``minutes`` or ``steps``; return its run folder.
 
-    Without a preset, model sizes, batch size and learning rates are chosen to fit the text and the time; with ``quality``
-    best, several teachers are trained and distilled into the model if there is time for it. ``start`` is a
+    Without a preset, model sizes, batch size and learning rates are chosen to fit the text and the time. If there is
+    time for it and ``quality`` is best, several teachers are trained and distilled into the model. ``start`` is a
     run, a model folder, a Hugging Face folder or ``"box"`` to fine-tune. ``teachers`` are runs or model folders to
     distil from. ``recipe`` is course, classic or modern; ``prompt`` begins the samples. ``on_event`` and
     ``tensorboard`` receive figures, ``on_remark`` messages. Under torchrun all processes train together; ``shard``

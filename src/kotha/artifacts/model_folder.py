@@ -20,37 +20,45 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from kotha.errors import ConfigError, KothaError, reason
-from kotha.model.config import ModelConfig, TextConfig, config_from_dict
+from kotha.artifacts.description import CONFIG_FILE as CONFIG_FILE
+from kotha.artifacts.description import (
+    FORMAT,
+    FORMAT_VERSION,
+    SCALE,
+    Stored,
+    chat_template,
+    check_vocabulary,
+    is_model_folder,
+    load_tokenizer,
+    read_description,
+)
+from kotha.artifacts.description import RUN_MODEL as RUN_MODEL
+from kotha.artifacts.description import WEIGHTS_FILE as WEIGHTS_FILE
+from kotha.artifacts.description import find_model as find_model
+from kotha.artifacts.description import stored_type as stored_type
+from kotha.errors import KothaError, reason
+from kotha.model.config import ModelConfig
 from kotha.model.family import Model, build
 from kotha.model.rounding import round_rows, widen_rows
 from kotha.storage.atomic import atomic_directory, atomic_write
 from kotha.storage.bundled import CARD_FILE
-from kotha.storage.json_files import as_json, read_table
+from kotha.storage.json_files import as_json
 from kotha.storage.output_paths import check_folder_place, is_made_of
-from kotha.storage.status import exists, is_directory, is_file
+from kotha.storage.status import is_file
 from kotha.storage.weights import read_header, reading_weights, write_weights
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-CONFIG_FILE = "config.json"
-WEIGHTS_FILE = "model.safetensors"
-# In a run folder: the best model, and a folder that exists from the start.
-RUN_MODEL, RUN_MARK = "best", "checkpoints"
-FORMAT = "kotha-model"
-FORMAT_VERSION = 1
 # Types for computation, with safetensors' names.
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64"}
-Stored = Literal["float32", "bfloat16", "float16", "float64", "int8"]
 _BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "I8": 1}
-_SCALE = ".scale"
 _TENSORS_PER_LAYER = 8  # at least: four in attention, two in the feed-forward, two norms
 
 
@@ -93,7 +101,7 @@ def save(
     """
     out = Path(folder)
     if tokenizer is not None:
-        _check_vocabulary(tokenizer, model.config)
+        check_vocabulary(tokenizer, model.config)
     weights = unique_weights(model)
     kind, *others = {stored} if stored else {str(each.dtype).removeprefix("torch.") for each in weights.values()}
     if others or kind not in get_args(Stored):
@@ -151,26 +159,6 @@ def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
     return model.eval()
 
 
-def stored_type(folder: str | Path) -> Stored:
-    """Return the type of the stored weights of a model folder, or of a run's best model."""
-    found: Stored = _read_description(find_model(folder))["dtype"]
-    return found
-
-
-def find_model(folder: str | Path) -> Path:
-    """Return the model folder of a path: itself, or the best model of a run folder."""
-    path = Path(folder)
-    if not exists(path):
-        raise KothaError("{path} not found; name a run folder or a model folder", path=path)
-    if _is_model_folder(path):
-        return path
-    if _is_model_folder(path / RUN_MODEL):
-        return path / RUN_MODEL
-    if is_directory(path / RUN_MARK):
-        raise KothaError("the run in {path} has no model yet; let it reach its first evaluation", path=path)
-    return path  # not a model folder; reading it reports what is missing
-
-
 def first_names(model: nn.Module) -> dict[str, str]:
     """Map each weight's name to the name it is stored under: the first name of tied weights."""
     stored: dict[nn.Parameter, str] = {}
@@ -207,7 +195,7 @@ def unique_weights(model: nn.Module) -> dict[str, Tensor]:
 def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTemplate | None]:
     """Check that the files agree; return the path, the model on the meta device, tokenizer and chat template."""
     path = find_model(folder)
-    description = _read_description(path)
+    description = read_description(path)
     if not is_file(path / WEIGHTS_FILE):
         template = "{path} is not a model folder: it has no {name}; name a run folder or a model folder"
         raise KothaError(template, path=path, name=WEIGHTS_FILE)
@@ -226,8 +214,8 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
             n=n_bytes,
             wanted=n_expected,
         )
-    tokenizer = _load_tokenizer(path, model.config, description.get("tokenizer"))
-    return path, model, tokenizer, _chat_template(path, description.get("chat_template"), tokenizer)
+    tokenizer = load_tokenizer(path, model.config, description.get("tokenizer"))
+    return path, model, tokenizer, chat_template(path, description.get("chat_template"), tokenizer)
 
 
 def expected_tensors(named: Iterable[tuple[str, Tensor]], dtype: Stored = "float32") -> dict[str, dict[str, Any]]:
@@ -238,7 +226,7 @@ def expected_tensors(named: Iterable[tuple[str, Tensor]], dtype: Stored = "float
         kind = "I8" if is_int8 else DTYPES["float32" if dtype == "int8" else dtype]
         found[name] = {"shape": list(tensor.shape), "dtype": kind}
         if is_int8:
-            found[name + _SCALE] = {"shape": [len(tensor)], "dtype": "F16"}
+            found[name + SCALE] = {"shape": [len(tensor)], "dtype": "F16"}
     return found
 
 
@@ -249,7 +237,7 @@ def _narrowed(weights: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
     found: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         if tensor.ndim == 2:
-            found[name], found[name + _SCALE] = round_rows(tensor, torch.float16)
+            found[name], found[name + SCALE] = round_rows(tensor, torch.float16)
         else:
             found[name] = tensor.float()
     return found
@@ -258,7 +246,7 @@ def _narrowed(weights: dict[str, Tensor], dtype: str) -> dict[str, Tensor]:
 def _widened(weights: dict[str, Tensor]) -> dict[str, Tensor]:
     """Return stored weights with int8 matrices converted to float32."""
     int8 = [name for name, tensor in weights.items() if tensor.dtype == torch.int8]
-    wide = {name: widen_rows(weights[name], weights.pop(name + _SCALE)) for name in int8}
+    wide = {name: widen_rows(weights[name], weights.pop(name + SCALE)) for name in int8}
     return {**weights, **wide}
 
 
@@ -278,81 +266,9 @@ def check_header(file: Path, header: dict[str, Any], expected: dict[str, dict[st
                 )
 
 
-def _read_description(path: Path) -> dict[str, Any]:
-    """Read and check config.json, with the model's config parsed."""
-    file = path / CONFIG_FILE
-    if not is_file(file):
-        template = "{path} is not a model folder: it has no {name}; name a run folder or a model folder"
-        raise KothaError(template, path=path, name=CONFIG_FILE)
-    values = read_table(file)
-    if values.get("format") != FORMAT:
-        raise KothaError("{path} does not describe a Kotha model", path=file)
-    if values.get("format_version") != FORMAT_VERSION:
-        raise KothaError(
-            "{path} has format version {version}; this version of Kotha reads {ours}",
-            path=file,
-            version=repr(values.get("format_version")),
-            ours=FORMAT_VERSION,
-        )
-    is_valid = isinstance(values.get("model"), dict) and isinstance(values.get("tokenizer"), str | None)
-    if not is_valid or values.get("dtype") not in get_args(Stored):
-        raise KothaError(
-            "{path} must have a model, a tokenizer (a fingerprint or null) and a dtype out of {names}",
-            path=file,
-            names=list(get_args(Stored)),
-        )
-    try:
-        return {**values, "model": config_from_dict(values["model"])}
-    except ConfigError as error:
-        raise ConfigError("{path}: {why}", path=file, why=reason(error)) from error
-
-
-def _load_tokenizer(path: Path, config: ModelConfig, fingerprint: str | None) -> Tokenizer | None:
-    if fingerprint is None:
-        return None
-    tokenizer = Tokenizer.load(path / TOKENIZER_FILE)
-    if tokenizer.fingerprint != fingerprint:
-        raise KothaError(
-            "{path} has fingerprint {found}, but the model was trained with {wanted}; restore that tokenizer",
-            path=path / TOKENIZER_FILE,
-            found=tokenizer.fingerprint,
-            wanted=fingerprint,
-        )
-    _check_vocabulary(tokenizer, config)
-    return tokenizer
-
-
-def _chat_template(path: Path, marks: Any, tokenizer: Tokenizer | None) -> ChatTemplate | None:
-    """Return the chat template, checked against the special tokens of the tokenizer."""
-    if marks is None:
-        return None
-    known = None if tokenizer is None else ChatTemplate.of(tokenizer)
-    if known is None or known.marks != marks:
-        raise KothaError(
-            "{path}: chat_template={marks} does not match the special tokens of its tokenizer",
-            path=path / CONFIG_FILE,
-            marks=repr(marks),
-        )
-    return known
-
-
-def _check_vocabulary(tokenizer: Tokenizer, config: ModelConfig) -> None:
-    if isinstance(config, TextConfig) and tokenizer.vocab_size > config.vocab_size:
-        raise KothaError(
-            "the tokenizer has {n:,} tokens, but the model has vocab_size={rows:,}; train with "
-            "vocab_size={n}, or use the model's own tokenizer",
-            n=tokenizer.vocab_size,
-            rows=config.vocab_size,
-        )
-
-
-def _is_model_folder(folder: Path) -> bool:
-    return is_file(folder / CONFIG_FILE) and is_file(folder / WEIGHTS_FILE)
-
-
 def _is_ours(folder: Path, whatever_it_holds: bool) -> bool:
     """Whether a folder was written by ``save``; other programs use the same file names."""
     written = ["*"] if whatever_it_holds else [WEIGHTS_FILE, TOKENIZER_FILE, CARD_FILE]
-    return _is_model_folder(folder) and is_made_of(
+    return is_model_folder(folder) and is_made_of(
         folder, CONFIG_FILE, lambda values: values.get("format") == FORMAT, written
     )

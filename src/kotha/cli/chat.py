@@ -34,10 +34,10 @@ def chat(
     Args:
         plain: Continue the text instead of taking turns.
     """
-    from kotha.api.model import Conversation
+    from kotha.api.engine import Conversation, open_engine
 
     writing.settings()  # report wrong settings before the model is loaded
-    conversation = Conversation(writing.open_engine(run), plain)
+    conversation = Conversation(open_engine(run, 1, writing.weights), plain)
     if conversation.remark is not None:
         log(conversation.remark)
     for turn, line in enumerate(_lines(as_json)):

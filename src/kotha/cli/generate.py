@@ -13,7 +13,7 @@ from kotha.errors import UsageError
 from kotha.i18n.message import Message, Plural, Text
 
 if TYPE_CHECKING:
-    from kotha.api.model import Engine, Request, Result
+    from kotha.api.engine import Engine, Request, Result
 
 # Number of alternatives that --probabilities shows per token.
 _ALTERNATIVES = 5
@@ -46,7 +46,7 @@ def generate(
         n: Number of texts; each uses the next seed.
         probabilities: Also show the probability of each token.
     """
-    from kotha.api.model import Request
+    from kotha.api.engine import Request, open_engine
 
     if n < 1:
         raise UsageError("--n must be at least 1, not {n}", n=n)
@@ -54,7 +54,7 @@ def generate(
     options: Any = {"prompt": start, "tokens": writing.tokens, "stop": writing.stop}
     options["alternatives"] = _ALTERNATIVES if probabilities else None
     requests = [Request(settings=writing.settings(index), **options) for index in range(n)]
-    engine = writing.open_engine(folder, min(n, 64))
+    engine = open_engine(folder, min(n, 64), writing.weights)
     context_length = engine.model.config.context_length
     if as_json:
         results = zip(requests, engine.generate(requests), strict=True)

@@ -5,7 +5,6 @@ commands carry their own help.
 """
 
 import inspect
-import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ from kotha.storage import bundled
 from kotha.storage.output_paths import PAGE_ENDINGS, check_file_place
 
 if TYPE_CHECKING:
-    from kotha.api.model import Engine, SamplingSettings
+    from kotha.api.engine import SamplingSettings
 
 BOX = bundled.FOLDER
 _MAX_CONFIG_BYTES = 1 << 20
@@ -121,21 +120,17 @@ class Writing:
 
     def settings(self, index: int = 0) -> "SamplingSettings":
         """Return the sampling settings of a text; each index has its own seed."""
-        from kotha.api.model import SamplingSettings
+        from kotha.api.engine import SamplingSettings
 
         return SamplingSettings(seed=self.seed + index, **{name: getattr(self, name) for name in _SAMPLING_FIELDS})
-
-    def open_engine(self, run: Path, max_batch: int = 1) -> "Engine":
-        """Open the engine of a run or model folder, on a GPU if available."""
-        import kotha
-
-        return kotha.load(run).engine(max_batch, self.weights)
 
 
 def from_toml(path: Path | None) -> dict[str, Any]:
     """Read the settings of a TOML file; without a file, return none."""
     if path is None:
         return {}
+    import tomllib
+
     try:
         with path.open("rb") as file:  # read a limited number of bytes, because a pipe has no size
             found = file.read(_MAX_CONFIG_BYTES + 1)
@@ -151,6 +146,10 @@ def from_toml(path: Path | None) -> dict[str, Any]:
 
 def from_words(words: tuple[str, ...]) -> dict[str, Any]:
     """Parse the settings of ``--set NAME=VALUE``; a value is TOML, or else a plain string."""
+    if not words:
+        return {}
+    import tomllib
+
     found: dict[str, Any] = {}
     for word in words:
         name, equals, value = word.partition("=")

@@ -12,8 +12,7 @@ import torch
 from torch import Tensor
 
 from kotha.errors import KothaError
-from kotha.generation.plain import NO_NUMBERS
-from kotha.generation.request import MOST_ALTERNATIVES, Answer, Seen
+from kotha.generation.request import MOST_ALTERNATIVES, NO_NUMBERS, Answer, Seen
 from kotha.generation.sampling import SamplerParameters, draw, penalize, sampler_parameters
 
 _NOT_FINITE = -1  # in ``drawn``: the logits were NaN or infinite

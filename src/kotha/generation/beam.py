@@ -20,7 +20,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from kotha.errors import DataError, KothaError, UsageError
 from kotha.generation.cache import RowCache
-from kotha.generation.plain import NO_NUMBERS
+from kotha.generation.request import NO_NUMBERS
 from kotha.i18n.message import Message, OnProgress, Option
 from kotha.model.evaluating import evaluating
 from kotha.model.seq2seq import Seq2Seq

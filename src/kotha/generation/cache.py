@@ -1,42 +1,30 @@
-"""The KV cache: preallocated keys and values, one row per request, each row with its own length.
+"""The KV cache of a torch model: the rows of ``cache_memory.py`` as tensors, with what attention needs.
 
-A step writes in place, and tensors always have the same shape; the mask hides unwritten positions. A finished row is
-reused without clearing it, because only its length determines which positions are visible. The rows in use are always
-the first ones, so a half-empty batch takes half the time. When a row in the middle ends, the last one moves to its
-position.
-
-A layer's tensor is (rows, positions, heads, D), so the keys of a new token are contiguous. Each layer has its own
-tensors, written with one operation, so that a compiler does not have to copy them.
-
-The context length comes from an untrusted file, so memory is not allocated for all of it. The cache doubles in size
-when it is full, and never grows beyond the free memory.
+The tensors of a step always have the same shape; the mask hides unwritten positions.
 """
 
-import math
-import re
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 
-from kotha.errors import KothaError
+from kotha.generation.cache_memory import CacheMemory
 from kotha.model.attention import KeysValues
 from kotha.model.config import TextConfig
 from kotha.model.masks import Mask
 
-# Positions allocated at first.
-_FIRST = 1024
-_MEMORY = Path("/proc/meminfo")
 
-
-class RowCache:
+class RowCache(CacheMemory):
     """A KV cache for ``n_rows`` rows starting at ``first``; ``lengths`` holds the tokens read by each.
 
     If ``even`` is set, all rows hold that number of tokens, and no mask per row is needed. Prompts are processed this
     way. The padding of shorter prompts is never attended to: it is hidden first by the causal mask and then by the
     row's length, until it is overwritten.
     """
+
+    lengths: Tensor
+    keys: list[Tensor]
+    values: list[Tensor]
 
     def __init__(
         self,
@@ -46,46 +34,21 @@ class RowCache:
         device: str | torch.device = "cpu",
         longest: int | None = None,
     ) -> None:
-        self.config, self.longest = config, config.context_length if longest is None else longest
-        stack, (n_layers, _) = list(config.stacks().items())[-1]  # the decoder, if there are two
-        n_heads = [len(config.key_heads_of(f"{stack}.{layer}.attention")) for layer in range(n_layers)]
-        self.keys, self.values = (
-            [torch.zeros(max_rows, 0, n, config.d_head, dtype=dtype, device=device) for n in n_heads] for _ in range(2)
-        )
-        self.lengths = torch.zeros(max_rows, dtype=torch.long, device=device)
+        self.dtype, self.device = dtype, torch.device(device)
         self.first, self.n_rows = 0, max_rows
-        self.size = self.span = 0
+        self.span = 0
         self.even: int | None = None
         self._rows = torch.arange(max_rows, device=device)
+        super().__init__(config, max_rows, longest)
         self._now = self.lengths[:, None]  # positions of this pass's tokens, where every layer writes
-        self.make_room(min(self.longest, _FIRST))
 
     def make_room(self, positions: int) -> None:
         """Make room for this number of positions; pointers to the tensors become invalid if they are reallocated."""
-        if positions <= self.size:
-            return
-        size = min(max(positions, 2 * self.size), self.longest)
-        self._check_memory(size)
-        for tensors in (self.keys, self.values):
-            for layer, kept in enumerate(tensors):
-                tensors[layer] = kept.new_zeros(kept.shape[0], size, *kept.shape[2:])
-                tensors[layer][:, : self.size] = kept
-        self.size = self.span = size
-        self._indices = torch.arange(size, device=self.lengths.device)
-
-    def _check_memory(self, size: int) -> None:
-        """Raise an error, before allocating, if the memory is too small."""
-        one = sum(kept.shape[0] * kept.shape[2:].numel() * kept.element_size() for kept in self.keys)
-        wanted, free = 2 * one * size, _free_memory(self.lengths.device)
-        if wanted > free:
-            raise KothaError(
-                "the KV cache for {n:,} texts of {size:,} tokens needs {wanted:,.1f} GiB, but only "
-                "{free:,.1f} GiB are free; generate fewer or shorter texts at once",
-                n=len(self.lengths),
-                size=size,
-                wanted=wanted / 2**30,
-                free=free / 2**30,
-            )
+        size = self.size
+        super().make_room(positions)
+        if self.size > size:
+            self.span = self.size
+            self._indices = torch.arange(self.size, device=self.device)
 
     def positions(self, n_new: int) -> Tensor:
         """Positions of the next tokens: (B, T), or (T,) for even rows; a full row stays at its last position."""
@@ -120,27 +83,15 @@ class RowCache:
         """Advance the length of each row by ``count`` tokens."""
         self.lengths[: self.n_rows].add_(count)
 
-    def put(self, row: int, other: "RowCache", count: int) -> None:
-        """Copy the first ``count`` tokens of another cache's first row to a row."""
-        for mine, theirs in zip((*self.keys, *self.values), (*other.keys, *other.values), strict=True):
-            mine[row, :count] = theirs[0, :count]
-
-    def move(self, source: int, target: int) -> None:
-        """Copy a row over another."""
-        for tensor in (*self.keys, *self.values, self.lengths):
-            tensor[target] = tensor[source]
-
     def reorder(self, sources: Tensor, used: int) -> None:
         """Replace row i by row ``sources[i]``, (B,), for the ``used`` positions."""
         for tensor in (*self.keys, *self.values):
             tensor[: len(sources), :used] = tensor[sources, :used]
 
+    def _zeros(self, shape: Sequence[int], counts: bool = False) -> Tensor:
+        return torch.zeros(shape, dtype=torch.long if counts else self.dtype, device=self.device)
 
-def _free_memory(device: torch.device) -> float:
-    """Free memory in bytes, or infinity if unknown."""
-    if device.type == "cuda":
-        return float(torch.cuda.mem_get_info(device)[0])
-    with suppress(OSError):
-        found = re.search(r"MemAvailable:\s*(\d+) kB", _MEMORY.read_text(encoding="ascii"))
-        return int(found[1]) * 1024.0 if found and device.type == "cpu" else math.inf
-    return math.inf
+    def _free_memory(self) -> float:
+        if self.device.type == "cuda":
+            return float(torch.cuda.mem_get_info(self.device)[0])
+        return super()._free_memory() if self.device.type == "cpu" else float("inf")

@@ -9,34 +9,29 @@ A text prompt is encoded as the start of a document, after the start-of-document
 Without that token small models produce much worse text (``docs/dev/experiments.md``). Token ids are used unchanged.
 
 When a row's context is full, its older half is dropped: the request moves to the front of the queue, and the rest is
-processed again as a prompt. The tokens to drop depend only on the text (``plain.context_start``).
+processed again as a prompt. The tokens to drop depend only on the text (``request.context_start``).
 """
 
 import itertools
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from kotha.errors import UsageError
-from kotha.generation.batch_state import PendingSteps, Plan, Rows
-from kotha.generation.cache import RowCache
-from kotha.generation.decode_step import Steps, at_work
+from kotha.generation.native import NativeModel
+from kotha.generation.native_decoder import Drawn, NativeDecoder
 from kotha.generation.prefill import Prompt, PromptReader
 from kotha.generation.request import Answer, GeneratedToken, Request, Result
-from kotha.generation.weights import Weights, prepare
 from kotha.i18n.message import Option
-from kotha.model.gpt import GPT
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.prompt import encode_prompt, start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Number of steps between checks for ended rows, and whether the check overlaps with the next steps. Both keep a GPU
-# busy; on a CPU there is no gain.
-_PACE = {"cuda": (32, True), "cpu": (1, False)}
-# The smallest span of cached positions on a GPU; larger ones are powers of two, so that few graphs are recorded.
-_SHORTEST_SPAN = 64
+if TYPE_CHECKING:
+    from kotha.generation.torch_decoder import TorchDecoder
+    from kotha.generation.weights import Weights
+    from kotha.model.gpt import GPT
 
 
 @dataclass(frozen=True)
@@ -54,36 +49,40 @@ class Engine:
 
     ``weights`` is None (use the model's), "float32", "bfloat16" or "int8" (see ``weights.py``); the model itself is not
     changed. ``kept_bytes`` limits the memory for caching prompt prefixes. Without a tokenizer, requests and results are
-    token ids.
+    token ids. A ``NativeModel`` is used as it is, without torch.
     """
 
     def __init__(
         self,
-        model: GPT,
+        model: "GPT | NativeModel",
         tokenizer: Tokenizer | None,
         *,
         max_batch: int = 16,
-        weights: Weights | None = None,
+        weights: "Weights | None" = None,
         chat: ChatTemplate | None = None,
         kept_bytes: int = 0,
     ) -> None:
-        if not isinstance(model, GPT):
+        if model.config.family != "gpt":
             raise UsageError("a {name} cannot continue text; use a GPT", name=type(model).__name__)
         if max_batch < 1:
             raise UsageError("{max_batch} is too small; use 1 or more", max_batch=Option("max_batch", max_batch))
-        self.model = prepare(model, weights)
         self.tokenizer, self.chat = tokenizer, chat
-        device, dtype = self.model.tokens.weight.device, self.model.tokens.weight.dtype
-        config = self.model.config
-        vocab_size = config.vocab_size if tokenizer is None else min(config.vocab_size, tokenizer.vocab_size)
+        self._vocab_size = model.config.vocab_size
+        if tokenizer is not None:
+            self._vocab_size = min(self._vocab_size, tokenizer.vocab_size)
         roles = {} if tokenizer is None else tokenizer.special
         self._ends = frozenset(roles[role] for role in ("eos", "end") if role in roles)
         self._start = None if tokenizer is None else start_of_document(tokenizer)
-        self._cache = RowCache(config, max_batch, dtype, device)
-        block, self._overlaps = _PACE.get(device.type, _PACE["cpu"])
-        self._rows = Rows(max_batch, vocab_size, block, device, self._ends)
-        self._steps = Steps(self.model, self._cache, self._rows)
-        self.prompts = PromptReader(self._steps, kept_bytes)
+        self.model: Any = model  # or the decoder's copy
+        self._decoder: NativeDecoder | TorchDecoder
+        batch = max_batch, self._vocab_size, self._ends
+        if isinstance(model, NativeModel):
+            self._decoder = NativeDecoder(model, *batch)
+        else:
+            from kotha.generation.torch_decoder import decoder_of  # imports torch
+
+            self.model, self._decoder = decoder_of(model, weights, *batch)
+        self.prompts = PromptReader(self._decoder, kept_bytes)
         self._max_batch = max_batch
         self._numbers = itertools.count()
         self._waiting: deque[Answer] = deque()
@@ -91,7 +90,7 @@ class Engine:
         self._active: list[Answer] = []
         self._paused: dict[int, Answer] = {}
         self._events: list[Event] = []
-        self._pending: PendingSteps | None = None
+        self._pending: Drawn | None = None
 
     # -- requests ---------------------------------------------------------------------------------------------------
 
@@ -134,11 +133,10 @@ class Engine:
 
     def step(self) -> list[Event]:
         """Run one step for every request that has a row and return the events."""
-        with at_work(self.model):
-            self._admit()
-            self._read_prompt()
-            if self._active:
-                self._advance()
+        self._admit()
+        self._read_prompt()
+        if self._active:
+            self._advance()
         events, self._events = self._events, []
         return events
 
@@ -182,12 +180,12 @@ class Engine:
             raise UsageError("a text prompt needs a tokenizer; pass token ids instead")
         else:
             ids = []
-        wrong = next((token for token in ids if not 0 <= token < self._rows.vocab_size), None)
+        wrong = next((token for token in ids if not 0 <= token < self._vocab_size), None)
         if wrong is not None:
             raise UsageError(
                 "token id {wrong} in the prompt is outside the vocabulary of {vocab_size:,} tokens",
                 wrong=wrong,
-                vocab_size=self._rows.vocab_size,
+                vocab_size=self._vocab_size,
             )
         if not ids and self._start is None:
             raise UsageError("the prompt is empty, and the vocabulary has no start-of-document token; write a prompt")
@@ -208,7 +206,8 @@ class Engine:
         if new:
             texts = [ids for _, ids in new]
             first = self._assign_rows([answer for answer, _ in new], [len(ids) for ids in texts])
-            self._steps.read(self._cache, first, texts)
+            cache: Any = self._decoder.cache  # of the decoder's own type
+            self._decoder.read(cache, first, texts)
 
     def _read_prompt(self) -> None:
         """Process the next chunk of the long prompt that has waited longest; a complete prompt gets its row."""
@@ -218,7 +217,7 @@ class Engine:
         if not prompt.done:  # all of it may have been cached
             self.prompts.read_next(prompt)
         if prompt.done:
-            self._cache.put(self._assign_rows([answer], [prompt.read]), prompt.cache, prompt.read)
+            self._decoder.cache.put(self._assign_rows([answer], [prompt.read]), prompt.cache, prompt.read)
         else:
             self._reading.append((answer, prompt))
 
@@ -227,8 +226,8 @@ class Engine:
         self._make_room(max(lengths))
         first = len(self._active)
         self._active += answers
-        self._rows.put(first, answers)
-        self._cache.lengths[first : len(self._active)] = torch.tensor(lengths, device=self._rows.device)
+        self._decoder.put(first, answers)
+        self._decoder.cache.set_lengths(first, lengths)
         for answer, length in zip(answers, lengths, strict=True):
             answer.read = length
         return first
@@ -237,7 +236,7 @@ class Engine:
         """Start the next steps before reading the results of the last ones, so that a GPU works in the meantime."""
         context = self.model.config.context_length
         furthest = max(answer.read for answer in self._active)
-        self._make_room(furthest + self._rows.block)
+        self._make_room(furthest + self._decoder.block)
         if furthest >= context:
             self._flush()  # the text to process again must be complete
             full = [answer for answer in self._active if answer.read >= context]
@@ -246,27 +245,25 @@ class Engine:
         if not self._active:
             return
         steps = self._start_steps() if any(answer.unscheduled for answer in self._active) else None
-        if self._overlaps:
+        if self._decoder.overlaps:
             steps, self._pending = self._pending, steps
         self._collect(steps)
 
-    def _start_steps(self) -> PendingSteps:
+    def _start_steps(self) -> Drawn:
         """Start some steps for every row."""
         room = self.model.config.context_length - max(answer.read for answer in self._active)
-        count = min(self._rows.block, room, max(answer.unscheduled for answer in self._active))
-        plan = self._plan(count)
-        self._rows.load(self._active, count, plan)
-        self._steps.run(plan, count)
+        count = min(self._decoder.block, room, max(answer.unscheduled for answer in self._active))
+        drawn = self._decoder.start(self._active, count)
         for answer in self._active:
             answer.read += count
             answer.scheduled += count
-        return self._rows.copy_to_host(self._active, count, plan)
+        return drawn
 
-    def _collect(self, steps: PendingSteps | None) -> None:
+    def _collect(self, steps: Drawn | None) -> None:
         """Add sampled tokens to their answers; free the rows of those that end."""
         if steps is None:
             return
-        for answer, tokens, seen in steps.wait():
+        for answer, tokens, seen in steps():
             if answer.stopped is not None:  # it ended, or was cancelled, in the meantime
                 continue
             n_reported = len(answer.written)
@@ -285,21 +282,9 @@ class Engine:
     def _make_room(self, positions: int) -> None:
         """Make room in the cache for this number of positions, up to the context length."""
         wanted = min(positions, self.model.config.context_length)
-        if wanted > self._cache.size:
+        if wanted > self._decoder.cache.size:
             self._flush()
-            self._cache.make_room(wanted)
-            self._steps.update_addresses()
-
-    def _plan(self, count: int) -> Plan:
-        """The plan for the current rows; on a GPU with rounded-up sizes, because each size is recorded separately."""
-        read, n_rows = [answer.read for answer in self._active], len(self._active)
-        span = min(max(read) + count, self._cache.size)
-        if self._rows.device.type == "cuda":
-            n_rows = min(_doubled(n_rows), self._max_batch)
-            span = min(max(_SHORTEST_SPAN, _doubled(span)), self._cache.size)
-            return self._rows.plan(self._active, n_rows, span)
-        even = read[0] if count == 1 and min(read) == max(read) < self._cache.size else None
-        return self._rows.plan(self._active, n_rows, span, even)
+            self._decoder.cache.make_room(wanted)
 
     def _free_rows(self, leaving: Sequence[Answer] = ()) -> None:
         """Free the rows of ended and leaving answers; the last row in use moves to a freed one."""
@@ -308,10 +293,4 @@ class Engine:
                 last = self._active.pop()
                 if row < len(self._active):
                     self._active[row] = last
-                    self._rows.move(len(self._active), row)
-                    self._cache.move(len(self._active), row)
-
-
-def _doubled(size: int) -> int:
-    """The smallest power of two that is not less than a size."""
-    return 1 << (size - 1).bit_length()
+                    self._decoder.move(len(self._active), row)

@@ -19,6 +19,7 @@
 #include <omp.h>
 #else
 #define omp_get_thread_num() 0
+#define omp_get_max_threads() 1
 #endif
 
 enum { NONE, RELU, GELU, GELU_TANH, SILU };
@@ -365,9 +366,4 @@ void step(const Model *model, const Cache *cache, const Rows *given, const float
     }
 }
 
-/* x (rows, width) -> y (rows, outs): one product; own has the buffers for quantization. */
-void linear(const Matrix *matrix, const float *x, const Own *own, float *y, long rows, int threads) {
-    round_rows(matrix, x, own, rows);
-#pragma omp parallel num_threads(threads) if (rows * matrix->outs * matrix->width >= 1 << 19)
-    product(matrix, x, own, y, rows, NONE);
-}
+int most_threads(void) { return omp_get_max_threads(); }

@@ -1,39 +1,28 @@
-"""Compile ``native.c``, in a fraction of a second, and call it through ctypes.
+"""Call ``native.c`` through ctypes: a GPT's step on a CPU, with weights, cache and buffers in NumPy arrays.
 
-Weights, caches and result buffers are the memory of torch tensors. A ``NativeStep`` keeps references to the tensors
-whose addresses it has passed to C; the model's weights must not be reallocated during its lifetime.
+Nothing here imports torch, so a model can write without it. Everything that C reads is checked and kept by a
+``NativeModel`` (weights) or a ``NativeStep`` (buffers).
 """
 
 import ctypes
-import re
-import shutil
-import subprocess
 import time
-from collections.abc import Sequence
-from contextlib import suppress
-from functools import cache
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
-from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+import numpy as np
+from numpy.typing import NDArray
 
-from kotha.generation.cache import RowCache
-from kotha.model.gpt import GPT
-from kotha.model.norm import RMSNorm
-from kotha.storage.atomic import scratch_folder
+from kotha.generation.cache_memory import CacheMemory
+from kotha.model.config import GPTConfig
 
-_SOURCE = Path(__file__).with_name("native.c")
-# Allow reordering of sums, but not -ffast-math, whose start-up code makes the whole process flush denormals to zero.
-_REORDER = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math")
-# -O3 is no faster here, and compiling takes more than twice as long.
-_FLAGS = ("-O2", "-ftree-vectorize", "-march=native", *_REORDER, "-fPIC", "-shared")
+# Weights by their names in the model, with the queries, keys and values of a layer joined (``weights.py``).
+Arrays = Mapping[str, NDArray[Any]]
 _PIECE = 64  # prompt tokens per call
-_TIMEOUT = 60  # seconds for the compiler
 _ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu-tanh": 3, "swiglu": 4}
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_long
-# The parts of a layer, by their names in the model; the gate is optional.
+# The parts of a layer; the gate and the norms of queries and keys are optional.
 _MATRICES = ("joined", "output", "up", "gate", "down")
 _NORMS = ("attention_norm", "feedforward_norm", "query_norm", "key_norm")
 
@@ -114,149 +103,160 @@ class Pace:
         self._steps, self._last = self._steps + 1, threads
 
 
-class NativeStep:
-    """Runs a float32 or int8 model in C: tokens to logits with a cache, and prompts into a cache."""
+class NativeModel:
+    """A float32 or int8 GPT in arrays, with the C structs that point to them; ValueError if an array does not fit."""
 
-    def __init__(self, model: GPT, kv: RowCache, library: ctypes.CDLL) -> None:
-        config, self._cache, self._library = model.config, kv, library
-        self._kept: list[Any] = [model]  # objects whose addresses the C code holds
-        self._threads = torch.get_num_threads()
+    def __init__(self, config: GPTConfig, weights: Arrays, library: ctypes.CDLL, threads: int = 1) -> None:
+        self.config, self.weights, self.library, self.threads = config, weights, library, threads
+        self._left = dict(weights)  # arrays that are not checked yet
+        self._firsts: list[NDArray[np.int64]] = []
+        self._address("tokens.weight", config.vocab_size, config.d_model)
+        if config.positions == "learned":
+            self._address("positions.table.weight", config.context_length, config.d_model)
+        self._layers = (_Layer * config.n_layers)(*map(self._layer, range(config.n_layers)))
+        self.struct = _Model(
+            layers=self._layers,
+            head=self._matrix("head", config.vocab_size, config.d_model, config.head_bias),
+            last=self._norm("stack.norm") if config.final_norm else _Norm(),
+            pre_norm=config.norm_order == "pre",
+            activation=_ACTIVATIONS[config.activation],
+            **{name: getattr(config, name) for name in ("n_layers", "d_model", "d_head", "d_ff")},
+        )
+        if self._left:
+            raise ValueError(f"the model has no {', '.join(self._left)}")
+
+    def _layer(self, number: int) -> _Layer:
+        config, block = self.config, f"stack.blocks.{number}"
+        heads = config.heads_of(f"blocks.{number}.attention")
+        queries_per_kv_head = Counter(head * config.n_kv_heads // config.n_heads for head in heads)  # in order
+        n_heads, n_kv_heads, d_model, d_ff = len(heads), len(queries_per_kv_head), config.d_model, config.d_ff
+        self._firsts.append(np.array([0, *accumulate(queries_per_kv_head.values())], np.int64))
+        attention = {"joined": ((n_heads + 2 * n_kv_heads) * config.d_head, d_model)}
+        attention["output"] = (d_model, n_heads * config.d_head)
+        feedforward = {"up": (d_ff, d_model), "down": (d_model, d_ff)}
+        if config.activation == "swiglu":
+            feedforward["gate"] = (d_ff, d_model)
+        parts: dict[str, Any] = {
+            f"{part}_norm": self._norm(f"{block}.{part}_norm") for part in ("attention", "feedforward")
+        }
+        for name, shape in attention.items():
+            parts[name] = self._matrix(f"{block}.attention.{name}", *shape, config.attention_bias)
+        for name, shape in feedforward.items():
+            parts[name] = self._matrix(f"{block}.feedforward.{name}", *shape, config.feedforward_bias)
+        for name in ("query_norm", "key_norm") if config.qk_norm else ():
+            weight = self._address(f"{block}.attention.{name}.weight", config.d_head)
+            parts[name] = _Norm(weight=weight, eps=config.norm_eps)
+        return _Layer(first=_address(self._firsts[-1]), n_heads=n_heads, n_kv_heads=n_kv_heads, **parts)
+
+    def _matrix(self, name: str, outs: int, width: int, bias: bool) -> _Matrix:
+        is_int8 = f"{name}.scale" in self._left
+        return _Matrix(
+            self._address(f"{name}.weight", outs, width, dtype=np.int8 if is_int8 else np.float32),
+            self._address(f"{name}.scale", outs) if is_int8 else None,
+            self._address(f"{name}.bias", outs) if bias else None,
+            *(outs, width),
+        )
+
+    def _norm(self, name: str) -> _Norm:
+        weight = self._address(f"{name}.weight", self.config.d_model)
+        bias = None if self.config.norm == "rms" else self._address(f"{name}.bias", self.config.d_model)
+        return _Norm(weight, bias, self.config.norm_eps)
+
+    def _address(self, name: str, *shape: int, dtype: type = np.float32) -> int:
+        array = self._left.pop(name, None)
+        if array is None or array.shape != shape or array.dtype != dtype:
+            raise ValueError(f"{name} must have the shape {shape} and the type {dtype.__name__}")
+        return _address(array) or 0
+
+
+class NativeStep:
+    """Runs a model in C: tokens to logits with a cache, and prompts into a cache."""
+
+    def __init__(self, model: NativeModel, max_rows: int = 1) -> None:
+        config, self._model = model.config, model
+        self._kept: list[NDArray[Any]] = []  # buffers whose addresses the C code holds
         self._paces: dict[int, Pace] = {}  # by number of rows, in powers of two
-        self._most = max(len(kv.lengths), _PIECE)
+        self._most = max(max_rows, _PIECE)
         heads, n_keys = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
         widest = max(config.d_ff, config.d_model, heads)
         shared = (heads + 2 * n_keys, heads, config.d_ff, config.d_ff, config.d_model)
         self._shared = _Shared(*(self._room(width) for width in shared))
         rooms = [
-            _Own(self._room(config.d_model), self._room(widest), self._room(1), self._room(widest, torch.int8))
-            for _ in range(self._threads)
+            _Own(self._room(config.d_model), self._room(widest), self._room(1), self._room(widest, np.int8))
+            for _ in range(model.threads)
         ]
-        self._owns = (_Own * self._threads)(*rooms)
-        self._layers = (_Layer * config.n_layers)(*map(self._layer, model.stack.blocks))
-        sizes = ("n_layers", "d_model", "d_head", "d_ff")
-        self._model = _Model(
-            layers=self._layers,
-            head=_matrix(model.head),
-            last=_norm(model.stack.norm),
-            pre_norm=config.norm_order == "pre",
-            activation=_ACTIVATIONS[config.activation],
-            **{name: getattr(config, name) for name in sizes},
-        )
+        self._owns = (_Own * model.threads)(*rooms)
 
-    def _room(self, width: int, dtype: torch.dtype = torch.float32) -> int:
-        tensor = torch.zeros(self._most, width, dtype=dtype)
-        self._kept.append(tensor)
-        return tensor.data_ptr()
+    def _room(self, width: int, dtype: type = np.float32) -> int | None:
+        self._kept.append(np.zeros((self._most, width), dtype))
+        return _address(self._kept[-1])
 
-    def __call__(self, model: GPT, tokens: Tensor) -> Tensor:
+    def __call__(self, cache: CacheMemory, tokens: Sequence[int]) -> NDArray[np.float32]:
         """Process a token for each row, (B,), and return the logits of the next one: (B, V)."""
-        lengths = self._cache.lengths[: len(tokens)].clamp(max=self._cache.size - 1)
-        logits = torch.empty(len(tokens), self._model.head.outs)
-        self._run(model, self._cache, tokens, lengths, None, logits)
+        lengths = np.minimum(cache.lengths[: len(tokens)], cache.size - 1)
+        logits = np.empty((len(tokens), self._model.config.vocab_size), np.float32)
+        self._run(cache, np.array(tokens), lengths, None, logits)
         return logits
 
     def read(
-        self, model: GPT, into: RowCache, tokens: Sequence[int], positions: Sequence[int], cache_rows: Sequence[int]
+        self, cache: CacheMemory, tokens: Sequence[int], positions: Sequence[int], cache_rows: Sequence[int]
     ) -> None:
         """Process prompt tokens into a cache at these positions and rows; tokens of one text must be in order."""
         for start in range(0, len(tokens), self._most):
             some = slice(start, start + self._most)
-            ids, lengths, rows = (torch.tensor(each[some]) for each in (tokens, positions, cache_rows))
-            self._run(model, into, ids, lengths, rows, None)
+            ids, lengths, rows = (np.array(each[some], np.int64) for each in (tokens, positions, cache_rows))
+            self._run(cache, ids, lengths, rows, None)
 
     def _run(
         self,
-        model: GPT,
-        kv: RowCache,
-        tokens: Tensor,
-        lengths: Tensor,
-        cache_rows: Tensor | None,
-        logits: Tensor | None,
+        kv: CacheMemory,
+        tokens: NDArray[np.int64],
+        lengths: NDArray[np.int64],
+        cache_rows: NDArray[np.int64] | None,
+        logits: NDArray[np.float32] | None,
     ) -> None:
-        x = model.positions(model.tokens(tokens[:, None]), lengths[:, None])[:, 0].contiguous()  # (B, C)
-        rotation = model.positions.rotation(lengths[:, None])
-        angles = [None, None] if rotation is None else [part.flatten(0, 2).contiguous() for part in rotation]
+        model = self._model
+        x = embed(model.config, model.weights, tokens, lengths)  # (B, C)
+        angles = rotation(model.config, lengths)  # each (B, D/2)
         rows = _Rows(_address(cache_rows), _address(lengths), *map(_address, angles), len(tokens))
         tables = [(_POINTER * len(layers))(*map(_address, layers)) for layers in (kv.keys, kv.values)]
         cache = _Cache(*tables, kv.size)
-        pace = self._paces.setdefault((len(tokens) - 1).bit_length(), Pace(self._threads))
+        pace = self._paces.setdefault((len(tokens) - 1).bit_length(), Pace(model.threads))
         threads = pace.threads()
-        given = (ctypes.byref(self._model), ctypes.byref(cache), ctypes.byref(rows), _address(x))
+        given = (ctypes.byref(model.struct), ctypes.byref(cache), ctypes.byref(rows), _address(x))
         start = time.perf_counter()
-        self._library.step(*given, ctypes.byref(self._shared), ctypes.byref(self._owns), _address(logits), threads)
+        model.library.step(*given, ctypes.byref(self._shared), ctypes.byref(self._owns), _address(logits), threads)
         pace.took(threads, time.perf_counter() - start)
 
-    def _layer(self, block: Any) -> _Layer:
-        attention = block.attention
-        parts = {name.rpartition(".")[2]: part for name, part in block.named_modules()}
-        first = torch.tensor([0, *accumulate(attention.queries_per_kv_head)])
-        self._kept.append(first)
-        return _Layer(
-            first=first.data_ptr(),
-            n_heads=len(attention.heads),
-            n_kv_heads=len(attention.queries_per_kv_head),
-            **{name: _matrix(parts[name]) for name in _MATRICES if name in parts},
-            **{name: _norm(parts[name]) for name in _NORMS},
-        )
+
+def embed(
+    config: GPTConfig, weights: Arrays, tokens: NDArray[np.int64], positions: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """Embedded tokens with their positions, as in ``model/position.py``: (B,), (B,) -> (B, C)."""
+    x: NDArray[np.float32] = weights["tokens.weight"][tokens]
+    if config.positions == "learned":
+        x = x + weights["positions.table.weight"][positions]
+    elif config.positions.startswith("sinusoidal"):
+        angles = positions[:, None] / 10_000 ** (np.arange(0, config.d_model, 2) / config.d_model)
+        waves = [np.sin(angles).astype(np.float32), np.cos(angles).astype(np.float32)]  # each (B, C/2)
+        interleaved = config.positions == "sinusoidal"
+        x = x + (np.stack(waves, -1).reshape(x.shape) if interleaved else np.concatenate(waves, -1))
+    return x
 
 
-def product(linear: Any, x: Tensor, threads: int, library: ctypes.CDLL) -> Tensor:
-    """Apply a float32 or int8 linear layer to float32 rows: (..., in) -> (..., out)."""
-    rows, n_rows = x.contiguous(), x.numel() // x.shape[-1]
-    y = torch.empty(*x.shape[:-1], linear.weight.shape[0])
-    quantized, scale = torch.empty(x.shape, dtype=torch.int8), torch.empty(n_rows)
-    own = _Own(quantized=_address(quantized), scale=_address(scale))
-    arguments = (ctypes.byref(_matrix(linear)), _address(rows), ctypes.byref(own), _address(y))
-    library.linear(*arguments, n_rows, threads)
-    return y
+def rotation(config: GPTConfig, positions: NDArray[np.int64]) -> tuple[NDArray[np.float32] | None, ...]:
+    """Cosine and sine of a head's rotary angles: (B,) -> two arrays (B, D/2), or two None."""
+    if config.positions != "rotary":
+        return None, None
+    powers = config.rotary_base ** (np.arange(0, config.d_head, 2) / config.d_head)
+    speeds = np.float32(1) / powers.astype(np.float32)  # rounded as by torch, for the same text
+    angles = (positions[:, None].astype(np.float32) * speeds).astype(np.float64)
+    return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 
 
-def _matrix(linear: Any) -> _Matrix:
-    scale = getattr(linear, "scale", None)
-    return _Matrix(_address(linear.weight), _address(scale), _address(linear.bias), *linear.weight.shape)
-
-
-def _norm(norm: nn.Module) -> _Norm:
-    if isinstance(norm, RMSNorm | nn.LayerNorm):
-        return _Norm(_address(norm.weight), _address(getattr(norm, "bias", None)), norm.eps)
-    return _Norm()  # an identity
-
-
-def _address(tensor: Tensor | None) -> int | None:
-    assert tensor is None or tensor.is_contiguous(), "the tensor must be contiguous"
-    return None if tensor is None else tensor.data_ptr()
-
-
-@cache
-def native() -> ctypes.CDLL | None:
-    """Return the compiled ``native.c``, or None without a C compiler."""
-    compiler = shutil.which("cc")
-    if compiler is None:
+def _address(array: NDArray[Any] | None) -> int | None:
+    if array is None:
         return None
-    openmp = _openmp()
-    with scratch_folder() as folder:  # private to this user; once loaded, the file is not needed
-        path = folder / "native.so"
-        command = [compiler, *_FLAGS, *openmp, str(_SOURCE), "-o", str(path), "-lm"]
-        try:
-            subprocess.run(command, check=True, capture_output=True, timeout=_TIMEOUT)
-            library = ctypes.CDLL(str(path))
-        except (subprocess.SubprocessError, OSError):
-            return None
-    library.step.argtypes = [*[_POINTER] * 7, ctypes.c_int]
-    library.linear.argtypes = [*[_POINTER] * 4, _LONG, ctypes.c_int]
-    library.step.restype = library.linear.restype = None
-    return library
-
-
-def _openmp() -> list[str]:
-    """Return compiler flags for torch's own OpenMP, because the threads of a second OpenMP would compete with it."""
-    lines: list[str] = []
-    with suppress(OSError):  # Linux only, and may be forbidden
-        lines = Path("/proc/self/maps").read_text(encoding="utf-8", errors="surrogateescape").splitlines()
-    # Five columns, then the path, which may contain spaces.
-    loaded = [found[1] for line in lines if (found := re.match(r"(?:\S+\s+){5}(/.*/libgomp[^/]*)$", line))]
-    try:
-        ctypes.CDLL(loaded[0], mode=ctypes.RTLD_GLOBAL)
-    except (IndexError, OSError):  # not loaded, or the file was replaced; use one thread
-        return []
-    return ["-fopenmp", loaded[0]]
+    assert array.flags.c_contiguous and array.flags.aligned, "the array must be contiguous"
+    address: int = array.__array_interface__["data"][0]
+    return address

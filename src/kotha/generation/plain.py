@@ -22,14 +22,11 @@ import torch
 from torch import Tensor
 
 from kotha.errors import KothaError
-from kotha.generation.settings import SamplingSettings
+from kotha.generation.request import NO_NUMBERS, context_start
+from kotha.generation.settings import SamplingSettings, uniforms
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
-
-# Random numbers are generated in blocks of this size, so that the first ones do not depend on how many are needed.
-_DRAWN_AT_ONCE = 256
-NO_NUMBERS = "the model's logits are NaN or infinite; its weights are damaged, or too large for their type"
 
 
 def write(model: GPT, tokenizer: Tokenizer, prompt: str, tokens: int = 100, **how: Any) -> str:
@@ -57,31 +54,6 @@ def continue_plainly(
             break
         written.append(token)
     return written[len(start) :]
-
-
-def context_start(n_tokens: int, n_prompt: int, context_length: int) -> int:
-    """Return the index of the first token in the context, for a text of ``n_tokens`` tokens including the prompt.
-
-    The course drops one token for each new one and must then process all others again, because their positions change
-    and all keys beyond the first layer depend on the dropped token. When half of the context is dropped at once, the
-    rest is processed again only once per half context.
-
-    >>> [context_start(n, n_prompt=1, context_length=4) for n in (1, 4, 5, 6, 7, 8)]
-    [0, 0, 2, 2, 4, 4]
-    >>> context_start(9, n_prompt=9, context_length=4)  # the end of a long prompt
-    5
-    """
-    first = max(0, n_prompt - context_length)
-    half = max(1, context_length // 2)
-    beyond = max(0, n_tokens - first - context_length)
-    return first + math.ceil(beyond / half) * half
-
-
-def uniforms(seed: int, count: int) -> Tensor:
-    """Return random numbers in [0, 1) for a seed: (count,); a larger count starts with the same numbers."""
-    generator = torch.Generator().manual_seed(seed)
-    first, *others = (torch.rand(_DRAWN_AT_ONCE, generator=generator) for _ in range(0, max(1, count), _DRAWN_AT_ONCE))
-    return (torch.cat((first, *others)) if others else first)[:count]
 
 
 def draw(logits: Tensor, settings: SamplingSettings, seen: Collection[int], number: float) -> int:

@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kotha.errors import UsageError
-from kotha.generation.plain import context_start, uniforms
-from kotha.generation.settings import SamplingSettings
+from kotha.generation.settings import SamplingSettings, uniforms
 from kotha.i18n.message import Option
 from kotha.text.akshara import units
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 MOST_ALTERNATIVES = 100
+NO_NUMBERS = "the model's logits are NaN or infinite; its weights are damaged, or too large for their type"
 StopReason = Literal["end", "stop string", "length", "cancelled"]
 
 
@@ -118,8 +118,7 @@ class Answer:
     @cached_property
     def numbers(self) -> NDArray[np.float32]:
         """The random number of each step; created when first needed, while a GPU reads the prompt."""
-        drawn: NDArray[np.float32] = uniforms(self.request.settings.seed, self.request.tokens).numpy()
-        return drawn
+        return uniforms(self.request.settings.seed, self.request.tokens)
 
     @property
     def unscheduled(self) -> int:
@@ -186,6 +185,24 @@ class Answer:
         self.written.append(
             GeneratedToken(*first, tuple(TokenProbability(*each) for each in others), rank[0], above[0])
         )
+
+
+def context_start(n_tokens: int, n_prompt: int, context_length: int) -> int:
+    """The index of the first token in the context, for a text of ``n_tokens`` tokens including the prompt.
+
+    The course drops one token for each new one and must then read all others again, because their positions change and
+    all keys beyond the first layer depend on the dropped token. Dropping half of the context at once means that the
+    rest is read again only once per half context.
+
+    >>> [context_start(n, n_prompt=1, context_length=4) for n in (1, 4, 5, 6, 7, 8)]
+    [0, 0, 2, 2, 4, 4]
+    >>> context_start(9, n_prompt=9, context_length=4)  # the end of a long prompt
+    5
+    """
+    first = max(0, n_prompt - context_length)
+    half = max(1, context_length // 2)
+    beyond = max(0, n_tokens - first - context_length)
+    return first + math.ceil(beyond / half) * half
 
 
 class Stops:

@@ -2,9 +2,8 @@
 
 The result equals that of ``plain.py``, but only the best few logits are ranked. Unlikely tokens are cut off, and one
 random number in [0, 1) selects from the rest. The number depends only on the row's seed and step, so a row gives the
-same result alone or in a batch. Ranking a whole vocabulary would take longer than all other operations together. So for
-a row with top-k, k tokens are ranked; for other rows on a CPU, a few hundred are ranked first, which is enough if the
-number selects one of them.
+same result alone or in a batch. Ranking a whole vocabulary would take longer than all other operations together; with
+top-k only k tokens are ranked. On a CPU, ``row_sampling.py`` avoids it for all settings.
 """
 
 from collections.abc import Sequence
@@ -14,9 +13,6 @@ import torch
 from torch import Tensor
 
 from kotha.generation.settings import SamplingSettings
-
-# The number of tokens ranked first if a full ranking may not be needed.
-_FEW = 256
 
 
 class SamplerParameters(NamedTuple):
@@ -58,39 +54,16 @@ def draw(logits: Tensor, knobs: SamplerParameters, numbers: Tensor, width: int, 
     """
     if width == 1:
         return logits.argmax(dim=-1)  # the first of equal ones
-    few = width > _FEW and logits.device.type == "cpu"
-    tokens, certain = _point(logits, knobs, numbers, _FEW if few else width, whole=width >= logits.shape[-1])
-    if few and not bool((certain | (knobs.temperature == 0)).all()):
-        tokens, _ = _point(logits, knobs, numbers, width)
-    return torch.where(knobs.temperature == 0, logits.argmax(dim=-1), tokens) if greedy else tokens
-
-
-def _point(
-    logits: Tensor, knobs: SamplerParameters, numbers: Tensor, width: int, whole: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Return the token that each number selects among the best ``width``, and whether that is final: (B,).
-
-    ``whole`` means that some row has no top-k, so its total over all tokens is needed although not all are ranked.
-    """
-    width, vocab_size = min(width, logits.shape[-1]), logits.shape[-1]
-    values, tokens = logits.topk(width)  # (B, width), best first
+    values, ranked = logits.topk(min(width, logits.shape[-1]))  # (B, width), best first
     heat = knobs.temperature.clamp(min=1e-30)[:, None]
     weights = ((values - values[:, :1]) / heat).exp()  # 1 for the best
-    ranks = torch.arange(width, device=logits.device)
-    weights = weights * (ranks < knobs.top_k[:, None])
+    weights = weights * (torch.arange(weights.shape[1], device=logits.device) < knobs.top_k[:, None])
     reached = weights.cumsum(dim=-1)
     total = reached[:, -1:]  # the total that top-p refers to, after top-k
-    if whole and width < vocab_size:
-        everything = ((logits - values[:, :1]) / heat).exp().sum(dim=-1, keepdim=True)
-        total = torch.where(knobs.top_k[:, None] == vocab_size, everything, total)
     kept = (reached - weights < knobs.top_p[:, None] * total) & (weights >= knobs.min_p[:, None]) & (weights > 0)
     reached = (weights * kept).cumsum(dim=-1)
-    unranked = knobs.top_k == vocab_size
-    closed = (knobs.top_k <= width) | (unranked & ~kept[:, -1])  # no unranked token would be kept
-    open_end = unranked & torch.isinf(knobs.top_p) & (knobs.min_p == 0)  # all unranked tokens would be kept
-    goal = numbers * torch.where(closed, reached[:, -1], total[:, 0])
-    rank = (reached <= goal[:, None]).sum(dim=-1)  # the first whose cumulative weight exceeds the goal
-    certain = closed | (open_end & (goal < reached[:, -1]))
+    goal = numbers[:, None] * reached[:, -1:]
+    rank = (reached <= goal).sum(dim=-1)  # the first whose cumulative weight exceeds the goal
     last = (kept.sum(dim=-1) - 1).clamp(min=0)  # NaN logits keep none; the caller reports them
-    rank = torch.minimum(rank, last)[:, None]  # the sum may be rounded down
-    return tokens.gather(1, rank)[:, 0], certain
+    tokens = ranked.gather(1, torch.minimum(rank, last)[:, None])[:, 0]  # the sum may be rounded down
+    return torch.where(knobs.temperature == 0, logits.argmax(dim=-1), tokens) if greedy else tokens

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from kotha.errors import UsageError, nearest
-from kotha.generation.native import native, product
+from kotha.generation.native import Arrays
 from kotha.i18n.message import Option
 from kotha.model.attention import Attention, Memory
 from kotha.model.gpt import GPT
@@ -47,12 +47,17 @@ def stored_weights(model: nn.Module) -> Weights | None:
     return "float32" if isinstance(model, GPT) and on_cpu else None
 
 
+def as_arrays(model: nn.Module) -> Arrays:
+    """The weights of a float32 or int8 model on a CPU as NumPy arrays in the same memory, by name."""
+    tensors = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
+    return {name: tensor.detach().numpy() for name, tensor in tensors}
+
+
 class Int8Linear(nn.Module):
     """``nn.Linear`` with an int8 weight matrix: (..., in) -> (..., out).
 
-    torch has fast int8 products only on some machines: on ARM without bfloat16 all of them are slower than float32
-    (``docs/dev/experiments.md``). ``native.c`` has its own; without a compiler, torch's ``_weight_int8pack_mm`` is
-    used, which does not quantize x.
+    This is for torch, which does not quantize x. It has fast int8 products only on some machines: on ARM without
+    bfloat16 all of them are slower than float32 (``docs/dev/experiments.md``). The step in C has its own.
     """
 
     weight: Tensor
@@ -68,13 +73,10 @@ class Int8Linear(nn.Module):
         self.register_buffer("bias", bias, persistent=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Apply the layer, in C if possible."""
-        library = native() if x.device.type == "cpu" else None
-        if library is None:
-            rows = x.reshape(-1, x.shape[-1])  # (rows, in)
-            y: Tensor = torch._weight_int8pack_mm(rows, self.weight, self.scale.to(x.dtype)).view(*x.shape[:-1], -1)
-            return y if self.bias is None else y + self.bias
-        return product(self, x.float(), torch.get_num_threads(), library).to(x.dtype)
+        """Apply the layer."""
+        rows = x.reshape(-1, x.shape[-1])  # (rows, in)
+        y: Tensor = torch._weight_int8pack_mm(rows, self.weight, self.scale.to(x.dtype)).view(*x.shape[:-1], -1)
+        return y if self.bias is None else y + self.bias
 
 
 class JoinedAttention(Attention):

@@ -1,6 +1,5 @@
 """Helpers of all pages: escaping for HTML, scripts and frames, and the initial language."""
 
-import html
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -39,7 +38,9 @@ def escape(text: str) -> str:
     >>> escape("<b>" + chr(0) + "কথা")
     '&lt;b&gt;\ufffdকথা'
     """
-    return html.escape(_FORBIDDEN.sub("\ufffd", text))
+    from html import escape as escape_html  # its table of entities; a command without a page needs none
+
+    return escape_html(_FORBIDDEN.sub("\ufffd", text))
 
 
 def framed(html: str, title: str) -> str:

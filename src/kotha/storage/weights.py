@@ -5,15 +5,16 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import safetensors.torch
 from safetensors import SafetensorError
-from torch import Tensor
 
 from kotha.errors import KothaError, reason
 from kotha.i18n.message import Message
 from kotha.storage.atomic import NotWrittenError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 _MAX_HEADER_BYTES = 1 << 23
 
@@ -53,8 +54,10 @@ def reading_weights(file: Path, kind: type[KothaError] = KothaError) -> Iterator
         raise kind("{path} cannot be read: {why}", path=file, why=why) from error
 
 
-def write_weights(file: Path, weights: dict[str, Tensor], **about: str) -> None:
+def write_weights(file: Path, weights: "dict[str, Tensor]", **about: str) -> None:
     """Write a safetensors file with ``about`` in its header, and sync it to disk."""
+    import safetensors.torch  # reading headers needs no torch
+
     try:
         safetensors.torch.save_file(weights, file, metadata=about or {"format": "pt"})
     except SafetensorError as error:

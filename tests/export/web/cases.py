@@ -15,7 +15,7 @@ from tests.export.models import TEXT, shaken
 from kotha.export.parity import AWKWARD_LINES, built_in_lines
 from kotha.export.web.export import pack, rounded, squeezed
 from kotha.export.web.vocabulary import describe_vocabulary
-from kotha.generation.plain import uniforms
+from kotha.generation.settings import uniforms
 from kotha.model.config import GPTConfig
 from kotha.model.gpt import GPT
 from kotha.model.presets import MODERN

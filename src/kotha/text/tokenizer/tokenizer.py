@@ -58,13 +58,14 @@ class Tokenizer:
                 last=self.vocab_size - 1,
                 most=_MAX_VOCABULARY - 1,
             )
+        text = backend.to_str()
         # Scores to six places: `tokenizers` may not read longer decimals back exactly.
-        self._state: dict[str, Any] = json.loads(backend.to_str(), parse_float=lambda text: round(float(text), 6))
+        self._state: dict[str, Any] = json.loads(text, parse_float=lambda text: round(float(text), 6))
         rules = rules_of(self._state["normalizer"])
         self.normalizer = Normalizer(rules) if rules is not None else None
         self._backend = backend
         # The pipeline for encoding, without its normalizer if ours replaces it.
-        self._encoder = backend if rules is None else tokenizers.Tokenizer.from_str(backend.to_str())
+        self._encoder = backend if rules is None else tokenizers.Tokenizer.from_str(text)
         if rules is not None:
             self._encoder.normalizer = None
         self._encoder.encode_special_tokens = True
