@@ -107,7 +107,7 @@ def test_options_have_the_defaults_of_the_settings() -> None:
 
 
 def test_by_default_the_engine_copies_the_weights(capsys: Any, run: Path) -> None:
-    engine = kotha.load(run).engine(1, "as-they-are")
+    engine = kotha.load(run).engine(1, "stored")
     assert all(isinstance(block.attention, JoinedAttention) for block in engine.model.stack.blocks), (
         "this layout is faster"
     )

@@ -14,11 +14,9 @@ if TYPE_CHECKING:
     from kotha.generation.weights import Weights
 
 
-def open_engine(
-    folder: Path, max_batch: int = 1, weights: 'Weights | Literal["as-they-are"]' = "as-they-are"
-) -> Engine:
+def open_engine(folder: Path, max_batch: int = 1, weights: 'Weights | Literal["stored"]' = "stored") -> Engine:
     """Open the engine of a run or model folder, on a GPU if available."""
-    light = light_model(folder) if weights in ("as-they-are", "float32") else None
+    light = light_model(folder) if weights in ("stored", "float32") else None
     if light is not None:
         model, tokenizer, chat = light
         return Engine(model, tokenizer, max_batch=max_batch, chat=chat)

@@ -174,4 +174,5 @@ def is_setting(name: str) -> bool:
     from kotha.model.config import FAMILIES
     from kotha.training.config import TrainConfig
 
-    return any(each.name == name for kind in (TrainConfig, *FAMILIES.values()) for each in fields(kind))
+    kinds: list[Any] = [TrainConfig, *FAMILIES.values()]
+    return any(each.name == name for kind in kinds for each in fields(kind))

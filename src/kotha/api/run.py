@@ -26,9 +26,10 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.distributed import Ranks, choose_writers, is_restart, joined, ranks_here
 from kotha.training.initial_weights import Origin
 from kotha.training.loop import OnEvent as OnEvent
+from kotha.training.plan.stages import Quality
 from kotha.training.reporting.report import write_report
 from kotha.training.reporting.tensorboard import TensorBoard
-from kotha.training.request import Quality, TrainRequest
+from kotha.training.request import TrainRequest
 from kotha.training.train_run import train_run
 
 

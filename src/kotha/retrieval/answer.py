@@ -46,7 +46,7 @@ class ChatWriter:
         tokenizer = self._engine.tokenizer
         assert tokenizer is not None, "a chat model has a tokenizer"
         n_marks = 3  # user, end, assistant
-        context = self._engine.model.config.context_length
+        context: int = self._engine.model.config.context_length
         return len(tokenizer.encode(text)) + n_marks + min(self._tokens, context // 2) <= context
 
     def say(self, text: str) -> str:

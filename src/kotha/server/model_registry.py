@@ -141,7 +141,7 @@ class ModelRegistry:
     async def use(self, name: str) -> AsyncIterator[ServedModel]:
         """Load a model if necessary, and keep it loaded while the context is open."""
         # In a thread: the lookup of a job reads the disk.
-        path = self.model_paths[name] if name in self.model_paths else await asyncio.to_thread(self.place, name)
+        path = self.model_paths[name] if name in self.model_paths else await asyncio.to_thread(self.path, name)
         served = self._opened.get(name) or await self._open(name, path)
         served.users += 1
         try:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from kotha.errors import ConfigError
+from kotha.model.config import GPTConfig
 from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.text.shards import Dataset
@@ -26,8 +27,9 @@ _RIDGE = 1e-5
 def initialize_from_bigrams(model: Model, data: Dataset, seed: int) -> None:
     """Replace the embeddings and the head of a GPT."""
     config = model.config
-    if not isinstance(model, GPT) or config.tied_head or config.head_bias or config.norm != "rms":
+    if not isinstance(config, GPTConfig) or config.tied_head or config.head_bias or config.norm != "rms":
         raise ConfigError("initial=bigrams needs a gpt of the modern layout with tied_head=False")
+    assert isinstance(model, GPT), "the model of a GPTConfig"
     n_tokens, width = model.tokens.weight.shape
     line = np.concatenate(data["train"].shards)
     gains, shares, unigrams = _count(line, n_tokens)

@@ -52,7 +52,7 @@ def peak_flops_per_second(device: torch.device, dtype: torch.dtype) -> float:
 def free_memory() -> None:
     """Free the memory of models that are no longer used, and forget what was compiled for them."""
     gc.collect()
-    if torch.cuda.is_initialized():
+    if torch.cuda.is_available():
         torch.compiler.reset()
         torch.cuda.empty_cache()
 

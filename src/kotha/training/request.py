@@ -168,14 +168,15 @@ def fit_to_minutes(
     steps = max(EVALUATIONS, int(budget.seconds / seconds))
     pace = {name: value for name, value in pace_of(steps, settings.warmup_steps).items() if name not in fixed}
     many, time = Plural("{n} step", "{n:,} steps", n=steps), Duration(60 * budget.minutes)
-    return RunSetup(model, settings.change(**pace), seconds, None, Message("{steps} in {time}", steps=many, time=time))
+    sentence = Message("{steps} in {time}", steps=many, time=time)
+    return RunSetup(model, settings.change(**pace), seconds, sentence=sentence)
 
 
 def _designed(
     text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None, quality: Quality
 ) -> RunSetup:
     """Choose settings by the rules, and without a model also its sizes and the stages."""
-    design, stages = propose(text, budget, fixed, model), ()
+    design, stages = propose(text, budget, fixed, model), tuple[Stage, ...]()
     if not {"teachers", "backwards", "lora"} & fixed.keys():
         stages = plan_stages(text, budget, design, fixed, quality)
     if not stages:

@@ -22,9 +22,8 @@ from pydantic import Field
 from torch import Tensor
 
 from kotha.errors import KothaError
-from kotha.generation.plain import NO_NUMBERS
+from kotha.generation.request import NO_NUMBERS, StopReason
 from kotha.generation.request import Request as WritingRequest
-from kotha.generation.request import StopReason
 from kotha.i18n.message import Message
 from kotha.server.api.requests import (
     AboutModel,

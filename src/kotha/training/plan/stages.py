@@ -112,8 +112,9 @@ def _fitted(
     most = [max(1, round(role.passes * one_pass)) for role in roles]
     seconds -= _START_SECONDS[budget.device] * (len(roles) - 1)
     share = min(1.0, seconds / sum(n * pace for n, pace in zip(most, paces, strict=True)))
-    shared = {"context_length": design.context_length, "batch_size": design.settings.batch_size}
-    shared["evaluate_tokens"] = design.settings.evaluate_tokens
+    base = design.settings
+    shared: dict[str, Any] = {"context_length": design.context_length, "batch_size": base.batch_size}
+    shared["evaluate_tokens"] = base.evaluate_tokens
     stages, folders = list[Stage](), list[str]()
     for role, each, n, pace in zip(roles, sized, most, paces, strict=True):
         steps, is_last = max(1, int(share * n)), len(folders) == len(roles) - 1

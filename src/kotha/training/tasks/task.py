@@ -153,7 +153,7 @@ class NextToken(Task):
             self.auxiliary_models  # noqa: B018 - invalid teachers are rejected before any work
 
     @cached_property
-    def auxiliary_models(self) -> Sequence[GPT]:
+    def auxiliary_models(self) -> Sequence[GPT]:  # type: ignore[override]
         """The teachers. Those of the run itself have relative paths, and are trained before the model."""
         return [self._read_teacher(str((self._run or Path()) / folder)) for folder in self._config.teachers]
 
