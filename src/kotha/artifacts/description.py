@@ -49,7 +49,7 @@ def read_description(path: Path) -> dict[str, Any]:
     file = path / CONFIG_FILE
     if not is_file(file):
         raise KothaError(
-            "{path} is not a model folder: it has no {name}",
+            "{path} is not a model folder: it has no {name}; name a run folder or a model folder",
             path=path,
             name=CONFIG_FILE,
         )
