@@ -90,8 +90,7 @@ def train(
         minutes: Time budget in minutes (default: 10 without --preset and --steps).
         preset: Preset name (default: sizes chosen to fit data and time).
         recipe: Training recipe: course, classic or modern (default: depends on the data).
-        quality: What a long time budget may be used for: quick, one model of the usual size; standard, a larger one;
-            best, also teachers that are distilled into it.
+        quality: Use of a long time budget: quick (one model), standard (a larger one) or best (also teachers).
         steps: Number of training steps (default: chosen from the time budget).
         checkpoint_every: Steps between checkpoints (default: at each evaluation).
         seed: Random seed for the initial weights, the data order and dropout (default: 0).

@@ -50,6 +50,7 @@ class TrainingPlan:
 
     found: dict[str, Any]
     settings: TrainConfig
+    stages: Text = ""  # what `kotha train` would do with the time, if not a single ordinary model
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON types."""
@@ -108,7 +109,9 @@ class TrainingPlan:
             speed=n / pace,
             share=of_peak,
         )
-        return [*words, total, Message("source of the times: {source}", source=plan["time_source"])]
+        words += [total, Message("source of the times: {source}", source=plan["time_source"])]
+        more = Message("there is time for more than this model; kotha train uses it for: {stages}", stages=self.stages)
+        return [*words, more] if self.stages else words
 
     def page(self) -> str:
         """Return the plan as one offline HTML page, drawn by the same code as in the studio."""
@@ -132,16 +135,16 @@ def describe_plan(
     text = measure_text(data) if isinstance(data, str) else data
     timed_here = request.minutes is not None and request.gpu is None
     choice = choose_settings(request, text, before_timing if timed_here else lambda: None)
-    model, settings = choice.model, choice.settings
+    model, settings, pace = choice.model, choice.settings, choice.seconds_per_step
+    if choice.stages and choice.design is not None:  # the tables show one ordinary model
+        model, settings, pace = choice.design.model, choice.design.settings, choice.design.seconds_per_step
     tokens = None if text is None else text.tokens_with(getattr(model, "vocab_size", 1))
-    plan = plan_training(
-        model, settings, request.device, timed=timed, pace=choice.seconds_per_step, gpu=request.gpu, train_tokens=tokens
-    )
+    plan = plan_training(model, settings, request.device, timed=timed, pace=pace, gpu=request.gpu, train_tokens=tokens)
     found = {"preset": request.preset, "config": model.to_dict(), "parameters": asdict(count_parameters(model)), **plan}
     found["export_targets"] = [asdict(each) for each in export_formats(model)]
     if choice.design is not None and text is not None:
         found["design"] = design_facts(choice.design, text)
-    return TrainingPlan(found, settings)
+    return TrainingPlan(found, settings, choice.sentence if choice.stages else "")
 
 
 def plan_training(
