@@ -157,7 +157,7 @@ def test_results_have_a_readable_repr(world: dict[str, Any]) -> None:
     assert repr(lm.lens("নদী")) == "View(Lens of 'নদী')"
     assert "is empty" in repr(lm.flow(""))
     assert repr(lm.worksheet("নদী")).startswith("View(Sheet of ")
-    with pytest.raises(kotha.KothaError, match=r"no run in .*nowhere; name the folder of"):
+    with pytest.raises(kotha.KothaError, match=r"nowhere not found; name the folder of"):
         kotha.Run("nowhere")
 
 

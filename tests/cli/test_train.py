@@ -138,7 +138,7 @@ def test_settings_come_from_recipe_then_file_then_flags(capsys, data: Path, tmp_
         (["--config", "nowhere.toml"], 2, "nowhere.toml"),
         (["--config", "/dev/zero"], 1, "/dev/zero is larger than 1,048,576 bytes"),
         (["--set", "steps=" + "9" * 5000], 2, "has the wrong type; expected int"),
-        (["--resume"], 1, "no run in"),
+        (["--resume"], 1, "not found; name the folder of a training run"),
     ],
 )
 def test_usage_errors(capsys, data: Path, tmp_path: Path, arguments, code: int, wording: str) -> None:

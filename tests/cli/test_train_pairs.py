@@ -77,7 +77,7 @@ def test_the_schedule_of_2017_is_a_choice(capsys, tmp_path: Path) -> None:
     ("words", "code", "wording"),
     [
         (["@pairs.tsv"], MISUSED, "pairs.tsv is a file, not a data folder; prepare texts first"),
-        (["@pairs.tsv", "--preset", "pocket"], FAILED, "pocket is a gpt model, but pairs of texts need a seq2seq"),
+        (["@pairs.tsv", "--preset", "pocket"], FAILED, "pocket is a gpt model, but pairs of texts require a seq2seq"),
         (["@pairs.tsv", "--preset", "pocket-seq2seq", "--pair", "en", "de"], FAILED, "no field 'de' among en, bn"),
         (["@pairs.tsv", "--preset", "pocket-seq2seq", "--recipe", "moden"], FAILED, "did you mean 'modern'?"),
         (["@lines.txt", "--preset", "pocket-seq2seq"], MISUSED, "has fewer than two columns"),

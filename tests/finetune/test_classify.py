@@ -125,7 +125,7 @@ def test_a_classifier_cannot_generate_and_a_gpt_cannot_classify(
         classifier.generate("আজ")
     with pytest.raises(UsageError, match="is evaluated on labelled texts; give a file of them"):
         classifier.evaluate(["আজ"])
-    with pytest.raises(UsageError, match="this model is a classifier: use classify to explain"):
+    with pytest.raises(UsageError, match="this model is a classifier; use classify to explain"):
         classifier.attention("আজ")
     with pytest.raises(
         UsageError, match="this is a gpt model, not a classifier; fine-tune it with `kotha finetune classify`"

@@ -156,7 +156,7 @@ def test_the_default_preset_is_small_and_reported(tmp_path: Path, capsys: pytest
     assert "no preset given: using vit-digits, which reads images of 28 x 28 pixels" in capsys.readouterr().err
     words[words.index("--out") + 1] = str(tmp_path / "other")
     assert main([*words, "--preset", "pocket"]) != 0
-    assert "images need a vit model: use --preset vit-digits" in capsys.readouterr().err
+    assert "images require a vit model; use --preset vit-digits" in capsys.readouterr().err
 
 
 def test_bad_images_are_rejected_and_leave_no_files(run: kotha.Run, archive: Path, tmp_path: Path) -> None:
@@ -180,10 +180,10 @@ def test_bad_images_are_rejected_and_leave_no_files(run: kotha.Run, archive: Pat
             kotha.train(tmp_path / name, out=out, **QUICK)
     with pytest.raises(KothaError, match=r"the train images of .* are 1 x 14 x 14"):
         kotha.train(archive, out=out, preset="vit-digits", steps=2)
-    with pytest.raises(ConfigError, match="pocket is a gpt model, but images need a vit"):
+    with pytest.raises(ConfigError, match="pocket is a gpt model, but images require a vit"):
         kotha.train(archive, out=out, preset="pocket", steps=2)
     gpt = bundle.save(tmp_path / "gpt", build(preset("mini")))
-    with pytest.raises(ConfigError, match="gpt is a gpt model, but images need a vit"):
+    with pytest.raises(ConfigError, match="gpt is a gpt model, but images require a vit"):
         kotha.train(archive, out=out, start=gpt, steps=2)
     (tmp_path / "table.tsv").write_text("a\tb\n", encoding="utf-8")
     with pytest.raises(KothaError, match=r"table\.tsv contains no images; give an \.npz archive"):

@@ -105,7 +105,7 @@ def test_from_examples_to_answers_with_the_chat_template(gpt: Path, pairs: Path,
         "its own held-out part is such a file"
     )
     assert "answered correctly" in capsys.readouterr().out
-    with pytest.raises(CheckpointError, match="needs its examples"):
+    with pytest.raises(CheckpointError, match="cannot be resumed without its examples"):
         (run / "examples" / "train.jsonl").unlink()
         kotha.finetune_instruct(out=run, resume=True)
 

@@ -147,10 +147,10 @@ def test_pairs_longer_than_the_context_are_rejected(table: Path, tmp_path: Path)
 def test_other_families_and_settings_are_rejected(run: kotha.Run, table: Path, tmp_path: Path) -> None:
     gpt = bundle.save(tmp_path / "gpt", build(preset("mini")))
     out = tmp_path / "run"
-    with pytest.raises(ConfigError, match="gpt is a gpt model, but pairs of texts need a seq2seq"):
+    with pytest.raises(ConfigError, match="gpt is a gpt model, but pairs of texts require a seq2seq"):
         kotha.train(table, out=out, start=gpt, steps=2)
     with pytest.raises(
-        ConfigError, match="pocket is a gpt model, but pairs of texts need a seq2seq model: use preset="
+        ConfigError, match="pocket is a gpt model, but pairs of texts require a seq2seq model: use preset="
     ):
         kotha.train(table, out=out, preset="pocket", steps=2)
     with pytest.raises(UsageError, match="for a table of pairs use a translation preset"):

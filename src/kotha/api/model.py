@@ -179,7 +179,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
         >>> talk = lm.chat()
         >>> talk
-        Conversation(0 turns; this model was not trained for conversation: it continues the text you write)
+        Conversation(0 turns; this model was not trained for conversation, so it continues your text)
         >>> isinstance(talk.say("নদীর ধারে", tokens=5), str)
         True
         """

@@ -29,7 +29,7 @@ def misuse(error: CycloptsError, options: Iterable[str]) -> Message:
             template = "unknown {name} {value!r}{nearest}"
             return Message(template, name=name, value=value, nearest=nearest(value, choices))
         if error.target_type is int:
-            return Message("{name} must be a whole number, not {value!r}", name=name, value=value)
+            return Message("{name} must be an integer, not {value!r}", name=name, value=value)
         return Message("{name} must be a number, not {value!r}", name=name, value=value)
     if isinstance(error, MissingArgumentError) and error.argument is not None:
         name, command = error.argument.name, " ".join(error.command_chain or ())

@@ -75,4 +75,4 @@ def test_other_formats_refer_classifiers_to_hf() -> None:
     }
     assert found["hf"].supported and "Qwen3ForSequenceClassification" in str(found["hf"].details)
     assert not found["gguf"].supported and str(found["gguf"].details) == "family='gpt-classifier'"
-    assert not found["onnx"].open
+    assert not found["onnx"].supported

@@ -79,7 +79,7 @@ def test_a_complete_run(tmp_path: Path) -> None:
         "Settings",
     ]
     loss, per_byte, *rest = page.blocks("curves")
-    assert [text(label) for _, label in loss["levels"]] == ["ln V = 8.32", "unigram = 6.41", "floor = 0.19"]
+    assert [text(label) for _, label in loss["levels"]] == ["uniform = 8.32", "unigram = 6.41", "floor = 0.19"]
     assert text(loss["marker"][1]) == "best: step 200" and text(per_byte["levels"][0][1]) == "floor = 0.047"
     titles = ["bits per character", "learning rate", "gradient norm", "tokens per second", "% of the machine's peak"]
     assert [text(each["title"]) for each in rest] == titles

@@ -58,6 +58,7 @@ class RandomTokens(NextToken):
 
     def __init__(self, model: GPTConfig) -> None:
         self._vocab_size, self._label_smoothing, self.context_length = model.vocab_size, 0.0, model.context_length
+        self.auxiliary_models = ()
 
     def batch(self, step: int, first: int, count: int) -> Batch:
         """Return sequences that depend only on the step."""
