@@ -1,6 +1,6 @@
 """Model configs: frozen dataclasses, validated on creation and saved in full.
 
-``BlockConfig`` has the settings of one block, ``ModelConfig`` adds those that every architecture has, and each
+``BlockConfig`` has the settings of one block, ``ModelConfig`` adds those that all architectures share, and each
 architecture has a subclass. Fields that can be derived from others (``d_head``, ``n_kv_heads``, ``d_ff``, ...) may be
 omitted: they are computed on creation and saved as plain values. Nothing here imports torch.
 """
@@ -20,7 +20,7 @@ NormOrder = Literal["pre", "post"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "swiglu"]
 Positions = Literal["learned", "sinusoidal", "sinusoidal-halves", "rotary", "none"]
 Initialization = Literal["gpt2", "xavier"]
-# The number of layers of each stack, and the names of the attention modules in each of them.
+# The number of layers in each stack, and the names of the attention modules in each layer.
 Stacks = Mapping[str, tuple[int, tuple[str, ...]]]
 # Heads and layers are created one by one, so a damaged file or a typo must not request a billion of them.
 MOST_HEADS, MOST_LAYERS = 4096, 1024
@@ -72,7 +72,7 @@ class BlockConfig:
         self._check()
 
     def _derived(self) -> dict[str, Any]:
-        """The derived fields, with the values that follow from the others."""
+        """Return the derived fields, computed from the others."""
         if self.d_head is None and self.d_model % self.n_heads:
             raise indivisible(self, "d_model", "n_heads", roomier_width(self.d_model, self.n_heads))
         return {"n_kv_heads": self.n_heads, "d_head": self.d_model // self.n_heads, "d_ff": 4 * self.d_model}
@@ -125,12 +125,12 @@ class ModelConfig(BlockConfig):
         return [f"{stack}.{layer}.{part}" for stack, (n, parts) in stacks for layer in range(n) for part in parts]
 
     def heads_of(self, attention: str) -> list[int]:
-        """Return the numbers of the remaining heads of an attention module."""
+        """Return the numbers of the remaining heads in an attention module."""
         removed = set(self.removed_heads)
         return [number for number in range(self.n_heads) if f"{attention}.{number}" not in removed]
 
     def key_heads_of(self, attention: str) -> list[int]:
-        """Return the numbers of the key heads that the remaining heads of an attention module use."""
+        """Return the numbers of the key heads that the remaining heads in an attention module use."""
         return sorted({head * self.n_kv_heads // self.n_heads for head in self.heads_of(attention)})
 
     def to_dict(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class TextConfig(ModelConfig):
     vocab_size: int  # tokens in the vocabulary
     context_length: int  # largest number of tokens in one input
     positions: Positions = "learned"  # how positions are encoded
-    rotary_base: float = 10_000.0  # slowest wavelength of rotary positions, divided by 2 pi
+    rotary_base: float = 10_000.0  # longest wavelength of rotary positions, divided by 2 pi
 
     def _check(self) -> None:
         super()._check()
@@ -265,7 +265,7 @@ class Seq2SeqConfig(TextConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ViTConfig(ModelConfig):
-    """An encoder whose tokens are patches of an image."""
+    """An encoder whose tokens are image patches."""
 
     family: ClassVar[str] = "vit"
 

@@ -50,6 +50,6 @@ def initialize(model: nn.Module, config: ModelConfig) -> None:
 
 
 def residual_writers(model: nn.Module) -> set[nn.Linear]:
-    """The matrices whose output is added to the residual stream."""
+    """Return the matrices whose output is added to the residual stream."""
     attentions = [module.output for module in model.modules() if isinstance(module, Attention)]
     return {*attentions, *(module.down for module in model.modules() if isinstance(module, FeedForward | SwiGLU))}

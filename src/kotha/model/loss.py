@@ -1,8 +1,8 @@
 """The next-token loss: a cross-entropy that never holds all logits in memory.
 
-For 8,192 tokens and a vocabulary of 32,100, float32 logits take a gigabyte, their softmax another and their gradient
-a third. Here the head is applied in chunks of rows. The losses and gradients of each chunk are computed from its
-logits, which are then discarded (the idea of https://arxiv.org/abs/2411.09009 without its kernels).
+For 8,192 tokens and a vocabulary of 32,100, float32 logits take a gigabyte, their softmax another and their gradient a
+third. Here the head is applied in chunks of rows. The losses and gradients of each chunk are computed from its logits,
+which are then discarded (the idea of https://arxiv.org/abs/2411.09009, without its custom kernels).
 
 ``F.linear_cross_entropy`` of torch 2.13 does the same if given options (without them it builds all logits), but does
 not support label smoothing and breaks a compiled graph. ``_Chunked`` covers these cases, older versions of torch, and
@@ -30,7 +30,7 @@ _GPU_ROWS = 64
 _torch_loss: Any = getattr(functional, "linear_cross_entropy", None)
 _torch_options: Any = getattr(nn, "LinearCrossEntropyOptions", None)
 
-# The input of a head, and the head's matrix: (N, C), (V, C).
+# The input to a head, and the head's matrix: (N, C), (V, C).
 RowsAndHead = tuple[Tensor, Tensor]
 
 
@@ -46,9 +46,9 @@ def next_token_loss(
 ) -> Tensor:
     """Return the mean loss in nats over the targets that are not ``IGNORED``: (..., C), (V, C), (...) -> ().
 
-    ``hidden`` is the input of the model's head and ``weight`` the head's matrix. Under autocast both are cast to its
-    type; losses are always summed in float32. The fraction ``teacher_share`` of the loss is the cross-entropy with
-    the mean distribution of ``teachers``, the rest is that with the text.
+    ``hidden`` is the input to the model's head and ``weight`` the head's matrix. Under autocast both are cast to its
+    type; losses are always summed in float32. The fraction ``teacher_share`` of the loss is the cross-entropy with the
+    mean distribution of ``teachers``; the rest is the cross-entropy with the text.
     """
     rows, flat = hidden.flatten(0, -2), targets.flatten()
     plain = not label_smoothing and not teachers

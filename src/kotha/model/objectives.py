@@ -1,4 +1,4 @@
-"""Training objectives: each returns the inputs of the token head for a batch, and the tokens to predict.
+"""Training objectives: each returns the inputs to the token head for a batch, and the tokens to predict.
 
 The head is applied inside the loss, in chunks, and only at the predicted positions, so the logits of a whole batch are
 never in memory. Losses are means in nats; evaluation functions return sums.
@@ -16,7 +16,7 @@ from kotha.model.loss import CHUNK_LOGITS, IGNORED, next_token_loss
 from kotha.model.seq2seq import Seq2Seq
 
 TokenHeadInputs = tuple[Tensor, Tensor]
-"""Inputs of the token head (..., C) and target tokens (...), IGNORED where there is no target."""
+"""Inputs to the token head (..., C) and target tokens (...), IGNORED where there is no target."""
 
 
 def next_token(model: GPT, sequences: Tensor) -> TokenHeadInputs:
@@ -34,7 +34,7 @@ def teacher_forcing(model: Seq2Seq, source: Tensor, target: Tensor, real: Tensor
 
 
 def masked_words(model: BERT, hidden: Tensor, places: Tensor, words: Tensor) -> TokenHeadInputs:
-    """Predict masked tokens of a text: (B, T, C), (B, K), (B, K) -> (B, K, C), (B, K).
+    """Predict the masked tokens in a text: (B, T, C), (B, K), (B, K) -> (B, K, C), (B, K).
 
     ``hidden`` is BERT's output for the masked text, ``places`` are the masked positions. Shorter rows are padded with
     IGNORED targets.
