@@ -38,7 +38,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 CONFIG, METRICS, SUMMARY, CHECKPOINTS = "config.json", "metrics.jsonl", "summary.json", "checkpoints"
 BEST, BEST_MODEL = "best.json", "best"
 TEACHERS = "teachers"
-# Key of the config: torchrun's id of the launch.
+# Config key for torchrun's launch ID.
 LAUNCH = "launch"
 _FORMER_NAMES = {"ln V": "uniform", "ln K": "uniform over classes", "ln 2": "coin flip"}
 
@@ -59,7 +59,7 @@ class RunFolder:
     def start(
         self, model: ModelConfig, training: dict[str, Any], tokenizer: Tokenizer | None = None, **about: Any
     ) -> None:
-        """Start a run in a folder that has none; ``about`` has further entries of the config."""
+        """Start a run in a folder that has none; ``about`` has further config entries."""
         with filled_folder(self.path):
             self.claim()
             self.check_new()
@@ -122,11 +122,11 @@ class RunFolder:
         return self._read(SUMMARY)
 
     def best(self) -> dict[str, Any] | None:
-        """Return step and score of the best weights so far."""
+        """Return the step and score of the best weights so far."""
         return self._read(BEST)
 
     def _read(self, name: str) -> dict[str, Any] | None:
-        """Return the JSON object of a file, or None if there is no such file."""
+        """Return the JSON object in a file, or None if there is no such file."""
         path = self.path / name
         return read_table(path, CheckpointError) if exists(path) else None
 
@@ -214,7 +214,7 @@ def describe_data(data: Dataset) -> dict[str, Any]:
 
 
 def figure(row: dict[str, Any], *keys: str) -> float | None:
-    """Return a finite number from nested keys of a row, or None.
+    """Return the finite number at nested keys in a row, or None.
 
     >>> figure({"loss": {"train": 2}}, "loss", "train"), figure({"steps": 10**400}, "steps"), figure({}, "steps")
     (2.0, None, None)
@@ -266,7 +266,7 @@ def _step(line: str) -> int:
 
 
 def find_data(config: dict[str, Any], run: Path) -> Path | None:
-    """Return the unchanged data folder of a run: at its path in the config, or next to the run folder; else None."""
+    """Return a run's data folder if it is unchanged, at its path in the config or next to the run folder; else None."""
     named = mapping(config, "data")
     path = words(named, "path")
     candidates = () if path is None else (Path(path), run.parent / Path(path).name)

@@ -1,9 +1,9 @@
 """Read images: one file, a folder with a subfolder per class, or an ``.npz`` archive.
 
-Arrays (``.npy``, and nested lists in ``.json``) are read directly; other formats need Pillow and are scaled to the
-model's size. Bytes from 0 to 255 become -1 to 1, as in training; fractions are used unchanged. An archive contains
-``images`` and ``labels`` (or ``x`` and ``y``), or several parts under common names such as ``x_train``,
-``test_images``.
+Arrays (``.npy``, and nested lists in ``.json``) are read directly; other formats are read with Pillow and scaled to the
+model's image size. Byte values from 0 to 255 are mapped to the range -1 to 1, as in training; fractions are used
+unchanged. An archive contains ``images`` and ``labels`` (or ``x`` and ``y``), or several parts with common names such
+as ``x_train``, ``test_images``.
 """
 
 import io
@@ -73,7 +73,7 @@ def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDA
 
 
 def read_labelled_images(path: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
-    """Read a folder or an archive of labelled images; return its parts: train, and validation and test if present."""
+    """Read labelled images from a folder or an archive; return its parts: train, and validation and test if present."""
     wanted = (n_channels, size, size)
     if path.is_file():
         parts = _read_archive(path)
@@ -87,7 +87,7 @@ def read_labelled_images(path: Path, size: int, n_channels: int) -> dict[str, La
 
 
 def holds_images(path: Path) -> bool:
-    """Whether a path is an archive of arrays, or a folder of folders with images."""
+    """Whether a path is an archive of arrays, or a folder whose subfolders contain images."""
     if path.is_file():
         return path.suffix == ".npz"
     found = (file for pattern in ("[!.]*/*", "[!.]*/[!.]*/*") for file in path.glob(pattern))
@@ -169,7 +169,7 @@ def _read_archive(path: Path) -> dict[str, LabelledImages]:
 
 
 def _array(arrays: Mapping[str, Pixels], kinds: Sequence[str], parts: Sequence[str], alone: bool) -> Pixels | None:
-    """Return the array of a kind for a part, such as ``x_test`` or ``test_images``; with ``alone`` also ``images``."""
+    """Find a part's array by names such as ``x_test`` or ``test_images``; if ``alone``, also by ``images``."""
     names = [name for kind in kinds for part in parts for name in (f"{kind}_{part}", f"{part}_{kind}")]
     return next((arrays[name] for name in [*names, *kinds][: None if alone else len(names)] if name in arrays), None)
 
@@ -230,7 +230,7 @@ def _read_with_pillow(
     most_pixels: int = _MOST_PIXELS,
     formats: tuple[str, ...] | None = None,
 ) -> Pixels:
-    """Read an image file or the bytes of one, in any of Pillow's formats or only in ``formats``."""
+    """Read an image from a file or from bytes, in any format that Pillow supports or only in ``formats``."""
     try:
         from PIL import Image
     except ImportError as error:
