@@ -1,4 +1,4 @@
-"""Paragraphs of md, html and pdf files, each with its position.
+"""Extract paragraphs from md, html and pdf files, each with its position.
 
 HTML is parsed with the standard library, without scripts and styles; PDF with pypdf, an optional dependency. There is
 no OCR, so a PDF of scanned pages has no text, which is reported as a problem.
@@ -20,7 +20,7 @@ _MOST_BYTES = 64 << 20
 
 
 def read_paragraphs(file: Path, complaints: ProblemReporter) -> Paragraphs:
-    """Return the paragraphs of a file; a file that has none, is too large or is broken is reported as a problem."""
+    """Return the paragraphs of a file; a file that has none, is too large or is corrupt is reported as a problem."""
     try:
         if file.stat().st_size > _MOST_BYTES:
             size = file.stat().st_size

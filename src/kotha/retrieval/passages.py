@@ -28,7 +28,7 @@ class Excerpt:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without surrounding white space.
+    """Return the sentences in a text, without surrounding white space.
 
     >>> sentences("মা হাসেন। কেন? ৩.৫ মাইল দূরে, ড. করিম বলেন…")
     ['মা হাসেন।', 'কেন?', '৩.৫ মাইল দূরে, ড.', 'করিম বলেন…']
@@ -78,7 +78,7 @@ def _packed(pieces: Iterable[str], passage_length: int) -> Iterator[str]:
 
 
 def _pieces(sentence: str, passage_length: int) -> Iterator[str]:
-    """A sentence, or its parts if it is longer than a passage."""
+    """Yield a sentence, or its parts if it is longer than a passage."""
     if len(sentence) <= passage_length:
         yield sentence
         return

@@ -36,7 +36,7 @@ class FoldedWord(NamedTuple):
 
 
 def fold(text: str) -> list[FoldedWord]:
-    """The words of a text, in order.
+    """Return the words in a text, in order.
 
     >>> [word.stem for word in fold("নদীগুলোর ধারে, কৃষির কথা!")]
     ['নদী', 'ধার', 'কৃষি', 'কথা']
