@@ -1,4 +1,4 @@
-"""``python -m kotha`` is ``kotha``: both begin in ``kotha.cli``, found by name, so that this stands on no package."""
+"""Run the ``kotha`` command as ``python -m kotha``; ``kotha.cli`` is imported by name, so no package depends on it."""
 
 import sys
 from importlib import import_module
