@@ -1,4 +1,4 @@
-"""Run the ``kotha`` command as ``python -m kotha``; ``kotha.cli`` is imported by name, so no package depends on it."""
+"""Make ``python -m kotha`` run the ``kotha`` command; ``kotha.cli`` is imported by name to respect the layers."""
 
 import sys
 from importlib import import_module

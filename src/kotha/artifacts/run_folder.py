@@ -188,7 +188,7 @@ class RunFolder:
         return rows
 
     def _lines(self) -> list[str]:
-        """Return the lines; the last may end inside a character, and samples may contain other line separators."""
+        """Return the metrics lines; the last may be incomplete, and samples may contain other line separators."""
         path = self.path / METRICS
         with reading(path):
             return path.read_text(encoding="utf-8", errors="replace").split("\n") if is_file(path) else []

@@ -60,7 +60,7 @@ def sentence_pairs(model: BERT, hidden: Tensor, unrelated: Tensor) -> Tensor:
 def classes(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0, weights: Tensor | None = None) -> Tensor:
     """Classification loss for images or texts: (B, K), (B,) -> ().
 
-    With ``weights`` (B,), one for each example, the mean over examples of loss times weight.
+    With ``weights`` (B,), the loss of each example is multiplied by its weight before the mean is taken.
     """
     if weights is None:
         return cross_entropy(logits.float(), labels, label_smoothing=label_smoothing)
@@ -70,7 +70,7 @@ def classes(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0, weight
 
 @torch.no_grad()
 def score_predictions(logits: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
-    """The summed loss in nats and the number of correct predictions, IGNORED excluded: (N, K), (N,) -> (), ()."""
+    """Return the summed loss in nats and the number of correct predictions, without IGNORED: (N, K), (N,) -> (), ()."""
     nats = cross_entropy(logits.float(), answers, ignore_index=IGNORED, reduction="sum").double()
     return nats, (logits.argmax(dim=-1) == answers).sum()
 

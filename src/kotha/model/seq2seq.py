@@ -64,7 +64,7 @@ class Seq2Seq(nn.Module):
         real: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """The input of the head: (B, T) -> (B, T, C). ``memories``: the output of ``encode`` or of ``project_kv``."""
+        """Return the input to the head: (B, T) -> (B, T, C). ``memories`` come from ``encode`` or ``project_kv``."""
         x, positions = self._embed(target, cache)
         mask = decoder_mask(None) if cache is None else cache.mask(target.shape[1])
         rotation = self.positions.rotation(positions)

@@ -31,7 +31,7 @@ _UNSUPPORTED = "[?]"
 
 
 class ChatWriter:
-    """A chat model that answers from passages; greedy and without repetition penalty, because it quotes passages."""
+    """Answers from passages with a chat model, greedily and without a repetition penalty, as it quotes passages."""
 
     def __init__(self, engine: "Engine", tokens: int) -> None:
         self._engine, self._tokens = engine, tokens

@@ -93,7 +93,7 @@ class ProblemReporter:
             self._on_problem(problem)
 
     def decode(self, data: bytes, line: int) -> str | None:
-        """Decode the UTF-8 of a document that starts at this line; report invalid data and return None."""
+        """Decode a document that starts at this line as UTF-8; report invalid data and return None."""
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -133,12 +133,12 @@ def why(error: OSError | ValueError) -> Text:
 
 
 def foreign(error: Exception) -> Text:
-    """Describe an error of another package without its text, which could contain secrets."""
+    """Describe an error raised by another package without its text, which could contain secrets."""
     return getattr(error, "strerror", None) or type(error).__name__
 
 
 def empty_field(name: str) -> Message:
-    """Return the message for a row without a value in a field."""
+    """Return the message for a row that has no value in a field."""
     return Message("the field {name!r} is empty", name=name)
 
 

@@ -40,7 +40,7 @@ class Card:
 
 
 def measure(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> Card:
-    """Measure a tokenizer on texts."""
+    """Compute a tokenizer's figures on texts."""
     documents = words = tokens = n_bytes = unknown = inside = exact = 0
     for text in texts:
         normalized = tokenizer.normalize(text)
@@ -98,7 +98,7 @@ COLUMNS = tuple((name, title) for name, title, _, _ in _COLUMNS)
 
 
 def cells(card: Card) -> list[str]:
-    """Return a card as a row of the table."""
+    """Return a card as a table row."""
     return [format(getattr(card, name), form) for name, _, form, _ in _COLUMNS]
 
 
