@@ -1,4 +1,4 @@
-"""Make ``python -m kotha`` run the ``kotha`` command; ``kotha.cli`` is imported by name to respect the layers."""
+"""Make ``python -m kotha`` run the ``kotha`` command; ``kotha.cli`` is imported by name, as it is in a higher layer."""
 
 import sys
 from importlib import import_module

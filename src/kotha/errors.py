@@ -13,7 +13,7 @@ from kotha.i18n.message import Message, Text, english
 
 
 class KothaError(Exception):
-    """An error that the user can fix, as a message: an English template and its values.
+    """An error that the user can fix; its message is an English template with values.
 
     A template without values is literal, braces included (see ``kotha.i18n.message``).
 

@@ -12,8 +12,8 @@ else as float32, which takes a quarter of the space. They are converted back to 
 
 A run folder contains its best model as a model folder, ``best/``; functions that read a model accept either path.
 
-Writing is atomic. Nothing in a folder is ever executed: before memory is allocated for weights, their header is
-compared with the config, name by name and shape by shape.
+Writing is atomic. Nothing in a folder is ever executed. Before memory is allocated for the weights, the names and
+shapes in their header are compared with the config.
 """
 
 import math

@@ -171,7 +171,7 @@ class RunFolder:
             atomic_write(path, "".join(row + "\n" for row in rows))
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Return all logged rows, without an incomplete last line."""
+        """Return all logged rows, except for an incomplete last one."""
         return [json.loads(line) for line in self._lines() if _step(line) >= 0]
 
     def teachers(self) -> list["RunFolder"]:

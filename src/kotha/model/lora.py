@@ -35,7 +35,7 @@ class LowRankLinear(nn.Linear):
         return super().forward(x) + self.scale * update
 
     def merged(self) -> Tensor:
-        """The weight with the update added: -> (out, in)."""
+        """Return the weight with the update added: -> (out, in)."""
         return self.weight + self.scale * (self.low_rank_up @ self.low_rank_down)
 
 

@@ -81,7 +81,7 @@ def chunked_loss(
 
 @torch.no_grad()
 def token_losses(hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The loss of each target in nats, for evaluation: (..., C), (V, C), (...) -> (...)."""
+    """Return the loss of each target in nats, for evaluation: (..., C), (V, C), (...) -> (...)."""
     rows, weight, bias = _autocast(hidden.flatten(0, -2), weight, bias)
     size = _chunk_rows(rows.shape[0], weight)
     chunks = zip(torch.split(rows, size), torch.split(targets.flatten(), size), strict=True)
@@ -154,10 +154,10 @@ def loss_and_gradient(
     teacher_logits: Sequence[Tensor] = (),
     teacher_share: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """The scaled loss of all rows in nats and its gradient by the logits: (n, V), (n, 1), (n, 1) -> (), (n, V).
+    """Return the scaled loss of all rows in nats and its gradient: (n, V), (n, 1), (n, 1) -> (), (n, V).
 
-    The gradient of the cross-entropy is the softmax minus the smoothed target. The fraction ``teacher_share`` of the
-    target is the mean distribution of the teachers, given as logits (n, V). Logits from ``n_words`` on are padding.
+    The gradient with respect to the logits is the softmax minus the smoothed target. The fraction ``teacher_share`` of
+    the target is the mean distribution of the teachers, given as logits (n, V). Logits from ``n_words`` on are padding.
     """
     words = torch.arange(logits.shape[-1], device=logits.device)
     exists = words < n_words
@@ -212,7 +212,7 @@ def _kernel(logits: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
 
 
 def _product_type(rows: Tensor, weight: Tensor) -> torch.dtype:
-    """The type in which autocast would multiply."""
+    """Return the type in which autocast would multiply."""
     kind = rows.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
 
@@ -224,7 +224,7 @@ def _autocast(rows: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor
 
 
 def _padded(weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """The head in the type of the products, on a GPU padded to a multiple of 64 rows."""
+    """Return the head in the type of the products; on a GPU, padded to a multiple of 64 rows."""
     missing = -weight.shape[0] % _GPU_ROWS if weight.is_cuda else 0
     if not missing:
         return weight.to(dtype)

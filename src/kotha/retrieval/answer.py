@@ -85,7 +85,7 @@ def answer(result: SearchResult, write: ChatWriter | None) -> CitedAnswer:
 
 
 def why_not_found(result: SearchResult) -> Message | None:
-    """Return the reason why the hits cannot answer the question; None if they may be able to."""
+    """Return the reason why the hits cannot answer the question; None if they may."""
     best = max((hit.words or 0.0 for hit in result.hits), default=0.0)
     if best >= _THRESHOLD:
         return None

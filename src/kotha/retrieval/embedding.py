@@ -28,7 +28,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Tokens per forward pass.
 _BATCH_TOKENS = 4096
-_SAMPLED = 64  # number of values of each weight that are included in the fingerprint
+_SAMPLED = 64  # number of values from each weight that are included in the fingerprint
 
 
 class Embedder:

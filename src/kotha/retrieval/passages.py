@@ -1,4 +1,4 @@
-"""Split documents into passages (chunking) of full sentences, a few hundred characters each, with their source.
+"""Split documents into passages of complete sentences, a few hundred characters each, with their source (chunking).
 
 A passage ends at the end of a sentence (a danda or a full stop). A sentence longer than a passage is split between
 words, and a word longer than a passage between grapheme clusters. The passages of a document do not overlap and contain
@@ -12,9 +12,9 @@ import regex
 
 from kotha.text.akshara import aksharas
 
-PASSAGE_LENGTH = 600  # maximum code points of a passage: about a hundred words, so that several fit a small context
+PASSAGE_LENGTH = 600  # maximum code points in a passage: about a hundred words, so that several fit a small context
 SHORTEST_PASSAGE_LENGTH = 40
-# The end of a sentence: its mark, closing quotes or brackets, white space; or an empty line.
+# The end of a sentence: a punctuation mark, closing quotes or brackets, and white space; or an empty line.
 _SENTENCE = regex.compile(r""".*?(?:[।॥৷.!?…]["'”’»)\]]*(?=\s|$)|।|\n\s*\n|$)""", regex.DOTALL)
 
 

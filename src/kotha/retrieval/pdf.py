@@ -80,7 +80,7 @@ class _ActualText:
                 operands[-1] = self._letters(operands[-1], span)
 
     def _outermost(self) -> int | None:
-        """The outermost open span with an ActualText, which replaces all glyphs in it."""
+        """Return the outermost open span that has an ActualText, which replaces all glyphs in the span."""
         return next((index for index, text in enumerate(self._open) if text is not None), None)
 
     def _letters(self, glyphs: Any, span: int) -> Any:
@@ -92,7 +92,7 @@ class _ActualText:
 
 
 def _actual_text(operands: Any) -> str | None:
-    """The ActualText of a marked span; None if it has none."""
+    """Return the ActualText of a marked span; None if it has none."""
     properties = operands[1] if len(operands) > 1 else None
     text = properties.get("/ActualText") if isinstance(properties, dict) else None
     if isinstance(text, bytes):

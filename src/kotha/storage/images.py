@@ -32,7 +32,7 @@ Pixels = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class LabelledImages:
-    """Images, and the class name of each."""
+    """Images and their class names."""
 
     images: NDArray[np.uint8]  # (N, n_channels, height, width)
     labels: tuple[str, ...]

@@ -77,7 +77,7 @@ def _is_missing(error: OSError) -> bool:
 
 
 def is_file_in(folder: Path, name: str) -> bool:
-    """Whether a folder has a file of this name; False for names with folders in them and for invalid names."""
+    """Whether a folder has a file with this name; False for invalid names and for names that include a folder."""
     try:
         return Path(name).name == name and is_file(folder / name)
     except OSError as error:

@@ -1,7 +1,7 @@
 """Problems in input files, and how readers handle them.
 
-A reader does not raise an exception for invalid input but reports it to its ``ProblemReporter``, which either raises or
-records the problem so that the reader can continue. The ``errors`` policies are implemented only here.
+A reader reports invalid input to its ``ProblemReporter``, which either raises an exception or records the problem and
+lets the reader continue. The ``errors`` policies are implemented only here.
 """
 
 import os
@@ -65,7 +65,7 @@ class Unreadable(ValueError):  # noqa: N818 - a signal between the byte layer an
 
 
 class ProblemReporter:
-    """Collects the problems of one source and applies the ``errors`` policy."""
+    """Collects the problems in one source and applies the ``errors`` policy."""
 
     def __init__(self, source: str, errors: Errors, on_problem: OnProblem | None = None) -> None:
         self.source = source

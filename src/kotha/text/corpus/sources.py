@@ -114,7 +114,7 @@ def _sources(path: str, others: Collection[str], errors: Errors, on_problem: OnP
 
 
 def _readable(names: list[str], make_source: Callable[[str], Source], complaints: ProblemReporter) -> Iterator[Source]:
-    """Yield the files that can be read, and at least one; the others are reported and skipped."""
+    """Yield the files that can be read, and report the others; raise an error if none can be read."""
     count = 0
     for name in names:
         about = ProblemReporter(shown(redacted_address(name)), complaints.errors, complaints.note)

@@ -62,7 +62,7 @@ def check_address(on: str) -> str | None:
 
 
 def versions() -> list[str]:
-    """The package versions that must match in every worker for reproducible results."""
+    """Return the package versions that must match in every worker for reproducible results."""
     return [f"kotha {kotha.__version__}", *(f"{name} {version(name)}" for name in ("numpy", "regex", "tokenizers"))]
 
 

@@ -3,7 +3,7 @@
 A table in a file starts with ``[name]``, followed by a line for each noun and its parts (``name; part: a, b; part:
 c``). ``name: a, b`` is a table of nouns without parts, and ``name of table: a, b`` a subset of another table. An
 indented line continues the previous one, and # starts a comment. Tables that depend on others are built in code: a
-season links to its months, and the name of a village is composed of two parts.
+season links to its months, and village names are composed of two parts.
 """
 
 import re
@@ -59,7 +59,7 @@ def entries(text: str) -> dict[str, str]:
 
 
 def read_tables(text: str) -> dict[str, Nouns]:
-    """Read the tables of a file.
+    """Read the tables in a file.
 
     >>> tables = read_tables("[pet]\\nহাঁস; eats: ধান, শামুক\\nগরু; eats: ঘাস\\nbird of pet: হাঁস\\n")
     >>> [food.text for food in tables["bird"][0].parts["eats"]]

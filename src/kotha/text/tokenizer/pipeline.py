@@ -144,7 +144,7 @@ def refuse_fatal(text: str) -> None:
     except ValueError:
         return  # the library reports invalid JSON
     if isinstance(state, dict):
-        with suppress(LookupError, TypeError, AttributeError):  # the library reports a wrong structure
+        with suppress(LookupError, TypeError, AttributeError):  # the library reports an invalid structure
             _refuse_short_merges(state["model"])
         for part in ("normalizer", "pre_tokenizer"):
             _refuse_doubling(part, state.get(part))
