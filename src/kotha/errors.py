@@ -1,7 +1,7 @@
 """The exceptions of Kotha, all derived from KothaError; the command line shows them without a traceback.
 
-Every message says what is wrong, the value, what is allowed, and what to do. Broken invariants are checked with
-``assert`` and raise none of these.
+Every message says what is wrong, quotes the value, and says what is allowed and what to do. Internal invariants are
+checked with ``assert`` instead.
 """
 
 import errno
@@ -65,7 +65,7 @@ class TokenizerError(KothaError):
 
 
 class DataError(KothaError):
-    """A data folder that is broken, incomplete or of the wrong kind."""
+    """A data folder that is corrupted, incomplete or of the wrong kind."""
 
 
 class CheckpointError(KothaError):

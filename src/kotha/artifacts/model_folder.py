@@ -76,7 +76,7 @@ class Bundle:
         return self.model.config
 
     def widened(self) -> "Bundle":
-        """Convert bfloat16 and float16 weights on a CPU to float32, which is faster there and exact."""
+        """Convert bfloat16 and float16 weights on a CPU to float32, which is faster there and loses no precision."""
         weight = next(self.model.parameters())
         if weight.device.type == "cpu" and weight.dtype in (torch.bfloat16, torch.float16):
             self.model.float()
@@ -161,7 +161,7 @@ def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
 
 
 def first_names(model: nn.Module) -> dict[str, str]:
-    """Map each weight's name to the name it is stored under: the first name of tied weights."""
+    """Map each weight's name to the name under which it is stored (for tied weights, the first name)."""
     stored: dict[nn.Parameter, str] = {}
     named = model.named_parameters(remove_duplicate=False)
     return {name: stored.setdefault(parameter, name) for name, parameter in named}
@@ -186,7 +186,7 @@ def shape_alone(config: ModelConfig, n_tensors: int) -> Model:
 
 
 def unique_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Return the weights to store: each once, under its first name."""
+    """Return the weights to store, each once and under its first name."""
     return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
 
 

@@ -1,7 +1,7 @@
 """Format numbers and amounts in English and Bangla.
 
-Bangla has its own digits, groups by lakh and counts by crore. Babel, and Fluent which uses Babel, always write Latin
-digits, so this module formats Bangla numbers itself. Tests compare it with ICU.
+Bangla uses its own digits, groups them by lakh, and counts in crores. Babel, and Fluent which uses Babel, always write
+Latin digits, so this module formats Bangla numbers itself. Tests compare it with ICU.
 """
 
 import re

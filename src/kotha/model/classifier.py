@@ -2,8 +2,8 @@
 
 BERT represents a text by its pooled first token (Devlin et al. 2018), GPT by the last token, the only one that attends
 to all others (Radford et al. 2018,
-https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf). The body's own heads
-are removed. The head on a GPT has no bias, as in Hugging Face's architectures.
+https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf). The body's own heads are
+removed. The head of a GPT classifier has no bias, as in Hugging Face's architectures.
 """
 
 import torch

@@ -22,7 +22,7 @@ Positions = Literal["learned", "sinusoidal", "sinusoidal-halves", "rotary", "non
 Initialization = Literal["gpt2", "xavier"]
 # The number of layers in each stack, and the names of the attention modules in each layer.
 Stacks = Mapping[str, tuple[int, tuple[str, ...]]]
-# Heads and layers are created one by one, so a damaged file or a typo must not request a billion of them.
+# Heads and layers are created one by one, so a corrupted file or a typo must not request a billion of them.
 MOST_HEADS, MOST_LAYERS = 4096, 1024
 _TOO_MANY = "{name}={value} is too large; use 1 to {most:,}"
 _BAD_RATE = "{name}={value} is out of range; use 0 (off) to 0.9"
@@ -45,7 +45,7 @@ class BlockConfig:
     64
     """
 
-    d_model: int  # width of the vector of each position
+    d_model: int  # width of the vector at each position
     n_heads: int  # query heads in each attention
     n_kv_heads: int = derived()
     """Key and value heads; fewer than n_heads means grouped-query attention (default: n_heads)."""
@@ -302,7 +302,7 @@ FAMILIES: dict[str, type[ModelConfig]] = {
 
 
 def classifying(config: ModelConfig, labels: Sequence[str]) -> ClassifierConfig:
-    """Return the config of a classifier with this config's body.
+    """Return a classifier config with this config's body.
 
     >>> from kotha.model.presets import preset
     >>> classifying(preset("pocket-bert"), ["good", "bad"]).family

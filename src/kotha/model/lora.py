@@ -86,5 +86,5 @@ def merged_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def fully_trained_prefixes(family: str) -> tuple[str, ...]:
-    """Name prefixes of the parameters that LoRA trains in full: a newly added head."""
+    """Return the name prefixes of parameters that LoRA trains in full: those of a newly added head."""
     return ("head.", "body.pooler.") if family.endswith("-classifier") else ()

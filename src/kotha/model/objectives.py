@@ -27,7 +27,8 @@ def next_token(model: GPT, sequences: Tensor) -> TokenHeadInputs:
 def teacher_forcing(model: Seq2Seq, source: Tensor, target: Tensor, real: Tensor | None = None) -> TokenHeadInputs:
     """Predict target tokens from the source and earlier target tokens: (B, S), (B, T + 1) -> (B, T, C), (B, T).
 
-    A target runs from its start token to its end token, then IGNORED; ``real`` (B, S) is False at the source's padding.
+    A target extends from its start token to its end token and is padded with IGNORED; ``real`` (B, S) is False at the
+    source's padding.
     """
     inputs = target[:, :-1].clamp(min=0)  # any token works as padding: it comes last, and earlier tokens ignore it
     return model.hidden(source, inputs, real), target[:, 1:]
@@ -46,14 +47,14 @@ def masked_words(model: BERT, hidden: Tensor, places: Tensor, words: Tensor) -> 
 def word_loss(
     model: GPT | BERT | Seq2Seq, inputs: TokenHeadInputs, label_smoothing: float = 0.0, **teacher: Any
 ) -> Tensor:
-    """Mean loss of the target tokens in nats: -> (); ``teacher`` are the teacher arguments of ``next_token_loss``."""
+    """Return the mean loss in nats: -> (); ``teacher`` holds the teacher arguments for ``next_token_loss``."""
     rows, words = inputs
     how: Any = {"label_smoothing": label_smoothing, **teacher}
     return next_token_loss(rows, model.head.weight, words, model.head.bias, **how)
 
 
 def sentence_pairs(model: BERT, hidden: Tensor, unrelated: Tensor) -> Tensor:
-    """Loss of predicting whether the second sentence follows the first (0) or not (1): (B, T, C), (B,) -> ()."""
+    """The loss for predicting whether the second sentence follows the first (0) or not (1): (B, T, C), (B,) -> ()."""
     return cross_entropy(model.pair_head(model.pool(hidden)).float(), unrelated)
 
 

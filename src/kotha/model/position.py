@@ -81,7 +81,7 @@ class RotaryPositions(NoPositions):
 
 
 def waves(positions: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """Sine and cosine of each position at increasing wavelengths: (..., T) -> two tensors (..., T, width/2).
+    """Return the sine and cosine of each position at increasing wavelengths: (..., T) -> two tensors (..., T, width/2).
 
     >>> sin, cos = waves(torch.tensor([0]), 4)
     >>> sin.tolist(), cos.tolist()

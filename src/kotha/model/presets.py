@@ -40,7 +40,7 @@ class Preset:
 
     @property
     def sizes(self) -> Text:
-        """The number of layers, the width, the heads, and the size of the input.
+        """The number of layers, the width, the number of heads, and the input size.
 
         >>> str(presets()[0].sizes)
         '1 x 8, 2 heads, context 4, vocabulary 20'

@@ -54,7 +54,7 @@ def cut(model: nn.Module, config: ModelConfig) -> None:
 
 
 def _keep(attention: Attention, heads: Sequence[int], n_per_key: int) -> None:
-    """Keep only some heads of an attention module; originally, ``n_per_key`` query heads share a key head."""
+    """Keep only some of the heads in an attention module; originally, ``n_per_key`` query heads share a key head."""
     key_heads = sorted({head // n_per_key for head in attention.heads})  # the current ones
     kept_keys = sorted({head // n_per_key for head in heads})
     width = attention.d_head

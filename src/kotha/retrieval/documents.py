@@ -1,4 +1,4 @@
-"""Read documents for the index: the formats of the corpus readers, and md, html and pdf.
+"""Read documents for the index from md, html, pdf, and the formats supported by the corpus readers.
 
 In txt, md, html and pdf files a document is a paragraph (short ones are joined with the next); in jsonl, csv, tsv and
 parquet files it is a record.

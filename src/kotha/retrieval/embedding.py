@@ -103,7 +103,7 @@ class Embedder:
 
 
 def fingerprint(model: Model, tokenizer: Tokenizer) -> str:
-    """A hash that identifies a model: config, tokenizer, and values of every weight."""
+    """Return a hash that identifies a model, computed from its config, its tokenizer and values from every weight."""
     digest = hashlib.sha256(as_json(model.config.to_dict()).encode() + tokenizer.fingerprint.encode())
     for name, weight in model.named_parameters():
         flat = weight.detach().flatten()

@@ -47,7 +47,7 @@ def cut(text: str, passage_length: int = PASSAGE_LENGTH) -> list[str]:
 
 
 def gather(texts: Iterable[Excerpt], passage_length: int = PASSAGE_LENGTH) -> Iterator[Excerpt]:
-    """Join short paragraphs of one source with the next, so that a heading stays with its text.
+    """Join each short paragraph with the next one from the same source, so that a heading stays with its text.
 
     >>> parts = [Excerpt("নদী", "a.md", "line 1"), Excerpt("নদীর ধারে একটি গ্রাম।" * 20, "a.md", "line 3")]
     >>> [(each.place, each.text[:9]) for each in gather(parts)]

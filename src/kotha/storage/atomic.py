@@ -277,7 +277,7 @@ def _claim(entry: _Unfinished, make: Callable[[Path], None]) -> Lock:
         entry.making = True
         try:
             make(partial)
-        except FileExistsError:  # check only then: some file systems report another owner for all files
+        except FileExistsError:  # check only then: some file systems report the wrong owner for all files
             entry.making = False
             _refuse_others(partial)
         try:
@@ -322,7 +322,7 @@ def _make_file(partial: Path) -> None:
 
 
 def _move(partial: Path, out: Path, old: Path) -> bool:
-    """Move a folder to its name; return True if the replaced content is now at ``partial`` and must be removed."""
+    """Move a folder into place; return True if the replaced content is now at ``partial`` and must be removed."""
     if exists(out) and any(out.iterdir()):  # a folder cannot be renamed over one that is not empty
         if _exchange(partial, out):
             return True

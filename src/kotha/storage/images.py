@@ -152,7 +152,7 @@ def _read_archive(path: Path) -> dict[str, LabelledImages]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name.lower(): np.asarray(archive[name]) for name in archive.files}
-    except Exception as error:  # damaged files raise many kinds of errors in numpy and zipfile
+    except Exception as error:  # corrupted files raise many kinds of errors in numpy and zipfile
         raise DataError("{path} does not contain readable arrays: {why}", path=path, why=reason(error)) from error
     found = {}
     for part, names in _PARTS.items():
@@ -219,7 +219,7 @@ def _read_array(path: Path) -> Pixels:
             return np.asarray(json.loads(path.read_text(encoding="utf-8")))
         # A memory map is never larger than the file, whatever the header claims.
         return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
-    except Exception as error:  # damaged files raise many kinds of errors; numpy parses a header as Python
+    except Exception as error:  # corrupted files raise many kinds of errors; numpy parses a header as Python
         raise UsageError("{path} does not contain an array of pixels: {why}", path=path, why=reason(error)) from error
 
 
@@ -245,7 +245,7 @@ def _read_with_pillow(
                 raise ValueError(Message(much, width=width, height=height, most=most_pixels))
             grey = picture.mode in ("1", "L", "LA", "I;16")
             return np.asarray(picture.convert("L" if grey else "RGB").resize((size, size)))
-    except Exception as error:  # damaged files raise many kinds of errors
+    except Exception as error:  # corrupted files raise many kinds of errors
         raise UsageError("{path} cannot be read as an image: {why}", path=path, why=reason(error)) from error
 
 

@@ -5,7 +5,7 @@ Windows, which cannot open folders or move open files, an empty file next to it 
 (``.NAME.kotha-lock``). The lock file is removed on release; if its owner was killed, the next process reuses it.
 
 The library ``filelock`` is not used: it leaves its lock file behind on Linux and macOS, cannot lock folders, does not
-follow renames, and does not report the holder.
+follow renames, and does not report which process holds the lock.
 """
 
 import errno
@@ -107,7 +107,7 @@ else:
                 time.sleep(0.01)
 
         def _is_taken(self) -> bool:
-            """Try to take the lock. An open file cannot be removed, so the name always refers to the same lock."""
+            """Try to acquire the lock. An open file cannot be removed, so the name always refers to the same lock."""
             self._descriptor = -1
             try:
                 self._descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT)

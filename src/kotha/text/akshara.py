@@ -2,8 +2,8 @@
 
 ক্ষ is three code points and nine bytes, but one akshara. All code that splits text (tokens, streams, plots, pages)
 splits it between aksharas. They are Unicode's extended grapheme clusters with the Indic conjunct rule GB9c, as in ICU
-and the browser's ``Intl.Segmenter``; tests check that all three agree. The ``\\X`` of ``regex`` lacks that rule and
-splits ক্ষ.
+and the browser's ``Intl.Segmenter``; tests check that all three give the same results. The ``\\X`` of ``regex`` lacks
+that rule and splits ক্ষ.
 
 Syllables (a phonetic unit) and words are not handled here.
 

@@ -60,7 +60,7 @@ class PrepareOptions:
     duplicates: Duplicates = "exact"
     """Which duplicates to remove: none (keep), equal texts (exact), also similar ones (near)."""
     leak_threshold: float | None = DEFAULT_THRESHOLD
-    """Share of a validation document in a training document that excludes the latter; None disables the check."""
+    """Share of a validation document's text that leads to exclusion of a training document; None disables the check."""
     max_validation_documents: int = 10_000
     """Upper limit on validation documents drawn by share; more would not improve the evaluation."""
     workers: int | None = None  # encoding processes (default: one per core; for a small corpus, this process)
@@ -214,7 +214,7 @@ class _Job:
         return encode_documents(self._assigned(), self.tokenizer, DTYPES[self.dtype], leaks, pool)
 
     def _assigned(self) -> Iterator[tuple[str, str]]:
-        """Yield (split, text) of every kept document, in reading order."""
+        """Yield (split, text) for every kept document, in reading order."""
         for index, text in self.held_out.items():
             if index < 0:  # from a separate file
                 yield VALIDATION, text

@@ -62,7 +62,7 @@ class ShardInfo:
 
 @dataclass
 class SplitInfo:
-    """Counts and shards of a split; bytes and characters are those of the normalized text."""
+    """Counts and shards of a split; bytes and characters refer to the normalized text."""
 
     documents: int = 0
     tokens: int = 0

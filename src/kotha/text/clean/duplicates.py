@@ -34,7 +34,7 @@ class ExactDuplicates:
     """A set of texts already seen, compared without white space, at 12 to 24 bytes per text.
 
     A text is identified by 64 bits of BLAKE2b: among ten million texts, the probability of a collision is 3 in a
-    million. A hash table of integers (open addressing, at most two thirds full) takes a quarter of the memory of a
+    million. A hash table of integers (open addressing, at most two thirds full) uses a quarter of the memory of a
     Python set.
 
     >>> seen = ExactDuplicates()
@@ -85,7 +85,7 @@ class Signer:
         self._sketch = _rensa().RMinHash
 
     def __call__(self, texts: Sequence[str]) -> list[Any]:
-        """Return the signature of each text of a batch, or None for a text without words."""
+        """Return a signature for each text in a batch, or None for a text without words."""
         shingles, offsets = shingle_hashes(texts)
         data = shingles.tobytes()
         signatures: list[Any] = []

@@ -71,7 +71,7 @@ class LeakIndex:
         self._sieve[self._probes >> self._shift] = True
 
     def leaked(self, texts: Sequence[str]) -> list[bool]:
-        """Return whether each text contains enough of a held-out document."""
+        """Return for each text whether it contains enough of a held-out document to count as leaked."""
         return [found for batch in batches(texts, len) for found in self._leaked(batch)]
 
     def _leaked(self, texts: list[str]) -> list[bool]:

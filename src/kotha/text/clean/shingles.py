@@ -42,7 +42,7 @@ def every_letter() -> str:
 
 
 def mix(values: Hashes) -> Hashes:
-    """Scramble 64-bit numbers by a bijection (the finalizer of SplitMix64; Steele et al. 2014)."""
+    """Scramble 64-bit numbers with a bijection (the finalizer of SplitMix64; Steele et al. 2014)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

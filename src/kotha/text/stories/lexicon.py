@@ -15,7 +15,7 @@ from pathlib import Path
 _WORDS = Path(__file__).with_name("words")
 _TABLE = re.compile(r"\[([a-z]+)\]")
 _LISTED = re.compile(r"([a-z]+)(?: of ([a-z]+))?: (.*)")
-# Parts that are nouns of another table.
+# Parts that are nouns from another table.
 _LINKS = {
     ("month", "pick"): "basket",
     ("month", "sold"): "basket",

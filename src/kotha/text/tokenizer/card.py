@@ -1,7 +1,7 @@
 """The tokenizer report card: how well a tokenizer fits a text, compared with others on the same text.
 
-``tokens_per_word``   words are separated by white space; lower means a longer context and a faster model
-``bytes_per_token``   of the normalized text
+``tokens_per_word``   tokens per word; words are separated by white space; lower means more text in a context and a faster model
+``bytes_per_token``   bytes of normalized text per token
 ``unknown_rate``      share of unknown tokens
 ``split_aksharas``    share of token boundaries inside an akshara, in bytes, so that partial characters count too
 ``round_trip``        share of documents that decode to exactly their normalized text
@@ -23,7 +23,7 @@ from kotha.text.tokenizer.view import ends_inside
 
 @dataclass(frozen=True)
 class Card:
-    """The figures of one tokenizer on one text."""
+    """The measurements of one tokenizer on one text."""
 
     name: str
     kind: str
@@ -40,7 +40,7 @@ class Card:
 
 
 def measure(name: str, tokenizer: Tokenizer, texts: Iterable[str]) -> Card:
-    """Compute a tokenizer's figures on texts."""
+    """Measure a tokenizer on texts."""
     documents = words = tokens = n_bytes = unknown = inside = exact = 0
     for text in texts:
         normalized = tokenizer.normalize(text)

@@ -1,10 +1,10 @@
 """Train a tokenizer: char, bpe, unigram or wordpiece (``bpe_and_unigram.py`` learns the pieces).
 
-All but ``char`` learn pieces of complete letters (aksharas; see ``letters.py``). The letters of common Bangla get a
-piece even if the corpus lacks them; single code points and bytes are only a fallback. On Bangla news, a plain
-SentencePiece unigram puts 3-7 % of its token boundaries inside a letter; bpe (byte-pair encoding) and unigram here put
-well under 1 % there. WordPiece has 2-5 %, and more on text unlike its corpus, because it takes the longest matching
-piece, even before a vowel sign.
+All but ``char`` learn pieces of complete letters (aksharas; see ``letters.py``). Common Bangla letters get a piece even
+if the corpus lacks them; single code points and bytes are only a fallback. On Bangla news, a plain SentencePiece
+unigram puts 3-7 % of its token boundaries inside a letter; bpe (byte-pair encoding) and unigram here put well under 1 %
+there. WordPiece has 2-5 %, and more on text unlike its corpus, because it takes the longest matching piece, even before
+a vowel sign.
 """
 
 import string

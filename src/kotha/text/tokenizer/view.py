@@ -18,7 +18,7 @@ _JOINERS = str.maketrans({"\u200d": "‹zwj›", "\u200c": "‹zwnj›"})
 
 @dataclass(frozen=True)
 class ViewedToken:
-    """A token of a text: its id, its readable text, and whether it is only part of a character."""
+    """A token in a text: its id, its readable text, and whether it is only part of a character."""
 
     id: int
     text: str
@@ -27,16 +27,16 @@ class ViewedToken:
 
 @dataclass(frozen=True)
 class CutToken(ViewedToken):
-    """A token of a text, its number of bytes, and whether it ends inside an akshara."""
+    """A token in a text, with its number of bytes and whether it ends inside an akshara."""
 
     bytes: int
     cut: bool
 
 
 def view(tokenizer: Tokenizer, text: str) -> list[ViewedToken]:
-    """Return the tokens of a text in readable form.
+    """Return the tokens in a text in readable form.
 
-    Spaces are shown as ␣, a sign without its letter on ◌, and part of a character as hex.
+    Spaces are shown as ␣, a sign without its letter is shown on ◌, and part of a character as hex.
     """
     return [view_token(tokenizer, token) for token in tokenizer.encode(text)]
 
@@ -58,7 +58,7 @@ def view_token(tokenizer: Tokenizer, token: int) -> ViewedToken:
 
 
 def view_cuts(tokenizer: Tokenizer, text: str) -> list[CutToken]:
-    """Return the tokens of a text in readable form, and mark those that end inside an akshara."""
+    """Return the tokens in a text in readable form, and mark those that end inside an akshara."""
     ids = tokenizer.encode(text)
     return [
         CutToken(**vars(view_token(tokenizer, token)), bytes=len(tokenizer.token_bytes(token)), cut=cut)
