@@ -1,6 +1,6 @@
 """The exceptions of Kotha, all derived from KothaError; the command line shows them without a traceback.
 
-Every message says what is wrong, quotes the value, and says what is allowed and what to do. Internal invariants are
+Every message says what is wrong, which value was given, what is allowed, and what to do. Internal invariants are
 checked with ``assert`` instead.
 """
 
@@ -65,7 +65,7 @@ class TokenizerError(KothaError):
 
 
 class DataError(KothaError):
-    """A data folder that is corrupted, incomplete or of the wrong kind."""
+    """A data folder that is broken, incomplete or of the wrong kind."""
 
 
 class CheckpointError(KothaError):

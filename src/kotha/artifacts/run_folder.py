@@ -256,7 +256,7 @@ def reference_losses(config: dict[str, Any]) -> dict[str, float]:
 
 
 def _step(line: str) -> int:
-    """Return the step of a line, or -1 for an incomplete line."""
+    """Return the step in a line, or -1 for an incomplete line."""
     try:
         row = json.loads(line)
         step = row["step"]

@@ -119,7 +119,7 @@ class Attention(nn.Module):
     def _mix_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         if not self.even_groups:  # the kernel requires groups of equal size
             k, v = self._repeat_kv(k), self._repeat_kv(v)
-        tensor = None if isinstance(mask, str) else mask  # for a causal mask the kernel has a flag
+        tensor = None if isinstance(mask, str) else mask  # the kernel has a flag for causal masks
         rate, shared = self.dropout if self.training else 0.0, k.shape[1] < q.shape[1]
         return scaled_dot_product_attention(q, k, v, tensor, rate, isinstance(mask, str), enable_gqa=shared)
 

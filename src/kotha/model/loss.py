@@ -224,7 +224,7 @@ def _autocast(rows: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor
 
 
 def _padded(weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the head in the type of the products; on a GPU, padded to a multiple of 64 rows."""
+    """Return the head in the type used for the products; on a GPU, padded to a multiple of 64 rows."""
     missing = -weight.shape[0] % _GPU_ROWS if weight.is_cuda else 0
     if not missing:
         return weight.to(dtype)

@@ -17,7 +17,7 @@ _MEANING = 0.2
 
 @dataclass(frozen=True)
 class Hit:
-    """A passage that was found, with its score and the parts of the score."""
+    """A passage found by a search, with its score and the parts of the score."""
 
     passage: Excerpt
     score: float

@@ -191,7 +191,7 @@ class SqliteStore:
         return [row[0] for row in rows], VectorIndex(joined.reshape(-1, width)) if rows else None
 
     def _invalidate_caches(self) -> None:
-        """Drop cached values if another connection has written."""
+        """Drop cached values if another connection has written to the store."""
         [(version,)] = self._query("PRAGMA data_version")
         if version != self._seen_version:
             self._seen_version, self._vectors, self._measures = version, None, None

@@ -5,9 +5,9 @@ document. Unlike Jaccard similarity, it does not decrease if the copy is part of
 than Jaccard similarity. Held-out sets are small, so containment is computed exactly rather than estimated.
 
 Most texts are rejected without counting. The rarest 55 % of each held-out document's shingles serve as probes. A text
-that contains 70 % of the document's shingles lacks at most 30 % of them, so it contains probes that amount to at least
-25 %. Only a text with enough probes for a document is compared with that document (prefix filtering; Chaudhuri, Ganti
-and Kaushik 2006).
+that contains 70 % of the document's shingles lacks at most 30 % of them, so it contains probes for at least 25 % of the
+shingles. Only a text with enough probes for a document is compared with that document (prefix filtering; Chaudhuri,
+Ganti and Kaushik 2006).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,7 +1,7 @@
 """Count the chunks and letters in a corpus, as input to the trainers, and list the common Bangla letters.
 
 In this module and the trainers, a letter is an akshara (grapheme cluster). Pieces should consist of complete letters,
-but the trainers of ``tokenizers`` work on code points. So each frequent letter is replaced by a private code point, the
+but the trainers in ``tokenizers`` work on code points. So each frequent letter is replaced by a private code point, the
 trainer runs on these, and its result is translated back. A chunk is split at a letter that is too rare or incomplete,
 so no piece spans it.
 

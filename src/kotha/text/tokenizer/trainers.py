@@ -202,7 +202,10 @@ def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 
 
 def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
-    """Build one token per akshara, as a unigram model of equal scores; a rare akshara takes the fewest tokens."""
+    """Build a tokenizer with one token per akshara, as a unigram model with equal scores.
+
+    A rare akshara is split into as few tokens as possible.
+    """
     specials = list(special.GENERATIVE.values())
     room = _room(vocab_size, len(specials) + len(string.printable))
     points = dict.fromkeys([*string.printable, *most_frequent(letters.code_points(), 1.0, room // 2)])
