@@ -1,5 +1,4 @@
-"""LoRA: freeze the weights and train a low-rank update to each matrix (Hu et al. 2021,
-https://arxiv.org/abs/2106.09685).
+"""LoRA: train low-rank updates to frozen weight matrices (Hu et al. 2021, https://arxiv.org/abs/2106.09685).
 
 A matrix W in an attention or feed-forward layer becomes W + scale B A, where A is (rank, in) and B (out, rank). For a
 512 x 512 matrix, rank 8 means 8,192 trained numbers. B starts at zero, so the model's output is unchanged at first. In

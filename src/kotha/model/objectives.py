@@ -71,7 +71,7 @@ def classes(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0, weight
 
 @torch.no_grad()
 def score_predictions(logits: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the summed loss in nats and the number of correct predictions, without IGNORED: (N, K), (N,) -> (), ()."""
+    """The summed loss in nats and the number of correct predictions, excluding IGNORED: (N, K), (N,) -> (), ()."""
     nats = cross_entropy(logits.float(), answers, ignore_index=IGNORED, reduction="sum").double()
     return nats, (logits.argmax(dim=-1) == answers).sum()
 

@@ -1,4 +1,4 @@
-"""Read documents for the index from md, html, pdf, and the formats supported by the corpus readers.
+"""Read documents for the index: md, html, pdf, and all formats that the corpus readers support.
 
 In txt, md, html and pdf files a document is a paragraph (short ones are joined with the next); in jsonl, csv, tsv and
 parquet files it is a record.

@@ -54,7 +54,7 @@ def idf(count: int, passages: int) -> float:
 def weigh(
     query: Sequence[FoldedWord], words: Sequence[FoldedWord], worth: dict[str, float], mean_words: float
 ) -> float:
-    """Return the BM25 score of a passage's words for a question's words.
+    """Return the BM25 score of a passage for a question, given the words of both.
 
     >>> near, far = (fold(text) for text in ("পদ্মা নদীর তীরে", "নদীর তীরে পদ্মা"))
     >>> worth = {"পদ্মা": 3.0, "নদী": 1.0}

@@ -318,7 +318,7 @@ class SqliteStore:
 
 
 def _close(database: sqlite3.Connection) -> None:
-    with suppress(sqlite3.ProgrammingError):  # the garbage collector ran in another thread than the connection's
+    with suppress(sqlite3.ProgrammingError):  # the garbage collector ran in a thread other than the connection's
         database.close()
 
 

@@ -199,7 +199,7 @@ class _Unfinished:
             raise FileNotFoundError(Message("it was removed while it was being written"))
 
     def discard(self) -> bool:
-        """Remove the unfinished output, except output of another process; return True if nothing is left."""
+        """Remove the unfinished output, but not that of another process; return True if nothing is left."""
         if self.mine and (self.held is None or self._has_its_name() is True):
             _remove(self.partial)
         elif self.making or self.exchanged:

@@ -3,7 +3,7 @@
 Arrays (``.npy``, and nested lists in ``.json``) are read directly; other formats are read with Pillow and scaled to the
 model's image size. Byte values from 0 to 255 are mapped to the range -1 to 1, as in training; fractions are used
 unchanged. An archive contains ``images`` and ``labels`` (or ``x`` and ``y``), or several parts with common names such
-as ``x_train``, ``test_images``.
+as ``x_train`` and ``test_images``.
 """
 
 import io

@@ -60,7 +60,7 @@ class PrepareOptions:
     duplicates: Duplicates = "exact"
     """Which duplicates to remove: none (keep), equal texts (exact), also similar ones (near)."""
     leak_threshold: float | None = DEFAULT_THRESHOLD
-    """Share of a validation document's text that leads to exclusion of a training document; None disables the check."""
+    """Exclude training documents that contain at least this share of a validation document; None disables the check."""
     max_validation_documents: int = 10_000
     """Upper limit on validation documents drawn by share; more would not improve the evaluation."""
     workers: int | None = None  # encoding processes (default: one per core; for a small corpus, this process)

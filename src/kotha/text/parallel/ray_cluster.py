@@ -4,8 +4,8 @@ Usage statistics and the dashboard are disabled. A temporary cluster listens onl
 random token, and leaves no files behind. If the program is already connected to a cluster, that one is used and not
 shut down.
 
-Each item is a Ray task, which Ray reschedules if its worker or node dies. Task state is put into the cluster once; each
-worker process fetches it once, and the processes on a node share its arrays.
+Each item is a Ray task, which Ray reschedules if its worker or node dies. Task state is stored in the cluster once;
+each worker process fetches it once, and the processes on a node share its arrays.
 """
 
 import os

@@ -13,7 +13,7 @@ learned the complete grammar.
 
 **Limits.** If two series of choices gave the same text, its true probability would be their sum, and the floor would be
 too high; a test changes the choices one at a time and checks that the text changes. The floor is an average, so a model
-can fall below it on a few documents by chance. It holds for complete documents without preceding context.
+can fall below it on a few documents by chance. The floor holds for complete documents without preceding context.
 
 The texts state no facts about real people, and any match with a real village is a coincidence.
 """

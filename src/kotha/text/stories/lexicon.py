@@ -54,7 +54,7 @@ def nouns(text: str, rank: str | None = None) -> Nouns:
 
 
 def entries(text: str) -> dict[str, str]:
-    """Read texts by name, as ``name: text`` on each line; an indented line continues it, any other is a comment."""
+    """Read ``name: text`` lines; an indented line continues the previous one, and any other line is a comment."""
     return dict(re.findall(r"^(\w+): (.*(?:\n    .*)*)", text, re.MULTILINE))
 
 

@@ -1,9 +1,10 @@
 """The tokenizer report card: how well a tokenizer fits a text, compared with others on the same text.
 
-``tokens_per_word`` tokens per word (split at white space); lower means more text per context and a faster model
-``bytes_per_token`` bytes of normalized text per token ``unknown_rate`` share of unknown tokens ``split_aksharas`` share
-of token boundaries inside an akshara, in bytes, so that partial characters count too ``round_trip`` share of documents
-that decode to exactly their normalized text
+``tokens_per_word``   tokens per word (split at white space); lower means more text per context and a faster model
+``bytes_per_token``   bytes of normalized text per token
+``unknown_rate``      share of unknown tokens
+``split_aksharas``    share of token boundaries inside an akshara, in bytes, so that partial characters count too
+``round_trip``        share of documents that decode to exactly their normalized text
 """
 
 from collections.abc import Callable, Iterable, Sequence

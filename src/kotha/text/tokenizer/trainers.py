@@ -111,7 +111,7 @@ def train(
 
 
 def _bpe(letters: Letters, vocab_size: int, split: str) -> tokenizers.Tokenizer:
-    """Train a byte-level BPE with three layers of merges: bytes to characters, to letters, and to words."""
+    """Train a byte-level BPE with three layers of merges, which build characters, letters and words."""
     base = [*special.GENERATIVE.values(), *byte_alphabet().values()]
     added = _YA_PHALA if split == QWEN35 else ()
     room = _room(vocab_size, len(base) + len(added))

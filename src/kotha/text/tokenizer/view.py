@@ -34,7 +34,7 @@ class CutToken(ViewedToken):
 
 
 def view(tokenizer: Tokenizer, text: str) -> list[ViewedToken]:
-    """Return the tokens in a text in readable form.
+    """Return a text's tokens in readable form.
 
     Spaces are shown as ␣, a sign without its letter is shown on ◌, and part of a character as hex.
     """
@@ -58,7 +58,7 @@ def view_token(tokenizer: Tokenizer, token: int) -> ViewedToken:
 
 
 def view_cuts(tokenizer: Tokenizer, text: str) -> list[CutToken]:
-    """Return the tokens in a text in readable form, and mark those that end inside an akshara."""
+    """Return a text's tokens in readable form, and mark those that end inside an akshara."""
     ids = tokenizer.encode(text)
     return [
         CutToken(**vars(view_token(tokenizer, token)), bytes=len(tokenizer.token_bytes(token)), cut=cut)
