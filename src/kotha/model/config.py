@@ -194,7 +194,7 @@ class GPTConfig(TextConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class BERTConfig(TextConfig):
-    """Encoder only: every token attends to all."""
+    """Encoder only: every token attends to all tokens."""
 
     family: ClassVar[str] = "bert"
 
@@ -243,7 +243,7 @@ def _checked_labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Seq2SeqConfig(TextConfig):
-    """Encoder and decoder: the target attends to its past and to all of the source."""
+    """Encoder and decoder: a target token attends to itself, to earlier target tokens, and to the whole source."""
 
     family: ClassVar[str] = "seq2seq"
 

@@ -1,9 +1,9 @@
 """LoRA: train low-rank updates to frozen weight matrices (Hu et al. 2021, https://arxiv.org/abs/2106.09685).
 
 A matrix W in an attention or feed-forward layer becomes W + scale B A, where A is (rank, in) and B (out, rank). For a
-512 x 512 matrix, rank 8 means 8,192 trained numbers. B starts at zero, so the model's output is unchanged at first. In
-training, A and B are applied one after the other; merging adds scale B A to W, which gives an ordinary model. The
-matrices keep their names; A and B are stored next to them as ``low_rank_down`` and ``low_rank_up``.
+512 x 512 matrix, rank 8 means 8,192 trainable parameters. B starts at zero, so the model's output is unchanged at
+first. In training, A and B are applied one after the other; merging adds scale B A to W, which gives an ordinary model.
+The matrices keep their names; A and B are stored next to them as ``low_rank_down`` and ``low_rank_up``.
 """
 
 import math

@@ -33,14 +33,14 @@ def padding_mask(real: Tensor) -> Tensor:
 
 
 def decoder_mask(real: Tensor | None) -> Mask:
-    """Return the decoder's mask: causal, combined with padding if any."""
+    """Return the decoder's mask: causal, combined with the padding mask if there is padding."""
     if real is None:
         return "causal"
     return causal_mask(real.shape[-1], real.shape[-1], real.device) & padding_mask(real)  # (B, 1, T, T)
 
 
 def encoder_mask(real: Tensor | None) -> Mask:
-    """Return the encoder's mask: padding if any."""
+    """Return the encoder's mask: the padding mask, or None if there is no padding."""
     return None if real is None else padding_mask(real)
 
 

@@ -115,7 +115,7 @@ def best_sentence(question: str, hits: Sequence[Hit]) -> tuple[str, int]:
     ]
     worth = _worth([words for _, _, words in found])
     mean = sum(len(words) for _, _, words in found) / max(1, len(found))
-    # Weighted by the score of its passage; the first wins a tie.
+    # Weighted by the score of its passage; in a tie, the first one wins.
     number, sentence, _ = max(found, key=lambda each: weigh(query, each[2], worth, mean) * (hits[each[0] - 1].score))
     return sentence, number
 

@@ -34,14 +34,14 @@ _TABLES = (
     "CREATE TABLE passages (id INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE, "
     "text TEXT NOT NULL, words INTEGER NOT NULL, vector BLOB)",
     "CREATE INDEX passages_of_document ON passages (document)",
-    "CREATE INDEX passages_by_words ON passages (words)",  # for their mean, without reading all texts
+    "CREATE INDEX passages_by_words ON passages (words)",  # to compute their mean without reading all texts
     # Stems are normalized and separated by spaces; marks (vowel signs) are part of them.
     "CREATE VIRTUAL TABLE stems USING fts5(line, tokenize=\"unicode61 remove_diacritics 0 categories 'L* M* N* C*'\")",
     "CREATE VIRTUAL TABLE stem_counts USING fts5vocab(stems, row)",
 )
 _SCHEMA = "SELECT sql FROM sqlite_master WHERE sql NOT NULL"
 _BUSY_SECONDS = 20
-# Maximum number of matching passages of a query; in a large index, only its rarest words are searched.
+# Maximum number of matching passages for a query; in a large index, only its rarest words are searched.
 _MOST_MATCHES = 2000
 
 
@@ -96,7 +96,7 @@ class SqliteStore:
         self._measures: Measures | None = None
         with self._translated_errors():
             self._database = _connect(self._path, write)
-            weakref.finalize(self, _close, self._database)  # no ResourceWarning for a store that was not closed
+            weakref.finalize(self, _close, self._database)  # avoids a ResourceWarning if not closed
             settings = ["trusted_schema = OFF", "cell_size_check = ON", "foreign_keys = ON"]
             for each in (*settings, *(["journal_mode = WAL", "synchronous = NORMAL"] if write else [])):
                 self._database.execute(f"PRAGMA {each}")

@@ -5,8 +5,8 @@ but tokenize differently. The canonical form is Unicode's NFC followed by the na
 its replacement, written with explicit code points. The same table runs here (with counts) and inside ``tokenizer.json``
 (for other tools); tests check that the results match.
 
-Not changed: danda look-alikes, digits, quotes, joiners that carry meaning (র‍্যা, hasanta + ZWNJ, emoji sequences,
-other scripts' joiners), and double spaces.
+The rules do not change danda look-alikes, digits, quotes, joiners that carry meaning (র‍্যা, hasanta + ZWNJ, emoji
+sequences, other scripts' joiners), and double spaces.
 """
 
 import re

@@ -103,7 +103,7 @@ class ProblemReporter:
             return None
 
     def are_sound(self, texts: tuple[str, ...], *, escapes: bool = False, **position: int) -> bool:
-        r"""Return whether a record has no invalid characters, and report the first one.
+        r"""Return whether a record is free of invalid characters; report the first one found.
 
         These are NUL and, if JSON ``escapes`` may be present, lone surrogates such as ``\ud800``.
         """

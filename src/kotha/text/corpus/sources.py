@@ -39,7 +39,7 @@ class Source:
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is read from a URL."""
+        """Whether the file is read from a URL."""
         return self.repository is None and is_remote(self.path)
 
 
