@@ -9,7 +9,7 @@
             factor sqrt(d_model) turns into 1 (https://arxiv.org/abs/1706.03762).
 ==========  ============================================================================================================
 
-Biases start at 0, norms at 1. A model is built with all heads, and those that the config lists as removed are then deleted.
+Biases start at 0, norms at 1. Models are built with all heads, and removed heads are deleted afterwards.
 """
 
 import math

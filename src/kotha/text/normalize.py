@@ -6,7 +6,7 @@ its replacement, written with explicit code points. The same table runs here (wi
 (for other tools); tests check that the results match.
 
 The rules do not change danda look-alikes, digits, quotes, joiners that carry meaning (র‍্যা, hasanta + ZWNJ, emoji
-sequences, other scripts' joiners), and double spaces.
+sequences, other scripts' joiners), or double spaces.
 """
 
 import re
