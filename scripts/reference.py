@@ -45,7 +45,7 @@ _ERRORS = (
 )
 # What their docstrings say, paragraph by paragraph.
 _IN_BANGLA = {
-    "An error that the user can fix, as a message: an English template and its values.": (
+    "An error that the user can fix; its message is an English template with values.": (
         "যে ত্রুটি নিজে ঠিক করা যায়। বার্তাটি থাকে ইংরেজি ছাঁচ আর তাতে বসানোর মান হিসেবে।"
     ),
     "A template without values is literal, braces included (see ``kotha.i18n.message``).": (

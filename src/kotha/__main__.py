@@ -1,4 +1,4 @@
-"""``python -m kotha`` is ``kotha``: both begin in ``kotha.cli``, found by name, so that this stands on no package."""
+"""Make ``python -m kotha`` run the ``kotha`` command; ``kotha.cli`` is imported by name, as it is in a higher layer."""
 
 import sys
 from importlib import import_module

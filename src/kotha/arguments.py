@@ -1,4 +1,4 @@
-"""Check the arguments of the public API by the names and types of its signatures.
+"""Check arguments to the public API against the names and types in its signatures.
 
 A wrong argument raises an error at the call, with a clear message. Types are checked down to the items of a list; the
 meaning of a value (a share, an existing name) is checked where it is used.
@@ -80,7 +80,7 @@ def _type_of(parameter: inspect.Parameter) -> Any:
 
 
 def _fits(value: Any, annotation: Any) -> bool:
-    """Whether a value has the type of an annotation; True if the annotation cannot be checked."""
+    """Whether a value matches a type annotation; True if the annotation cannot be checked."""
     kind = get_origin(annotation) or annotation
     if kind in (Union, UnionType):
         return any(_fits(value, each) for each in get_args(annotation))

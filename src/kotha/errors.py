@@ -1,7 +1,7 @@
 """The exceptions of Kotha, all derived from KothaError; the command line shows them without a traceback.
 
-Every message says what is wrong, the value, what is allowed, and what to do.
-A broken invariant is an ``assert``, not one of these.
+Every message says what is wrong, which value was given, what is allowed, and what to do. Internal invariants are
+checked with ``assert`` instead.
 """
 
 import errno
@@ -13,7 +13,7 @@ from kotha.i18n.message import Message, Text, english
 
 
 class KothaError(Exception):
-    """An error that the user can fix, as a message: an English template and its values.
+    """An error that the user can fix; its message is an English template with values.
 
     A template without values is literal, braces included (see ``kotha.i18n.message``).
 
@@ -76,7 +76,7 @@ class TrainingError(KothaError):
     """A training run that cannot continue."""
 
 
-# Out-of-memory messages of libraries, which raise different exceptions.
+# Out-of-memory messages from libraries, which raise different exceptions.
 _SHORT_OF_MEMORY = (
     *("not enough memory", "out of memory", "bad_alloc", "unable to allocate"),
     *("cannot allocate memory", "can't allocate memory"),
@@ -85,7 +85,7 @@ _SHORT_OF_MEMORY = (
 
 
 def is_short_of_memory(error: BaseException | None) -> bool:
-    """Whether an error, or a cause of it, is an out-of-memory error, by its type or message.
+    """Whether an error or one of its causes is an out-of-memory error, judging by its type or message.
 
     >>> is_short_of_memory(RuntimeError("DefaultCPUAllocator: not enough memory: you tried to allocate 9 bytes."))
     True
@@ -117,7 +117,7 @@ def is_io_or_memory_error(error: KothaError) -> bool:
     )
 
 
-# The most frequent messages of the operating system, by number, for translation.
+# The operating system's most frequent error messages, by number, for translation.
 _SYSTEM_MESSAGES = {
     errno.ENOSPC: Message("No space left on device"),
     errno.EACCES: Message("Permission denied"),
@@ -127,7 +127,7 @@ _SYSTEM_MESSAGES = {
 
 
 def reason(error: BaseException) -> Text:
-    """Return the reason of an error as a value for another message.
+    """Return the reason for an error as a value for another message.
 
     >>> str(reason(OSError(errno.ENOSPC, "No space left on device"))), str(reason(ValueError("odd")))
     ('No space left on device', 'odd')
@@ -162,7 +162,7 @@ def closest(name: str, known: Iterable[str]) -> str | None:
 
 
 def nearest(name: str, known: Iterable[str]) -> Message:
-    """Return a suggestion of the closest known name, as the end of a message.
+    """Return a suggestion to append to a message: the closest known name, or all known names.
 
     >>> str(nearest("unigrm", ["bpe", "unigram"])), str(nearest("xyz", ["bpe", "unigram"]))
     ("; did you mean 'unigram'?", '; known: bpe, unigram')

@@ -1,4 +1,4 @@
-"""A model folder without its weights: finds it, reads and checks config, tokenizer and chat template.
+"""Find a model folder, and read and check its config, tokenizer and chat template.
 
 ``model_folder.py`` explains the format and reads the weights. Nothing here imports torch.
 """
@@ -25,7 +25,7 @@ SCALE = ".scale"
 
 
 def find_model(folder: str | Path) -> Path:
-    """Return the model folder of a path: itself, or the best model of a run folder."""
+    """Return the model folder at a path: the path itself, or the best model in a run folder."""
     path = Path(folder)
     if not exists(path):
         raise KothaError("{path} not found; name a run folder or a model folder", path=path)
@@ -39,7 +39,7 @@ def find_model(folder: str | Path) -> Path:
 
 
 def stored_type(folder: str | Path) -> Stored:
-    """Return the type of the stored weights of a model folder, or of a run's best model."""
+    """Return the type of the weights stored in a model folder, or in a run's best model."""
     found: Stored = read_description(find_model(folder))["dtype"]
     return found
 
@@ -93,7 +93,7 @@ def load_tokenizer(path: Path, config: ModelConfig, fingerprint: str | None) -> 
 
 
 def chat_template(path: Path, marks: Any, tokenizer: Tokenizer | None) -> ChatTemplate | None:
-    """Return the chat template, checked against the special tokens of the tokenizer."""
+    """Return the chat template, checked against the tokenizer's special tokens."""
     if marks is None:
         return None
     known = None if tokenizer is None else ChatTemplate.of(tokenizer)

@@ -1,4 +1,4 @@
-"""A model folder: config, weights and tokenizer of one model.
+"""A model folder: the config, weights and tokenizer of a model.
 
 ::
 
@@ -7,13 +7,13 @@
     model.safetensors    every weight once; tied weights under the first name
     tokenizer.json       if the model reads text
 
-With dtype int8, a matrix is stored as integers with a float16 scale per row (``model/rounding.py``), and everything
-else as float32: a quarter of the size. Loading converts it back to float32.
+With dtype int8, matrices are stored as integers with a float16 scale per row (``model/rounding.py``), and everything
+else as float32, which reduces the size to a quarter. They are converted back to float32 on loading.
 
-A run folder has its best model in such a folder under ``best/``; functions that read a model accept either path.
+A run folder contains its best model as a model folder, ``best/``; functions that read a model accept either path.
 
-Writing is atomic. Nothing in a folder is ever executed: before memory is allocated for weights, their header is
-compared with the config, name by name and shape by shape.
+Writing is atomic. Nothing in a folder is ever executed. Before memory is allocated for the weights, the names and
+shapes in their header are compared with the config.
 """
 
 import math
@@ -56,7 +56,7 @@ from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import FILE_NAME as TOKENIZER_FILE
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Types for computation, with safetensors' names.
+# Types for computation, and their names in safetensors.
 DTYPES = {"float32": "F32", "bfloat16": "BF16", "float16": "F16", "float64": "F64"}
 _BYTES = {"F64": 8, "F32": 4, "BF16": 2, "F16": 2, "I8": 1}
 _TENSORS_PER_LAYER = 8  # at least: four in attention, two in the feed-forward, two norms
@@ -76,7 +76,7 @@ class Bundle:
         return self.model.config
 
     def widened(self) -> "Bundle":
-        """Convert bfloat16 and float16 weights on a CPU to float32, which is faster there and exact."""
+        """Convert bfloat16 and float16 weights on a CPU to float32, which is faster there and loses no precision."""
         weight = next(self.model.parameters())
         if weight.device.type == "cpu" and weight.dtype in (torch.bfloat16, torch.float16):
             self.model.float()
@@ -96,8 +96,8 @@ def save(
     """Write a model folder atomically; ``overwrite`` replaces an existing model folder, and nothing else.
 
     ``stored`` is the type of the weights on disk (default: their type in memory). ``card`` is a model card in Markdown.
-    A folder with other files in it is not replaced unless ``whatever_it_holds`` is set, as in training, which must not
-    fail at the end because of them.
+    A folder that contains other files is not replaced unless ``whatever_it_holds`` is set. Training sets it, so as not
+    to fail at the end because of such files.
     """
     out = Path(folder)
     if tokenizer is not None:
@@ -129,7 +129,7 @@ def save(
 
 
 def check_place(folder: str | Path, overwrite: bool = False) -> None:
-    """Raise an error if ``save`` could not write to a folder; called before the work."""
+    """Raise an error if ``save`` could not write to a folder; called before any work starts."""
     check_folder_place(Path(folder), lambda old: overwrite and _is_ours(old, whatever_it_holds=False))
 
 
@@ -147,7 +147,8 @@ def load(folder: str | Path, device: str | torch.device = "cpu") -> Bundle:
 def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
     """Return a model on the meta device with its weights assigned; tied weights share their memory."""
     for name, tensor in weights.items():
-        # A sum is quick and is not finite if a weight is not; a sum that overflows needs the full check.
+        # The sum is quick to compute, and not finite if any weight is not. It may also overflow, so all weights are
+        # then checked.
         if not tensor.sum(dtype=torch.float32).isfinite() and not tensor.isfinite().all():
             raise KothaError(
                 "the weights contain NaN or infinity ({name}); use an earlier checkpoint, or train again "
@@ -160,14 +161,14 @@ def assemble(model: Model, weights: dict[str, Tensor]) -> Model:
 
 
 def first_names(model: nn.Module) -> dict[str, str]:
-    """Map each weight's name to the name it is stored under: the first name of tied weights."""
+    """Map each weight's name to the name under which it is stored (for tied weights, the first name)."""
     stored: dict[nn.Parameter, str] = {}
     named = model.named_parameters(remove_duplicate=False)
     return {name: stored.setdefault(parameter, name) for name, parameter in named}
 
 
 def shape_alone(config: ModelConfig, n_tensors: int) -> Model:
-    """Return a model on the meta device; raises KothaError if a file with ``n_tensors`` cannot hold its layers."""
+    """Return a model on the meta device; raises KothaError if its layers need more than ``n_tensors`` tensors."""
     n_layers = config.n_layers + getattr(config, "n_decoder_layers", 0)
     if n_layers * _TENSORS_PER_LAYER > n_tensors:  # before building the blocks
         raise KothaError(
@@ -185,7 +186,7 @@ def shape_alone(config: ModelConfig, n_tensors: int) -> Model:
 
 
 def unique_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Return the weights to store: each once, under its first name."""
+    """Return the weights to store, each once and under its first name."""
     return {name: parameter.detach().cpu().contiguous() for name, parameter in model.named_parameters()}
 
 
@@ -193,7 +194,7 @@ def unique_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTemplate | None]:
-    """Check that the files agree; return the path, the model on the meta device, tokenizer and chat template."""
+    """Check that the files match; return the path, the model on the meta device, tokenizer and chat template."""
     path = find_model(folder)
     description = read_description(path)
     if not is_file(path / WEIGHTS_FILE):
@@ -251,7 +252,7 @@ def _widened(weights: dict[str, Tensor]) -> dict[str, Tensor]:
 
 
 def check_header(file: Path, header: dict[str, Any], expected: dict[str, dict[str, Any]]) -> None:
-    """Raise KothaError if a weights file has other names, shapes or types of tensors than expected."""
+    """Raise KothaError if the tensor names, shapes or types in a weights file differ from those expected."""
     for name in {**expected, **header}:
         for what in ("shape", "dtype"):
             found, wanted = (each.get(name, {}).get(what) for each in (header, expected))

@@ -38,7 +38,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 CONFIG, METRICS, SUMMARY, CHECKPOINTS = "config.json", "metrics.jsonl", "summary.json", "checkpoints"
 BEST, BEST_MODEL = "best.json", "best"
 TEACHERS = "teachers"
-# Key of the config: torchrun's id of the launch.
+# Config key for torchrun's launch ID.
 LAUNCH = "launch"
 _FORMER_NAMES = {"ln V": "uniform", "ln K": "uniform over classes", "ln 2": "coin flip"}
 
@@ -59,7 +59,7 @@ class RunFolder:
     def start(
         self, model: ModelConfig, training: dict[str, Any], tokenizer: Tokenizer | None = None, **about: Any
     ) -> None:
-        """Start a run in a folder that has none; ``about`` has further entries of the config."""
+        """Start a run in a folder that has none; ``about`` has further config entries."""
         with filled_folder(self.path):
             self.claim()
             self.check_new()
@@ -122,11 +122,11 @@ class RunFolder:
         return self._read(SUMMARY)
 
     def best(self) -> dict[str, Any] | None:
-        """Return step and score of the best weights so far."""
+        """Return the step and score of the best weights so far."""
         return self._read(BEST)
 
     def _read(self, name: str) -> dict[str, Any] | None:
-        """Return the JSON object of a file, or None if there is no such file."""
+        """Return the JSON object in a file, or None if there is no such file."""
         path = self.path / name
         return read_table(path, CheckpointError) if exists(path) else None
 
@@ -171,7 +171,7 @@ class RunFolder:
             atomic_write(path, "".join(row + "\n" for row in rows))
 
     def metrics(self) -> list[dict[str, Any]]:
-        """Return all logged rows, without an incomplete last line."""
+        """Return all logged rows, except for an incomplete last one."""
         return [json.loads(line) for line in self._lines() if _step(line) >= 0]
 
     def teachers(self) -> list["RunFolder"]:
@@ -188,7 +188,7 @@ class RunFolder:
         return rows
 
     def _lines(self) -> list[str]:
-        """Return the lines; the last may end inside a character, and samples may contain other line separators."""
+        """Return the metrics lines; the last may be incomplete, and samples may contain other line separators."""
         path = self.path / METRICS
         with reading(path):
             return path.read_text(encoding="utf-8", errors="replace").split("\n") if is_file(path) else []
@@ -214,7 +214,7 @@ def describe_data(data: Dataset) -> dict[str, Any]:
 
 
 def figure(row: dict[str, Any], *keys: str) -> float | None:
-    """Return a finite number from nested keys of a row, or None.
+    """Return the finite number at nested keys in a row, or None.
 
     >>> figure({"loss": {"train": 2}}, "loss", "train"), figure({"steps": 10**400}, "steps"), figure({}, "steps")
     (2.0, None, None)
@@ -256,7 +256,7 @@ def reference_losses(config: dict[str, Any]) -> dict[str, float]:
 
 
 def _step(line: str) -> int:
-    """Return the step of a line, or -1 for an incomplete line."""
+    """Return the step in a line, or -1 for an incomplete line."""
     try:
         row = json.loads(line)
         step = row["step"]
@@ -266,7 +266,7 @@ def _step(line: str) -> int:
 
 
 def find_data(config: dict[str, Any], run: Path) -> Path | None:
-    """Return the unchanged data folder of a run: at its path in the config, or next to the run folder; else None."""
+    """Return a run's data folder if it is unchanged, at its path in the config or next to the run folder; else None."""
     named = mapping(config, "data")
     path = words(named, "path")
     candidates = () if path is None else (Path(path), run.parent / Path(path).name)

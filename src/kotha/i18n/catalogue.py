@@ -1,8 +1,8 @@
-"""Translate messages by the catalogues in ``bn/``: English template -> Bangla template.
+"""Translate messages with the catalogues in ``bn/``, which map English templates to Bangla templates.
 
 There is one JSON file per package, shared by the terminal, the server, the pages and the studio. A template without an
-entry stays in English. Numbers in a Bangla template have Bangla digits, unless their sentence contains a formula, a
-shape or code.
+entry stays in English. Numbers in Bangla templates are written in Bangla digits, unless the sentence contains a
+formula, a shape or code.
 """
 
 import json
@@ -17,10 +17,10 @@ from kotha.i18n.message import Bilingual, Option, Plural, english
 from kotha.i18n.numbers import Amount, Language, in_words, number
 
 FOLDER = Path(__file__).parent
-# A sentence ends at its mark or at the end of the line. Marks in a field (``{name!r}``) do not count, and a part of a
-# sentence may begin with a mark.
+# A sentence ends at a punctuation mark or at the end of the line. Marks inside a field (``{name!r}``) do not count, and
+# a part of a sentence may begin with a mark.
 _SENTENCE = re.compile(r"(?:\{\{|\{[^{}]*\}|[^।?!\n{])*[।?!\n]+\s*|(?:\{\{|\{[^{}]*\}|[^।?!\n{])+")
-# Patterns of a sentence with a formula: code, an operator, a shape or a power of ten.
+# Matches in a sentence that contains code, an operator, a shape or a power of ten.
 _FORMULA = re.compile(r"[`=×/^√→[\]]|\(\{\w+[^}]*\}, |\(\d[\d,]*, |\de[-+]?\d")
 
 
@@ -75,7 +75,7 @@ def catalogue(language: Language) -> dict[str, str]:
 
 
 class _Filling(Formatter):
-    """Formats values as a language writes them."""
+    """Formats values in a language."""
 
     def __init__(self, language: Language, flags: bool, formula: bool) -> None:
         self.language, self.flags, self.formula = language, flags, formula
@@ -95,7 +95,7 @@ class _Filling(Formatter):
 
 
 def to_json(message: "Messenger | str") -> dict[str, Any]:
-    """Convert a message for other programs, such as the studio: its English, its template and its values.
+    """Convert a message for other programs, such as the studio: the English text, the template and the values.
 
     >>> from kotha.i18n.message import Message
     >>> to_json(Message("{n} of {what}", n=3, what=Option("steps")))["values"]

@@ -1,8 +1,8 @@
 """Messages as data: an English template and its values.
 
 Only the terminal, the HTTP server and the pages translate messages, and no code identifies a message by its text. The
-template is the key of the catalogue (``catalogue.py``), as in gettext. ``str()`` of a message is its English, for
-Python and for logs.
+template is the key of the catalogue (``catalogue.py``), as in gettext. ``str()`` returns the English text, for Python
+and for logs.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -46,7 +46,7 @@ class Message:
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: Any) -> dict[str, Any]:
-        """Serialize a message as its English in responses of the server."""
+        """Serialize a message as its English text in server responses."""
         python = {"type": "is-instance", "cls": cls}
         english = {"type": "to-string"}
         return {
@@ -58,7 +58,7 @@ class Message:
 
 
 class Plural(Message):
-    """A message about ``n`` things, with another English template for one.
+    """A message about ``n`` things, with a separate English template for one thing.
 
     >>> str(Plural("{n} token", "{n:,} tokens", n=1)), str(Plural("{n} token", "{n:,} tokens", n=4096))
     ('1 token', '4,096 tokens')
@@ -135,13 +135,13 @@ class Option:
 
 # A message; or a string of data that is not translated (a name, a path, the output of a model).
 Text = Message | str
-# The progress of long work: the stage, the amount done, the total amount.
+# The progress of a long task: the stage, the amount done, the total amount.
 OnProgress = Callable[[Text, int, int], None]
 OnRemark = Callable[[Text], None]
 
 
 def some_of(names: Sequence[str], most: int = 30) -> str:
-    """Join names; of very many only the first, with their number.
+    """Join names; if there are more than ``most``, only the first ones, followed by the total number.
 
     >>> some_of(["a", "b", "c"]), some_of(["a", "b", "c"], most=2)
     ('a, b, c', 'a, b, … (3)')

@@ -1,10 +1,10 @@
 """Scaled dot-product attention, used by all models.
 
 ``softmax(Q K^T / sqrt(D)) V`` (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762), where several query heads may
-share a key-value head (grouped-query attention, GQA). There are two implementations with the same weights:
-``explicit`` follows the textbook line by line, and each quantity is the output of a named module that a forward hook
-can observe; ``fused`` is one kernel that never materializes the scores. Tests check that both are equal. Any layer of a
-live model can be switched: ``attention.implementation = "explicit"``.
+share a key-value head (grouped-query attention, GQA). There are two implementations with the same weights: ``explicit``
+follows the textbook line by line, and each quantity is the output of a named module that a forward hook can observe;
+``fused`` is one kernel that never materializes the scores. Tests check that both give the same results. The
+implementation can be switched in any layer of a loaded model: ``attention.implementation = "explicit"``.
 
 Keys and values come from x (self-attention), from ``memory`` (cross-attention), or from a cache: ``store`` takes the
 new keys and values and returns all of them.
@@ -119,7 +119,7 @@ class Attention(nn.Module):
     def _mix_fused(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask) -> Tensor:
         if not self.even_groups:  # the kernel requires groups of equal size
             k, v = self._repeat_kv(k), self._repeat_kv(v)
-        tensor = None if isinstance(mask, str) else mask  # the causal mask is a flag of the kernel
+        tensor = None if isinstance(mask, str) else mask  # the kernel has a flag for causal masks
         rate, shared = self.dropout if self.training else 0.0, k.shape[1] < q.shape[1]
         return scaled_dot_product_attention(q, k, v, tensor, rate, isinstance(mask, str), enable_gqa=shared)
 

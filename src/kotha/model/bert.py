@@ -28,7 +28,7 @@ class BERTOutput(NamedTuple):
 
 
 class BERT(nn.Module):
-    """Tokens to logits for each position and for the sentence pair."""
+    """Maps tokens to logits for each position and for the sentence pair."""
 
     def __init__(self, config: BERTConfig) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class BERT(nn.Module):
         return BERTOutput(self.head(self.guess(hidden)), self.pair_head(pooled), pooled)
 
     def hidden(self, tokens: Tensor, segments: Tensor | None = None, real: Tensor | None = None) -> Tensor:
-        """Contextual vectors of all tokens: (B, T) -> (B, T, C)."""
+        """Return contextual vectors for all tokens: (B, T) -> (B, T, C)."""
         positions = positions_of(tokens, self.config)
         segments = torch.zeros_like(tokens) if segments is None else segments
         check_ids(segments, self.config.n_segments, what=Message("segment id"), table=Message("the segment table"))
@@ -64,11 +64,11 @@ class BERT(nn.Module):
         return y
 
     def guess(self, hidden: Tensor) -> Tensor:
-        """The input of the masked-word head: (B, T, C) -> (B, T, C)."""
+        """Return the input to the masked-word head: (B, T, C) -> (B, T, C)."""
         y: Tensor = self.transform_norm(gelu(self.transform(hidden)))
         return y
 
     def pool(self, hidden: Tensor) -> Tensor:
-        """One vector for the text, from its first token: (B, T, C) -> (B, C)."""
+        """Return one vector for the text, computed from its first token: (B, T, C) -> (B, C)."""
         y: Tensor = self.pooler(hidden[:, 0]).tanh()
         return y

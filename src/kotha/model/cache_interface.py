@@ -1,12 +1,12 @@
 """The KV cache interface; ``generation/cache.py`` implements it.
 
-In a forward pass the model asks a cache for the positions of the new tokens, the attention mask, and, in each layer,
-all keys and values including the new ones. How they are stored is up to the cache: a growing cache returns tensors of
-the length read so far; a preallocated cache returns tensors of one fixed shape with a mask over the unwritten part, so
-that every step is the same graph and can be recorded once.
+In a forward pass, the cache provides the positions of the new tokens, the attention mask, and, for each layer, all keys
+and values including the new ones. A growing cache returns tensors that are as long as the text so far. A preallocated
+cache returns tensors of a fixed shape and masks the unwritten part, so that every step has the same graph, which can be
+recorded once.
 
-A forward pass does not advance the cache. Its owner advances it outside the graph, or leaves it unchanged in order to
-try several continuations or to discard tokens.
+A forward pass does not advance the cache. The caller advances it outside the graph, or leaves it unchanged to try
+several continuations or to discard tokens.
 """
 
 from typing import Protocol
@@ -18,14 +18,14 @@ from kotha.model.masks import Mask
 
 
 class Cache(Protocol):
-    """Keys and values of the positions read so far."""
+    """The keys and values of all earlier positions."""
 
     def positions(self, n_new: int) -> Tensor:
         """Positions of the next tokens: (T,), or (B, T) if rows differ."""
         ...
 
     def mask(self, n_new: int) -> Mask:
-        """The attention mask: "causal" if the cache is empty, otherwise booleans for (B, H, T, S), or None."""
+        """The attention mask: "causal" if the cache is empty, otherwise a boolean tensor for (B, H, T, S), or None."""
         ...
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> KeysValues:

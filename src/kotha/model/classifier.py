@@ -2,8 +2,8 @@
 
 BERT represents a text by its pooled first token (Devlin et al. 2018), GPT by the last token, the only one that attends
 to all others (Radford et al. 2018,
-https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf). The body's own heads
-are removed. The head on a GPT has no bias, as in Hugging Face's architectures.
+https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf). The body's own heads are
+removed. The head of a GPT classifier has no bias, as in Hugging Face's architectures.
 """
 
 import torch
@@ -18,7 +18,7 @@ _BODY_HEADS = ("head", "pair_head", "transform", "transform_norm")
 
 
 class TextClassifier(nn.Module):
-    """Texts to logits for each class: (B, T) -> (B, K)."""
+    """Maps texts to logits for each class: (B, T) -> (B, K)."""
 
     def __init__(self, config: ClassifierConfig) -> None:
         super().__init__()
@@ -39,7 +39,7 @@ class TextClassifier(nn.Module):
         return logits
 
     def summary(self, tokens: Tensor, real: Tensor) -> Tensor:
-        """One vector for each text: (B, T) -> (B, C)."""
+        """Return one vector for each text: (B, T) -> (B, C)."""
         if isinstance(self.body, BERT):
             return self.body.pool(self.body.hidden(tokens, real=real))
         last = real.sum(dim=1) - 1  # (B,)

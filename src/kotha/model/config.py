@@ -1,6 +1,6 @@
 """Model configs: frozen dataclasses, validated on creation and saved in full.
 
-``BlockConfig`` has the settings of one block, ``ModelConfig`` adds those that every architecture has, and each
+``BlockConfig`` has the settings of one block, ``ModelConfig`` adds those that all architectures share, and each
 architecture has a subclass. Fields that can be derived from others (``d_head``, ``n_kv_heads``, ``d_ff``, ...) may be
 omitted: they are computed on creation and saved as plain values. Nothing here imports torch.
 """
@@ -20,9 +20,9 @@ NormOrder = Literal["pre", "post"]
 Activation = Literal["relu", "gelu", "gelu-tanh", "swiglu"]
 Positions = Literal["learned", "sinusoidal", "sinusoidal-halves", "rotary", "none"]
 Initialization = Literal["gpt2", "xavier"]
-# The number of layers of each stack, and the names of the attention modules in each of them.
+# The number of layers in each stack, and the names of the attention modules in each layer.
 Stacks = Mapping[str, tuple[int, tuple[str, ...]]]
-# Heads and layers are created one by one, so a damaged file or a typo must not request a billion of them.
+# Heads and layers are created one by one, so a corrupted file or a typo must not request a billion of them.
 MOST_HEADS, MOST_LAYERS = 4096, 1024
 _TOO_MANY = "{name}={value} is too large; use 1 to {most:,}"
 _BAD_RATE = "{name}={value} is out of range; use 0 (off) to 0.9"
@@ -45,7 +45,7 @@ class BlockConfig:
     64
     """
 
-    d_model: int  # width of the vector of each position
+    d_model: int  # width of the vector at each position
     n_heads: int  # query heads in each attention
     n_kv_heads: int = derived()
     """Key and value heads; fewer than n_heads means grouped-query attention (default: n_heads)."""
@@ -72,7 +72,7 @@ class BlockConfig:
         self._check()
 
     def _derived(self) -> dict[str, Any]:
-        """The derived fields, with the values that follow from the others."""
+        """Return the derived fields, computed from the others."""
         if self.d_head is None and self.d_model % self.n_heads:
             raise indivisible(self, "d_model", "n_heads", roomier_width(self.d_model, self.n_heads))
         return {"n_kv_heads": self.n_heads, "d_head": self.d_model // self.n_heads, "d_ff": 4 * self.d_model}
@@ -125,12 +125,12 @@ class ModelConfig(BlockConfig):
         return [f"{stack}.{layer}.{part}" for stack, (n, parts) in stacks for layer in range(n) for part in parts]
 
     def heads_of(self, attention: str) -> list[int]:
-        """Return the numbers of the remaining heads of an attention module."""
+        """Return the numbers of the remaining heads in an attention module."""
         removed = set(self.removed_heads)
         return [number for number in range(self.n_heads) if f"{attention}.{number}" not in removed]
 
     def key_heads_of(self, attention: str) -> list[int]:
-        """Return the numbers of the key heads that the remaining heads of an attention module use."""
+        """Return the numbers of the key heads that the remaining heads in an attention module use."""
         return sorted({head * self.n_kv_heads // self.n_heads for head in self.heads_of(attention)})
 
     def to_dict(self) -> dict[str, Any]:
@@ -167,7 +167,7 @@ class TextConfig(ModelConfig):
     vocab_size: int  # tokens in the vocabulary
     context_length: int  # largest number of tokens in one input
     positions: Positions = "learned"  # how positions are encoded
-    rotary_base: float = 10_000.0  # slowest wavelength of rotary positions, divided by 2 pi
+    rotary_base: float = 10_000.0  # longest wavelength of rotary positions, divided by 2 pi
 
     def _check(self) -> None:
         super()._check()
@@ -194,7 +194,7 @@ class GPTConfig(TextConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class BERTConfig(TextConfig):
-    """Encoder only: every token attends to all."""
+    """Encoder only: every token attends to all tokens."""
 
     family: ClassVar[str] = "bert"
 
@@ -243,7 +243,7 @@ def _checked_labels(labels: Sequence[str]) -> tuple[str, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Seq2SeqConfig(TextConfig):
-    """Encoder and decoder: the target attends to its past and to all of the source."""
+    """Encoder and decoder: a target token attends to itself, to earlier target tokens, and to the whole source."""
 
     family: ClassVar[str] = "seq2seq"
 
@@ -265,7 +265,7 @@ class Seq2SeqConfig(TextConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class ViTConfig(ModelConfig):
-    """An encoder whose tokens are patches of an image."""
+    """An encoder whose tokens are image patches."""
 
     family: ClassVar[str] = "vit"
 
@@ -302,7 +302,7 @@ FAMILIES: dict[str, type[ModelConfig]] = {
 
 
 def classifying(config: ModelConfig, labels: Sequence[str]) -> ClassifierConfig:
-    """Return the config of a classifier with this config's body.
+    """Return a classifier config with this config's body.
 
     >>> from kotha.model.presets import preset
     >>> classifying(preset("pocket-bert"), ["good", "bad"]).family

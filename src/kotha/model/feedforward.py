@@ -48,5 +48,5 @@ class SwiGLU(nn.Module):
 
 
 def make_feedforward(config: BlockConfig) -> FeedForward | SwiGLU:
-    """The feed-forward module for a config."""
+    """Return the feed-forward module for a config."""
     return SwiGLU(config) if config.activation == "swiglu" else FeedForward(config)

@@ -1,7 +1,7 @@
 """GPT: a decoder that predicts the next token.
 
-The config selects the classic layout of GPT-2 (LayerNorm, learned positions, GELU) or the modern one of Qwen3 (RMSNorm,
-rotary positions, QK-norm, SwiGLU). A tied head is the token embedding's matrix under a second name.
+The config selects GPT-2's classic layout (LayerNorm, learned positions, GELU) or Qwen3's modern one (RMSNorm, rotary
+positions, QK-norm, SwiGLU). A tied head shares the token embedding's matrix.
 """
 
 from torch import Tensor, nn
@@ -16,7 +16,7 @@ from kotha.model.position import make_positions
 
 
 class GPT(nn.Module):
-    """Tokens to logits for the next token: (B, T) -> (B, T, V)."""
+    """Maps tokens to logits for the next token: (B, T) -> (B, T, V)."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class GPT(nn.Module):
         return logits
 
     def hidden(self, tokens: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        """Return the input of the head, for losses that compute logits in chunks: (B, T) -> (B, T, C)."""
+        """Return the input to the head, for losses that compute logits in chunks: (B, T) -> (B, T, C)."""
         positions = positions_of(tokens, self.config, cache)
         mask = decoder_mask(real) if cache is None else cache.mask(tokens.shape[1])
         x = self.positions(self.tokens(tokens), positions)  # (B, T, C)

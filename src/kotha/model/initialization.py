@@ -3,13 +3,13 @@
 ==========  ============================================================================================================
 ``gpt2``    All matrices and embeddings normal with std 0.02; the two matrices of a block that write to the residual
             stream divided by sqrt(2 n_layers), so that its size does not grow with depth (Radford et al. 2019). BERT,
-            ViT and Qwen3 also publish 0.02. Matrices at 1/sqrt(inputs) with embeddings at 0.02 trained worse: the
-            output of the first blocks is then much larger than the embeddings.
+            ViT and Qwen3 also use 0.02. Models with matrices at 1/sqrt(inputs) and embeddings at 0.02 trained worse,
+            because the output of the first blocks is then much larger than the embeddings.
 ``xavier``  Matrices uniform by Glorot's rule, embeddings normal with std 1/sqrt(d_model), which the 2017 paper's
             factor sqrt(d_model) turns into 1 (https://arxiv.org/abs/1706.03762).
 ==========  ============================================================================================================
 
-Biases start at 0, norms at 1. A model is built with all heads; then those that the config lists as removed are deleted.
+Biases start at 0, norms at 1. Models are built with all heads, and removed heads are deleted afterwards.
 """
 
 import math
@@ -50,6 +50,6 @@ def initialize(model: nn.Module, config: ModelConfig) -> None:
 
 
 def residual_writers(model: nn.Module) -> set[nn.Linear]:
-    """The matrices whose output is added to the residual stream."""
+    """Return the matrices whose output is added to the residual stream."""
     attentions = [module.output for module in model.modules() if isinstance(module, Attention)]
     return {*attentions, *(module.down for module in model.modules() if isinstance(module, FeedForward | SwiGLU))}

@@ -1,9 +1,9 @@
-"""LoRA: freeze the weights and train a low-rank update of each (Hu et al. 2021, https://arxiv.org/abs/2106.09685).
+"""LoRA: train low-rank updates to frozen weight matrices (Hu et al. 2021, https://arxiv.org/abs/2106.09685).
 
-A matrix W of attention or feed-forward becomes W + scale B A, where A is (rank, in) and B (out, rank). For a 512 x 512
-matrix, rank 8 means 8,192 trained numbers. B starts at zero, so the model's output is unchanged at first. In training
-the two products are applied one after the other; merging adds B A to W and gives an ordinary model. The matrices keep
-their names, with ``low_rank_down`` and ``low_rank_up`` next to them.
+A matrix W in an attention or feed-forward layer becomes W + scale B A, where A is (rank, in) and B (out, rank). For a
+512 x 512 matrix, rank 8 means 8,192 trainable parameters. B starts at zero, so the model's output is unchanged at
+first. In training, A and B are applied one after the other; merging adds scale B A to W, which gives an ordinary model.
+The matrices keep their names; A and B are stored next to them as ``low_rank_down`` and ``low_rank_up``.
 """
 
 import math
@@ -34,12 +34,12 @@ class LowRankLinear(nn.Linear):
         return super().forward(x) + self.scale * update
 
     def merged(self) -> Tensor:
-        """The weight with the update added: -> (out, in)."""
+        """Return the weight with the update added: -> (out, in)."""
         return self.weight + self.scale * (self.low_rank_up @ self.low_rank_down)
 
 
 def add_low_rank(model: nn.Module, rank: int, alpha: float, whole: Sequence[str] = ()) -> None:
-    """Add low-rank updates to all matrices of attention and feed-forward and freeze the other parameters.
+    """Add low-rank updates to all attention and feed-forward matrices, and freeze the other parameters.
 
     Parameters whose name starts with a prefix in ``whole``, such as ``head.``, are trained in full. The scale is
     ``alpha / rank``.
@@ -85,5 +85,5 @@ def merged_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def fully_trained_prefixes(family: str) -> tuple[str, ...]:
-    """Name prefixes of the parameters that LoRA trains in full: a newly added head."""
+    """Return the name prefixes of parameters that LoRA trains in full: those of a newly added head."""
     return ("head.", "body.pooler.") if family.endswith("-classifier") else ()

@@ -1,8 +1,8 @@
 """The next-token loss: a cross-entropy that never holds all logits in memory.
 
-For 8,192 tokens and a vocabulary of 32,100, float32 logits take a gigabyte, their softmax another and their gradient
-a third. Here the head is applied in chunks of rows. The losses and gradients of each chunk are computed from its
-logits, which are then discarded (the idea of https://arxiv.org/abs/2411.09009 without its kernels).
+For 8,192 tokens and a vocabulary of 32,100, float32 logits take a gigabyte, their softmax another and their gradient a
+third. Here the head is applied in chunks of rows. The losses and gradients of each chunk are computed from its logits,
+which are then discarded (the idea of https://arxiv.org/abs/2411.09009, without its custom kernels).
 
 ``F.linear_cross_entropy`` of torch 2.13 does the same if given options (without them it builds all logits), but does
 not support label smoothing and breaks a compiled graph. ``_Chunked`` covers these cases, older versions of torch, and
@@ -30,7 +30,7 @@ _GPU_ROWS = 64
 _torch_loss: Any = getattr(functional, "linear_cross_entropy", None)
 _torch_options: Any = getattr(nn, "LinearCrossEntropyOptions", None)
 
-# The input of a head, and the head's matrix: (N, C), (V, C).
+# The input to a head, and the head's matrix: (N, C), (V, C).
 RowsAndHead = tuple[Tensor, Tensor]
 
 
@@ -46,9 +46,9 @@ def next_token_loss(
 ) -> Tensor:
     """Return the mean loss in nats over the targets that are not ``IGNORED``: (..., C), (V, C), (...) -> ().
 
-    ``hidden`` is the input of the model's head and ``weight`` the head's matrix. Under autocast both are cast to its
-    type; losses are always summed in float32. The fraction ``teacher_share`` of the loss is the cross-entropy with
-    the mean distribution of ``teachers``, the rest is that with the text.
+    ``hidden`` is the input to the model's head and ``weight`` the head's matrix. Under autocast both are cast to its
+    type; losses are always summed in float32. The fraction ``teacher_share`` of the loss is the cross-entropy with the
+    mean distribution of ``teachers``; the rest is the cross-entropy with the text.
     """
     rows, flat = hidden.flatten(0, -2), targets.flatten()
     plain = not label_smoothing and not teachers
@@ -81,7 +81,7 @@ def chunked_loss(
 
 @torch.no_grad()
 def token_losses(hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None = None) -> Tensor:
-    """The loss of each target in nats, for evaluation: (..., C), (V, C), (...) -> (...)."""
+    """Return the loss of each target in nats, for evaluation: (..., C), (V, C), (...) -> (...)."""
     rows, weight, bias = _autocast(hidden.flatten(0, -2), weight, bias)
     size = _chunk_rows(rows.shape[0], weight)
     chunks = zip(torch.split(rows, size), torch.split(targets.flatten(), size), strict=True)
@@ -154,10 +154,10 @@ def loss_and_gradient(
     teacher_logits: Sequence[Tensor] = (),
     teacher_share: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """The scaled loss of all rows in nats and its gradient by the logits: (n, V), (n, 1), (n, 1) -> (), (n, V).
+    """Return the scaled loss of all rows in nats and its gradient: (n, V), (n, 1), (n, 1) -> (), (n, V).
 
-    The gradient of the cross-entropy is the softmax minus the smoothed target. The fraction ``teacher_share`` of the
-    target is the mean distribution of the teachers, given as logits (n, V). Logits from ``n_words`` on are padding.
+    The gradient with respect to the logits is the softmax minus the smoothed target. The fraction ``teacher_share`` of
+    the target is the mean distribution of the teachers, given as logits (n, V). Logits from ``n_words`` on are padding.
     """
     words = torch.arange(logits.shape[-1], device=logits.device)
     exists = words < n_words
@@ -212,7 +212,7 @@ def _kernel(logits: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
 
 
 def _product_type(rows: Tensor, weight: Tensor) -> torch.dtype:
-    """The type in which autocast would multiply."""
+    """Return the type in which autocast would multiply."""
     kind = rows.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
 
@@ -224,7 +224,7 @@ def _autocast(rows: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor
 
 
 def _padded(weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """The head in the type of the products, on a GPU padded to a multiple of 64 rows."""
+    """Return the head in the type used for the products; on a GPU, padded to a multiple of 64 rows."""
     missing = -weight.shape[0] % _GPU_ROWS if weight.is_cuda else 0
     if not missing:
         return weight.to(dtype)

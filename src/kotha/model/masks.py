@@ -13,7 +13,7 @@ Mask = Tensor | Literal["causal"] | None
 
 
 def causal_mask(n_queries: int, n_keys: int, device: torch.device | None = None) -> Tensor:
-    """Return a mask by which each position attends to itself and to earlier positions: (T, S).
+    """Return a mask that allows each position to attend to itself and to earlier positions: (T, S).
 
     >>> causal_mask(3, 3).int()
     tensor([[1, 0, 0],
@@ -24,7 +24,7 @@ def causal_mask(n_queries: int, n_keys: int, device: torch.device | None = None)
 
 
 def padding_mask(real: Tensor) -> Tensor:
-    """Return a mask by which all positions attend to real positions only: (B, S) -> (B, 1, 1, S).
+    """Return a mask that allows attention only to positions that are not padding: (B, S) -> (B, 1, 1, S).
 
     >>> padding_mask(torch.tensor([[True, True, False]])).shape
     torch.Size([1, 1, 1, 3])
@@ -33,14 +33,14 @@ def padding_mask(real: Tensor) -> Tensor:
 
 
 def decoder_mask(real: Tensor | None) -> Mask:
-    """Return the decoder's mask: causal, combined with padding if any."""
+    """Return the decoder's mask: causal, combined with the padding mask if there is padding."""
     if real is None:
         return "causal"
     return causal_mask(real.shape[-1], real.shape[-1], real.device) & padding_mask(real)  # (B, 1, T, T)
 
 
 def encoder_mask(real: Tensor | None) -> Mask:
-    """Return the encoder's mask: padding if any."""
+    """Return the encoder's mask: the padding mask, or None if there is no padding."""
     return None if real is None else padding_mask(real)
 
 

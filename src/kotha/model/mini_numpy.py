@@ -13,7 +13,7 @@ Array = NDArray[np.float64]
 
 
 def mini(weights: dict[str, ArrayLike], tokens: list[int], n_heads: int = 2, eps: float = 1e-5) -> dict[str, Any]:
-    """Compute every step of ``mini`` for one text: weights by torch's names, tokens (T,) -> quantities by name."""
+    """Compute every step of ``mini`` for one text: weights by torch name, tokens (T,) -> quantities by name."""
     w = {name.removeprefix("stack.blocks.0."): np.asarray(tensor, np.float64) for name, tensor in weights.items()}
 
     x = w["tokens.weight"][tokens]  # (T, C): a row of the embedding table for each token

@@ -1,7 +1,7 @@
-"""Norms: LayerNorm is torch's own; RMSNorm is here with a readable reference version.
+"""Norms: torch's LayerNorm, and RMSNorm with a readable reference version.
 
-RMSNorm has neither LayerNorm's mean nor its bias: it divides by the root mean square only
-(Zhang and Sennrich 2019, https://arxiv.org/abs/1910.07467).
+Unlike LayerNorm, RMSNorm subtracts no mean and has no bias: it only divides by the root mean square (Zhang and Sennrich
+2019, https://arxiv.org/abs/1910.07467).
 """
 
 import torch
@@ -35,7 +35,7 @@ def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
 
 
 def make_norm(config: BlockConfig) -> nn.Module:
-    """The norm module for a config, over the model's width."""
+    """Return the norm module for a config, over the model's width."""
     if config.norm == "rms":
         return RMSNorm(config.d_model, config.norm_eps)
     return nn.LayerNorm(config.d_model, config.norm_eps)

@@ -1,4 +1,4 @@
-"""Training objectives: each returns the inputs of the token head for a batch, and the tokens to predict.
+"""Training objectives: each returns the inputs to the token head for a batch, and the tokens to predict.
 
 The head is applied inside the loss, in chunks, and only at the predicted positions, so the logits of a whole batch are
 never in memory. Losses are means in nats; evaluation functions return sums.
@@ -16,7 +16,7 @@ from kotha.model.loss import CHUNK_LOGITS, IGNORED, next_token_loss
 from kotha.model.seq2seq import Seq2Seq
 
 TokenHeadInputs = tuple[Tensor, Tensor]
-"""Inputs of the token head (..., C) and target tokens (...), IGNORED where there is no target."""
+"""Inputs to the token head (..., C) and target tokens (...), IGNORED where there is no target."""
 
 
 def next_token(model: GPT, sequences: Tensor) -> TokenHeadInputs:
@@ -27,14 +27,15 @@ def next_token(model: GPT, sequences: Tensor) -> TokenHeadInputs:
 def teacher_forcing(model: Seq2Seq, source: Tensor, target: Tensor, real: Tensor | None = None) -> TokenHeadInputs:
     """Predict target tokens from the source and earlier target tokens: (B, S), (B, T + 1) -> (B, T, C), (B, T).
 
-    A target runs from its start token to its end token, then IGNORED; ``real`` (B, S) is False at the source's padding.
+    A target extends from its start token to its end token and is padded with IGNORED; ``real`` (B, S) is False at the
+    source's padding.
     """
     inputs = target[:, :-1].clamp(min=0)  # any token works as padding: it comes last, and earlier tokens ignore it
     return model.hidden(source, inputs, real), target[:, 1:]
 
 
 def masked_words(model: BERT, hidden: Tensor, places: Tensor, words: Tensor) -> TokenHeadInputs:
-    """Predict masked tokens of a text: (B, T, C), (B, K), (B, K) -> (B, K, C), (B, K).
+    """Predict the masked tokens in a text: (B, T, C), (B, K), (B, K) -> (B, K, C), (B, K).
 
     ``hidden`` is BERT's output for the masked text, ``places`` are the masked positions. Shorter rows are padded with
     IGNORED targets.
@@ -46,21 +47,21 @@ def masked_words(model: BERT, hidden: Tensor, places: Tensor, words: Tensor) -> 
 def word_loss(
     model: GPT | BERT | Seq2Seq, inputs: TokenHeadInputs, label_smoothing: float = 0.0, **teacher: Any
 ) -> Tensor:
-    """Mean loss of the target tokens in nats: -> (); ``teacher`` are the teacher arguments of ``next_token_loss``."""
+    """Return the mean loss in nats: -> (); ``teacher`` holds the teacher arguments for ``next_token_loss``."""
     rows, words = inputs
     how: Any = {"label_smoothing": label_smoothing, **teacher}
     return next_token_loss(rows, model.head.weight, words, model.head.bias, **how)
 
 
 def sentence_pairs(model: BERT, hidden: Tensor, unrelated: Tensor) -> Tensor:
-    """Loss of predicting whether the second sentence follows the first (0) or not (1): (B, T, C), (B,) -> ()."""
+    """The loss for predicting whether the second sentence follows the first (0) or not (1): (B, T, C), (B,) -> ()."""
     return cross_entropy(model.pair_head(model.pool(hidden)).float(), unrelated)
 
 
 def classes(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0, weights: Tensor | None = None) -> Tensor:
     """Classification loss for images or texts: (B, K), (B,) -> ().
 
-    With ``weights`` (B,), one for each example, the mean over examples of loss times weight.
+    With ``weights`` (B,), the loss of each example is multiplied by its weight before the mean is taken.
     """
     if weights is None:
         return cross_entropy(logits.float(), labels, label_smoothing=label_smoothing)
@@ -70,7 +71,7 @@ def classes(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0, weight
 
 @torch.no_grad()
 def score_predictions(logits: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
-    """The summed loss in nats and the number of correct predictions, IGNORED excluded: (N, K), (N,) -> (), ()."""
+    """The summed loss in nats and the number of correct predictions, excluding IGNORED: (N, K), (N,) -> (), ()."""
     nats = cross_entropy(logits.float(), answers, ignore_index=IGNORED, reduction="sum").double()
     return nats, (logits.argmax(dim=-1) == answers).sum()
 

@@ -14,7 +14,7 @@ from kotha.model.family import build
 from kotha.model.feedforward import FeedForward, SwiGLU
 from kotha.model.vit import ViT
 
-# The part of a parameter, determined by the first of these in its name; norms are counted separately.
+# The first entry that occurs in a parameter's name determines its part; norms are counted separately.
 _PARTS = {
     "tokens": "token_embedding",
     "patches": "token_embedding",

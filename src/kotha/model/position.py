@@ -71,7 +71,7 @@ class RotaryPositions(NoPositions):
         self.d_head, self.base = d_head, base
 
     def rotation(self, positions: Tensor) -> Rotation:
-        """Angles of a head's D/2 pairs at (T,) or (B, T) positions."""
+        """Return the angles of a head's D/2 pairs at (T,) or (B, T) positions."""
         pairs = torch.arange(0, self.d_head, 2, dtype=torch.float32, device=positions.device)
         speeds = 1.0 / self.base ** (pairs / self.d_head)  # (D/2,)
         angles = positions[..., None].float() * speeds  # (..., T, D/2)
@@ -81,7 +81,7 @@ class RotaryPositions(NoPositions):
 
 
 def waves(positions: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """Sine and cosine of each position at increasing wavelengths: (..., T) -> two tensors (..., T, width/2).
+    """Return the sine and cosine of each position at increasing wavelengths: (..., T) -> two tensors (..., T, width/2).
 
     >>> sin, cos = waves(torch.tensor([0]), 4)
     >>> sin.tolist(), cos.tolist()
@@ -102,7 +102,7 @@ def rotate(x: Tensor, rotation: Rotation) -> Tensor:
 
 
 def make_positions(config: TextConfig) -> NoPositions:
-    """The position encoding for a config."""
+    """Return the position encoding for a config."""
     match config.positions:
         case "learned":
             return LearnedPositions(config.context_length, config.d_model)

@@ -1,8 +1,8 @@
 """Pruning: remove attention heads from the weights.
 
-A head has rows of the query matrix and columns of the output matrix; its key and value rows are removed when no other
-head uses them (grouped-query attention shares them). The result equals the unpruned model with that head's output set
-to zero. The output bias belongs to no head and stays.
+Removing a head deletes its rows of the query matrix and its columns of the output matrix, and its key and value rows
+unless another head uses them too (grouped-query attention). The result equals the unpruned model with that head's
+output set to zero. The output bias belongs to no head and stays.
 
 Michel et al. 2019, https://arxiv.org/abs/1905.10650, found that many heads can be removed after training; Voita et al.
 2019, https://arxiv.org/abs/1905.09418, found that interpretable heads are pruned last. ``inside/heads`` chooses the
@@ -54,7 +54,7 @@ def cut(model: nn.Module, config: ModelConfig) -> None:
 
 
 def _keep(attention: Attention, heads: Sequence[int], n_per_key: int) -> None:
-    """Keep only some heads of an attention module; originally, ``n_per_key`` query heads share a key head."""
+    """Keep only some of the heads in an attention module; originally, ``n_per_key`` query heads share a key head."""
     key_heads = sorted({head // n_per_key for head in attention.heads})  # the current ones
     kept_keys = sorted({head // n_per_key for head in heads})
     width = attention.d_head

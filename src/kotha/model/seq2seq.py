@@ -20,7 +20,7 @@ from kotha.model.position import make_positions
 
 
 class Seq2Seq(nn.Module):
-    """Source and target to logits for the next target token: (B, S) and (B, T) -> (B, T, V)."""
+    """Maps source and target to logits for the next target token: (B, S) and (B, T) -> (B, T, V)."""
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
@@ -43,11 +43,11 @@ class Seq2Seq(nn.Module):
         return logits
 
     def hidden(self, source: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
-        """The input of the head: (B, S), (B, T) -> (B, T, C)."""
+        """Return the input to the head: (B, S), (B, T) -> (B, T, C)."""
         return self.decode(target, self.encode(source, real), real)
 
     def encode(self, source: Tensor, real: Tensor | None = None) -> Tensor:
-        """Contextual vectors of the source tokens: (B, S) -> (B, S, C)."""
+        """Return contextual vectors for the source tokens: (B, S) -> (B, S, C)."""
         x, positions = self._embed(source)
         y: Tensor = self.encoder(x, encoder_mask(real), self.positions.rotation(positions))
         return y
@@ -64,7 +64,7 @@ class Seq2Seq(nn.Module):
         real: Tensor | None = None,
         cache: Cache | None = None,
     ) -> Tensor:
-        """The input of the head: (B, T) -> (B, T, C). ``memories``: the output of ``encode`` or of ``project_kv``."""
+        """Return the input to the head: (B, T) -> (B, T, C). ``memories`` come from ``encode`` or ``project_kv``."""
         x, positions = self._embed(target, cache)
         mask = decoder_mask(None) if cache is None else cache.mask(target.shape[1])
         rotation = self.positions.rotation(positions)

@@ -69,7 +69,7 @@ class GridPositions(nn.Module):
 
 
 class ViT(nn.Module):
-    """Images to logits for each class: (B, n_channels, height, width) -> (B, n_classes)."""
+    """Maps images to logits for each class: (B, n_channels, height, width) -> (B, n_classes)."""
 
     def __init__(self, config: ViTConfig) -> None:
         super().__init__()
@@ -86,7 +86,7 @@ class ViT(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Logits from the class token: (B, n_channels, height, width) -> (B, n_classes).
 
-        For images of another size than in the config, positions are interpolated.
+        If the image size differs from that in the config, positions are interpolated.
         """
         logits: Tensor = self.head(self.hidden(images)[:, 0])
         return logits

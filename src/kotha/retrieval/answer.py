@@ -2,9 +2,9 @@
 
 Before any text is generated, the best passage must cover a minimum share of the question's words; otherwise there is no
 answer. The threshold was measured on questions whose own passage had been removed. A chat model then gets the question
-and as many passages as fit its context. Each sentence that it writes gets a citation of the passage that supports it
-best, or is marked as unsupported. Without a chat model, the answer is the sentence of the passages that fits the
-question best, with a remark about this.
+and as many passages as fit its context. Each sentence that it writes is followed by a citation of the passage that best
+supports it, or marked as unsupported. Without a chat model, the answer is the sentence in the passages that best fits
+the question, with a note that says so.
 """
 
 import math
@@ -31,14 +31,14 @@ _UNSUPPORTED = "[?]"
 
 
 class ChatWriter:
-    """A chat model that answers from passages; greedy and without repetition penalty, because it quotes passages."""
+    """Answers from passages with a chat model, greedily and without a repetition penalty, as it quotes passages."""
 
     def __init__(self, engine: "Engine", tokens: int) -> None:
         self._engine, self._tokens = engine, tokens
 
     @classmethod
     def of(cls, engine: "Engine", tokens: int) -> "ChatWriter | None":
-        """The writer of a model; None if it is not a chat model."""
+        """Return the writer for a model; None if it is not a chat model."""
         return None if engine.chat is None else cls(engine, tokens)
 
     def fits(self, text: str) -> bool:
@@ -100,7 +100,7 @@ def why_not_found(result: SearchResult) -> Message | None:
 
 
 def best_sentence(question: str, hits: Sequence[Hit]) -> tuple[str, int]:
-    """The sentence of the best passages that fits the question best, and the number of its passage, from 1.
+    """Return the sentence in the best passages that best fits the question, and the number of its passage, from 1.
 
     >>> from kotha.retrieval.passages import Excerpt
     >>> hit = Hit(Excerpt("মিনা থাকে গ্রামে। তার ভাই থাকে শহরে।", "a.txt", "line 1"), score=1.0)
@@ -115,13 +115,13 @@ def best_sentence(question: str, hits: Sequence[Hit]) -> tuple[str, int]:
     ]
     worth = _worth([words for _, _, words in found])
     mean = sum(len(words) for _, _, words in found) / max(1, len(found))
-    # Weighted by the score of its passage; the first wins a tie.
+    # Weighted by the score of its passage; in a tie, the first one wins.
     number, sentence, _ = max(found, key=lambda each: weigh(query, each[2], worth, mean) * (hits[each[0] - 1].score))
     return sentence, number
 
 
 def prompt(question: str, hits: Sequence[Hit]) -> str:
-    """The prompt: numbered passages, then the question."""
+    """Return the prompt: numbered passages, then the question."""
     numbered = [f"[{number}] {hit.passage.text}" for number, hit in enumerate(hits, 1)]
     return "\n".join([*numbered, question])
 
@@ -145,7 +145,7 @@ def cite(text: str, hits: Sequence[Hit]) -> tuple[str, list[int]]:
 
 
 def _worth(texts: Sequence[Sequence[FoldedWord]]) -> dict[str, float]:
-    """The weight of each stem: 1, or 0.5 if all texts have it, because it distinguishes none of them."""
+    """Return the weight of each stem: 1, or 0.5 if it occurs in all texts and so cannot distinguish them."""
     everywhere = set.intersection(*({word.stem for word in text} for text in texts)) if len(texts) > 1 else set()
     stems = {word.stem for text in texts for word in text}
     return {stem: 0.5 if stem in everywhere else 1.0 for stem in stems}

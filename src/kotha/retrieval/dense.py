@@ -2,8 +2,8 @@
 
 A model's vectors share a large mean, and a few directions that have little to do with the text dominate their variance.
 Centred and scaled to equal variance in all directions, they distinguish texts much better (docs/dev/experiments.md).
-Mean and variance are estimated from the vectors of the index each time they are loaded, so stored vectors stay valid
-when documents change. If there are too few vectors, they are not whitened.
+Mean and variance are estimated each time the vectors are loaded, so stored vectors stay valid when documents change. If
+there are too few vectors, they are not whitened.
 
 Su et al. 2021, https://arxiv.org/abs/2103.15316.
 """
@@ -44,7 +44,7 @@ class VectorIndex:
         self._vectors = self._whitened(vectors)
 
     def __call__(self, vector: Vectors, limit: int) -> list[tuple[int, float]]:
-        """The rows and cosines of the nearest vectors, best first."""
+        """Return the rows and cosines of the nearest vectors, best first."""
         cosines = self._vectors @ self._whitened(vector[None])[0]  # (passages,)
         rows = np.arange(len(cosines))
         if limit < len(cosines):  # only the best are sorted

@@ -1,4 +1,4 @@
-"""Documents for the index, from the formats of the corpus readers and from md, html and pdf.
+"""Read documents for the index: md, html, pdf, and all formats that the corpus readers support.
 
 In txt, md, html and pdf files a document is a paragraph (short ones are joined with the next); in jsonl, csv, tsv and
 parquet files it is a record.
@@ -27,7 +27,7 @@ class IndexOptions:
     """Options for reading and splitting documents."""
 
     passage_length: int = PASSAGE_LENGTH  # maximum characters of a passage
-    field: str = "text"  # field of a record that holds the text
+    field: str = "text"  # the record field that holds the text
     errors: Errors = "stop"  # what to do with unreadable documents
 
     def __post_init__(self) -> None:
@@ -76,7 +76,7 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
 def read_file(
     file: Path, how: IndexOptions, on_problem: OnProblem | None = None, on_bytes: OnBytes | None = None
 ) -> Iterator[Excerpt]:
-    """The documents of one file, in order."""
+    """The documents in one file, in order."""
     if file.suffix.lower() not in READERS:
         kind, _ = kind_of(file.name)
         place = "row" if kind == "parquet" else "line"

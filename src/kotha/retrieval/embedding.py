@@ -28,7 +28,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Tokens per forward pass.
 _BATCH_TOKENS = 4096
-_SAMPLED = 64  # number of values of each weight that are included in the fingerprint
+_SAMPLED = 64  # number of values from each weight that are included in the fingerprint
 
 
 class Embedder:
@@ -56,7 +56,7 @@ class Embedder:
         """Return one unit vector per text: (texts, C); zeros for a text without tokens."""
         windows = [(row, window) for row, text in enumerate(texts) for window in self._windows(text)]
         sums = np.zeros((len(texts), self.note.width), np.float32)
-        windows.sort(key=lambda pair: -len(pair[1]))  # similar lengths together, so that little is padding
+        windows.sort(key=lambda pair: -len(pair[1]))  # similar lengths together, to reduce padding
         done = 0
         while done < len(windows):
             batch = windows[done : done + max(1, _BATCH_TOKENS // (1 + len(windows[done][1])))]
@@ -74,7 +74,7 @@ class Embedder:
 
     @torch.inference_mode()
     def _sums(self, windows: list[list[int]]) -> Vectors:
-        """The sum of the layer's states over each window's tokens: (B, C)."""
+        """Return the sum of the layer's states over each window's tokens: (B, C)."""
         device, roles = self.model.tokens.weight.device, self.tokenizer.special
         start = next((roles[role] for role in ("cls", "eos", "bos") if role in roles), 0)
         tokens = torch.full((len(windows), 1 + max(map(len, windows))), start)  # (B, T)
@@ -89,7 +89,7 @@ class Embedder:
         return sums
 
     def _states(self, tokens: Tensor, real: Tensor) -> Tensor:
-        """The output of the layer's block: (B, T) -> (B, T, C)."""
+        """Return the output of the layer's block: (B, T) -> (B, T, C)."""
         seen: list[Tensor] = []
         block = self.model.stack.blocks[self.layer - 1]
         handle = block.register_forward_hook(lambda _, __, states: seen.append(states))
@@ -103,7 +103,7 @@ class Embedder:
 
 
 def fingerprint(model: Model, tokenizer: Tokenizer) -> str:
-    """A hash that identifies a model: config, tokenizer, and values of every weight."""
+    """Return a hash that identifies a model, computed from its config, its tokenizer and values from every weight."""
     digest = hashlib.sha256(as_json(model.config.to_dict()).encode() + tokenizer.fingerprint.encode())
     for name, weight in model.named_parameters():
         flat = weight.detach().flatten()

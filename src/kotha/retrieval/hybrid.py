@@ -1,8 +1,8 @@
-"""Hybrid search: fusion of the rankings by words and by meaning.
+"""Hybrid search: merge the rankings by words and by meaning.
 
-Both scores have the same scale for every question: the share of the question that a passage covers, and a cosine. So
-they can be added, the second with a weight. With fusion by rank alone (reciprocal rank fusion, Cormack et al. 2009),
-the weaker ranking makes the result worse than the better one; ``docs/dev/experiments.md`` compares both.
+One score is the share of the question that a passage covers, the other a cosine. Both have the same scale for every
+question, so they can be added, the second with a weight. Fusion by rank alone (reciprocal rank fusion, Cormack et al.
+2009) gives worse results than the better of the two rankings; ``docs/dev/experiments.md`` compares both methods.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ _MEANING = 0.2
 
 @dataclass(frozen=True)
 class Hit:
-    """A passage that was found, with its score and the parts of the score."""
+    """A passage found by a search, with its score and the parts of the score."""
 
     passage: Excerpt
     score: float

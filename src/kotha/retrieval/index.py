@@ -35,7 +35,7 @@ _CANDIDATES = 50  # number of passages in each ranking, from which the hits are 
 
 
 class PassageEmbedder(Protocol):
-    """An object that embeds texts and has a note of its model, such as `embedding.Embedder`."""
+    """An object that embeds texts and identifies its model in ``note``, such as `embedding.Embedder`."""
 
     note: EmbedderNote
 
@@ -73,7 +73,7 @@ def update(
     on_progress: OnProgress | None = None,
     on_problem: OnProblem | None = None,
 ) -> IndexReport:
-    """Bring an index up to date with files, folders and globs."""
+    """Update an index from files, folders and globs."""
     work = _Update(store, how, embed, on_progress, on_problem)
     files, complete = list_files(paths, work.problem)
     work.settle_embedder()
@@ -111,7 +111,7 @@ class _Update:
             self.on_problem(problem)
 
     def settle_embedder(self) -> None:
-        """Record the model of the vectors, or check that it is the same as before; two models cannot share an index."""
+        """Record which model computes the vectors, or check that it is still the same; an index has only one model."""
         kept, name = self.store.embedder(), self.store.name
         if kept is None:
             if self.embed is not None:
@@ -150,7 +150,7 @@ class _Update:
         moved: Sequence[tuple[int, str]] = (),
         removed: Sequence[int] = (),
     ) -> None:
-        """Write some documents in one transaction; vectors are computed before it, to keep it short."""
+        """Write documents in one transaction; their vectors are computed beforehand to keep it short."""
         if self.embed is not None and fresh:
             vectors = self.embed([text for document in fresh for text in document.passages])
             for document in fresh:
@@ -161,7 +161,7 @@ class _Update:
         self.report.removed += len(removed)
 
     def _digest(self, text: str) -> bytes:
-        """The digest of a document, which includes the passage size and the model as well as the text."""
+        """Return a document's digest, which depends on the passage size and the model as well as on the text."""
         parts = (str(self.how.passage_length), "" if self.embed is None else self.embed.note.fingerprint, text)
         return hashlib.sha256("\0".join(parts).encode()).digest()
 

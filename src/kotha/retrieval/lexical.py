@@ -1,10 +1,10 @@
 """Ranking by words: BM25 over words, stems, and pairs of adjacent words.
 
-A store finds candidates by their stems; this module scores them. The score is the sum of BM25 over four kinds of terms:
-stems, exact words, pairs of adjacent stems, and exact pairs. A term is weighted by its rarity (idf; a pair by that of
-its rarer word) and its frequency, which saturates (k1) and has less effect in a long passage (b). The four kinds have
-equal weight, and k1 is lower than usual; both were tuned on questions that are not part of any reported score
-(docs/dev/experiments.md).
+The store selects candidates by their stems; this module scores them. The score is the sum of BM25 over four kinds of
+terms: stems, exact words, pairs of adjacent stems, and exact pairs. A term is weighted by its rarity (idf; a pair by
+that of its rarer word) and its frequency, which saturates (k1) and has less effect in a long passage (b). The four
+kinds have equal weight, and k1 is lower than usual; both were tuned on questions that are not part of any reported
+score (docs/dev/experiments.md).
 
 Robertson and Zaragoza 2009, The Probabilistic Relevance Framework: BM25 and Beyond.
 """
@@ -24,11 +24,11 @@ _CANDIDATES = 30
 # Interrogative words, which are ignored because a passage that answers the question does not contain them.
 _QUESTION_WORDS = "কে কার কাকে কারা কাদের কী কি কোন কোনটি কোথায় কোথা কবে কখন কত কতটি কয়টি কতজন কেন কেমন কীভাবে কিভাবে"
 _STOP_WORDS = {word.form for word in fold(_QUESTION_WORDS)}
-_MOST_WORDS = 64  # of a question; the rest is ignored
+_MOST_WORDS = 64  # words of a question that are used; the rest is ignored
 
 
 def rank_by_words(store: SqliteStore, question: str, limit: int) -> list[tuple[Excerpt, float]]:
-    """Passages that share words with a question, best first; a passage equal to the question scores 1."""
+    """Return passages that share words with a question, best first; a passage equal to the question scores 1."""
     query = fold(question)[:_MOST_WORDS]
     query = [word for word in query if word.form not in _STOP_WORDS] or query
     if not query:
@@ -43,7 +43,7 @@ def rank_by_words(store: SqliteStore, question: str, limit: int) -> list[tuple[E
 
 
 def idf(count: int, passages: int) -> float:
-    """The inverse document frequency of a stem that ``count`` of the passages contain.
+    """Return the inverse document frequency of a stem that occurs in ``count`` of the passages.
 
     >>> round(idf(1, 1000), 2), round(idf(900, 1000), 2)
     (6.5, 0.11)
@@ -54,7 +54,7 @@ def idf(count: int, passages: int) -> float:
 def weigh(
     query: Sequence[FoldedWord], words: Sequence[FoldedWord], worth: dict[str, float], mean_words: float
 ) -> float:
-    """The BM25 score of a passage's words for those of a question.
+    """Return the BM25 score of a passage for a question, given the words of both.
 
     >>> near, far = (fold(text) for text in ("পদ্মা নদীর তীরে", "নদীর তীরে পদ্মা"))
     >>> worth = {"পদ্মা": 3.0, "নদী": 1.0}

@@ -1,7 +1,7 @@
-"""Paragraphs of md, html and pdf files, each with its position.
+"""Extract paragraphs from md, html and pdf files, each with its position.
 
-HTML is parsed with the standard library, without scripts and styles; PDF with pypdf, an optional dependency. There is
-no OCR, so a PDF of scanned pages has no text, which is reported as a problem.
+HTML is parsed with the standard library, ignoring scripts and styles, and PDF with pypdf, an optional dependency. There
+is no OCR, so a PDF of scanned pages has no text, which is reported as a problem.
 """
 
 import re
@@ -20,7 +20,7 @@ _MOST_BYTES = 64 << 20
 
 
 def read_paragraphs(file: Path, complaints: ProblemReporter) -> Paragraphs:
-    """Return the paragraphs of a file; a file that has none, is too large or is broken is reported as a problem."""
+    """Return the paragraphs in a file; report a problem if it has none, is too large or is corrupted."""
     try:
         if file.stat().st_size > _MOST_BYTES:
             size = file.stat().st_size
@@ -45,7 +45,7 @@ def _decoded(file: Path, complaints: ProblemReporter) -> str:
 
 # -- Markdown ---------------------------------------------------------------------------------------------------------
 
-# Markup to remove: fences, rules, and the marks of headings, quotes and lists; links and images keep their text.
+# Markup to remove: code fences, rules, and markers of headings, quotes and lists. The text of links and images is kept.
 _LAYOUT = re.compile(
     r"^\s*(?:```.*|~~~.*|[-=*_]{3,}\s*|\|?[\s:|-]+\|[\s:|-]*)$|^\s{0,3}(?:#{1,6}|>|[-*+]|\d+\.)\s+", re.M
 )

@@ -1,4 +1,4 @@
-"""Split documents into passages (chunking) of full sentences, a few hundred characters each, with their source.
+"""Split documents into passages of complete sentences, a few hundred characters each, with their source (chunking).
 
 A passage ends at the end of a sentence (a danda or a full stop). A sentence longer than a passage is split between
 words, and a word longer than a passage between grapheme clusters. The passages of a document do not overlap and contain
@@ -12,9 +12,9 @@ import regex
 
 from kotha.text.akshara import aksharas
 
-PASSAGE_LENGTH = 600  # maximum code points of a passage: about a hundred words, so that several fit a small context
+PASSAGE_LENGTH = 600  # maximum code points in a passage: about a hundred words, so that several fit a small context
 SHORTEST_PASSAGE_LENGTH = 40
-# The end of a sentence: its mark, closing quotes or brackets, white space; or an empty line.
+# The end of a sentence: a punctuation mark, closing quotes or brackets, and white space; or an empty line.
 _SENTENCE = regex.compile(r""".*?(?:[।॥৷.!?…]["'”’»)\]]*(?=\s|$)|।|\n\s*\n|$)""", regex.DOTALL)
 
 
@@ -28,7 +28,7 @@ class Excerpt:
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without surrounding white space.
+    """Return the sentences in a text, without surrounding white space.
 
     >>> sentences("মা হাসেন। কেন? ৩.৫ মাইল দূরে, ড. করিম বলেন…")
     ['মা হাসেন।', 'কেন?', '৩.৫ মাইল দূরে, ড.', 'করিম বলেন…']
@@ -47,7 +47,7 @@ def cut(text: str, passage_length: int = PASSAGE_LENGTH) -> list[str]:
 
 
 def gather(texts: Iterable[Excerpt], passage_length: int = PASSAGE_LENGTH) -> Iterator[Excerpt]:
-    """Join short paragraphs of one source with the next, so that a heading stays with its text.
+    """Join each short paragraph with the next one from the same source, so that a heading stays with its text.
 
     >>> parts = [Excerpt("নদী", "a.md", "line 1"), Excerpt("নদীর ধারে একটি গ্রাম।" * 20, "a.md", "line 3")]
     >>> [(each.place, each.text[:9]) for each in gather(parts)]
@@ -78,7 +78,7 @@ def _packed(pieces: Iterable[str], passage_length: int) -> Iterator[str]:
 
 
 def _pieces(sentence: str, passage_length: int) -> Iterator[str]:
-    """A sentence, or its parts if it is longer than a passage."""
+    """Yield a sentence, or its parts if it is longer than a passage."""
     if len(sentence) <= passage_length:
         yield sentence
         return

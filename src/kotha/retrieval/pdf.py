@@ -1,9 +1,9 @@
-"""Paragraphs of a PDF, using the original characters (PDF's ActualText) instead of the glyphs where possible.
+"""Extract paragraphs from a PDF, using the original characters (ActualText) instead of the glyphs where possible.
 
 A PDF stores glyphs in drawing order: in Bangla a vowel sign on the left comes before its consonant, and a conjunct is
 one glyph without a code point of its own. Programs that export such text (browsers, office programs) store the
-characters next to the glyphs, as /ActualText. pypdf ignores it but has a hook before each operation, which here
-replaces the glyphs by the characters. The characters keep the width of the glyphs so that spaces are detected
+characters next to the glyphs, as /ActualText. pypdf ignores it, but calls a hook before each operation; here, the hook
+replaces the glyphs with the characters. The characters keep the width of the glyphs so that spaces are detected
 correctly. Without /ActualText the glyphs are used.
 """
 
@@ -22,8 +22,8 @@ _SHOWS = (b"Tj", b"TJ", b"'", b'"')
 
 
 def read_pdf(file: Path, complaints: ProblemReporter) -> Iterator[tuple[str, str]]:
-    """The paragraphs of a PDF, each with its page."""
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs what it repairs and raises other errors
+    """Yield the paragraphs in a PDF, each with its page."""
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs the errors that it repairs and raises the others
     pypdf = library("pypdf", _NEED_PYPDF, CorpusError)
     try:
         reader = pypdf.PdfReader(file)
@@ -34,13 +34,13 @@ def read_pdf(file: Path, complaints: ProblemReporter) -> Iterator[tuple[str, str
                 yield " ".join(block.split()), f"page {number}"
     except (CorpusError, Unreadable, OSError):
         raise
-    except Exception as error:  # pypdf raises many kinds of errors for a broken file
+    except Exception as error:  # pypdf raises many kinds of errors for a corrupt file
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise Unreadable(Message("not a readable PDF ({reason})", reason=reason)) from error
 
 
 def page_text(page: Any) -> str:
-    """The text of one page of a pypdf reader."""
+    """Return the text of one page of a pypdf reader."""
     return str(page.extract_text(visitor_operand_before=_ActualText()))
 
 
@@ -80,11 +80,11 @@ class _ActualText:
                 operands[-1] = self._letters(operands[-1], span)
 
     def _outermost(self) -> int | None:
-        """The outermost open span with an ActualText, which replaces all glyphs in it."""
+        """Return the outermost open span that has an ActualText, which replaces all glyphs in the span."""
         return next((index for index, text in enumerate(self._open) if text is not None), None)
 
     def _letters(self, glyphs: Any, span: int) -> Any:
-        """Replace the first glyphs of a span by all its characters, and later ones by none; kerning stays unchanged."""
+        """Replace the first glyphs of a span with all its characters and later ones with none; kerning is kept."""
         if not isinstance(glyphs, bytes | str):
             return glyphs
         text, self._open[span] = self._open[span] or "", ""
@@ -92,7 +92,7 @@ class _ActualText:
 
 
 def _actual_text(operands: Any) -> str | None:
-    """The ActualText of a marked span; None if it has none."""
+    """Return the ActualText of a marked span; None if it has none."""
     properties = operands[1] if len(operands) > 1 else None
     text = properties.get("/ActualText") if isinstance(properties, dict) else None
     if isinstance(text, bytes):
@@ -101,5 +101,5 @@ def _actual_text(operands: Any) -> str | None:
 
 
 def _drawn(glyphs: bytes) -> str:
-    """Glyphs as pypdf measures them: two bytes each in fonts with many glyphs."""
+    """Return glyphs in the form that pypdf measures: two bytes each in fonts with many glyphs."""
     return glyphs.decode("latin-1" if len(glyphs) % 2 else "utf-16-be", "replace")

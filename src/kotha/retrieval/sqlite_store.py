@@ -2,10 +2,10 @@
 
 Writes go through a write-ahead log (WAL): readers see the last committed state while a writer works, and if a writer is
 killed, its last transaction is rolled back. When writing ends, the log is merged and removed, so that the index is a
-single file again, also while it is read. A new index that received no documents is deleted.
+single file again, even while it is being read. A new index to which no documents were added is deleted.
 
-Before a file is used, its header and version are checked, and that it has exactly the tables created here and no
-triggers or views. Damage is reported as an error.
+A file is used only if its header and version are valid, and if it has exactly the tables created here and no triggers
+or views. Corruption is reported as an error.
 """
 
 import os
@@ -34,14 +34,14 @@ _TABLES = (
     "CREATE TABLE passages (id INTEGER PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents ON DELETE CASCADE, "
     "text TEXT NOT NULL, words INTEGER NOT NULL, vector BLOB)",
     "CREATE INDEX passages_of_document ON passages (document)",
-    "CREATE INDEX passages_by_words ON passages (words)",  # for their mean, without reading all texts
+    "CREATE INDEX passages_by_words ON passages (words)",  # to compute their mean without reading all texts
     # Stems are normalized and separated by spaces; marks (vowel signs) are part of them.
     "CREATE VIRTUAL TABLE stems USING fts5(line, tokenize=\"unicode61 remove_diacritics 0 categories 'L* M* N* C*'\")",
     "CREATE VIRTUAL TABLE stem_counts USING fts5vocab(stems, row)",
 )
 _SCHEMA = "SELECT sql FROM sqlite_master WHERE sql NOT NULL"
 _BUSY_SECONDS = 20
-# Maximum number of matching passages of a query; in a large index, only its rarest words are searched.
+# Maximum number of matching passages for a query; in a large index, only its rarest words are searched.
 _MOST_MATCHES = 2000
 
 
@@ -67,7 +67,7 @@ class Measures:
 
 @dataclass(frozen=True)
 class EmbedderNote:
-    """The model of a store's vectors: its fingerprint, its name, and the width of the vectors."""
+    """The model that computed a store's vectors: its fingerprint, its name, and the width of the vectors."""
 
     fingerprint: str
     name: str
@@ -96,7 +96,7 @@ class SqliteStore:
         self._measures: Measures | None = None
         with self._translated_errors():
             self._database = _connect(self._path, write)
-            weakref.finalize(self, _close, self._database)  # no ResourceWarning for a store that was not closed
+            weakref.finalize(self, _close, self._database)  # avoids a ResourceWarning if not closed
             settings = ["trusted_schema = OFF", "cell_size_check = ON", "foreign_keys = ON"]
             for each in (*settings, *(["journal_mode = WAL", "synchronous = NORMAL"] if write else [])):
                 self._database.execute(f"PRAGMA {each}")
@@ -111,7 +111,7 @@ class SqliteStore:
     # -- reading ------------------------------------------------------------------------------------------------------
 
     def measures(self) -> Measures:
-        """The size of the store."""
+        """Return the size of the store."""
         self._invalidate_caches()
         if self._measures is None:
             [(passages, words)] = self._query("SELECT count(*), avg(words) FROM passages")
@@ -120,27 +120,27 @@ class SqliteStore:
         return self._measures
 
     def embedder(self) -> EmbedderNote | None:
-        """Return the model of the stored vectors; None if there are no vectors."""
+        """Return the model that computed the stored vectors; None if there are no vectors."""
         rows = self._query("SELECT fingerprint, name, width FROM embedder")
         return EmbedderNote(*rows[0]) if rows else None
 
     def sources(self) -> list[str]:
-        """The source files of the documents."""
+        """Return the source files of the documents."""
         return [row[0] for row in self._query("SELECT DISTINCT source FROM documents ORDER BY source")]
 
     def digests(self, source: str) -> dict[bytes, tuple[int, str]]:
-        """The documents of a source, by digest: id in the store, and position in the source."""
+        """Return the documents from a source by digest: ID in the store, and position in the source."""
         rows = self._query("SELECT digest, id, place FROM documents WHERE source = ?", [source])
         return {digest: (number, position) for digest, number, position in rows}
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
-        """The number of passages that contain each stem."""
+        """Return the number of passages that contain each stem."""
         marks = ", ".join("?" * len(stems))
         found = dict(self._query(f"SELECT term, doc FROM stem_counts WHERE term IN ({marks})", stems))
         return {stem: found.get(stem, 0) for stem in stems}
 
     def find(self, counts: Mapping[str, int], limit: int) -> list[Excerpt]:
-        """The best passages by FTS5's BM25, searched by the rarest stems."""
+        """Return the best passages by FTS5's BM25, searching for the rarest stems."""
         terms: list[str] = []
         matches = 0
         for stem in sorted(counts, key=lambda stem: counts[stem]):
@@ -149,7 +149,7 @@ class SqliteStore:
                 terms.append('"' + stem.replace('"', '""') + '"')
         if not terms:
             return []
-        # The inner query ranks by rowid alone, so that only the texts of the best are read.
+        # The inner query ranks by rowid alone, so that only the texts of the best passages are read.
         rows = self._query(
             "SELECT text, source, place FROM (SELECT rowid AS found, rank FROM stems "
             "WHERE stems MATCH ? ORDER BY rank LIMIT ?) JOIN passages ON passages.id = found "
@@ -175,7 +175,7 @@ class SqliteStore:
         return [(found[number], cosine) for number, cosine in best.items() if number in found]
 
     def _read_vectors(self) -> tuple[list[int], VectorIndex | None]:
-        """All vectors, with the ids of their passages."""
+        """Return all vectors, with the IDs of their passages."""
         note = self.embedder()
         width = 0 if note is None else note.width
         rows = self._query("SELECT id, vector FROM passages WHERE vector NOT NULL")
@@ -191,7 +191,7 @@ class SqliteStore:
         return [row[0] for row in rows], VectorIndex(joined.reshape(-1, width)) if rows else None
 
     def _invalidate_caches(self) -> None:
-        """Drop cached values if another connection has written."""
+        """Drop cached values if another connection has written to the store."""
         [(version,)] = self._query("PRAGMA data_version")
         if version != self._seen_version:
             self._seen_version, self._vectors, self._measures = version, None, None
@@ -200,7 +200,7 @@ class SqliteStore:
 
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
-        """A write transaction."""
+        """Open a write transaction."""
         with self._translated_errors():
             self._database.execute("BEGIN IMMEDIATE")
             try:
@@ -212,7 +212,7 @@ class SqliteStore:
         self._seen_version = None
 
     def note_embedder(self, note: EmbedderNote) -> None:
-        """Save the model of the vectors."""
+        """Record which model computes the vectors."""
         with self._writing() as database:
             database.execute("DELETE FROM embedder")
             database.execute("INSERT INTO embedder VALUES (?, ?, ?)", astuple(note))
@@ -251,12 +251,12 @@ class SqliteStore:
             self._database.execute("INSERT INTO stems (rowid, line) VALUES (?, ?)", [kept.lastrowid, " ".join(stems)])
 
     def close(self) -> None:
-        """Close the file; the last connection that writes merges the log."""
+        """Close the file; the last connection open for writing merges the log."""
         unused = False
         if self._writes:
             with suppress(
                 sqlite3.Error
-            ):  # another process has it open and needs the log, or the file was damaged meanwhile
+            ):  # another process has it open and needs the log, or the file was corrupted meanwhile
                 unused = self._is_new and not self._database.execute("SELECT 1 FROM documents").fetchone()
                 self._database.execute("PRAGMA busy_timeout = 0")
                 self._database.execute("PRAGMA journal_mode = DELETE")
@@ -323,6 +323,6 @@ def _close(database: sqlite3.Connection) -> None:
 
 
 def _connect(path: Path, write: bool) -> sqlite3.Connection:
-    """A connection in autocommit mode, read-only unless ``write``."""
+    """Open a connection in autocommit mode, read-only unless ``write``."""
     uri = path.resolve().as_uri() + ("" if write else "?mode=ro")
     return sqlite3.connect(uri, uri=True, timeout=_BUSY_SECONDS, isolation_level=None)

@@ -18,7 +18,7 @@ from kotha.text.normalize import normalize
 
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}\u200c\u200d]+")
 _BANGLA_DIGITS = str.maketrans(dict(DIGITS))
-# Suffixes of plural, article, case and emphasis, and their combinations.
+# Suffixes for plural, article, case and emphasis, and their combinations.
 _ENDINGS = """
     গুলোতে গুলোকে গুলোর গুলিতে গুলিকে গুলির গুলো গুলি দেরকে েদের দের েরা রা
     টিতে টিকে টির টি টায় টাকে টার টা য়ের য়ে ের েতে কে তে র ে য় ও ই
@@ -36,7 +36,7 @@ class FoldedWord(NamedTuple):
 
 
 def fold(text: str) -> list[FoldedWord]:
-    """The words of a text, in order.
+    """Return the words in a text, in order.
 
     >>> [word.stem for word in fold("নদীগুলোর ধারে, কৃষির কথা!")]
     ['নদী', 'ধার', 'কৃষি', 'কথা']

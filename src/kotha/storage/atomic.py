@@ -1,13 +1,13 @@
 """Atomic writing of files and folders, with one writer at a time.
 
-Content is written next to the target, synced to disk, renamed, and the folder is synced: a reader, or a program after a
-power cut, sees the old state or the new one, never a mixture. One folder replaces another in a single exchange if the
-kernel supports it (``renameat2``).
+Content is written next to the target, synced to disk and renamed, and then the folder is synced. A reader sees either
+the old content or the new, never a mixture, even after a power cut. An existing folder is replaced in a single exchange
+if the kernel supports it (``renameat2``).
 
-Unfinished content is in ``.NAME.kotha-partial``, under a lock that the kernel releases when the process ends
-(``locks.py``). So the output of two writers never mixes, and the next writer removes the leftovers of a killed one. In
-a shared folder others can create that name: a link is removed and never followed, and a file of another user is an
-error.
+Unfinished content is kept in ``.NAME.kotha-partial``, which is locked until the process ends (``locks.py``). The output
+of two writers therefore never mixes, and the next writer removes the leftovers of a killed one. In a shared folder,
+other users can create a file with this name: a link is removed without being followed, and a file that belongs to
+another user raises an error.
 """
 
 import errno
@@ -36,8 +36,8 @@ from kotha.storage.output_paths import (
 )
 from kotha.storage.status import exists, is_directory, is_link, matching
 
-_NOT_FOLLOWED: int = getattr(os, "O_NOFOLLOW", 0)  # for existing links; O_EXCL does not follow any
-_EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE of linux/fs.h, AT_FDCWD of fcntl.h
+_NOT_FOLLOWED: int = getattr(os, "O_NOFOLLOW", 0)  # when opening existing files; O_EXCL never follows links
+_EXCHANGE, _HERE = 2, -100  # RENAME_EXCHANGE from linux/fs.h, AT_FDCWD from fcntl.h
 
 
 @contextmanager
@@ -79,7 +79,7 @@ def atomic_directory(out: Path, may_replace: Callable[[Path], bool]) -> Iterator
     An existing ``out`` is replaced only if it is empty or ``may_replace`` returns True.
     """
     here, target = Path.cwd(), checked_path(out).resolve()
-    if target in (here, *here.parents):  # a process in a replaced folder would stay in the old one
+    if target in (here, *here.parents):  # a process whose working directory is replaced would stay in the old one
         raise KothaError("{path} is the current directory, or contains it; name another folder", path=out)
     with _partial(out, Path.mkdir) as (partial, entry):
         old = out.with_name(f".{out.name}{OLD}")
@@ -99,7 +99,7 @@ def atomic_directory(out: Path, may_replace: Callable[[Path], bool]) -> Iterator
 
 @contextmanager
 def filled_folder(folder: Path) -> Iterator[None]:
-    """Create a folder and fill it in the block; on an error it is removed, unless it existed before."""
+    """Create a folder to be filled in the ``with`` block; on an error, remove it unless it existed before."""
     if is_directory(folder):
         yield
         return
@@ -107,7 +107,7 @@ def filled_folder(folder: Path) -> Iterator[None]:
         try:
             folder.mkdir()
             entry.mine = True
-        except FileExistsError:  # another process created it, and fills it too
+        except FileExistsError:  # another process created it and is filling it too
             pass
         try:
             yield
@@ -161,7 +161,7 @@ def partial_path(target: Path) -> Path:
 
 
 class NotWrittenError(KothaError):
-    """Output could not be written, and no partial output was left; ``what`` is the error."""
+    """Raised when output could not be written and no partial output is left; ``what`` describes the error."""
 
     def __init__(self, what: Message) -> None:
         super().__init__("{what}; no partial output was left", what=what)
@@ -169,7 +169,7 @@ class NotWrittenError(KothaError):
 
 
 def give_up() -> bool:
-    """Remove all unfinished output of this process, for signal handlers; on Windows open files may remain."""
+    """Remove all unfinished output of this process (for signal handlers); on Windows, open files may remain."""
     gone = [entry.discard() for entry in list(_unfinished.values())]
     return all(gone)
 
@@ -185,7 +185,7 @@ class _Unfinished:
     made: list[Path] = field(default_factory=list)
     mine: bool = False
     held: Lock | None = None
-    making: bool = False  # may exist, and is not locked yet
+    making: bool = False  # it may exist but is not locked yet
     exchanged: bool = False  # the partial name now has the replaced content, to be removed
 
     def __post_init__(self) -> None:
@@ -199,7 +199,7 @@ class _Unfinished:
             raise FileNotFoundError(Message("it was removed while it was being written"))
 
     def discard(self) -> bool:
-        """Remove the unfinished output if possible, but not what another process writes; True if nothing is left."""
+        """Remove the unfinished output, but not that of another process; return True if nothing is left."""
         if self.mine and (self.held is None or self._has_its_name() is True):
             _remove(self.partial)
         elif self.making or self.exchanged:
@@ -241,7 +241,7 @@ _unfinished: dict[Path, _Unfinished] = {}
 
 @contextmanager
 def _begun(path: Path, target: Path) -> Iterator[_Unfinished]:
-    """Register output at ``path`` for ``target``, and create the target's folders; errors name the target."""
+    """Register output at ``path`` for ``target``, and create the target's folders; error messages name the target."""
     checked_path(target)
     entry = _Unfinished(path)
     try:
@@ -277,7 +277,7 @@ def _claim(entry: _Unfinished, make: Callable[[Path], None]) -> Lock:
         entry.making = True
         try:
             make(partial)
-        except FileExistsError:  # check only then: some file systems report another owner for all files
+        except FileExistsError:  # check only then: some file systems report the wrong owner for all files
             entry.making = False
             _refuse_others(partial)
         try:
@@ -322,7 +322,7 @@ def _make_file(partial: Path) -> None:
 
 
 def _move(partial: Path, out: Path, old: Path) -> bool:
-    """Move a folder to its name; True if the replaced content is now at ``partial`` and must be removed."""
+    """Move a folder into place; return True if the replaced content is now at ``partial`` and must be removed."""
     if exists(out) and any(out.iterdir()):  # a folder cannot be renamed over one that is not empty
         if _exchange(partial, out):
             return True
@@ -361,7 +361,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> bool:
-    """Exchange the names of two folders atomically; False if the kernel or file system does not support it."""
+    """Exchange the names of two folders atomically; return False if the kernel or file system does not support it."""
     if sys.platform == "win32":
         return False
     import ctypes

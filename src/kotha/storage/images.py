@@ -1,9 +1,9 @@
 """Read images: one file, a folder with a subfolder per class, or an ``.npz`` archive.
 
-Arrays (``.npy``, and nested lists in ``.json``) are read directly; other formats need Pillow and are scaled to the
-model's size. Bytes from 0 to 255 become -1 to 1, as in training; fractions are used unchanged. An archive contains
-``images`` and ``labels`` (or ``x`` and ``y``), or several parts under common names such as ``x_train``,
-``test_images``.
+Arrays (``.npy``, and nested lists in ``.json``) are read directly; other formats are read with Pillow and scaled to the
+model's image size. Byte values from 0 to 255 are mapped to the range -1 to 1, as in training; fractions are used
+unchanged. An archive contains ``images`` and ``labels`` (or ``x`` and ``y``), or several parts with common names such
+as ``x_train`` and ``test_images``.
 """
 
 import io
@@ -32,7 +32,7 @@ Pixels = NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class LabelledImages:
-    """Images, and the class name of each."""
+    """Images and their class names."""
 
     images: NDArray[np.uint8]  # (N, n_channels, height, width)
     labels: tuple[str, ...]
@@ -73,7 +73,7 @@ def decode_png(data: bytes, size: int, n_channels: int, most_pixels: int) -> NDA
 
 
 def read_labelled_images(path: Path, size: int, n_channels: int) -> dict[str, LabelledImages]:
-    """Read a folder or an archive of labelled images; return its parts: train, and validation and test if present."""
+    """Read labelled images from a folder or an archive; return its parts: train, and validation and test if present."""
     wanted = (n_channels, size, size)
     if path.is_file():
         parts = _read_archive(path)
@@ -87,7 +87,7 @@ def read_labelled_images(path: Path, size: int, n_channels: int) -> dict[str, La
 
 
 def holds_images(path: Path) -> bool:
-    """Whether a path is an archive of arrays, or a folder of folders with images."""
+    """Whether a path is an archive of arrays, or a folder whose subfolders contain images."""
     if path.is_file():
         return path.suffix == ".npz"
     found = (file for pattern in ("[!.]*/*", "[!.]*/[!.]*/*") for file in path.glob(pattern))
@@ -152,7 +152,7 @@ def _read_archive(path: Path) -> dict[str, LabelledImages]:
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name.lower(): np.asarray(archive[name]) for name in archive.files}
-    except Exception as error:  # damaged files raise many kinds of errors in numpy and zipfile
+    except Exception as error:  # corrupted files raise many kinds of errors in numpy and zipfile
         raise DataError("{path} does not contain readable arrays: {why}", path=path, why=reason(error)) from error
     found = {}
     for part, names in _PARTS.items():
@@ -169,7 +169,7 @@ def _read_archive(path: Path) -> dict[str, LabelledImages]:
 
 
 def _array(arrays: Mapping[str, Pixels], kinds: Sequence[str], parts: Sequence[str], alone: bool) -> Pixels | None:
-    """Return the array of a kind for a part, such as ``x_test`` or ``test_images``; with ``alone`` also ``images``."""
+    """Find a part's array by names such as ``x_test`` or ``test_images``; if ``alone``, also by ``images``."""
     names = [name for kind in kinds for part in parts for name in (f"{kind}_{part}", f"{part}_{kind}")]
     return next((arrays[name] for name in [*names, *kinds][: None if alone else len(names)] if name in arrays), None)
 
@@ -219,7 +219,7 @@ def _read_array(path: Path) -> Pixels:
             return np.asarray(json.loads(path.read_text(encoding="utf-8")))
         # A memory map is never larger than the file, whatever the header claims.
         return np.array(np.load(path, mmap_mode="r", allow_pickle=False))
-    except Exception as error:  # damaged files raise many kinds of errors; numpy parses a header as Python
+    except Exception as error:  # corrupted files raise many kinds of errors; numpy parses a header as Python
         raise UsageError("{path} does not contain an array of pixels: {why}", path=path, why=reason(error)) from error
 
 
@@ -230,7 +230,7 @@ def _read_with_pillow(
     most_pixels: int = _MOST_PIXELS,
     formats: tuple[str, ...] | None = None,
 ) -> Pixels:
-    """Read an image file or the bytes of one, in any of Pillow's formats or only in ``formats``."""
+    """Read an image from a file or from bytes, in any format that Pillow supports or only in ``formats``."""
     try:
         from PIL import Image
     except ImportError as error:
@@ -245,7 +245,7 @@ def _read_with_pillow(
                 raise ValueError(Message(much, width=width, height=height, most=most_pixels))
             grey = picture.mode in ("1", "L", "LA", "I;16")
             return np.asarray(picture.convert("L" if grey else "RGB").resize((size, size)))
-    except Exception as error:  # damaged files raise many kinds of errors
+    except Exception as error:  # corrupted files raise many kinds of errors
         raise UsageError("{path} cannot be read as an image: {why}", path=path, why=reason(error)) from error
 
 

@@ -1,4 +1,4 @@
-"""JSON files: strict when written, and checked when read, since files may be hostile."""
+"""Read and write JSON files: output is strict JSON, and input is validated, since a file may be malicious."""
 
 import json
 import math
@@ -14,7 +14,7 @@ _DEEPEST = 64
 
 
 def as_json(value: Any, indent: int | None = None) -> str:
-    """Return a value as JSON with Bangla unescaped; NaN and infinity become null.
+    """Serialize a value to JSON without escaping Bangla; NaN and infinity become null.
 
     >>> as_json({"ক": [1, float("inf")]})
     '{"ক": [1, null]}'
@@ -41,7 +41,7 @@ def _finite(value: Any) -> Any:
 
 
 def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int = 1 << 20) -> dict[str, Any]:
-    """Read the JSON object in a file; raises ``error`` for anything else, and for duplicate keys."""
+    """Read the JSON object in a file; raise ``error`` for any other content and for duplicate keys."""
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
@@ -65,7 +65,7 @@ def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int
 
 
 def is_deep(value: Any) -> bool:
-    """Whether a value from JSON is nested so deeply that recursive code could overflow the stack.
+    """Whether a parsed JSON value is nested so deeply that recursive code could overflow the stack.
 
     >>> is_deep({"a": [1, 2]})
     False

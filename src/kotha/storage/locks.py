@@ -1,11 +1,11 @@
 """Locks on files and folders: held until released, or until the process ends.
 
-On Linux and macOS the file or folder itself is locked (``flock``); file systems without locks are not protected.
-Windows cannot open folders or move open files, so there an empty file next to it is locked (``.NAME.kotha-lock``). It
-is removed on release, and the next process reuses it if its holder was killed.
+On Linux and macOS the file or folder itself is locked (``flock``); file systems without locks are not protected. On
+Windows, which cannot open folders or move open files, an empty file next to it is locked instead
+(``.NAME.kotha-lock``). The lock file is removed on release; if its owner was killed, the next process reuses it.
 
 The library ``filelock`` is not used: it leaves its lock file behind on Linux and macOS, cannot lock folders, does not
-follow renames, and does not report the holder.
+follow renames, and does not report which process holds the lock.
 """
 
 import errno
@@ -85,7 +85,7 @@ else:
     _MOST_REFUSED = 100  # consecutive attempts, about one second in total
 
     def _lock_file(path: Path) -> Path:
-        """Return the path of the lock file; for a drive it is inside it."""
+        """Return the path of the lock file; the lock file for a drive is on that drive."""
         if not path.name:
             return path / LOCK
         return path.with_name(f"{'' if path.name.startswith('.') else '.'}{path.name}{LOCK}")
@@ -107,7 +107,7 @@ else:
                 time.sleep(0.01)
 
         def _is_taken(self) -> bool:
-            """Try to take the lock. An open file cannot be removed, so the name always refers to the same lock."""
+            """Try to acquire the lock. An open file cannot be removed, so the name always refers to the same lock."""
             self._descriptor = -1
             try:
                 self._descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT)
@@ -140,7 +140,7 @@ else:
 
 
 def _holder(inode: int) -> str:
-    """Return the pid of a lock's holder for the message, if the kernel reports it."""
+    """Return the PID of the process that holds a lock, for the error message, if the kernel reports it."""
     with suppress(OSError):
         found = re.search(rf"FLOCK .* (\d+) \S+:{inode} ", Path("/proc/locks").read_text(encoding="ascii"))
         return f" (pid {found[1]})" if found else ""

@@ -1,6 +1,6 @@
 """Check that output paths can be written, and that existing content may be replaced.
 
-The checks run before the work, so that an error is reported at once, and again at the end.
+The checks run before any work starts, so that errors are reported at once, and again at the end.
 """
 
 import os
@@ -39,7 +39,7 @@ def check_file_place(path: Path, *endings: str) -> Path:
 
 
 def check_folder_place(out: Path, may_replace: Callable[[Path], bool]) -> Path:
-    """Return the path if a folder can be written there; an existing one must be empty, or ``may_replace`` allow it."""
+    """Return the path if a folder can be written there; an existing one must be empty or pass ``may_replace``."""
     with _errors_of(out):
         check_replaceable(out, may_replace)
         _check_above(out)
@@ -58,7 +58,7 @@ def _errors_of(path: Path) -> Iterator[None]:
 
 
 def _check_above(path: Path) -> None:
-    """Check that the nearest existing parent is a folder in which the missing ones can be created."""
+    """Check that the nearest existing parent is a folder in which the missing folders can be created."""
     above = next((folder for folder in path.absolute().parents if exists(folder) or is_link(folder)), None)
     if above is not None and not is_directory(above):
         raise UsageError("{path} cannot be written: {above} is a file, not a folder", path=path, above=above)
@@ -87,9 +87,9 @@ def check_replaceable(out: Path, may_replace: Callable[[Path], bool]) -> None:
 def is_made_of(
     folder: Path, description: str, is_ours: Callable[[dict[str, Any]], bool], written: Iterable[str]
 ) -> bool:
-    """Whether a folder was written by Kotha, by its description file; raises KothaError if other files are in it.
+    """Whether Kotha wrote a folder, judging by its description file; raises KothaError if it contains other files.
 
-    ``written`` are patterns of the names that Kotha writes; other files would be lost with the folder.
+    ``written`` are patterns for the file names that Kotha writes; any other files would be lost with the folder.
     """
     try:
         if not is_ours(read_table(folder / description, most_bytes=_MOST_DESCRIPTION_BYTES)):

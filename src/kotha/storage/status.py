@@ -1,8 +1,8 @@
-"""Whether paths exist and what they are, with I/O errors raised.
+"""Check whether paths exist and what type they have; I/O errors are raised.
 
 On an I/O error, ``Path.exists`` and its relatives return False from Python 3.14 on, and ``Path.glob`` finds nothing
-from 3.12 on. A run would then seem never started, and a file that must not be replaced would seem missing. The
-functions here return an answer or raise the system's error, in every version of Python.
+from 3.12 on. A run would then appear not to exist, and so would a file that must not be replaced. The functions here
+return an answer or raise the system's error, in every version of Python.
 """
 
 import errno
@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-# Errors that mean a name does not exist; on Windows also for a drive without a disk and an invalid name.
+# Errors that mean that a name does not exist; on Windows, also that a drive is empty or a name is invalid.
 _MISSING = (errno.ENOENT, errno.ENOTDIR, errno.EBADF, errno.ELOOP)
 _MISSING_ON_WINDOWS = (21, 123, 1921)
-# Errors that mean a name is invalid: too long, or with characters that the file system does not support.
+# Errors that mean that a name is invalid: too long, or with characters that the file system does not support.
 _INVALID = (errno.ENAMETOOLONG, errno.EINVAL, errno.EILSEQ)
 
 
@@ -77,7 +77,7 @@ def _is_missing(error: OSError) -> bool:
 
 
 def is_file_in(folder: Path, name: str) -> bool:
-    """Whether a folder has a file of this name; False for names with folders in them and for invalid names."""
+    """Whether a folder has a file with this name; False for invalid names and for names that include a folder."""
     try:
         return Path(name).name == name and is_file(folder / name)
     except OSError as error:

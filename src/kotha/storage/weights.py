@@ -41,7 +41,7 @@ def read_header(file: Path) -> tuple[dict[str, Any], int]:
 def reading_weights(file: Path, kind: type[KothaError] = KothaError) -> Iterator[Path]:
     """Raise ``kind`` for errors while weights are read from a file.
 
-    The library lets torch open the file once more, and torch reports a failure as a plain RuntimeError.
+    safetensors makes torch open the file a second time, and torch raises a plain RuntimeError if that fails.
     """
     try:
         yield file

@@ -1,8 +1,9 @@
 """Aksharas: the grapheme clusters that a reader of Bangla sees as one letter.
 
-ক্ষ is three code points and nine bytes, but one akshara. All code that cuts text (tokens, streams, plots, pages) cuts
-between aksharas. They are Unicode's extended grapheme clusters with the Indic conjunct rule GB9c, as in ICU and the
-browser's ``Intl.Segmenter``; tests check that all three agree. The ``\\X`` of ``regex`` lacks that rule and splits ক্ষ.
+ক্ষ is three code points and nine bytes, but one akshara. All code that splits text (tokens, streams, plots, pages)
+splits it between aksharas. They are Unicode's extended grapheme clusters with the Indic conjunct rule GB9c, as in ICU
+and the browser's ``Intl.Segmenter``; tests check that all three give the same results. The ``\\X`` of ``regex`` lacks
+that rule and splits ক্ষ.
 
 Syllables (a phonetic unit) and words are not handled here.
 
@@ -14,7 +15,7 @@ import regex
 _JOINABLE = r"[\p{InCB=Extend}\p{InCB=Linker}]"
 
 # A cluster, then each following one joined to it by a hasanta: consonant, signs that include a hasanta | consonant.
-# Extend* matches no hasanta, so a run of a thousand of them has one match, not a million.
+# Extend* matches no hasanta, so a run of a thousand of them can match in only one way.
 _AKSHARA = regex.compile(
     rf"\X(?:(?<=\p{{InCB=Consonant}}\p{{InCB=Extend}}*\p{{InCB=Linker}}{_JOINABLE}*)(?=\p{{InCB=Consonant}})\X)*"
 )

@@ -1,9 +1,9 @@
 """Encode many documents in batches with a worker pool; results keep the input order.
 
-Each worker normalizes, checks for leaked validation documents, and encodes with a cache of words. No token crosses a
-single space between two words, so a text can be encoded word by word; a dictionary from a word to the bytes of its ids
-makes this several times faster on running text. Tests check that the result equals ``Tokenizer.encode``; it does not
-depend on the number of workers.
+Each worker normalizes texts, checks whether they contain validation documents, and encodes them with a word cache. No
+token crosses a single space between two words, so a text can be encoded word by word; caching the ids of each word in a
+dictionary makes this several times faster on prose. Tests check that the result equals that of ``Tokenizer.encode``. It
+does not depend on the number of workers.
 """
 
 import re
@@ -34,7 +34,7 @@ _MAX_LENGTH = 64
 
 
 class MemoEncoder:
-    """Encodes normalized texts with one tokenizer into arrays of ids, with a cache of words."""
+    """Encodes normalized texts into arrays of ids with one tokenizer and a word cache."""
 
     def __init__(self, tokenizer: Tokenizer, dtype: DTypeLike) -> None:
         self._tokenizer = tokenizer
@@ -82,7 +82,7 @@ Batch = list[tuple[str, str]]
 def encode_documents(
     labelled: Iterable[tuple[str, str]], tokenizer: Tokenizer, dtype: str, leaks: LeakIndex | None, pool: WorkerPool
 ) -> Generator[EncodedDocument]:
-    """Encode (label, text) pairs in order; leaked texts are marked, not removed."""
+    """Encode (label, text) pairs in order; texts that leak validation documents are marked, not removed."""
     task = partial(BatchEncoder, tokenizer.backend.to_str(), dtype, leaks)
     with closing(pool.map(task, batches(labelled, lambda pair: len(pair[1])))) as encoded:
         for documents in encoded:
@@ -90,7 +90,7 @@ def encode_documents(
 
 
 class BatchEncoder:
-    """The state of a worker: tokenizer, word cache, and index of validation documents."""
+    """A worker's state: tokenizer, word cache, and index of validation documents."""
 
     def __init__(self, tokenizer: str, dtype: str, leaks: LeakIndex | None) -> None:
         self._tokenizer = Tokenizer(tokenizers.Tokenizer.from_str(tokenizer))

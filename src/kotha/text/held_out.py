@@ -43,7 +43,7 @@ class HeldOut:
 
     @cached_property
     def offsets(self) -> Line:
-        """Start of each document, and the end of the last: (documents + 1,)."""
+        """The start of each document, and the end of the last: (documents + 1,)."""
         return np.concatenate([[0], np.flatnonzero(self.line == self.end) + 1])
 
     @property
@@ -154,7 +154,7 @@ def _build(name: Text, line: Line, n_bytes: int, n_characters: int, tokenizer: T
 
 
 def frequency_nats(learned: Counts, held_out: Counts) -> float:
-    """Return the mean cross-entropy of held-out answers under their frequencies in training: (V,), (V,) -> nats.
+    """Return the mean cross-entropy of held-out answers under their training frequencies: (V,), (V,) -> nats.
 
     Each count is increased by one (Laplace smoothing), so that an unseen answer has a probability above 0.
 

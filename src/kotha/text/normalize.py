@@ -1,12 +1,12 @@
-"""Text normalization: one encoding for text that looks the same.
+"""Text normalization: give text that looks the same the same encoding.
 
-Real Bangla text writes য় in two ways, has joiners without effect, and orders signs in ways that look alike but
-tokenize differently. The canonical form is Unicode's NFC followed by the named rules below. Rules are data: a pattern
-and its replacement over explicit code points. The same table runs here (with counts) and inside ``tokenizer.json`` (for
-other tools); tests check that both agree.
+In real Bangla text, য় is encoded in two ways, some joiners have no effect, and signs occur in orders that look alike
+but tokenize differently. The canonical form is Unicode's NFC followed by the named rules below. A rule is a pattern and
+its replacement, written with explicit code points. The same table runs here (with counts) and inside ``tokenizer.json``
+(for other tools); tests check that the results match.
 
-Not changed: danda look-alikes, digits, quotes, joiners that carry meaning (র‍্যা, hasanta + ZWNJ, emoji sequences,
-other scripts' joiners), and double spaces.
+The rules do not change danda look-alikes, digits, quotes, joiners that carry meaning (র‍্যা, hasanta + ZWNJ, emoji
+sequences, other scripts' joiners), or double spaces.
 """
 
 import re

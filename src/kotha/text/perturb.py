@@ -4,7 +4,7 @@ Each kind depends only on the text, a seed and a share of words, so results are 
 complete aksharas (``akshara.py``), so no vowel sign loses its consonant. Words are never joined or split, so that
 per-word results remain comparable.
 
-- **spelling**: a letter is replaced by one that sounds alike (ি ী, ু ূ, ন ণ, শ ষ স, জ য, ড় র)
+- **spelling**: a letter is replaced with one that sounds alike (ি ী, ু ূ, ন ণ, শ ষ স, জ য, ড় র)
 - **typos**: an akshara is omitted, doubled, or swapped with the next one
 - **latin**: the text in Latin letters, as typed without a Bangla keyboard (romanization)
 - **digits**: Bangla digits become ASCII digits
@@ -42,7 +42,7 @@ _BARE = "ৎংঃ"  # consonants without an inherent vowel
 
 
 def _misspelled(word: str, rng: random.Random) -> str:
-    """Replace one letter of a word by another that sounds alike."""
+    """Replace one letter in a word with another that sounds alike."""
     for dotted, other in _DOTTED.items():
         if dotted in word:
             return word.replace(dotted, other, 1)
@@ -54,7 +54,7 @@ def _misspelled(word: str, rng: random.Random) -> str:
 
 
 def _mistyped(word: str, rng: random.Random) -> str:
-    """Omit, double, or swap with the next one akshara of a word; surrounding punctuation stays in place."""
+    """Omit an akshara in a word, double it, or swap it with the next one; surrounding punctuation stays in place."""
     bare = word.strip(_MARKS)
     letters = list(aksharas(bare))
     if len(letters) < 2:

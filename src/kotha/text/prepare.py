@@ -2,11 +2,11 @@
 
 The files are read twice. The first pass counts documents, marks duplicates, and draws the validation documents by seed.
 The second pass encodes with a worker pool, in reading order, so the result does not depend on the number or location of
-workers. Memory holds the validation texts (their number is capped), one byte and one hash per document, and a few
-batches in flight.
+workers. Only the validation texts (up to a maximum number), one byte and one hash per document, and a few batches in
+flight are held in memory.
 
 A training document that contains most of a validation document is excluded and counted as leaked. If the only document
-to hold out makes up most of the text, such as a book without blank lines, only its end is held out.
+drawn for validation makes up most of the text, such as a book without blank lines, only its end is held out.
 """
 
 import heapq
@@ -45,7 +45,7 @@ TRAIN, VALIDATION = _SPLITS = "train", "validation"
 _STDIN_FILE = "stdin.txt"
 # Smaller inputs are encoded in this process: starting workers would take longer.
 _SMALL_BYTES = 4 << 20
-# A line end or a sentence end.
+# The end of a line or of a sentence.
 _BREAKS = re.compile(r"\n|[।॥.?!…][”’\"']?\s")
 
 
@@ -60,7 +60,7 @@ class PrepareOptions:
     duplicates: Duplicates = "exact"
     """Which duplicates to remove: none (keep), equal texts (exact), also similar ones (near)."""
     leak_threshold: float | None = DEFAULT_THRESHOLD
-    """Share of a validation document in a training document that excludes the latter; None disables the check."""
+    """Exclude training documents that contain at least this share of a validation document; None disables the check."""
     max_validation_documents: int = 10_000
     """Upper limit on validation documents drawn by share; more would not improve the evaluation."""
     workers: int | None = None  # encoding processes (default: one per core; for a small corpus, this process)
@@ -79,7 +79,7 @@ class PrepareOptions:
 
 @dataclass
 class PrepareReport:
-    """Numbers of documents, tokens and bytes written, and of documents excluded."""
+    """The number of documents, tokens and bytes written, and of documents excluded."""
 
     train_documents: int = 0
     validation_documents: int = 0
@@ -160,11 +160,11 @@ class _Job:
         self._total = sum(source.size or 0 for source in self._sources)
         self.workers = (self._total > _SMALL_BYTES and os.cpu_count()) or 1  # local
         self.kept = bytearray()  # one per document, set by survey(): 1 to keep it, 0 for a duplicate
-        self.held_out: dict[int, str] = {}  # validation documents by index; negative if from a file of their own
+        self.held_out: dict[int, str] = {}  # validation documents by index; negative if from a separate file
         self.cut: int | None = None  # start of the held-out end, if only the end of one document is held out
 
     def made_by(self, report: PrepareReport) -> dict[str, Any]:
-        """Return the ``made_by`` entry of the folder; it has only values that are the same in every run."""
+        """Return the folder's ``made_by`` entry, which has only values that are the same in every run."""
         return {
             "kotha": kotha.__version__,
             "sources": [Path(source.name).name for source in self._sources],
@@ -206,7 +206,7 @@ class _Job:
                     self.held_out = {index: text[self.cut :]}
 
     def encoded(self, pool: WorkerPool) -> Generator[EncodedDocument]:
-        """Second pass: yield every kept document, encoded and labelled with its split."""
+        """Second pass: encode every kept document, and yield it labelled with its split."""
         leaks = None
         if self.options.leak_threshold is not None and self.held_out:
             texts = [self.tokenizer.normalize(text) for text in self.held_out.values()]
@@ -214,7 +214,7 @@ class _Job:
         return encode_documents(self._assigned(), self.tokenizer, DTYPES[self.dtype], leaks, pool)
 
     def _assigned(self) -> Iterator[tuple[str, str]]:
-        """Yield (split, text) of every kept document, in reading order."""
+        """Yield (split, text) for every kept document, in reading order."""
         for index, text in self.held_out.items():
             if index < 0:  # from a separate file
                 yield VALIDATION, text

@@ -62,7 +62,7 @@ class ShardInfo:
 
 @dataclass
 class SplitInfo:
-    """Counts and shards of a split; bytes and characters are those of the normalized text."""
+    """Counts and shards of a split; bytes and characters refer to the normalized text."""
 
     documents: int = 0
     tokens: int = 0
@@ -141,7 +141,7 @@ class _HashedFile:
         return self._hash.hexdigest()
 
     def release(self) -> None:
-        with suppress(OSError):  # on a full disk closing fails too; report the first error
+        with suppress(OSError):  # on a full disk, closing the file fails too; report the first error
             self._file.close()
 
 
@@ -284,7 +284,7 @@ def identity_of(description: dict[str, Any]) -> str:
 
 
 def _read_description(folder: Path) -> tuple[dict[str, Any], dict[str, SplitInfo]]:
-    """Return the contents of ``dataset.json``, and its splits."""
+    """Return the contents of ``dataset.json``, and the splits it describes."""
     path = folder / DATASET_FILE
     if not is_file(path):
         raise not_a_data_folder(folder)

@@ -1,12 +1,12 @@
 """Duplicates within a corpus: exact copies by a hash, near copies by MinHash and locality-sensitive hashing.
 
-MinHash (Broder 1997): the shingles of a text are put in a random order, and the first is kept. Two texts keep the same
-one with probability J, the Jaccard similarity of their shingle sets. A signature holds many such minima; the share of
-equal positions estimates J (standard error 0.04 at 0.7). LSH splits signatures into bands and compares only texts with
-a common band.
+MinHash (Broder 1997) puts all shingles in a random order and keeps the first one of each text. Two texts have the same
+first shingle with probability J, the Jaccard similarity of their shingle sets. A signature contains the first shingles
+for many such orders; the share of equal positions estimates J (standard error 0.04 at 0.7). LSH splits signatures into
+bands and compares only texts with a common band.
 
-Most of the time goes into signatures, which a worker pool computes. `rensa` keeps the index of kept texts in this
-process, at about 4 KB per text.
+Most of the time is spent on signatures, which a worker pool computes. `rensa` holds the index of kept texts in this
+process and uses about 4 KB per text.
 """
 
 from array import array
@@ -25,15 +25,16 @@ from kotha.text.parallel.local import WorkerPool
 Duplicates = Literal["keep", "exact", "near"]
 
 PERMUTATIONS, SEED = 128, 42
-# Bands of four: a pair at J = 0.7 shares one with probability 0.9998; the estimate of J then rejects false candidates.
+# With bands of four, two texts with J = 0.7 share a band with probability 0.9998; the estimate of J then rejects false
+# candidates.
 BANDS = 32
 
 
 class ExactDuplicates:
-    """A set of seen texts, ignoring white space, at 12 to 24 bytes per text.
+    """A set of texts already seen, compared without white space, at 12 to 24 bytes per text.
 
     A text is identified by 64 bits of BLAKE2b: among ten million texts, the probability of a collision is 3 in a
-    million. A hash table of integers (open addressing, at most two thirds full) takes a quarter of the memory of a
+    million. A hash table of integers (open addressing, at most two thirds full) uses a quarter of the memory of a
     Python set.
 
     >>> seen = ExactDuplicates()
@@ -84,7 +85,7 @@ class Signer:
         self._sketch = _rensa().RMinHash
 
     def __call__(self, texts: Sequence[str]) -> list[Any]:
-        """Return the signature of each text of a batch, or None for a text without words."""
+        """Return a signature for each text in a batch, or None for a text without words."""
         shingles, offsets = shingle_hashes(texts)
         data = shingles.tobytes()
         signatures: list[Any] = []
@@ -97,7 +98,7 @@ class Signer:
 
 
 def mark_duplicates(texts: Iterable[str], duplicates: Duplicates, pool: WorkerPool) -> Iterator[tuple[str, bool]]:
-    """Yield each text with a flag that tells whether it is new."""
+    """Yield each text with a flag that is True if it is new."""
     exact = ExactDuplicates()
     marked = ((text, duplicates == "keep" or exact.is_new(text)) for text in texts)
     return _near(marked, pool) if duplicates == "near" else marked

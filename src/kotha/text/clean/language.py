@@ -2,11 +2,11 @@
 
 The script is checked first: letters (and the signs on them) are counted by script, and the most frequent script is
 used. Bengali script means Bangla, unless more than 1 % of its letters are ৰ or ৱ, which Bangla does not use. In that
-case, more ৰ than র means Assamese, and anything else is undetermined, such as Bishnupriya and Meitei. Texts in other
-scripts are passed to py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012). It is far slower
-than counting, so it gets only the first few hundred characters; it needs a sentence or two to be reliable.
+case, a text with more ৰ than র is Assamese; any other text, such as Bishnupriya or Meitei, is undetermined. Texts in
+other scripts are passed to py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012). It is far
+slower than counting, so it is given only the first few hundred characters. It needs a sentence or two to be reliable.
 
-A text in two languages counts as the one with more letters. Bangla written in Latin letters is not recognized.
+A text in two languages is assigned to the one with more letters. Bangla written in Latin letters is not recognized.
 """
 
 from functools import cache
@@ -51,7 +51,7 @@ def _counts(text: str) -> NDArray[np.int64]:
 
 
 def count_scripts(text: str) -> dict[str, int]:
-    """The number of letters and signs of each script in a text.
+    """Return the number of letters and signs of each script in a text.
 
     >>> count_scripts("বাংলা and English")
     {'Bengali': 5, 'Latin': 10}
@@ -61,7 +61,7 @@ def count_scripts(text: str) -> dict[str, int]:
 
 
 def language_of(text: str) -> str:
-    """The language of a text as an ISO 639 code, or "und" if undetermined.
+    """Return the language of a text as an ISO 639 code, or "und" if undetermined.
 
     >>> language_of("আমি বাংলায় গান গাই"), language_of("মই অসমীয়াত কথা পাতোঁ, ৰাতিপুৱা"), language_of("১২৩")
     ('bn', 'as', 'und')
@@ -84,7 +84,7 @@ def is_language(text: str, wanted: str = "bn") -> bool:
 
 
 def _by_bengali_letters(text: str, counts: NDArray[np.int64]) -> str | None:
-    """The language of a text mostly in Bengali script; None for any other text."""
+    """Return the language of a text mostly in Bengali script; None for any other text."""
     bengali = int(counts[0])
     if 2 * bengali <= int(counts.sum()):
         return None

@@ -1,12 +1,13 @@
 """Data leakage between splits: held-out documents contained, fully or mostly, in a training document.
 
 The measure is containment (Broder 1997): the share of a held-out document's shingles that occur in the training
-document. Unlike Jaccard similarity, it does not decrease when the copy is part of a longer text. It is never smaller
-than Jaccard similarity. Held-out sets are small, so it is computed exactly rather than estimated.
+document. Unlike Jaccard similarity, it does not decrease if the copy is part of a longer text, and it is never smaller
+than Jaccard similarity. Held-out sets are small, so containment is computed exactly rather than estimated.
 
-Most texts are rejected without counting. A text that contains 70 % of a document's shingles lacks at most 30 %, so of
-the rarest 55 %, which serve as probes, it contains at least 25 % of the document. Only a text with enough probes of a
-document is compared with that document (prefix filtering; Chaudhuri, Ganti and Kaushik 2006).
+Most texts are rejected without counting. The rarest 55 % of each held-out document's shingles serve as probes. A text
+that contains 70 % of the document's shingles lacks at most 30 % of them, so it contains probes for at least 25 % of the
+shingles. Only a text with enough probes for a document is compared with that document (prefix filtering; Chaudhuri,
+Ganti and Kaushik 2006).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,10 +28,10 @@ Item = TypeVar("Item")
 
 
 class LeakIndex:
-    """An index of held-out documents' shingles that detects training documents containing one.
+    """Detects training documents that contain a held-out document, using an index of held-out shingles.
 
-    It takes about 20 bytes per held-out word and a coarse sieve of at most 16 MB. It can be pickled, so one index
-    serves many worker processes. A held-out document shorter than a shingle matches only its exact words.
+    The index takes about 20 bytes per held-out word, plus a coarse sieve of at most 16 MB. It can be pickled and sent
+    to many worker processes. A held-out document shorter than a shingle is detected only by its exact words.
 
     >>> leaks = LeakIndex(["নদীর ধারে একটি ছোট গ্রাম ছিল সেখানে রহিম থাকত"])
     >>> leaks.leaked(["গল্প: নদীর ধারে একটি ছোট গ্রাম ছিল, সেখানে রহিম থাকত। তার পরে অনেক দিন গেল।", "গল্প"])
@@ -70,7 +71,7 @@ class LeakIndex:
         self._sieve[self._probes >> self._shift] = True
 
     def leaked(self, texts: Sequence[str]) -> list[bool]:
-        """Return whether each text contains enough of a held-out document."""
+        """Return for each text whether it contains enough of a held-out document to count as leaked."""
         return [found for batch in batches(texts, len) for found in self._leaked(batch)]
 
     def _leaked(self, texts: list[str]) -> list[bool]:

@@ -5,8 +5,8 @@ documents"). A word is ``[\p{L}\p{M}\p{N}]`` and joiners, so no vowel sign split
 punctuation and spaces are ignored. The hashes depend only on the text, not on the process or a seed.
 
 Batches are processed in numpy, without a Python object per word. Code points are looked up in a table of random numbers
-(zero for non-word characters). The hash of a word is a weighted sum over its characters, that of a shingle a weighted
-sum over its words.
+(zero for non-word characters). The hash of a word is a weighted sum over its characters, and the hash of a shingle is a
+weighted sum over its words.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ def code_points(text: str) -> Codes:
 
 
 def every_letter() -> str:
-    """Return all code points of the planes with letters, in order, so that the position of a match is a table index.
+    """Return all code points in the planes that contain letters, in order, so that a match's position is a table index.
 
     Surrogates are replaced by NUL.
     """
@@ -42,7 +42,7 @@ def every_letter() -> str:
 
 
 def mix(values: Hashes) -> Hashes:
-    """Scramble 64-bit numbers by a bijection (the finalizer of SplitMix64; Steele et al. 2014)."""
+    """Scramble 64-bit numbers with a bijection (the finalizer of SplitMix64; Steele et al. 2014)."""
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return values ^ (values >> np.uint64(31))

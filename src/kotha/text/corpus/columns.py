@@ -31,7 +31,7 @@ class ColumnTable:
         return len(getattr(self, self.columns[0]))
 
     def chosen(self, indexes: Sequence[int]) -> Self:
-        """The rows at these indexes."""
+        """Return the rows at these indexes."""
         return replace(self, **{name: tuple(getattr(self, name)[row] for row in indexes) for name in self.columns})
 
 

@@ -1,8 +1,8 @@
 """Read conversations for instruction tuning from a file; fields that are not named are guessed.
 
 A row has an instruction (``instruction``, ``question`` or ``prompt``) and its answer (``answer``, ``output``,
-``response`` or ``completion``); an ``input`` is appended to the instruction. Or it has ``messages``: a list of turns
-with ``role`` and ``content`` that ends with the assistant's. Rows with the same ``story``, ``group`` or
+``response`` or ``completion``); an ``input`` is appended to the instruction. Alternatively, it has ``messages``: a list
+of turns with ``role`` and ``content`` that ends with the assistant's. Rows with the same ``story``, ``group`` or
 ``conversation`` belong together and are never divided between training and evaluation.
 """
 
@@ -30,7 +30,7 @@ Dialogue = tuple[Turn, ...]
 
 @dataclass(frozen=True)
 class Dialogues(ColumnTable):
-    """Conversations, the group of each, and the fields they were read from."""
+    """Conversations with their groups, and the fields they were read from."""
 
     columns = ("turns", "groups")
 
@@ -104,7 +104,7 @@ def _first(names: Collection[str], wanted: Sequence[str]) -> str | None:
 
 
 def _pair_fields(path: str | Path, names: list[str], instruction: str | None, answer: str | None) -> tuple[str, ...]:
-    """Return the names of the fields of the instruction, its optional input, and the answer."""
+    """Return the names of the fields with the instruction, its optional input, and the answer."""
     if instruction is not None and answer is not None:
         return instruction, answer
     chosen = instruction or _first(names, _INSTRUCTIONS)

@@ -124,7 +124,7 @@ def field_names(path: str | Path) -> list[str]:
 
 
 def _open(source: Source) -> AbstractContextManager[BinaryIO]:
-    """Open the stored bytes of a source: a file, standard input, the hub or a URL."""
+    """Open a source for reading its stored bytes: a file, standard input, the hub or a URL."""
     if source.path == "-":
         return nullcontext(sys.stdin.buffer)
     if source.repository is not None:

@@ -106,7 +106,7 @@ class RecordReader:
                     yield values, line
 
     def _json_lines(self, stream: TextBytes) -> Iterator[tuple[Any, int, str]]:
-        """Yield the value, number and text of each line."""
+        """Yield each line's JSON value, line number and text."""
         for line, text in self._lines(stream):
             if text.isspace():
                 continue

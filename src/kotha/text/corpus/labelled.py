@@ -63,7 +63,7 @@ def read_labelled(
 
 
 def _guess(path: str | Path, columns: Columns, named: Named) -> tuple[str, str]:
-    """The text and label fields; those not named are guessed."""
+    """Return the text and label fields; those not named are guessed."""
     text, label = named
     n_rows = len(next(iter(columns.values())))
     if label is None:

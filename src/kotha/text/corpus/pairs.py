@@ -79,7 +79,7 @@ def _fields(path: str | Path, named: Named, names: list[str]) -> list[str]:
 
 
 def _guess(columns: Columns, named: Named) -> tuple[str, str]:
-    """The source and target fields; those not named are guessed."""
+    """Return the source and target fields; those not named are guessed."""
     free = [name for name in columns if name not in named]
     source = named[0] or _best_known(free, _SOURCE_NAMES)
     target = named[1] or _best_known([name for name in free if name != source], _TARGET_NAMES)
@@ -89,7 +89,7 @@ def _guess(columns: Columns, named: Named) -> tuple[str, str]:
 
 
 def _best_known(names: Sequence[str], known: Sequence[str]) -> str | None:
-    """Return the name that comes first among the known ones, or None."""
+    """Return the name that comes first in ``known``, or None."""
     return min(
         (name for name in names if name.lower() in known), key=lambda name: known.index(name.lower()), default=None
     )

@@ -1,7 +1,7 @@
 """Problems in input files, and how readers handle them.
 
-A reader does not raise an exception for invalid input but reports it to its ``ProblemReporter``, which either raises or
-records the problem so that the reader can continue. The ``errors`` policies are implemented only here.
+A reader reports invalid input to its ``ProblemReporter``, which either raises an exception or records the problem and
+lets the reader continue. The ``errors`` policies are implemented only here.
 """
 
 import os
@@ -65,7 +65,7 @@ class Unreadable(ValueError):  # noqa: N818 - a signal between the byte layer an
 
 
 class ProblemReporter:
-    """Collects the problems of one source and applies the ``errors`` policy."""
+    """Collects the problems in one source and applies the ``errors`` policy."""
 
     def __init__(self, source: str, errors: Errors, on_problem: OnProblem | None = None) -> None:
         self.source = source
@@ -93,7 +93,7 @@ class ProblemReporter:
             self._on_problem(problem)
 
     def decode(self, data: bytes, line: int) -> str | None:
-        """Decode the UTF-8 of a document that starts at this line; report invalid data and return None."""
+        """Decode a document that starts at this line as UTF-8; report invalid data and return None."""
         try:
             return data.decode("utf-8")
         except UnicodeDecodeError as error:
@@ -103,7 +103,7 @@ class ProblemReporter:
             return None
 
     def are_sound(self, texts: tuple[str, ...], *, escapes: bool = False, **position: int) -> bool:
-        r"""Return whether a record has no invalid characters, and report the first one.
+        r"""Return whether a record is free of invalid characters; report the first one found.
 
         These are NUL and, if JSON ``escapes`` may be present, lone surrogates such as ``\ud800``.
         """
@@ -133,12 +133,12 @@ def why(error: OSError | ValueError) -> Text:
 
 
 def foreign(error: Exception) -> Text:
-    """Describe an error of another package without its text, which could contain secrets."""
+    """Describe an error raised by another package without its text, which could contain secrets."""
     return getattr(error, "strerror", None) or type(error).__name__
 
 
 def empty_field(name: str) -> Message:
-    """Return the message for a row without a value in a field."""
+    """Return the message for a row that has no value in a field."""
     return Message("the field {name!r} is empty", name=name)
 
 

@@ -1,6 +1,6 @@
 """Remote files, streamed by URL: ``https://``, ``s3://``, ``gs://``, ``hdfs://``.
 
-fsspec reads them with the package for the scheme, which finds its own credentials. http(s) is read sequentially with
+fsspec reads them with the package for each scheme, which finds credentials itself. http(s) is read sequentially with
 the standard library, since fsspec's reader needs aiohttp; a response shorter than its announced length is an error.
 Connections time out, and redirects may lead only to http(s), and from https only to https.
 

@@ -23,7 +23,7 @@ _PROBLEMS_KEPT = 20
 
 @dataclass
 class CorpusReport:
-    """Corpus statistics; sizes are those of the documents' text, not of their files."""
+    """Corpus statistics; sizes refer to the text of the documents, not to their files."""
 
     files: int = 0
     documents: int = 0

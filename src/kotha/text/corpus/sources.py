@@ -32,14 +32,14 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The name in messages."""
+        """The name used in messages."""
         if self.is_remote:
             return shown(redacted_address(self.path))
         return shown(f"hf:{self.repository}/{self.path}" if self.repository else self.path)
 
     @property
     def is_remote(self) -> bool:
-        """Whether it is read from a URL."""
+        """Whether the file is read from a URL."""
         return self.repository is None and is_remote(self.path)
 
 
@@ -75,7 +75,7 @@ def list_sources(
     Files with the extensions in ``others`` are read as txt.
 
     Folders are walked in sorted order; hidden files, symlinked folders and unknown extensions in them are skipped and
-    reported to ``on_problem``. A name without any supported file is always a CorpusError.
+    reported to ``on_problem``. A name that matches no supported file always raises a CorpusError.
     """
     if isinstance(paths, str | Path):
         raise UsageError("{paths} is a single path; give a list of paths", paths=Option("paths", str(paths)))
@@ -114,7 +114,7 @@ def _sources(path: str, others: Collection[str], errors: Errors, on_problem: OnP
 
 
 def _readable(names: list[str], make_source: Callable[[str], Source], complaints: ProblemReporter) -> Iterator[Source]:
-    """Yield the files that can be read, at least one; the others are reported and skipped."""
+    """Yield the files that can be read, and report the others; raise an error if none can be read."""
     count = 0
     for name in names:
         about = ProblemReporter(shown(redacted_address(name)), complaints.errors, complaints.note)

@@ -1,8 +1,8 @@
 """Byte streams: files and their decompression, in bounded memory.
 
 A compressed file may have several frames (``cat a.zst b.zst``), may be truncated or corrupt, or may be a decompression
-bomb. The decoders therefore get small pieces of input, which bounds the output of each step. A frame that is incomplete
-at the end of the file is an error.
+bomb. The decoders are therefore fed small pieces of input, which limits the output of each step. A frame that is
+incomplete at the end of the file raises an error.
 """
 
 import io
@@ -15,8 +15,8 @@ from kotha.i18n.message import Message
 from kotha.text.corpus.problems import Unreadable, foreign
 
 _CHUNK = 1 << 16
-# Limits the output per piece: 4 bytes of zstd can decompress to 128 KiB (8 MiB per piece), a byte of gzip to 1 KiB (1
-# MiB).
+# Limits the output per piece: 4 bytes of zstd can decompress to 128 KiB (8 MiB per piece), and a byte of gzip to 1 KiB
+# (1 MiB per piece).
 _PIECE = {"gz": 1024, "zst": 256}
 
 _UTF8_MARK = b"\xef\xbb\xbf"

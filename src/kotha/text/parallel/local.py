@@ -36,7 +36,7 @@ class WorkerPool(Protocol):
     """Maps a task over items with a number of workers."""
 
     def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
-        """The results of a task, in the order of the items."""
+        """Yield the results of a task, in the order of the items."""
         ...
 
 
@@ -47,7 +47,7 @@ class LocalPool:
         self.workers = workers
 
     def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
-        """The results of a task, in the order of the items."""
+        """Yield the results of a task, in the order of the items."""
         if self.workers == 1:
             yield from map(task(), items)
             return

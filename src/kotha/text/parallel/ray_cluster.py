@@ -4,8 +4,8 @@ Usage statistics and the dashboard are disabled. A temporary cluster listens onl
 random token, and leaves no files behind. If the program is already connected to a cluster, that one is used and not
 shut down.
 
-Items are Ray tasks: Ray reschedules those of a worker or node that died. Task state is put into the cluster once; each
-worker process fetches it once, and the processes of a node share its arrays.
+Each item is a Ray task, which Ray reschedules if its worker or node dies. Task state is stored in the cluster once;
+each worker process fetches it once, and the processes on a node share its arrays.
 """
 
 import os
@@ -62,7 +62,7 @@ def check_address(on: str) -> str | None:
 
 
 def versions() -> list[str]:
-    """The package versions that must match in every worker for reproducible results."""
+    """Return the package versions that must match in every worker for reproducible results."""
     return [f"kotha {kotha.__version__}", *(f"{name} {version(name)}" for name in ("numpy", "regex", "tokenizers"))]
 
 
@@ -95,7 +95,7 @@ class RayPool:
         self._share = min(1.0, cores / self.workers)  # with more workers than cores, several share a core
 
     def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
-        """The results of a task, in the order of the items."""
+        """Yield the results of a task, in the order of the items."""
         work = self._ray.remote(num_cpus=self._share, max_retries=_MOST_DEATHS)(_work)
         state = [self._ray.put(task)], versions()
         calls = deque([work.remote(*state)])
@@ -117,7 +117,7 @@ class RayPool:
             while calls:
                 yield from self._results(calls.popleft())
         finally:
-            if self._ray.is_initialized():  # otherwise the calls ended with the cluster
+            if self._ray.is_initialized():  # otherwise the calls ended when the cluster shut down
                 for call in calls:
                     self._ray.cancel(call, force=True)
 

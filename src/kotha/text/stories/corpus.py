@@ -2,17 +2,18 @@
 
 A document is a *plot* (``plots/``: templates with roles and options) filled with words from a lexicon (``words/``).
 `grammar` inflects them, so that person, rank, tense, case and classifier agree. `scene` keeps the state of a document:
-the trade named at the start determines the tool used later, the season determines the fruit, and of five mangoes minus
-two there are three left.
+the trade named at the start determines the tool used later, the season determines the fruit, and if two of five mangoes
+are given away, three are left.
 
 **The floor.** Every choice goes through one `Chooser`, which adds up log-probabilities, and every choice is visible in
-the text. So ``log_probability`` is that of the text itself, and the average of ``-log_probability`` over many documents
-is the entropy of the source. On average, no model can do better on new documents. `floor_bits_per_byte` returns the
-floor per byte, which is comparable across tokenizers. A model that reaches it has learned the complete grammar.
+the text. So ``log_probability`` is the log-probability of the text itself, and the average of ``-log_probability`` over
+many documents is the entropy of the source. No model can achieve a lower average loss on new documents.
+`floor_bits_per_byte` returns the floor per byte, which is comparable across tokenizers. A model that reaches it has
+learned the complete grammar.
 
 **Limits.** If two series of choices gave the same text, its true probability would be their sum, and the floor would be
-too high; a test changes the choices one at a time and checks that the text changes. The floor is an average, so on a
-few documents a model can do better by chance. It holds for complete documents without preceding context.
+too high; a test changes the choices one at a time and checks that the text changes. The floor is an average, so a model
+can fall below it on a few documents by chance. The floor holds for complete documents without preceding context.
 
 The texts state no facts about real people, and any match with a real village is a coincidence.
 """

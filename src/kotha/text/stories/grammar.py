@@ -1,4 +1,4 @@
-"""Inflection of Bangla nouns, numbers and verbs by the sounds of a word.
+"""Inflect Bangla nouns, numbers and verbs according to the sounds of a word.
 
 The form of a suffix depends only on the last sound, except that words of one open syllable (মা, চা, গাঁ) take a
 glide::

@@ -1,9 +1,9 @@
-"""The lexicon of the stories, read from ``words/``: tables of nouns, each with related nouns as parts.
+"""The lexicon for the stories, read from ``words/``: tables of nouns, each with related nouns as parts.
 
 A table in a file starts with ``[name]``, followed by a line for each noun and its parts (``name; part: a, b; part:
 c``). ``name: a, b`` is a table of nouns without parts, and ``name of table: a, b`` a subset of another table. An
 indented line continues the previous one, and # starts a comment. Tables that depend on others are built in code: a
-season links to its months, and the name of a village is composed of two parts.
+season links to its months, and village names are composed of two parts.
 """
 
 import re
@@ -15,7 +15,7 @@ from pathlib import Path
 _WORDS = Path(__file__).with_name("words")
 _TABLE = re.compile(r"\[([a-z]+)\]")
 _LISTED = re.compile(r"([a-z]+)(?: of ([a-z]+))?: (.*)")
-# Parts that are nouns of another table.
+# Parts that are nouns from another table.
 _LINKS = {
     ("month", "pick"): "basket",
     ("month", "sold"): "basket",
@@ -27,7 +27,7 @@ _LINKS = {
 
 @dataclass(frozen=True, slots=True)
 class Noun:
-    """A word of the lexicon with its parts; a person's ``rank`` is their pronoun."""
+    """A word in the lexicon with its parts; a person's ``rank`` is their pronoun."""
 
     text: str
     rank: str | None = None
@@ -54,12 +54,12 @@ def nouns(text: str, rank: str | None = None) -> Nouns:
 
 
 def entries(text: str) -> dict[str, str]:
-    """Read texts by name, as ``name: text`` on each line; an indented line continues it, any other is a comment."""
+    """Read ``name: text`` lines; an indented line continues the previous one, and any other line is a comment."""
     return dict(re.findall(r"^(\w+): (.*(?:\n    .*)*)", text, re.MULTILINE))
 
 
 def read_tables(text: str) -> dict[str, Nouns]:
-    """Read the tables of a file.
+    """Read the tables in a file.
 
     >>> tables = read_tables("[pet]\\nহাঁস; eats: ধান, শামুক\\nগরু; eats: ঘাস\\nbird of pet: হাঁস\\n")
     >>> [food.text for food in tables["bird"][0].parts["eats"]]
@@ -111,14 +111,14 @@ def lexicon() -> Tables:
         )
     tables["season"] = tuple(map(_season, tables["season"]))
     tables["autumn"] = _some(tables["season"], ", ".join(noun.text for noun in tables["autumn"]))
-    # Birds without a haunt of their own are seen in the wild; those that fish, by the water.
+    # Birds without a place of their own are seen in the wild, and birds that eat fish are seen by the water.
     tables["bird"] = tuple(Noun(bird.text, parts={"haunt": tables["wild"], **bird.parts}) for bird in tables["bird"])
     tables["village"] = tuple(Noun(a.text + b.text) for a in tables["beginning"] for b in tables["ending"])
     return tables | _people()
 
 
 def _season(noun: Noun) -> Noun:
-    """Return the season with the weather of the whole day added to its mornings and afternoons.
+    """Return the season with its all-day weather added to its mornings and afternoons.
 
     A smell has the key of its flower, so that no text uses both.
     """
@@ -158,7 +158,7 @@ def _people() -> dict[str, Nouns]:
 
 
 def _family_words(community: Mapping[str, str], names: tuple[str, ...]) -> dict[str, Nouns]:
-    """Return the words of a community by part; all but the first three denote people."""
+    """Return a community's words by part; all but the first three denote people."""
     return {name: nouns(community[name], None if name in _FAMILY_WORDS[:3] else "তিনি") for name in names}
 
 

@@ -62,7 +62,7 @@ def compile_template(text: str, rules: Rules) -> Write:
 
 
 def tidy(text: str) -> str:
-    """Remove the extra spaces that omitted optional parts leave."""
+    """Remove the extra spaces that are left where optional parts were omitted."""
     while "  " in text:
         text = text.replace("  ", " ")
     return text.replace("\n ", "\n").replace(" \n", "\n").strip()
@@ -100,7 +100,7 @@ def _bracket(tokens: list[str], rules: Rules) -> Write:
     n = len(options)
     if several:
         return lambda scene: " ".join([options[i](scene) for i in scene.chooser.several(several, n)])
-    # Whether to omit is decided first: an omitted part makes no further choices.
+    # The choice to omit the part comes first, because an omitted part makes no further choices.
     return lambda scene: "" if optional and scene.chooser.below(2) else options[scene.chooser.below(n)](scene)
 
 
@@ -133,7 +133,7 @@ def _plain(scene: Scene, name: str) -> str:
 
 
 def _phrase(scene: Scene, name: str) -> str:
-    """Return a literal verb phrase (জাল_ফেলা), or the one in a role."""
+    """Return a literal verb phrase (জাল_ফেলা), or the verb phrase in a role."""
     return scene.noun(name).text if name[0].isascii() else name.replace("_", " ")
 
 

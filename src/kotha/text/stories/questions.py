@@ -1,6 +1,6 @@
-"""Questions about generated stories, with answers from the grammar: instruction pairs without external data.
+"""Questions about generated stories, with answers from the grammar: instruction data without external sources.
 
-``plots/questions.txt`` has templates in the language of the plots, so a question uses the same words as its story:
+``plots/questions.txt`` has templates in the plots' template language, so a question uses the same words as its story:
 ``{hero} {friend}কে কয়টি {season.pick} দিল? = {gave টি}``. The passage of a question is one paragraph of its story (or
 all of it), and contains the answer verbatim. Questions about optional parts that a story omits are dropped.
 """

@@ -13,13 +13,14 @@ from kotha.text.tokenizer.letters import CUT
 
 Pair = tuple[str, str]
 
-# The unigram model starts with this multiple of its final number of pieces (of 1.05, 1.3 and 2, 1.3 was best at both
-# 8,192 and 32,100), drops the surplus in this many steps, and then updates only the scores in two more.
+# The unigram model starts with this multiple of its final number of pieces (1.3 gave better results than 1.05 and 2 for
+# both 8,192 and 32,100 pieces), drops the surplus in this number of steps, and then updates only the scores in two
+# more.
 _SURPLUS = 1.3
 _SHRINKING_STEPS = 4
 _SETTLING_STEPS = 2
 
-# Up to this many repetitions of a word are passed to the trainer in one string.
+# The maximum number of repetitions of a word that are passed to the trainer in one string.
 _AT_ONCE = 10_000
 
 # Offset from a letter's private code (plane 15) to its code inside a word (plane 16).
@@ -44,8 +45,8 @@ def character_merges(letters: Iterable[str]) -> list[Pair]:
 def letter_merges(letters: Iterable[str]) -> list[Pair]:
     """Return the merges that build each letter from its characters, in the byte alphabet.
 
-    BPE is trained on the letters alone, each once and to completion, so that applying the merges completes every
-    letter. They precede the merges of words, so a letter is complete before it joins another.
+    BPE is trained on the letters alone, each once and to completion, so that the merges assemble every letter. They
+    come before the word merges, so a letter is complete before it is merged with another.
     """
     spelled = Counter(dict.fromkeys(letters, 1))
     enough = 2 * sum(map(len, spelled)) + 1
@@ -54,7 +55,7 @@ def letter_merges(letters: Iterable[str]) -> list[Pair]:
 
 
 def word_merges(words: Counter[str], n_pieces: int) -> list[Pair]:
-    """Return the merges of letters into ``n_pieces`` larger pieces, in codes."""
+    """Return the merges that combine letters into ``n_pieces`` larger pieces, in private codes."""
     if n_pieces <= 0:
         return []
     alphabet = {code for word in words for code in word}
@@ -64,9 +65,9 @@ def word_merges(words: Counter[str], n_pieces: int) -> list[Pair]:
 def unigram_pieces(words: Counter[str], n_pieces: int, letters: Iterable[str] = ()) -> dict[str, float]:
     """Return pieces with log-probabilities: candidates from BPE, selected by their use in the best segmentation.
 
-    Kudo's method with two changes that measured better: the candidates are a BPE vocabulary rather than all frequent
-    substrings, and a piece is scored by how often the best segmentation uses it (hard rather than soft counts). Single
-    letters are always kept.
+    This is Kudo's method with two changes that gave better results: the candidates are a BPE vocabulary rather than all
+    frequent substrings, and a piece is scored by how often the best segmentation uses it (hard rather than soft
+    counts). Single letters are always kept.
     """
     if not words:
         return {}
@@ -122,7 +123,7 @@ def _merges(backend: tokenizers.Tokenizer) -> list[Pair]:
 
 
 def _repeated(words: Counter[str]) -> Iterator[str]:
-    """Yield each word as often as its count, because the library's trainers take text, not counts."""
+    """Yield each word as often as its count, because the library's trainers accept text, not counts."""
     for word, count in words.items():
         for start in range(0, count, _AT_ONCE):
             yield CUT.join([word] * min(_AT_ONCE, count - start))

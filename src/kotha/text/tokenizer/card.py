@@ -1,7 +1,7 @@
 """The tokenizer report card: how well a tokenizer fits a text, compared with others on the same text.
 
-``tokens_per_word``   words are separated by white space; lower means a longer context and a faster model
-``bytes_per_token``   of the normalized text
+``tokens_per_word``   tokens per word (split at white space); lower means more text per context and a faster model
+``bytes_per_token``   bytes of normalized text per token
 ``unknown_rate``      share of unknown tokens
 ``split_aksharas``    share of token boundaries inside an akshara, in bytes, so that partial characters count too
 ``round_trip``        share of documents that decode to exactly their normalized text
@@ -23,7 +23,7 @@ from kotha.text.tokenizer.view import ends_inside
 
 @dataclass(frozen=True)
 class Card:
-    """The figures of one tokenizer on one text."""
+    """The measurements of one tokenizer on one text."""
 
     name: str
     kind: str
@@ -98,7 +98,7 @@ COLUMNS = tuple((name, title) for name, title, _, _ in _COLUMNS)
 
 
 def cells(card: Card) -> list[str]:
-    """Return a card as a row of the table."""
+    """Return a card as a table row."""
     return [format(getattr(card, name), form) for name, _, form, _ in _COLUMNS]
 
 

@@ -1,4 +1,4 @@
-"""The chat template: the turns of a conversation as tokens, and as Jinja for other tools.
+"""The chat template: convert the turns of a conversation to tokens, and to Jinja for other tools.
 
 ``<|user|> … <|end|> <|assistant|> … <|end|>``: each turn starts with the special token of its role and ends with the
 end token. The first turn follows the token that starts a document. Role tokens are never encoded from text, so no
@@ -63,7 +63,7 @@ class ChatTemplate:
         )
 
     def encode(self, tokenizer: Tokenizer, turns: Sequence[Turn]) -> tuple[list[int], list[bool]]:
-        """Return the tokens of a conversation, each with a flag for the assistant's turns (text and end token)."""
+        """Return a conversation's tokens, and whether each belongs to an assistant's turn (text or end token)."""
         start = start_of_document(tokenizer)
         tokens = [] if start is None else [start]
         written = [False] * len(tokens)

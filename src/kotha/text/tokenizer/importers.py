@@ -43,7 +43,7 @@ def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tok
     """Import a tokenizer from a file, a folder, or a hub name such as ``csebuetnlp/banglat5``; ``box`` is bundled.
 
     ``extra_ids`` is the number of sentinels (``<extra_id_0>`` …) to append to a SentencePiece model (T5 has 100). The
-    default is the number in the settings files next to the model, or none without such files.
+    default is the number given in the settings files next to the model, or none if there are no such files.
     """
     path, name = bundled.model_path(source), str(source)
     if is_directory(path):

@@ -1,12 +1,12 @@
 """Write normalization rules, splits and special tokens into a ``tokenizer.json``, and recognize them when reading.
 
-The file must behave the same in every tool, so the normalization rules are stored as ordinary ``Replace`` steps. These
-run several times slower than ``normalize.py``; when they are recognized, Kotha's own implementation runs instead. Tests
-check that both agree.
+The file must behave the same in every tool, so the normalization rules are stored as ordinary ``Replace`` steps. They
+run several times slower than ``normalize.py``, so Kotha replaces them with its own implementation if it recognizes
+them. Tests check that the results match.
 
-A split pattern divides a text before the vocabulary is applied; no piece crosses such a boundary. Common patterns
-treat ``\\p{L}+`` as a word. Bangla writes vowels as marks (``\\p{M}``), so these patterns split a word at each vowel
-sign, which a larger vocabulary cannot fix. The patterns here mean the same in ``regex`` and in Oniguruma (used by
+A split pattern divides a text before the vocabulary is applied; no piece crosses such a boundary. Common patterns treat
+``\\p{L}+`` as a word. In Bangla, vowels are written as marks (``\\p{M}``), so these patterns split a word at each vowel
+sign, which a larger vocabulary cannot fix. The patterns here match the same text in ``regex`` and in Oniguruma (used by
 ``tokenizers``).
 
 Files that ``tokenizers`` would accept but that would then crash it or exhaust memory are rejected here.
@@ -144,14 +144,14 @@ def refuse_fatal(text: str) -> None:
     except ValueError:
         return  # the library reports invalid JSON
     if isinstance(state, dict):
-        with suppress(LookupError, TypeError, AttributeError):  # the library reports a wrong structure
+        with suppress(LookupError, TypeError, AttributeError):  # the library reports an invalid structure
             _refuse_short_merges(state["model"])
         for part in ("normalizer", "pre_tokenizer"):
             _refuse_doubling(part, state.get(part))
 
 
 def _refuse_short_merges(model: dict[str, Any]) -> None:
-    """Reject merges that lack the prefix, because `tokenizers` removes its length from the right side in any case."""
+    """Reject merges whose right side lacks the prefix: `tokenizers` removes that many characters in any case."""
     prefix = model.get("continuing_subword_prefix") or ""
     rights = (merge.split(" ")[-1] if isinstance(merge, str) else merge[-1] for merge in model.get("merges", []))
     bad = next((right for right in rights if prefix and not right.startswith(prefix)), None)

@@ -3,8 +3,8 @@
 A prompt starts with the token that starts a document. If the text exceeds the context, only its end is encoded. The
 text is cut far enough before the required tokens that these equal the tokens of the complete text; a test checks this.
 
-A classifier reads a text that exceeds its context in stretches of about equal length, each between special tokens. The
-number of stretches is limited; in a longer text they are spread evenly from start to end.
+For a classifier, a text that exceeds the context is split into stretches of about equal length, each between special
+tokens. The number of stretches is limited; in a longer text, they are spread evenly from start to end.
 
 ``Tokenizer.encode`` adds no special tokens; callers add them. Other tools expect a single call to do everything
 (``tokenizer(text)`` in transformers, a prompt in llama.cpp), so the tokens that preceded texts in training must be in
@@ -24,7 +24,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 # Extra tokens before the required ones, so that the cut does not affect them.
 _MARGIN = 64
-# Maximum stretches per text, enough to determine its class.
+# Maximum number of stretches per text, enough to determine its class.
 _MOST_STRETCHES = 8
 
 
@@ -41,7 +41,7 @@ def encode_end(tokenizer: Tokenizer, text: str, tokens: int) -> tuple[list[int],
 
 
 def encode_prompt(tokenizer: Tokenizer, text: str, tokens: int) -> tuple[list[int], bool]:
-    """Encode like ``encode_end``, and put the token that starts a document before a complete text."""
+    """Encode like ``encode_end``, and precede a complete text with the token that starts a document."""
     ids, complete = encode_end(tokenizer, text, tokens)
     start = start_of_document(tokenizer)
     return ([start, *ids] if complete and start is not None else ids), complete

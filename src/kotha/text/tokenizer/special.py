@@ -1,7 +1,7 @@
 """Special tokens: roles and their texts.
 
-A special token has a role (its purpose) and a text (its spelling in the vocabulary). Code uses roles; only this file
-has the texts, both Kotha's and those of imported tokenizers.
+A special token has a role (its purpose) and a text (its spelling in the vocabulary). The code refers to roles; only
+this file contains the texts, for Kotha's own tokenizers and for imported ones.
 """
 
 from collections.abc import Container
@@ -38,7 +38,7 @@ KNOWN_TEXTS: dict[str, tuple[str, ...]] = {
 
 
 def find_roles(vocabulary: Container[str]) -> dict[str, str]:
-    """Return the text of each role that a vocabulary has.
+    """Return the text for each role that a vocabulary has.
 
     >>> find_roles({"<s>", "</s>", "<unk>"})
     {'eos': '</s>', 'bos': '<s>', 'unk': '<unk>', 'cls': '<s>', 'sep': '</s>'}

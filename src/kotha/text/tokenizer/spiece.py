@@ -1,7 +1,7 @@
-"""Read SentencePiece ``.model`` files: the fields of the protocol buffer that a tokenizer needs.
+"""Read the fields that a tokenizer needs from SentencePiece ``.model`` files, which are protocol buffers.
 
 The four wire types are parsed directly, with every length checked against the file; nothing is executed. Field numbers
-are those of sentencepiece_model.proto in the SentencePiece project.
+are from sentencepiece_model.proto in the SentencePiece project.
 """
 
 import math
@@ -63,7 +63,7 @@ def _piece(part: dict[int, Any]) -> tuple[str, float, int]:
 
 
 def _fields(data: bytes | memoryview) -> Iterator[tuple[int, Any]]:
-    """Yield (number, value) for the fields of a message; fixed-size and length-prefixed values are bytes."""
+    """Yield (number, value) for the fields in a message; fixed-size and length-prefixed values are bytes."""
     position = 0
     while position < len(data):
         key, position = _varint(data, position)

@@ -1,4 +1,4 @@
-"""The Tokenizer: text to token ids and back, for every kind of vocabulary.
+"""The Tokenizer converts text to token ids and back, for every kind of vocabulary.
 
 It wraps a ``tokenizers`` pipeline, saved as a standard ``tokenizer.json`` that any Hugging Face tool can read, and adds
 Kotha's normalization (the same rules, faster), decoding by bytes, streaming that never splits an akshara, special
@@ -31,14 +31,14 @@ from kotha.text.tokenizer.pipeline import marks_before, refuse_fatal, rules_of, 
 from kotha.text.tokenizer.special import find_roles
 
 FILE_NAME = "tokenizer.json"
-# A tokenizer file has a few megabytes; a far larger file is something else.
+# A tokenizer file has a few megabytes; a far larger file is not a tokenizer.
 MAX_FILE_BYTES = 256 * 1024 * 1024
 # Tables have a row for each id, so ids are limited.
 _MAX_VOCABULARY = 1 << 24
 
 
 class Tokenizer:
-    """Text to token ids and back.
+    """Converts text to token ids and back.
 
     >>> from kotha.text.tokenizer.trainers import train
     >>> tokenizer = train(["আমার সোনার বাংলা"], "char", level="akshara")
@@ -64,7 +64,7 @@ class Tokenizer:
         rules = rules_of(self._state["normalizer"])
         self.normalizer = Normalizer(rules) if rules is not None else None
         self._backend = backend
-        # The pipeline for encoding, without its normalizer if ours replaces it.
+        # The pipeline for encoding, without its normalizer if Kotha's own replaces it.
         self._encoder = backend if rules is None else tokenizers.Tokenizer.from_str(text)
         if rules is not None:
             self._encoder.normalizer = None
@@ -100,7 +100,7 @@ class Tokenizer:
 
     @checked()
     def encode_batch(self, texts: Sequence[str], normalized: bool = False) -> list[list[int]]:
-        """Return the token ids of many texts, using all cores; ``normalized``: the texts are normalized already."""
+        """Return the token ids of many texts, using all cores; ``normalized`` skips normalization."""
         if self.normalizer and not normalized:
             texts = [self.normalizer(text) for text in texts]
         with library_errors(Message("this tokenizer cannot encode the texts")):
@@ -139,7 +139,7 @@ class Tokenizer:
         """Decode token ids to text; bytes that are not valid UTF-8 become U+FFFD."""
         try:
             text = b"".join(self.token_bytes(token, skip_special) for token in tokens).decode("utf-8", "replace")
-        except TypeError as error:  # not checked before, which would take as long as decoding
+        except TypeError as error:  # a check beforehand would take as long as decoding
             raise UsageError(
                 "tokens={tokens} cannot be decoded; give a list of token ids", tokens=reprlib.repr(tokens)
             ) from error
@@ -175,7 +175,7 @@ class Tokenizer:
 
     @property
     def split_name(self) -> str | None:
-        """The name of the split pattern, if it is one of ours."""
+        """The name of the split pattern, if it is one of Kotha's."""
         return split_name_of(self._state["pre_tokenizer"])
 
     @property
@@ -219,7 +219,7 @@ class Tokenizer:
     # -- files ------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> Path:
-        """Write ``tokenizer.json`` (into a folder, or to a path ending in .json); atomic."""
+        """Write ``tokenizer.json`` atomically, into a folder or to a path ending in .json."""
         target = _file_at(path)
         if target == Path(path) and is_file(target):
             try:
@@ -233,7 +233,7 @@ class Tokenizer:
 
     @classmethod
     def load(cls, path: str | Path) -> "Tokenizer":
-        """Read a ``tokenizer.json``, given as the file or as the folder that holds it."""
+        """Read a ``tokenizer.json``, given its path or the folder that contains it."""
         source = Path(path)
         if is_directory(source):
             source = source / FILE_NAME

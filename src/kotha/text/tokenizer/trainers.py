@@ -1,10 +1,10 @@
 """Train a tokenizer: char, bpe, unigram or wordpiece (``bpe_and_unigram.py`` learns the pieces).
 
-All but ``char`` learn pieces of complete letters (aksharas; see ``letters.py``). The letters of common Bangla get a
-piece even if the corpus lacks them; single code points and bytes are only a fallback. On Bangla news, a plain
-SentencePiece unigram puts 3-7 % of its token boundaries inside a letter; bpe (byte-pair encoding) and unigram here put
-well under 1 % there. WordPiece has 2-5 %, and more on text unlike its corpus, because it takes the longest matching
-piece, even before a vowel sign.
+All but ``char`` learn pieces of complete letters (aksharas; see ``letters.py``). Common Bangla letters get a piece even
+if the corpus lacks them; single code points and bytes are only a fallback. On Bangla news, a plain SentencePiece
+unigram puts 3-7 % of its token boundaries inside a letter; bpe (byte-pair encoding) and unigram here put well under 1 %
+there. WordPiece has 2-5 %, and more on text unlike its corpus, because it takes the longest matching piece, even before
+a vowel sign.
 """
 
 import string
@@ -39,7 +39,7 @@ Level = Literal["codepoint", "akshara"]
 
 # Several times the largest vocabularies in use; the library allocates memory for the requested size, or aborts.
 LARGEST_VOCABULARY = 1_000_000
-# Share of a corpus whose letters become pieces; the rest is spelled by code point, or by byte if very rare.
+# The share of a corpus that is covered by letter pieces; the rest is encoded by code point, or by byte if very rare.
 _COVERAGE = 0.9999
 # Letters take at most 1/2 of a vocabulary, so that scripts with thousands of letters leave room for words.
 _LETTER_SHARE = 2
@@ -72,7 +72,7 @@ def train(
 
     ``split`` is for bpe (``qwen35``, the default, is supported by llama.cpp; ``words`` keeps numbers and joiners
     together), ``level`` for char (``codepoint`` or ``akshara``). ``on_progress`` is called with (stage, done, total) at
-    the start of each stage; the reader of the texts reports progress within reading. A ``pool`` counts chunks in
+    the start of each stage; progress within reading is reported by ``texts`` itself. A ``pool`` counts chunks in
     parallel; pieces are learned in this process, and the result does not depend on the pool.
     """
     report = on_progress or (lambda stage, done, total: None)
@@ -111,13 +111,13 @@ def train(
 
 
 def _bpe(letters: Letters, vocab_size: int, split: str) -> tokenizers.Tokenizer:
-    """Train a byte-level BPE in three layers of merges: bytes to characters, these to letters, and these to words."""
+    """Train a byte-level BPE with three layers of merges, which build characters, letters and words."""
     base = [*special.GENERATIVE.values(), *byte_alphabet().values()]
     added = _YA_PHALA if split == QWEN35 else ()
     room = _room(vocab_size, len(base) + len(added))
     _keep(letters, room)
-    # Needed if it is a kept letter, or if it is in the corpus, where the split leaves a chunk that starts with its
-    # joiner.
+    # The added token is needed if it is a kept letter, or if it occurs in the corpus, where the split produces a chunk
+    # that starts with its joiner.
     if _YA_PHALA[0] not in letters.code and not any(chunk.startswith(_YA_PHALA[0][1:]) for chunk in letters.chunks):
         added = ()
     points = most_frequent(letters.code_points(), _COVERAGE, room // _LETTER_SHARE)
@@ -170,7 +170,7 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
             words[word] += count
     letters = Letters(words)
     _keep(letters, room)
-    # A corpus that lacks letters also lacks some with or without ##. Each takes two pieces, so half as many fit.
+    # A letter missing from the corpus needs two pieces, with and without ##, so only half as many fit.
     n_missing = len(letters.code.keys() - letters.counts.keys())
     common = [letter for letter in common_letters() if letter in letters.code]
     common = common[: min(n_missing, room // _COMMON_SHARE // 2)]
@@ -202,7 +202,10 @@ def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 
 
 def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
-    """Build one token per akshara, as a unigram model of equal scores; a rare akshara takes the fewest tokens."""
+    """Build a tokenizer with one token per akshara, as a unigram model with equal scores.
+
+    A rare akshara is split into as few tokens as possible.
+    """
     specials = list(special.GENERATIVE.values())
     room = _room(vocab_size, len(specials) + len(string.printable))
     points = dict.fromkeys([*string.printable, *most_frequent(letters.code_points(), 1.0, room // 2)])

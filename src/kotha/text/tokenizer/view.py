@@ -1,7 +1,7 @@
-"""Readable tokens: the text of each one, and whether it ends inside an akshara.
+"""Show tokens in readable form, and whether each ends inside an akshara.
 
-A token is shown as text, or as bytes if it is only part of a character. An akshara such as ``ক্ষ`` in two tokens is
-reported as cut.
+A token is shown as text, or as bytes if it is only part of a character. An akshara such as ``ক্ষ`` that spans two
+tokens is reported as cut.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ _JOINERS = str.maketrans({"\u200d": "‹zwj›", "\u200c": "‹zwnj›"})
 
 @dataclass(frozen=True)
 class ViewedToken:
-    """A token of a text: its id, its readable text, and whether it is only part of a character."""
+    """A token in a text: its id, its readable text, and whether it is only part of a character."""
 
     id: int
     text: str
@@ -27,16 +27,16 @@ class ViewedToken:
 
 @dataclass(frozen=True)
 class CutToken(ViewedToken):
-    """A token of a text, its number of bytes, and whether it ends inside an akshara."""
+    """A token in a text, with its number of bytes and whether it ends inside an akshara."""
 
     bytes: int
     cut: bool
 
 
 def view(tokenizer: Tokenizer, text: str) -> list[ViewedToken]:
-    """Return the tokens of a text in readable form.
+    """Return a text's tokens in readable form.
 
-    Spaces are shown as ␣, a sign without its letter on ◌, and part of a character as hex.
+    Spaces are shown as ␣, a sign without its letter is shown on ◌, and part of a character as hex.
     """
     return [view_token(tokenizer, token) for token in tokenizer.encode(text)]
 
@@ -58,7 +58,7 @@ def view_token(tokenizer: Tokenizer, token: int) -> ViewedToken:
 
 
 def view_cuts(tokenizer: Tokenizer, text: str) -> list[CutToken]:
-    """Return the tokens of a text in readable form, and mark those that end inside an akshara."""
+    """Return a text's tokens in readable form, and mark those that end inside an akshara."""
     ids = tokenizer.encode(text)
     return [
         CutToken(**vars(view_token(tokenizer, token)), bytes=len(tokenizer.token_bytes(token)), cut=cut)
@@ -69,7 +69,8 @@ def view_cuts(tokenizer: Tokenizer, text: str) -> list[CutToken]:
 def ends_inside(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[bool]:
     """Return for each token of an encoded text whether it ends inside an akshara.
 
-    Computed in bytes, so that partial characters count too; if decoding is lossy, the tokenizer's spans are used.
+    Positions are compared in bytes, so that partial characters count too; if decoding is lossy, the tokenizer's spans
+    are used.
     """
     normalized = tokenizer.normalize(text)
     if tokenizer.decode(ids) != normalized:
@@ -78,6 +79,6 @@ def ends_inside(tokenizer: Tokenizer, text: str, ids: Sequence[int]) -> list[boo
         return [end not in letter_ends for _, _, end in tokenizer.spans(text)]
     letter_ends = set(accumulate(len(letter.encode()) for letter in aksharas(normalized)))
     ends = list(accumulate(len(tokenizer.token_bytes(token)) for token in ids))
-    # A tokenizer that puts a space before the first word counts one byte more than the text has.
+    # If a tokenizer puts a space before the first word, its tokens have one byte more than the text.
     extra = ends[-1] - len(normalized.encode()) if ends else 0
     return [end > extra and end - extra not in letter_ends for end in ends]
