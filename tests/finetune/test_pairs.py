@@ -150,7 +150,7 @@ def test_other_families_and_settings_are_rejected(run: kotha.Run, table: Path, t
     with pytest.raises(ConfigError, match="gpt is a gpt model, but pairs of texts require a seq2seq"):
         kotha.train(table, out=out, start=gpt, steps=2)
     with pytest.raises(
-        ConfigError, match="pocket is a gpt model, but pairs of texts require a seq2seq model: use preset="
+        ConfigError, match="pocket is a gpt model, but pairs of texts require a seq2seq model; use preset="
     ):
         kotha.train(table, out=out, preset="pocket", steps=2)
     with pytest.raises(UsageError, match="for a table of pairs use a translation preset"):

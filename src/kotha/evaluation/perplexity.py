@@ -251,7 +251,10 @@ def baselines(
 
 def score_table(score: TextScore, name: str = "model") -> Table:
     """A table of a model's score and its baselines, with how they were measured."""
-    cells = [[name, *_cells(vars(score))], *([each, *_cells(found)] for each, found in score.baselines.items())]
+    cells = [
+        [name, *_cells(vars(score))],
+        *([Message(each), *_cells(found)] for each, found in score.baselines.items()),
+    ]
     how = vars(score) | {
         "tokens": Plural("{n} token", "{n:,} tokens", n=score.tokens),
         "documents": Plural("{n} document", "{n:,} documents", n=score.documents),
