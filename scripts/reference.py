@@ -228,7 +228,9 @@ def _as_markdown(docstring: str) -> str:
 
 def formats() -> str:
     """What is on disk, folder by folder."""
-    plain = "All formats are plain: JSON, safetensors, flat binary arrays and SQLite. Nothing in a folder is ever executed."
+    plain = (
+        "All formats are plain: JSON, safetensors, flat binary arrays and SQLite. Nothing in a folder is ever executed."
+    )
     text = f"# Formats on disk\n\n{MADE.format('modules that read and write them')} {plain}\n"
     for title, module in _FORMATS.items():
         told = inspect.getdoc(import_module(module)) or ""
