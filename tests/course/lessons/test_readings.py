@@ -102,7 +102,11 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
         ["transformer's loss on held-out text is 1.50", "0.50 times", "The reach differs"],
     ),
     ("lstm", rows("gpt lstm", SLOW, FAST), ["does without attention", None, "train longer"]),
-    ("vision", rows(PICTURES, LOW, HIGH, HIGH, HIGH), ["CNN recognises 90%", "nearer to each other", "not every seed"]),
+    (
+        "vision",
+        rows(PICTURES, LOW, HIGH, HIGH, HIGH),
+        ["CNN recognises 90%", "nearer to each other", "not better with every seed"],
+    ),
     ("vision", rows(PICTURES, HIGH, LOW, LOW, HIGH), [None, None, "does the same everywhere"]),
 ]
 
