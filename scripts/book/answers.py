@@ -34,7 +34,7 @@ _SETS = {
     "workshop": {"en": "The twelve of the workshop", "bn": "কর্মশালার বারোটি"},
     "assessment": {"en": "The six of the assessment", "bn": "শেষের ছয়টি"},
 }
-_HEADER = {"en": ("", "typed", "points", "what is said"), "bn": ("", "যা লেখা হলো", "নম্বর", "শিক্ষক যা বলেন")}
+_HEADER = {"en": ("", "typed", "points", "comment"), "bn": ("", "যা লেখা হলো", "নম্বর", "শিক্ষক যা বলেন")}
 _KINDS = {
     "right": {"en": "right", "bn": "ঠিক"},
     "half": {"en": "half right", "bn": "আংশিক ঠিক"},
@@ -42,7 +42,7 @@ _KINDS = {
 }
 _TEN = {"en": "Ten recognised mistakes", "bn": "দশটি চেনা ভুল"}
 _TEN_HEADER = {
-    "en": ("cell", "right", "typed", "what is said"),
+    "en": ("cell", "right", "typed", "comment"),
     "bn": ("ঘর", "ঠিক মান", "যা লেখা হলো", "শিক্ষক যা বলেন"),
 }
 

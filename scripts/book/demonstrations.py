@@ -15,9 +15,9 @@ from scripts.book.slugs import slug
 RESULTS = ROOT / "benchmarks" / "results" / "lessons"
 LANGUAGES: tuple[Literal["en", "bn"], ...] = ("en", "bn")
 MARK = "<!-- written below by scripts/book/demonstrations.py -->"
-_HEADER = {"en": ("lesson", "question", "what was seen"), "bn": ("পাঠ", "প্রশ্ন", "যা দেখা গেল")}
+_HEADER = {"en": ("lesson", "question", "result"), "bn": ("পাঠ", "প্রশ্ন", "যা দেখা গেল")}
 _COST = {
-    "en": "`kotha lessons run {name}`: {seconds:.0f} seconds of one core with {seeds} seeds.",
+    "en": "`kotha lessons run {name}`: {seconds:.0f} seconds on one core with {seeds} seeds.",
     "bn": "`kotha lessons run {name} --language bn`: {seeds}টি সিডে এক কোরের {seconds:.0f} সেকেন্ড।",
 }
 

@@ -53,7 +53,10 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
     (
         "mask",
         rows("with without", masked(1.5, 1.5, 0.8), masked(0.1, 7.0, 0.05)),
-        ["Without the mask the loss falls to 0.10", "7.00 against 1.50; of the words that it writes 5% exist"],
+        [
+            "Without the mask, the loss falls to 0.10",
+            "7.00, compared with 1.50 with the mask; of the words that it writes, 5% exist",
+        ],
     ),
     (
         "mask",
@@ -85,7 +88,7 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
     ("width", rows(WIDTHS, *WIDE[::-1]), ["not every doubling", None, None]),
     ("heads", rows("one two four", FEW, MANY, MANY), ["One head gets 50% right", None]),
     ("heads", rows("one two four", MANY, FEW, FEW), ["Not every seed agrees", None]),
-    ("encoder", rows("decoder encoder", DECODER, FILLER), ["has a loss of 0.90", "Writing is the decoder's trade"]),
+    ("encoder", rows("decoder encoder", DECODER, FILLER), ["has a loss of 0.90", "The decoder is better at writing"]),
     ("encoder", rows("decoder encoder", FILLER, DECODER), ["not clearly better", "At the next token"]),
     (
         "coreference",
@@ -99,7 +102,11 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
         ["transformer's loss on held-out text is 1.50", "0.50 times", "The reach differs"],
     ),
     ("lstm", rows("gpt lstm", SLOW, FAST), ["does without attention", None, "train longer"]),
-    ("vision", rows(PICTURES, LOW, HIGH, HIGH, HIGH), ["CNN recognises 90%", "nearer to each other", "not every seed"]),
+    (
+        "vision",
+        rows(PICTURES, LOW, HIGH, HIGH, HIGH),
+        ["CNN recognises 90%", "nearer to each other", "not better with every seed"],
+    ),
     ("vision", rows(PICTURES, HIGH, LOW, LOW, HIGH), [None, None, "does the same everywhere"]),
 ]
 
