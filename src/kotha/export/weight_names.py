@@ -124,8 +124,8 @@ class Layout:
         return found
 
     def _find(self, name: str) -> tuple[str, list[str], str]:
-        """Return the other program's name for a Kotha weight, all Kotha weights stored in it, and the kind of
-        storage."""
+        """Return the other program's name for a Kotha weight, all Kotha weights stored in it, and how they are
+        stored."""
         number = re.search(r"(?<=\.)\d+(?=\.)", name)
         layer = number[0] if number else ""
         row = self._rows.get(name.replace(f".{layer}.", ".{n}.", 1) if number else name)
