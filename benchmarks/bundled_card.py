@@ -1,4 +1,4 @@
-"""Write the card of the bundled model from the results file; no figure is typed by hand."""
+"""Write the model card of the bundled model; all figures come from the results file."""
 
 import json
 from pathlib import Path
@@ -14,12 +14,12 @@ LICENCES = {"tagore": "public domain", "wikipedia": "CC BY-SA 4.0", "stories": "
 
 
 def read(name: str) -> Any:
-    """The figures of a results file."""
+    """Return the figures in a results file."""
     return json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))["figures"]
 
 
 def card() -> str:
-    """The card, as Markdown."""
+    """Return the card as Markdown."""
     found, samples = read("bundled_model"), read("bundled_samples")
     trained, splits = found["trials"]["box"]["summary"], found["data"]["splits"]
     held = found["int8"]["all"]
@@ -81,5 +81,5 @@ def _score(name: str, found: dict[str, Any]) -> str:
 
 
 def write_card() -> None:
-    """Write the card into the model's folder."""
+    """Write the card into the model folder."""
     CARD.write_text(card(), encoding="utf-8")

@@ -1,4 +1,5 @@
-"""Measure the bundled model: bits per byte on held-out text against n-grams, the cost of int8, and memorisation."""
+"""Measure the bundled model: bits per byte on held-out text compared with n-grams, the loss by int8, and
+memorisation."""
 
 import json
 from pathlib import Path
@@ -13,15 +14,15 @@ from kotha.artifacts import model_folder as bundle
 
 SOURCES = ("tagore", "wikipedia", "stories")
 PEOPLE = SOURCES[:2]
-# The trials that produced this model; the last is the student.
+# The trials that produced this model; the last one is the student.
 TRIALS = ("box-t1", "box-t2", "box")
-# Length of the word sequences that are searched for in the training data.
+# The length of the word sequences that are looked up in the training data.
 RECITED = 12
 PROMPT_WORDS, TOKENS, SEEDS = 3, 150, 1
 
 
 def texts_of(path: Path) -> list[str]:
-    """The texts of a file of JSON lines."""
+    """Return the texts in a JSON Lines file."""
     return [json.loads(line)["text"] for line in path.read_text(encoding="utf-8").splitlines()]
 
 
@@ -31,20 +32,21 @@ def beginning(text: str) -> str:
 
 
 def scores(lm: LanguageModel, work: Path, baselines: Path | str = "none") -> dict[str, Any]:
-    """Return bits per byte and per character on the held-out text of each source and of all, with n-gram baselines."""
+    """Return bits per byte and per character on the held-out text from each source and from all, with n-gram
+    baselines."""
     found: dict[str, Any] = {}
     for name in SOURCES:
         score = lm.evaluate(work / "text" / "held_out" / f"{name}.jsonl", baselines=baselines)
         found[name] = {"bits_per_byte": score.bits_per_byte, "bits_per_character": score.bits_per_character}
         found[name] |= {part: getattr(score, part) for part in ("documents", "bytes", "characters", "tokens")}
-        if score.baselines:  # "5-gram of 10,000,000 tokens" is called 5-gram in the card
+        if score.baselines:  # the card shortens "5-gram of 10,000,000 tokens" to 5-gram
             bits = {each.partition(" of ")[0]: figures["bits_per_byte"] for each, figures in score.baselines.items()}
             found[name]["baselines"] = bits
     return {"all": _together(list(found.values())), **found}
 
 
 def _together(parts: list[dict[str, Any]]) -> dict[str, Any]:
-    """The score of several texts as one: no window reaches from one document into the next."""
+    """Score several texts as one, with no window that extends beyond a document."""
     found: dict[str, Any] = {
         name: sum(part[name] for part in parts) for name in ("documents", "bytes", "characters", "tokens")
     }
@@ -60,9 +62,9 @@ def _together(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def recitation(lm: LanguageModel, work: Path) -> dict[str, Any]:
-    """Return the share of twelve-word sequences found in the training data, for generated and for held-out text.
+    """Return the share of twelve-word sequences that occur in the training data, for generated and for held-out text.
 
-    Human text and generated stories are reported separately, because the story grammar repeats its sentences.
+    Human text and the built-in stories are reported separately, because the story grammar repeats its sentences.
     """
     train = work / "text" / "train"
     people = hashes((text for name in PEOPLE for text in texts_of(train / f"{name}.jsonl")), RECITED)
@@ -84,7 +86,7 @@ def recitation(lm: LanguageModel, work: Path) -> dict[str, Any]:
 
 
 def measure(work: Path, packed: LanguageModel, also: dict[str, Any]) -> None:
-    """Write every figure of the card into one results file."""
+    """Write all figures in the card to one results file."""
     taught = kotha.load(work / "taught")
     rounded = work / "taught-int8"
     bundle.save(rounded, taught.model, taught.tokenizer, overwrite=True, stored="int8")

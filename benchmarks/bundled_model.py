@@ -1,4 +1,4 @@
-"""Train the bundled model, in stages, so that training may run on another machine.
+"""Train the bundled model in stages, so that the training stages can run on another machine.
 
     python benchmarks/bundled_model.py all ../shared/data WORK    every stage, one after the other
 
@@ -12,8 +12,8 @@
 
     python benchmarks/bundled_model.py rehearse ../shared/data WORK  all but the card, small; into WORK/packed
 
-Between the last two, ``bundled_samples.py write WORK`` has the model write seventy texts, which are judged by eye.
-The evaluation documents were held out before the first stage. The weights are committed once.
+Before the last stage, run ``bundled_samples.py write WORK``, which generates seventy texts to be judged by a reader.
+The evaluation documents were held out before the first stage. The weights are committed only once.
 """
 
 import argparse
@@ -31,7 +31,7 @@ import bundled_openings  # noqa: E402 - beside this file
 import bundled_text  # noqa: E402
 
 VOCABULARY = 8192
-# Two larger teachers of different shapes, then the student that is bundled; most of its loss comes from the teachers.
+# Two larger teachers of different shapes, then the student, which is bundled; the teachers supply most of its loss.
 STUDENT = "box"
 TRIALS: list[dict[str, Any]] = [
     {
@@ -62,12 +62,12 @@ SETTLING: dict[str, Any] = {
     **{"steps": 5000, "batch_size": 32, "warmup_steps": 50, "decay_steps": 4000, "dropout": 0.05},
     **{"optimizer": "muon", "learning_rate": 0.0015, "muon_learning_rate": 0.004, "seed": 3, "evaluate_every": 1000},
 }
-# How its texts are written where they are set beside people's: as `kotha generate` does.
+# The sampling settings for comparison with human texts: those of `kotha generate`.
 WRITING: dict[str, Any] = {"temperature": 0.8, "top_k": 40, "repetition_penalty": 1.1}
 
 
 def write_text(data: Path, work: Path) -> None:
-    """Plain text of each part, a tokenizer of the training part, and the shards of both."""
+    """Write the plain text of each part, a tokenizer trained on the training part, and the shards of both parts."""
     import kotha
 
     parts = bundled_text.split(bundled_text.documents(data))
@@ -97,7 +97,7 @@ def write_text(data: Path, work: Path) -> None:
 
 
 def train(work: Path) -> None:
-    """The teachers and their student, by the program that any trial here goes by."""
+    """Train the teachers and their student with ``learning.py``, like all trials."""
     trials = work / "trials.json"
     trials.write_text(json.dumps([{**each, "data": str(work / "data")} for each in TRIALS], indent=1))
     program = ROOT / "benchmarks" / "learning.py"
@@ -105,7 +105,7 @@ def train(work: Path) -> None:
 
 
 def join(work: Path) -> None:
-    """The student as a model folder, from the parts in which its weights came."""
+    """Join the parts of the student's weights into a model folder."""
     from kotha.artifacts import model_folder as bundle
     from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -126,7 +126,7 @@ def settle(work: Path) -> None:
 
 
 def pack(work: Path, packed: Path) -> None:
-    """Store the settled student as int8 in ``packed``, which is the package's own folder."""
+    """Store the fine-tuned student as int8 in ``packed``, by default the folder in the package."""
     from kotha.artifacts import model_folder as bundle
 
     opened = bundle.load(work / "settled" / bundle.RUN_MODEL)
@@ -137,7 +137,7 @@ def pack(work: Path, packed: Path) -> None:
 
 
 def measure(work: Path, packed: Path) -> None:
-    """Measure the packed model and compare its texts with human ones."""
+    """Measure the packed model, and compare its texts with human texts."""
     import bundled_measure
     import writing_defaults
 
@@ -149,7 +149,7 @@ def measure(work: Path, packed: Path) -> None:
 
 
 def make_small() -> None:
-    """Sizes with which every stage takes seconds, to test the pipeline."""
+    """Use sizes with which every stage takes seconds, to test the pipeline."""
     global VOCABULARY, LAST_STORIES, LAST_REPORTS
     import bundled_measure
     import writing_defaults

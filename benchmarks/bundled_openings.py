@@ -1,13 +1,14 @@
-"""Stories with arbitrary beginnings: the last training data of the bundled model, so that most prompts lead into prose.
+"""Stories with arbitrary beginnings: the last training data of the bundled model, so that it continues most prompts.
 
-The stories hold together and begin in a few dozen ways; a prompt is none of them, and leads into Tagore's dialogue or
-an encyclopaedia's lead, which so small a model cannot keep up. So stories are told again behind an opening from the
-others, and a few words that lead from there to a story which is told from its beginning: a phrase of place or time
-(“ঘরের মধ্যে”), a short sentence, clause or speech, the words with which a sentence begins (“সেই কথা শুনিয়া”), somebody who
-speaks in Tagore, something that an article is about (“নদী নিয়ে কথা হচ্ছিল। দাদু তখন একটা গল্প বললেন।”), a lead that
-is broken off (“ভারতের একটি”); or behind a narrator's words (“আমি শুনেছি,”), or what the child of the story had. A little
-of the first text is read again beside them: what is not read is forgotten. The stories are new ones: the grammar has
-more, and a model that sees only a few of them again confuses its characters.
+The built-in stories are coherent, but begin in only a few dozen ways. Most prompts begin differently, and the model
+continues them with Tagore's dialogue or the lead of an encyclopaedia article, which so small a model cannot write
+coherently. It is therefore also trained on stories that follow an opening taken from the other sources. An opening is a
+phrase of place or time (“ঘরের মধ্যে”), a short sentence, clause or speech, the first words of a sentence (“সেই কথা
+শুনিয়া”), a character who speaks in Tagore's works, the topic of an article (“নদী নিয়ে কথা হচ্ছিল। দাদু তখন একটা গল্প
+বললেন।”), or an incomplete lead (“ভারতের একটি”). Other openings are a narrator's words (“আমি শুনেছি,”) or a possession
+of the child in the story. A few words connect the opening with the story. A small part of the earlier training text is
+included, so that the model does not forget it. The stories are new ones from the same grammar, because a model that
+sees only a few stories repeatedly confuses their characters.
 """
 
 import itertools
@@ -20,21 +21,21 @@ import regex
 from kotha.text.stories.lexicon import communities
 
 SEED = 13
-OPENED_SHARE = 0.85  # of the stories: behind an opening
-WHOLE_SHARE = 0.6  # of those whose child acts soon: the whole story, behind what leads to any
+OPENED_SHARE = 0.85  # share of the stories that follow an opening
+WHOLE_SHARE = 0.6  # share of these with an early act of the child that are told in full, after an opening for any story
 SOON = 4  # sentences
-ELSEWHERE_SHARE = 0.1  # of the stories behind no opening: from a later sentence on
-BEGUN_WITHIN = 0.4  # of a story's sentences: later on, too much is spoken of that was told before
-OTHERS_SHARE = 0.08  # of the characters: passages of the other sources as they were
-LEAST_SEEN = 2  # times that a phrase begins a sentence, or that somebody speaks
+ELSEWHERE_SHARE = 0.1  # share of the stories without an opening that start at a later sentence
+BEGUN_WITHIN = 0.4  # share of a story's sentences; later ones refer too much to what precedes them
+OTHERS_SHARE = 0.08  # share of the characters that are unchanged passages from the other sources
+LEAST_SEEN = 2  # minimum number of times that a phrase begins a sentence, or that a character speaks
 LONGEST_PHRASE = 3
-SHORT = range(2, 7)  # words of a sentence, a clause or a speech
-# How often each kind of opening comes: before a whole story, and before a sentence in which its child acts.
+SHORT = range(2, 7)  # number of words in a sentence, a clause or a speech
+# The share of each kind of opening: before a complete story, and before a sentence in which its child acts.
 LEADING = {"narrator": 0.16, "speaker": 0.16, "person": 0.18, "topic": 0.22, "lead": 0.1, "sentence": 0.18}
 ACTING = {"place": 0.42, "clause": 0.1, "doing": 0.12, "speech": 0.18, "own": 0.18}
 
 _SENTENCE_END = regex.compile(r"(?<=[।?!])\s+|\n")
-# What a phrase of place or time ends with, and what may stand before: somebody's or something's, or one of a few words.
+# The last word of a phrase of place or time, and the word that may precede it: a genitive, or one of a few words.
 _LAST = regex.compile(
     "ধারে|মধ্যে|মাঝখানে|পথে|ভিতরে|ভেতরে|উপরে|ওপরে|নিচে|নীচে|কাছে|পাশে|বাইরে|বাহিরে|সামনে|পিছনে|ওপারে|এপারে|তীরে|তলায়|"
     "ঘরে|বাড়িতে|গ্রামে|শহরে|দেশে|জলে|আকাশে|বনে|বাগানে|মাঠে|স্কুলে|বাজারে|সময়|সময়ে|দিনে|রাতে|রাত্রে|সকালে|ভোরে|"
@@ -42,28 +43,28 @@ _LAST = regex.compile(
     "পরদিন|তখন|এখন|আজ|হঠাৎ|অবশেষে"
 )
 _BEFORE_LAST = regex.compile(r"[\p{L}\p{M}]+র|[০-৯]+|এক|একদিন|সেই|এই|সে|কোনো|অনেক|প্রতি|কিছু|আজ|তখন|গভীর|ঐ|সেদিন|বড়ো?")
-# Who speaks in the works, but whom no verb of the words below fits.
+# Speakers in the works for whom the verbs below have the wrong form.
 _PRONOUNS = frozenset(["আমি", "তুমি", "আপনি", "আমরা", "তোমরা", "তুই", "কে", "কেহ", "কেউ"])
-# Before what somebody says, in Tagore's two kinds of prose; and what an article's first words are followed by.
+# The verbs that introduce direct speech in Tagore's two styles of prose, and the words that follow an article's topic.
 _SAYS = "কহিলেন|কহিল|বলিলেন|বলিল|বললেন|বললে|বলল|বলেন"
 _SAID = regex.compile(rf"([\p{{L}}\p{{M}}]+(?<!িয়া|ে|বার)) ({_SAYS}),")
 _ABOUT = regex.compile(
     r"((?:[\p{L}\p{M}-]+ ){0,2}?[\p{L}\p{M}-]+),? (?:হল|হলো|হচ্ছে|হলেন|ছিলেন|ছিল|একটি|একজন|এক|বা|নামক)\b"
 )
-# A lead that breaks off before a noun, or behind the name of a thing.
+# A lead that ends before a noun, or after the name of a thing.
 _LEAD = regex.compile(
     r"((?:[\p{L}\p{M}-]+ ){0,2}[\p{L}\p{M}-]+(?<!মাত্)র (?:একটি|একজন)|একটি|তিনি একজন|"
     r"(?:(?:এই|সেই|এ) )?(?!একটি|দুটি|দুইটি|কোনটি|যেমনটি|তেমনটি|প্রতিটি|এটি|সেটি)[\p{L}\p{M}-]{3,}টি) "
 )
-# Something done, where who did it is still to come.
+# A participle clause whose subject follows.
 _DOING = regex.compile(
     "(?:সেই|এই|তাই|তখন|ইহা|তাহা|তা|কথাটা|বাড়ি|ঘর|ঘরে|বাহিরে|বাইরে|এমন|আজ|একদিন|কিছুক্ষণ|অনেক|খবর|চিঠি|চিঠিখানা|দরজা|দ্বার|"
     r"জানলা|মুখ|চোখ|হাত|মাথা) (?:[\p{L}\p{M}]+ ){0,2}[\p{L}\p{M}]+(?:িয়া|ইয়া|িয়ে|য়ে)(?= )"
 )
 _FINISHED = regex.compile(rf"(?<!{_SAYS})(?<=ল|লেন|লাম|ছে|ছেন|ছি|য়|যায়|নাই|নেই|না|যে),$")
 _SPEECH = regex.compile(r"“([^“”\na-zA-Z]{4,60}[।?!])”")
-# What leads to a story: # stands for the words found, @ for the child's name. From somebody who is spoken of with
-# respect, from anybody else, and from something.
+# Sentences that lead to a story, where # stands for the words found and @ for the child's name: from a person in the
+# honorific form, from any other person, and from a topic.
 HONOURED = """
     # একটা গল্প বলছিলেন। | # বললেন, “শোনো, একটা গল্প বলি।” | # সেদিন একটা গল্প শোনালেন। | # গল্প বলতে ভালোবাসতেন।
     # গল্প শুনতে ভালোবাসতেন। একদিন তাঁকে এই গল্পটা শোনানো হলো। | # চুপ করে বসে এই গল্পটা শুনছিলেন।
@@ -82,18 +83,18 @@ TOPICS = """
     # ছিল সেদিনের আলোচনার বিষয়। তারপর শুরু হলো গল্প। | # নামটি সবাই জানে। এই গল্পটা কম লোকই জানে।
     # এবং আরও অনেক কিছু নিয়ে কথা হলো। শেষে এই গল্পটা উঠল। | # নিয়ে লেখা একটা বইয়ে এই গল্পটা আছে।
 """
-# What leads from any sentence to a story.
+# Sentences that lead from any other sentence to a story.
 MEANWHILES = """
     এমন সময় দাদু একটা গল্প শুরু করলেন। | তখন মা একটা গল্প বললেন। | সবাই গোল হয়ে বসে একটা গল্প শুনছিল। | তারপর গল্প শুরু হলো।
     এমন দিনে একটা গল্প মনে পড়ে। | গল্পটা এই। | এই নিয়ে একটা গল্প আছে। | ঠাকুমা বললেন, “একটা গল্প শোনো।” | শোনো তবে।
 """
-# How a lead that ends so may go on.
+# Possible continuations of a lead, by its ending.
 BROKEN_LEADS = {
     "একটি": """# ছোট গ্রামের গল্প এটি। | # গ্রামে এই ঘটনা ঘটেছিল। | # গ্রামের কথা বলি। | # পুরোনো বইয়ে এই গল্পটা আছে।""",
     "একজন": """# গল্পকার ছিলেন। তাঁর একটি গল্প এই। | # শিক্ষক এই গল্পটা বলতেন। | # মানুষের মুখে এই গল্পটা শোনা।""",
     "টি": """# নিয়ে একটা গল্প আছে। | # একটা গল্প নিয়ে। গল্পটা এই। | # নিয়ে কথা হচ্ছিল। দাদু তখন একটা গল্প বললেন।""",
 }
-# Who may begin a sentence, with respect and without; and what a child may have.
+# Persons who may begin a sentence, in the honorific form and otherwise, and things that a child may have.
 HONOURED_PERSONS = """
     মা | বাবা | দাদু | দাদা | দাদি | দিদিমা | ঠাকুমা | নানি | শিক্ষক | একজন শিক্ষক | একজন বৃদ্ধ | এক বৃদ্ধ | কবি | রাজা
     রানি | ডাক্তার | একজন কবি | আমার মা | আমার দাদু | তিনি | মাস্টারমশাই | লেখক | এক রাজা | একজন ভদ্রলোক | গ্রামের মোড়ল
@@ -109,14 +110,14 @@ OWN = """
     @র একটি # ছিল। | @র একটি ছোট # ছিল। | এক গ্রামে থাকত @। | @ নামে একজন ছিল। | @র কথা বলি। | @ সেদিন খুব খুশি।
     কেন যে @ সেদিন এত খুশি, কেউ জানত না। | যদি @র কথা শোনো, ভালো লাগবে। | এ গল্প @র।
 """
-# What follows a speech, and what a child does after something else was done.
+# Continuations after a speech, and acts of a child after a participle clause.
 SPOKEN = """
     “#” বলল @। | “#” মা জিজ্ঞেস করলেন। @ হাসল। | “#” কথাটা শুনে @ ফিরে তাকাল। | “#” @ মনে মনে বলল।
 """
 DONE = """
     হেসে উঠল। | চুপ করে রইল। | উঠে দাঁড়াল। | মাথা নাড়ল। | বাড়ি ফিরে এল। | খুশি হলো। | অবাক হয়ে তাকাল। | একটু ভাবল।
 """
-# A narrator may speak of himself, or to somebody, before the story goes on.
+# Words of a narrator before the story continues.
 FRAMES = """
     আমি জানি, | আমি শুনেছি, | আমি দেখলাম, | আমি একদিন দেখলাম, | আমি তখন ছোট। | আমি এক গল্প বলি। | আমি ভাবছিলাম,
     আমরা জানি, | আমরা দেখলাম, | আমরা সবাই দেখলাম, | আমাদের গ্রামে | আমার মনে আছে, | তুমি জানো, | তুমি কি জানো,
@@ -130,7 +131,7 @@ _NAMES = frozenset(
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text; what is said in quotation marks stays with who says it and with what follows.
+    """Split a text into sentences; quoted speech stays with its speaker and the words that follow it.
 
     >>> sentences("সে এল। মা বললেন, “এসো। বসো।” সে বসল। রাত হলো।")
     ['সে এল। ', 'মা বললেন, “এসো। বসো।” সে বসল। ', 'রাত হলো।']
@@ -144,7 +145,7 @@ def sentences(text: str) -> list[str]:
 
 
 def phrases(texts: Iterable[str]) -> list[str]:
-    """Phrases of place or time with which sentences of these texts begin, more than once.
+    """Return phrases of place or time with which more than one sentence in these texts begins.
 
     >>> phrases(["নদীর ধারে মেলা। নদীর ধারে গ্রাম।"])
     ['নদীর ধারে']
@@ -165,7 +166,7 @@ def _is_phrase(words: Sequence[str]) -> bool:
 
 
 def speakers(texts: Iterable[str]) -> dict[str, bool]:
-    """Who says something more than once, and whether that is told with respect.
+    """Return the characters who speak more than once, and whether the verbs are in the honorific form.
 
     >>> speakers(["রাজা কহিলেন, “বটে।”\\nরাজা কহিলেন, “না।”\\nমন্ত্রী কহিল, “হাঁ।”"])
     {'রাজা': True}
@@ -178,7 +179,7 @@ def speakers(texts: Iterable[str]) -> dict[str, bool]:
 
 
 def topics(leads: Iterable[str]) -> list[str]:
-    """What articles are about, by their first words.
+    """Return the topics of articles, taken from their first words.
 
     >>> topics(["নদী হল স্রোত।", "১৯৭১ সালের যুদ্ধ।", "আম এক ফল।"])
     ['নদী', 'আম']
@@ -187,7 +188,7 @@ def topics(leads: Iterable[str]) -> list[str]:
 
 
 def broken_leads(leads: Iterable[str]) -> list[str]:
-    """The first words of articles, up to one that wants a noun or names the thing.
+    """Return the first words of articles, up to a word that requires a noun or names the thing.
 
     >>> broken_leads(["ঢাকা বাংলাদেশের একটি শহর।", "এই গ্রন্থটি পুরোনো।", "নদী হল স্রোত।"])
     ['ঢাকা বাংলাদেশের একটি', 'এই গ্রন্থটি']
@@ -196,7 +197,7 @@ def broken_leads(leads: Iterable[str]) -> list[str]:
 
 
 def doings(texts: Iterable[str]) -> list[str]:
-    """What is done at the beginning of a sentence, before something else is.
+    """Return the participle clauses with which sentences begin.
 
     >>> doings(["সেই কথা শুনিয়া রাজা কহিলেন, “বটে।” সে এল।"])
     ['সেই কথা শুনিয়া']
@@ -205,7 +206,7 @@ def doings(texts: Iterable[str]) -> list[str]:
 
 
 def short_sentences(texts: Iterable[str]) -> list[str]:
-    """Short sentences in which nobody speaks.
+    """Return short sentences without direct speech.
 
     >>> short_sentences(["সে এল। সে কহিল, “এসো।” তাহার পর অনেক দিন আর কেহ তাহাকে সেখানে দেখে নাই।"])
     ['সে এল।']
@@ -215,7 +216,7 @@ def short_sentences(texts: Iterable[str]) -> list[str]:
 
 
 def clauses(texts: Iterable[str]) -> list[str]:
-    """The clauses with which sentences begin, where these are short and finished.
+    """Return the clauses with which sentences begin, if they are short and complete.
 
     >>> clauses(["সন্ধ্যা হইয়া আসিল, কেহ নাই। তাহার মা, সে, আর আমি।"])
     ['সন্ধ্যা হইয়া আসিল,']
@@ -227,7 +228,7 @@ def clauses(texts: Iterable[str]) -> list[str]:
 
 
 def speeches(texts: Iterable[str]) -> list[str]:
-    """Short speeches.
+    """Return short direct speeches.
 
     >>> speeches(["সে কহিল, “কোথায়?” রাজা কহিলেন, “এই তো।”"])
     ['কোথায়?', 'এই তো।']
@@ -236,7 +237,7 @@ def speeches(texts: Iterable[str]) -> list[str]:
 
 
 class Openings:
-    """Openings of every kind, from works of fiction and from articles."""
+    """Openings of all kinds, from works of fiction and from articles."""
 
     def __init__(self, works: Sequence[str], leads: Sequence[str], chance: random.Random) -> None:
         self._chance = chance
@@ -258,7 +259,7 @@ class Openings:
         }
 
     def before_a_story(self) -> str:
-        """One that leads to the whole of any story."""
+        """Return an opening that leads to any complete story."""
         kind, words = self._drawn(LEADING)
         match kind:
             case "speaker":
@@ -276,7 +277,7 @@ class Openings:
         return self._one_of(ways).replace("#", words)
 
     def before_a_child(self, child: str) -> str:
-        """One before a sentence that begins with the name of a child."""
+        """Return an opening for a sentence that begins with the name of a child."""
         kind, words = self._drawn(ACTING)
         match kind:
             case "speech":
@@ -299,7 +300,7 @@ class Openings:
 
 
 def with_name(words: str, child: str) -> str:
-    """The words with a child's name, in the genitive where that is asked for.
+    """Insert a child's name into the words, in the genitive where required.
 
     >>> with_name("@র একটি গরু ছিল।", "রহিম"), with_name("@র কথা বলি।", "মিতা")
     ('রহিমের একটি গরু ছিল।', 'মিতার কথা বলি।')
@@ -313,7 +314,8 @@ def _listed(lines: str) -> list[str]:
 
 
 def begun_elsewhere(story: str, openings: Openings, chance: random.Random) -> str:
-    """The story behind an opening, the whole or from where its child acts; one in a few as it is, or begun later."""
+    """Return a story after an opening, complete or from the child's act on; some stories stay unchanged or start
+    later."""
     every = sentences(story)
     if chance.random() >= OPENED_SHARE:
         later = range(max(1, round(BEGUN_WITHIN * len(every))))
@@ -327,14 +329,14 @@ def begun_elsewhere(story: str, openings: Openings, chance: random.Random) -> st
 
 
 def _acts(sentence: str) -> bool:
-    """Whether a child does something there, and does not speak: a speech answers what was told before."""
+    """Return whether a child acts in a sentence and does not speak, because speech refers to preceding sentences."""
     return sentence.split(" ", 1)[0] in _NAMES and not regex.search("“|বলল|চাইল", sentence)
 
 
 def last_reading(
     stories: Sequence[str], reports: Sequence[str], works: Sequence[str], leads: Sequence[str]
 ) -> list[str]:
-    """Stories begun elsewhere, and reports, passages of works and articles as they were: what is read last."""
+    """Return the last training data: stories with other beginnings, and unchanged passages from works and articles."""
     chance = random.Random(SEED)
     openings = Openings(works, leads, chance)
     told = [*(begun_elsewhere(story, openings, chance) for story in stories), *reports]

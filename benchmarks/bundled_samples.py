@@ -1,13 +1,14 @@
-"""Seventy texts of the bundled model for a reader to judge: various openings, the default settings of `kotha generate`.
+"""Seventy texts by the bundled model for a reader to judge: various prompts, the default settings of `kotha generate`.
 
     python benchmarks/bundled_samples.py write WORK       benchmarks/results/bundled_samples.json, every verdict open
     python benchmarks/bundled_samples.py judge 1 4 5 …    those texts are a few coherent sentences, the others are not
 
-A text is coherent if its first sentences are grammatical, belong together, keep their people and numbers, and go on
-from the beginning that was given. Whether they are true is not asked.
+A text is coherent if its first sentences are grammatical, belong together, are consistent in persons and numbers, and
+continue the prompt. They need not be true.
 
-Fifty of the beginnings have been the same since the first model, and the author of the last stage's openings (in WORK)
-knew them; the other twenty came later. Beside each text stands how many of the passages read last begin so.
+Fifty of the prompts have been the same since the first model, and the author of the last stage's openings (in WORK)
+knew them; the other twenty were added later. For each text, the number of passages in the last training data that begin
+in the same way is given.
 """
 
 import json
@@ -34,12 +35,12 @@ OTHERS = """
 
 
 def beginnings(lines: str = BEGINNINGS) -> list[str]:
-    """All of them, in their order."""
+    """Return all prompts, in order."""
     return [each.strip() for line in lines.strip().splitlines() for each in line.split("|")]
 
 
 def times_read(beginning: str, passages: list[str]) -> int:
-    """How many passages begin so, with a whole word.
+    """Return the number of passages that begin with these whole words.
 
     >>> times_read("রাজা", ["রাজা এলেন।", "রাজার বাড়ি।", "এক রাজা।"])
     1

@@ -1,11 +1,11 @@
 """The training text of the bundled model: its sources, cleaning, and the held-out documents.
 
-Three sources, all free to share: Tagore's fiction (public domain), the leads of Bangla Wikipedia (CC BY-SA 4.0), the
-built-in stories (this project's). They are read as found and leave as prose alone: no headings, no verse, no plays, no
-lists, no markup, no brackets full of other scripts, because a small model would give its few parameters to them.
+There are three sources, which may all be shared: Tagore's fiction (public domain), the leads of Bangla Wikipedia
+articles (CC BY-SA 4.0), and the built-in stories (part of this project). Only prose is kept: headings, verse, plays,
+lists, markup and brackets with other scripts are removed, because a small model would spend its few parameters on them.
 
-A work is cut at paragraph ends into passages, so that a model sees as many beginnings in a story's voice as in an
-encyclopaedia's; works are held out whole, before they are cut.
+A work is divided into passages at the ends of paragraphs, so that the model sees as many beginnings in the style of a
+story as in that of an encyclopaedia. Complete works are held out, before they are divided.
 """
 
 import itertools
@@ -22,13 +22,13 @@ from kotha.text.normalize import Normalizer
 from kotha.text.parallel.local import LocalPool
 from kotha.text.stories.corpus import stories
 
-HELD_OUT = 0.02  # of the documents of each source
+HELD_OUT = 0.02  # share of the documents from each source
 PASSAGE_CHARACTERS = 2400
-STORIES = 6000  # two fifths of the bytes: with an eighth, few beginnings went on plainly (docs/dev/experiments.md)
+STORIES = 6000  # two fifths of the bytes; with an eighth, few continuations were coherent (docs/dev/experiments.md)
 STORIES_SEED = 20
 
 _NORMALIZER = Normalizer()
-# A line that breaks off at a dash is speech that breaks off.
+# A line that ends in a dash is interrupted speech.
 _SENTENCE_END = regex.compile(r"[।?!”’\"'—…]$")
 _BRACKETS = regex.compile(r"\s*[(\[][^()\[\]]*[)\]]")
 _MARKUP = regex.compile(r"https?:|www\.|[{}\\=*|<>_#+×]|আইএসবিএন|তথ্যসূত্র|উদ্ধৃতি শৈলী")
@@ -42,7 +42,7 @@ _PLAY_SHARE = 0.5
 
 
 def plain(line: str) -> str:
-    """A line without brackets, its spaces and dashes where a typesetter puts them.
+    """Remove brackets from a line, and normalize its spaces and dashes.
 
     >>> plain("নদী (ইংরেজি: River) হল স্রোত ।তার জল")
     'নদী হল স্রোত। তার জল'
@@ -60,7 +60,7 @@ def plain(line: str) -> str:
 
 
 def _is_prose(line: str) -> bool:
-    """Whether a line is in Bangla, ends as a sentence does, and has no markup."""
+    """Return whether a line is in Bangla, ends like a sentence, and has no markup."""
     letters = count_scripts(line)
     total = sum(letters.values())
     foreign = total - letters.get("Bengali", 0)
@@ -73,7 +73,7 @@ def _is_prose(line: str) -> bool:
 
 
 def prose_of_work(text: str) -> list[str]:
-    """The paragraphs of a work of fiction; nothing of a play."""
+    """Return the paragraphs of a work of fiction; empty for a play."""
     lines = [line for line in map(plain, text.split("\n")) if line]
     if sum(bool(_SPEAKER.match(line)) for line in lines) > _PLAY_SHARE * len(lines):
         return []
@@ -83,10 +83,10 @@ def prose_of_work(text: str) -> list[str]:
         line = f"{unfinished} {line}".strip()
         unfinished = ""
         ends = _SENTENCE_END.search(line) is not None
-        if not ends and len(line) > _SHORT_LINE:  # a page's end broke the paragraph
+        if not ends and len(line) > _SHORT_LINE:  # the end of a page interrupted the paragraph
             unfinished = line
             continue
-        # A short line after one that ends nowhere is the end of a stanza.
+        # A short line after a line without a sentence end is the end of a stanza.
         verse = (not ends or verse) and len(line) <= _SHORT_LINE and not line.startswith(("“", "‘"))
         if not verse and _is_prose(line):
             paragraphs.append(line)
@@ -94,7 +94,7 @@ def prose_of_work(text: str) -> list[str]:
 
 
 def prose_of_lead(text: str) -> list[str]:
-    """The paragraphs of an encyclopaedia's article up to its first heading; nothing of one that is not for classes."""
+    """Return the paragraphs of an encyclopaedia article before its first heading; empty if unsuitable for classes."""
     if _NOT_FOR_CLASSES.search(text):
         return []
     lines = itertools.takewhile(lambda line: not line.strip().startswith("="), text.split("\n"))
@@ -102,7 +102,7 @@ def prose_of_lead(text: str) -> list[str]:
 
 
 def passages(paragraphs: Iterable[str]) -> Iterator[str]:
-    """Paragraphs joined until they are about as long as a passage."""
+    """Join paragraphs into passages of about the same length."""
     waiting: list[str] = []
     for paragraph in paragraphs:
         waiting.append(paragraph)
@@ -114,13 +114,13 @@ def passages(paragraphs: Iterable[str]) -> Iterator[str]:
 
 
 def generated(seed: int, count: int, kinds: Sequence[str] | None = None) -> list[str]:
-    """So many of the built-in stories, as prose; of some kinds alone, if asked."""
+    """Return this number of built-in stories as prose, optionally only of some kinds."""
     written = itertools.islice(stories(seed, kinds=kinds), count)
     return ["\n".join(filter(_is_prose, map(plain, each.text.split("\n")))) for each in written]
 
 
 def documents(data: Path) -> dict[str, list[list[str]]]:
-    """Every document of each source as its passages; copies and near copies are left out."""
+    """Return the documents from each source, divided into passages, without copies and near copies."""
     prose = data / "prose"
     works = [prose_of_work(each.text) for each in read_documents([prose / "tagore-000.jsonl.zst"])]
     leads = [prose_of_lead(each.text) for each in read_documents([prose / "wiki_concepts-000.jsonl.zst"])]
@@ -137,7 +137,8 @@ def documents(data: Path) -> dict[str, list[list[str]]]:
 
 
 def split(found: dict[str, list[list[str]]], seed: int = 0) -> dict[str, dict[str, list[str]]]:
-    """Each source's passages in two parts, train and held_out: a document is wholly in one of them."""
+    """Divide the passages from each source into two parts, train and held_out; a document is never split between
+    them."""
     parts: dict[str, dict[str, list[str]]] = {"train": {}, "held_out": {}}
     for source, every in found.items():
         wanted = max(1, round(HELD_OUT * len(every)))

@@ -1,20 +1,21 @@
-"""Is pre-training worth it for telling texts apart? Scratch, pre-trained, LoRA and TF-IDF, side by side.
+"""Compare text classifiers: trained from scratch, fine-tuned from a pre-trained model, with LoRA, and TF-IDF.
 
     python benchmarks/classification.py ../shared/data/classify [BASE] [--tasks sentiment news] [--seeds 0 1 2]
         [--ways scratch pre-trained lora] [--epochs 8] [--limit 200] [--set learning_rate=1e-4] [--name classification]
         [--out FOLDER]
 
-BASE is a trained model (a run or model folder), GPT or BERT; without one, the baselines alone are measured, into
-classification_baselines.json. Pre-train it first, on a GPU, for as long as it takes:
+BASE is a trained model (a run or model folder), GPT or BERT; without it, only the baselines are measured, and written
+to classification_baselines.json. Pre-train it first, on a GPU:
 
     kotha prepare ../shared/data/prose ../shared/data/news/train.jsonl.zst --tokenizer TOK --out WORK/data
     kotha train WORK/data --preset bangla-58m --minutes 60 --out WORK/base
 
-For each task and seed the same model is fine-tuned from chance, from BASE, and from BASE by LoRA, by ``kotha finetune
-classify`` as it is; TF-IDF (words and letters) with logistic regression learns from the same examples in the same run.
-Sentiment has its own validation and test sets. News categories are divided here: stratified, by the seed, and without
-the texts that hold most of a held-out one. ``--limit`` takes that many examples of each set, to try the script.
-Figures are of the held-out part; the mean over seeds and the largest distance from it come last.
+For each task and seed, ``kotha finetune classify`` trains the same model from random weights, from BASE, and from BASE
+with LoRA; logistic regression on TF-IDF (words and characters) is trained on the same examples in the same run. The
+sentiment data has its own validation and test sets. The news categories are split here: stratified, by the seed, and
+without training texts that contain most of a held-out one. ``--limit`` takes that many examples from each set, to test
+the script. Scores are measured on the held-out part; their means over seeds and the largest deviations are printed
+last.
 """
 
 import argparse
@@ -43,7 +44,7 @@ from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 from kotha.training.initial_weights import Origin
 
 LORA = 8
-_FROM_CHANCE = 3  # times the rate for a model that has nothing to lose
+_FROM_CHANCE = 3  # multiple of the learning rate for a model with random weights
 WAYS = ["scratch", "pre-trained", "lora"]
 TASKS = {
     "sentiment": ("sentiment_mixed_train", "sentiment_mixed_dev", "sentiment_mixed_test"),
@@ -53,7 +54,7 @@ TASKS = {
 
 
 def read(folder: Path, task: str, limit: int | None) -> list[LabelledTexts]:
-    """The files of a task; of each the first so many of a fixed shuffle."""
+    """Read the files of a task; from each, take the first examples in a fixed random order."""
     found = [read_labelled(next(folder.glob(f"{name}.jsonl*")), "text", "label") for name in TASKS[task]]
     if limit is None:
         return found
@@ -62,19 +63,19 @@ def read(folder: Path, task: str, limit: int | None) -> list[LabelledTexts]:
 
 
 def from_chance(base: Origin, seed: int) -> Origin:
-    """A model of the same sizes that has learned nothing."""
+    """Save a model of the same sizes with random weights."""
     torch.manual_seed(1000 + seed)
     return Origin("chance", Bundle(build(base.bundle.config), base.bundle.tokenizer))
 
 
 def figures(summary: dict[str, Any]) -> dict[str, Any]:
-    """What is kept of a run: the held-out part's scores, and the validation part's to choose settings by."""
+    """Return the scores of a run on the held-out part, and on the validation part for choosing settings."""
     chosen = {"validation": summary["validation"], "best_step": summary["best_step"]}
     return {name: round(summary[name], 4) for name in ("accuracy", "macro_f1")} | {"steps": summary["steps"]} | chosen
 
 
 def compare(folder: Path, base: Origin, task: str, seed: int, given: argparse.Namespace) -> dict[str, Any]:
-    """One task with one seed: each way's figures."""
+    """Compare all methods on one task with one seed."""
     parts = read(folder, task, given.limit)
     held_out = {"validation": parts[1], "test": parts[2]} if len(parts) == 3 else {}
     chance = from_chance(base, seed) if "scratch" in given.ways else base
@@ -100,7 +101,7 @@ def compare(folder: Path, base: Origin, task: str, seed: int, given: argparse.Na
 
 
 def baselines_alone(folder: Path, task: str, seed: int, limit: int | None) -> dict[str, Any]:
-    """What needs no model, on the parts that a run would have."""
+    """Measure the baselines, which need no model, on the same parts as in a run."""
     parts = read(folder, task, limit)
     splits = divide(*parts, seed=seed)
     found = baselines(splits.labels, splits.train, splits.test)
@@ -111,7 +112,7 @@ def baselines_alone(folder: Path, task: str, seed: int, limit: int | None) -> di
 
 
 def means(runs: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Mean macro-F1 and accuracy of each way, and how far a seed is from it at most."""
+    """Return the mean macro-F1 and accuracy of each method, and the largest deviation of a seed from the mean."""
     found = {}
     for way in [name for name in runs[0] if name != "seed"]:
         for figure in ("macro_f1", "accuracy"):

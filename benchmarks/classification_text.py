@@ -1,10 +1,11 @@
-"""Text to pre-train a classifier's model on, with nothing in it that the classifier is then measured on.
+"""Write pre-training text for a classifier, without the texts on which the classifier is evaluated.
 
     python benchmarks/classification_text.py ../shared/data WORK/text [--seeds 0 1 2]
 
-All prose and news, and the texts (without labels) that classifiers learn from; left out is every document that shares
-``_RUNS`` runs of ``_WORDS`` words or more with a held-out text: sentiment's validation and test sets, and the news
-categories' test parts of all given seeds, as ``classification.py`` divides them. One JSON line for each document kept.
+It contains all prose and news, and the training texts of the classifiers (without labels). A document is excluded if it
+shares at least ``_RUNS`` sequences of ``_WORDS`` words with a held-out text: the validation and test sets for
+sentiment, and the test parts of the news categories for all given seeds, as split by ``classification.py``. Each
+document is written as one JSON line.
 """
 
 import argparse
@@ -23,7 +24,7 @@ _WORDS, _RUNS = 8, 3
 
 
 def runs(text: str) -> Iterator[tuple[str, ...]]:
-    """Every run of so many words; a shorter text is one run."""
+    """Return all sequences of this number of words; a shorter text is one sequence."""
     words = text.split()
     return (tuple(words[start : start + _WORDS]) for start in range(max(1, len(words) - _WORDS + 1)))
 

@@ -1,16 +1,17 @@
-"""Digits told apart by a small ViT and by a CNN of equal size, beside the nearest neighbour and the commonest class.
+"""Classify digits with a small ViT and a CNN of equal size, compared with nearest neighbour and majority class.
 
     python benchmarks/digits.py TRAIN [--test TEST] [--preset vit-digits] [--minutes 10] [--seeds 0 1 2]
         [--cnn-rate 2e-3] [--limit 500] [--out FOLDER] [--set augment=none]
 
-TRAIN and TEST are archives (.npz) or folders by class, as ``kotha train`` takes them; without TEST, the test part of
-TRAIN, or a tenth of it that nothing learns from. Both models learn from the same images, moved in the same way
-(augmentation), in the same batches, for the same number of steps under the same schedule; the weights with the least
-validation loss are kept. The ViT learns by Muon, as ``kotha train`` has it, the CNN by AdamW, as is usual. The CNN has
-two convolutions, each with a norm and pooling, and two linear layers, as wide as gives it the ViT's parameters.
+TRAIN and TEST are archives (.npz) or folders by class, as for ``kotha train``. Without TEST, the test part of TRAIN is
+used, or a tenth of it that is excluded from training. Both models are trained on the same images, with the same
+augmentation, in the same batches, for the same number of steps with the same schedule; the weights with the lowest
+validation loss are kept. The ViT is trained with Muon, as in ``kotha train``, and the CNN with AdamW, as is usual. The
+CNN has two convolutions, each with a norm and pooling, and two linear layers; its width is chosen so that it has as
+many parameters as the ViT.
 
-``--limit`` takes that many images of each part, to try the script. The mean over seeds and the largest distance from it
-come last, with the seconds that each training took.
+``--limit`` takes that many images from each part, to test the script. The means over seeds, the largest deviations from
+them, and the duration of each training run are printed last.
 """
 
 import argparse
@@ -76,14 +77,14 @@ def size(model: nn.Module) -> int:
 
 
 def cnn_of(config: ViTConfig, parameters: int) -> CNN:
-    """The CNN whose parameters are nearest in number."""
+    """Return the CNN with the nearest number of parameters."""
     return min((CNN(config, width) for width in range(4, 129)), key=lambda model: abs(size(model) - parameters))
 
 
 def learn_cnn(
     config: ViTConfig, settings: TrainConfig, parts: Parts[LabelledImages], parameters: int, rate: float
 ) -> dict[str, Any]:
-    """The CNN, by a plain loop over the task's own batches."""
+    """Train the CNN in a plain loop over the task's batches."""
     number = {label: place for place, label in enumerate(config.class_names)}
     labels = {
         name: torch.tensor([number[label] for label in getattr(parts, name).labels])
@@ -137,7 +138,7 @@ def answers(model: CNN, images: LabelledImages) -> Tensor:
 
 
 def archive(given: argparse.Namespace, folder: Path) -> Path:
-    """TRAIN and TEST as one archive with its parts."""
+    """Write TRAIN and TEST to one archive with all parts."""
     changed = record.from_words(given.set)
     base = preset(given.preset)
     assert isinstance(base, ViTConfig)
@@ -156,7 +157,7 @@ def archive(given: argparse.Namespace, folder: Path) -> Path:
 
 
 def compare(given: argparse.Namespace, seed: int) -> dict[str, Any]:
-    """Both with one seed."""
+    """Compare both models with one seed."""
     settings = {**record.from_words(given.set), "seed": seed}
     with tempfile.TemporaryDirectory() as place:
         digits = archive(given, Path(place))

@@ -1,12 +1,12 @@
-"""Measure how long `kotha generate` takes from Enter to its first character and to its end, beside importing torch.
+"""Measure the time from starting `kotha generate` to its first character and to its end, compared with importing torch.
 
     python benchmarks/first_character.py [--rounds 15]
 
-Each round starts every command once, in turn: `import torch` alone, `kotha generate` with the bundled model as it is,
-the same with torch (as it was before `generation/light.py`, and as it is on a GPU), and `kotha --help`. A ratio is that
-of two commands of the same round. The disk is warm: each command runs once before, with bytecode in a folder of its
-own, which also keeps the compiled step. Beside the time that passes, the CPU time of each process is recorded, which
-depends less on what else the machine does. `parts` is one process that times its own steps.
+Each round starts every command once, in turn: `import torch` alone, `kotha generate` with the bundled model, the same
+command with torch (as before `generation/light.py`, and as on a GPU), and `kotha --help`. Ratios are computed between
+two commands in the same round. The disk cache is warm: each command is run once before, with bytecode in a separate
+folder, which also contains the compiled step. In addition to the elapsed time, the CPU time of each process is
+recorded, which depends less on the load of the machine. `parts` is one process that times its own steps.
 """
 
 import argparse
@@ -34,7 +34,7 @@ COMMANDS = {
     "generate_with_torch": ["-c", WITH_TORCH, *GENERATE],
     "help": ["-m", "kotha", "--help"],
 }
-# What a process does until its text is complete, in order.
+# The steps of a process until its text is complete, in order.
 PARTS = """
 import json, time
 steps, last = {}, time.process_time()
@@ -55,7 +55,7 @@ print(json.dumps(steps))
 
 
 def timed(words: list[str], environment: dict[str, str]) -> dict[str, float]:
-    """Run Python with these arguments: seconds in all, of the CPU, and until something follows the prompt."""
+    """Run Python with these arguments; return total seconds, CPU seconds, and seconds until text follows the prompt."""
     start, first, shown = time.perf_counter(), None, b""
     process = subprocess.Popen(
         [sys.executable, *words], env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -74,7 +74,7 @@ def timed(words: list[str], environment: dict[str, str]) -> dict[str, float]:
 
 
 def medians(rounds: list[dict[str, dict[str, float]]]) -> dict[str, Any]:
-    """The median of each time, and of its ratio to importing torch in the same round."""
+    """Return the median of each time, and of its ratio to importing torch in the same round."""
     found: dict[str, Any] = {}
     for name in COMMANDS:
         found[name] = {kind: statistics.median(each[name][kind] for each in rounds) for kind in rounds[0][name]}

@@ -1,12 +1,12 @@
-"""Measure how long a studio user waits on loopback for the first paint, a usable page, the first generated text.
+"""Measure how long a studio user waits, on loopback, for the first paint, a usable page and the first generated text.
 
     python benchmarks/first_use.py [--rounds 15]
 
-``kotha serve`` with the bundled model, opened as ``kotha open`` does it: the model is ready when the address is
-given. Each round is a browser that was never here, with nothing kept: the page comes, greets, and the model writes on
-from a story's opening. Then the same browser comes again. The clock is the page's own, from the start of the
-navigation; usable means that the room's field stands and its button can be pressed. The browser shares the cores
-with the server, and what else the machine does changes the figures: the load is written down with them.
+``kotha serve`` runs with the bundled model, opened as by ``kotha open``: the model is loaded when the address is
+printed. Each round starts with a new browser profile and an empty cache: the page loads and greets the user, and the
+model continues the opening of a story. Then the same browser opens the page again. Times are measured by the page's own
+clock, from the start of the navigation. The page is usable once its text field is shown and its button is enabled. The
+browser shares the cores with the server, and other processes affect the figures, so the load is recorded with them.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from typing import Any
 import record
 
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-# Looked at once a frame: when the button is there, and when more is written than was typed.
+# Checked once per frame: whether the button is shown, and whether there is more text than was typed.
 WATCH = """
   window.seen = {};
   const look = () => {
@@ -41,7 +41,7 @@ WATCH = """
 
 @contextmanager
 def served() -> Iterator[str]:
-    """The studio's address, once the model is open."""
+    """Return the studio's address, once the model is loaded."""
     command = [sys.executable, "-m", "kotha", "serve", "--port", "0", "--device", "cpu"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
@@ -54,7 +54,7 @@ def served() -> Iterator[str]:
 
 
 def visit(context: Any, url: str, greeted: bool) -> dict[str, float]:
-    """One visit, in milliseconds; a browser that was here is not greeted, so no letter comes by itself."""
+    """Time one visit in milliseconds; a returning browser is not greeted, so no text is generated automatically."""
     page = context.new_page()
     page.add_init_script(WATCH)
     page.goto(url)
@@ -65,13 +65,13 @@ def visit(context: Any, url: str, greeted: bool) -> dict[str, float]:
             raise SystemExit(f"nothing to see after half a minute: {seen}")
         time.sleep(0.02)
     seen["paint"] = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
-    page.wait_for_timeout(1500)  # let it write on, and be quiet again
+    page.wait_for_timeout(1500)  # wait until the text is complete
     page.close()
     return {name: round(value, 1) for name, value in seen.items()}
 
 
 def summary(visits: list[dict[str, float]]) -> dict[str, Any]:
-    """The middle and the worst of each."""
+    """Return the median and the maximum of each time."""
     return {
         name: {"median_ms": statistics.median(each[name] for each in visits), "worst_ms": max(e[name] for e in visits)}
         for name in ("paint", "usable", "letter")
@@ -97,7 +97,7 @@ def main() -> None:
             time.sleep(1)
         browser.close()
     figures = {
-        "rounds": options.rounds,  # the very first, which also starts the browser's own processes, is left out
+        "rounds": options.rounds,  # the first visit is excluded, because it also starts the browser's processes
         "first_visit": summary(first[1:]),
         "second_visit": summary(again[1:]),
         "load_before_each": loads[1:],

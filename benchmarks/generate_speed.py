@@ -1,12 +1,13 @@
-"""Generation speed of the course's model (58 million parameters) beside Hugging Face's generate and llama.cpp.
+"""Generation speed of the course's model (58 million parameters), compared with Hugging Face and llama.cpp.
 
     python benchmarks/generate_speed.py [--device cpu|cuda] [--batches 1,16] [--tokens 64] [--out FOLDER]
 
-The same weights everywhere, in the same precision where a row says so; prompts of 16 tokens, top-k 40, temperature 0.8,
-no end token. Every side is warmed up, then they write turn by turn, and the median of the rounds counts; prompts are
-read within the time. What bounds a step at batch 1 is the bytes of weights that a token reads, so each row tells them
-and the bandwidth that its rate comes to, beside what this machine was measured to read. llama.cpp takes part where
-``xllamacpp`` and ``gguf`` are installed; it has int8 as Q8_0 (a scale for 32 weights) and sees GPT-2's layout.
+All programs use the same weights, in the precision given in each row; prompts have 16 tokens, with top-k 40,
+temperature 0.8 and no end token. After a warm-up the programs generate in turns, and the median of the rounds is
+reported; the time includes reading the prompts. At batch size 1 the speed of a step is limited by the bytes of weights
+that it reads, so each row contains these bytes and the resulting bandwidth, which can be compared with the bandwidth
+measured on this machine. llama.cpp is included if ``xllamacpp`` and ``gguf`` are installed; its int8 is Q8_0 (one scale
+for 32 weights), and it runs the model as GPT-2.
 """
 
 import argparse
@@ -41,7 +42,7 @@ BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}
 
 
 def write_gguf(model: GPT, precision: str, path: Path) -> None:
-    """The same weights as llama.cpp reads them; ids are passed in, so a small vocabulary will do."""
+    """Write the same weights for llama.cpp; a small vocabulary is enough, because ids are passed directly."""
     from kotha.export.gguf.export import write_file
 
     kind = {"float32": "f32", "int8": "q8_0"}[precision]
@@ -77,7 +78,7 @@ def llamacpp(model: GPT, precision: str, batch: int, n_tokens: int, folder: Path
 def compare(
     sides: dict[str, Callable[[], Work]], device: str, batch: int, n_tokens: int, rounds: int
 ) -> dict[str, Any]:
-    """Return tokens per second of each side, measured in turns; a side that cannot run reports why."""
+    """Return the tokens per second of each program, measured in turns; a program that cannot run reports why."""
     outcome = BenchmarkResult(f"batch {batch}", "tokens", batch * n_tokens)
     measure_rounds(outcome, sides, torch.device(device), rounds, lambda stage, done, total: None)
     found: dict[str, Any] = {name: {} for name in sides}
@@ -94,7 +95,7 @@ def compare(
 
 
 def _bytes(name: str, steps_per_second: float) -> dict[str, Any]:
-    """Bytes of weights that a step reads (all but the embeddings), and the bandwidth that this comes to."""
+    """Return the bytes of weights that a step reads (all but the embeddings), and the resulting bandwidth."""
     read = MODEL.vocab_size * MODEL.d_model + MODEL.n_layers * (4 * MODEL.d_model**2 + 2 * MODEL.d_model * MODEL.d_ff)
     n_bytes = read * next(size for kind, size in BYTES.items() if kind in name)
     return {"weight_bytes_per_step": n_bytes, "gigabytes_per_second": round(n_bytes * steps_per_second / 1e9, 2)}
@@ -114,7 +115,7 @@ def bandwidth(device: str) -> float:
 
 
 def cold_start(rounds: int) -> float:
-    """Return the CPU seconds from `kotha generate` to the first letter of a pocket model."""
+    """Return the CPU seconds from starting `kotha generate` to the first character of a pocket model."""
     tokenizer = train((story.text for story in islice(stories(seed=0), 1000)), "unigram", vocab_size=4096)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model"

@@ -1,11 +1,12 @@
-"""A model's GGUF files in real llama.cpp, beside the model: tokens, best tokens, perplexity.
+"""Compare a model with its GGUF files in llama.cpp: token ids, most likely tokens and perplexity.
 
     python benchmarks/gguf_parity.py RUN TEXT [--kinds f16,q8_0] [--lines 1000] [--positions 1000] [--tokens 50000]
 
-RUN is a run or model folder with a GPT, TEXT a corpus (txt, jsonl, zst, ...) that it was not trained on. Token ids are
-compared on as many lines of each group: real lines as they stand, and the same lines decomposed, with ya-phala and
-joiners, with digits, with English, with emoji. Each is given to llama.cpp as written and normalized, because llama.cpp
-does not normalize. Perplexity is over windows of the context's length, one after the other, the same on both sides.
+RUN is a run or model folder with a GPT, and TEXT a corpus (txt, jsonl, zst, ...) that it was not trained on. Token ids
+are compared on the same number of lines in each group: real lines unchanged, and the same lines decomposed, with
+ya-phala and joiners, with digits, with English, and with emoji. Each line is passed to llama.cpp unchanged and
+normalized, because llama.cpp does not normalize. Perplexity is computed over consecutive windows of the context length,
+which are the same for both programs.
 """
 
 import argparse
@@ -36,7 +37,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 AIMS = {"ids_equal": 1.0, "best_equal_f16": 0.99, "perplexity_f16": 0.005, "perplexity_q8_0": 0.02}
 
-# What is done to a real line; the i-th line gets the i-th way of it.
+# The changes to real lines; the i-th line gets the i-th variant.
 GROUPS: dict[str, Callable[[str, int], str]] = {
     "as it stands": lambda line, i: line,
     "decomposed": lambda line, i: unicodedata.normalize("NFD", line),
@@ -54,7 +55,7 @@ def _every_third_word(line: str, word: str) -> str:
 
 
 def gelu_effect(model: GPT, windows: list[list[int]]) -> dict[str, float]:
-    """What llama.cpp's approximation of GELU alone changes; nothing where the model has that one itself."""
+    """Measure the effect of llama.cpp's approximation of GELU; there is none if the model uses the same one."""
     twin, exact = copy.deepcopy(model), logits_of(model, windows)
     for bend in twin.modules():
         if isinstance(bend, torch.nn.GELU):
@@ -65,20 +66,20 @@ def gelu_effect(model: GPT, windows: list[list[int]]) -> dict[str, float]:
 
 
 def logits_of(model: GPT, windows: list[list[int]]) -> torch.Tensor:
-    """Our logits of all windows, one after the other: (positions, V)."""
+    """Return Kotha's logits for all windows, concatenated: (positions, V)."""
     device = model.tokens.weight.device
     return torch.cat([model(torch.tensor([window], device=device))[0].float().cpu() for window in windows])
 
 
 def group_lines(lines: list[str], count: int) -> dict[str, list[str]]:
-    """The same number of lines for each group, ``count`` in all."""
+    """Return the same number of lines for each group, ``count`` in total."""
     each = math.ceil(count / len(GROUPS))
     endless = cycle(lines)
     return {name: [change(line, i) for i, line in enumerate(islice(endless, each))] for name, change in GROUPS.items()}
 
 
 def compare_ids(tokenizer: Tokenizer, file: Path, groups: dict[str, list[str]]) -> dict[str, Any]:
-    """How many lines of each group give the same ids, as written and normalized, and come back as the same text."""
+    """Count the lines in each group that give the same ids, unchanged and normalized, and decode to the same text."""
     found = {}
     for name, lines in groups.items():
         plain = [tokenizer.normalize(line) for line in lines]
@@ -96,7 +97,7 @@ def compare_ids(tokenizer: Tokenizer, file: Path, groups: dict[str, list[str]]) 
 
 
 def stretches(model: GPT, tokenizer: Tokenizer, texts: list[str], most: int) -> list[list[int]]:
-    """The corpus as windows of the context's length, an end token before each document."""
+    """Return the corpus as windows of the context length, with an end token before each document."""
     end = tokenizer.special["eos"]
     ids = [token for text in tokenizer.encode_batch(texts) for token in (end, *text)][:most]
     length = min(model.config.context_length, MOST_POSITIONS - 1)
@@ -105,7 +106,7 @@ def stretches(model: GPT, tokenizer: Tokenizer, texts: list[str], most: int) -> 
 
 
 def their_logits(file: Path, windows: list[list[int]]) -> torch.Tensor:
-    """The logits of llama.cpp, all windows one after the other."""
+    """Return the logits of llama.cpp for all windows, concatenated."""
     return ask_llamacpp(file, windows=windows).logits
 
 
@@ -130,7 +131,7 @@ def compare_kind(
     corpus: list[list[int]],
     loss: float,
 ) -> dict[str, Any]:
-    """Best tokens, logits and perplexity of one file."""
+    """Compare the most likely tokens, logits and perplexity for one file."""
     _, wider = write_file(model, tokenizer, file, kind)
     ours = logits_of(model, windows)
     said = ask_llamacpp(file, windows=windows)

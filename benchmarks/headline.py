@@ -1,4 +1,4 @@
-"""The headline run: the best model from the news set in ten minutes of one H200, beside the course's.
+"""The headline run: the best model for the news data in ten minutes on one H200, compared with the course's model.
 
     python benchmarks/headline.py all ../shared/data WORK [--seeds 0 1 2]    everything, one after the other
 
@@ -7,8 +7,8 @@
     python benchmarks/learning.py WORK/headline.json WORK/trained --at-once 2
     python benchmarks/headline.py figure RESULTS.json …       benchmarks/results/headline.json, docs/images/headline.svg
 
-Three teachers, of two sizes, two of which read half of their sequences backwards, then one student of all three; the
-time that is claimed is that of the four trainings together, evaluations aside.
+Three teachers of two sizes are trained, two of which read half of their sequences backwards, and then one student of
+all three. The reported time is the total of the four training runs, without evaluations.
 """
 
 import argparse
@@ -26,7 +26,7 @@ WIDE = {"n_layers": 12, "d_model": 768, "n_heads": 12, "d_ff": 2048}
 
 
 def prepare_news(news: Path, work: Path) -> None:
-    """The training and validation articles with a vocabulary of ours, and with one of the course's size."""
+    """Prepare the training and validation articles with our vocabulary, and with one of the course's size."""
     import kotha
 
     for name, size in VOCABULARIES.items():
@@ -35,11 +35,11 @@ def prepare_news(news: Path, work: Path) -> None:
 
 
 def trials(work: Path, seeds: list[int]) -> list[dict[str, Any]]:
-    """What is trained, for each seed: the course's model, three teachers, and their student."""
+    """Return the trials for each seed: the course's model, three teachers, and their student."""
     made = []
     for seed in seeds:
         news, names = str(work / "news-8192"), [f"{name}-{seed}" for name in ("wide", "backwards", "plain")]
-        others = 10 * seed  # no two models of a seed begin alike, nor do two seeds share one
+        others = 10 * seed  # all models have different initial weights, within a seed and between seeds
         made += [
             {"name": names[0], "data": news, "model": WIDE}
             | {"set": _set(4000, 0.005, others, backwards=0.5, dropout=0.35, weight_decay=0.8)},
@@ -54,7 +54,7 @@ def trials(work: Path, seeds: list[int]) -> list[dict[str, Any]]:
 
 
 def _set(steps: int, muon_learning_rate: float, seed: int, **more: float) -> dict[str, Any]:
-    """Settings of one training: the rate falls over five sixths of it."""
+    """Return the settings of one training run; the learning rate decays over five sixths of it."""
     pace = {"steps": steps, "evaluate_every": steps // 8, "decay_steps": 5 * steps // 6, "checkpoint_every": 20_000}
     return {**pace, "muon_learning_rate": muon_learning_rate, "seed": seed, **more}
 

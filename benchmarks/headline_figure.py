@@ -1,4 +1,4 @@
-"""What the headline run came to: a results file, and its curves over tokens and over seconds as one picture."""
+"""Report the headline run: a results file, and a figure with its loss curves over tokens and over seconds."""
 
 import json
 import statistics
@@ -23,7 +23,7 @@ Run = dict[str, Any]
 
 
 def show(paths: list[Path]) -> None:
-    """Read the results of ``learning.py``, write ours, and draw."""
+    """Read the results of ``learning.py``, write the results file, and draw the figure."""
     runs = {run["name"]: run for path in paths for run in json.loads(path.read_text()) if "curve" in run}
     seeds = sorted(int(name.split("-")[1]) for name in runs if name.startswith("student-"))
     kinds = ("course", *_TEACHERS, "student")
@@ -44,7 +44,7 @@ def show(paths: list[Path]) -> None:
 
 
 def seconds(runs: dict[str, Run], seed: int) -> dict[str, float]:
-    """Seconds of training: of the teachers, two of whom ran beside the first, and of the student."""
+    """Return the training seconds of the teachers, some of which were trained in parallel, and of the student."""
     teachers = [runs[f"{name}-{seed}"] for name in _TEACHERS]
     wide, beside = _seconds(teachers[0]), sum(map(_seconds, teachers[1:]))
     student = _seconds(runs[f"student-{seed}"])
@@ -56,7 +56,7 @@ def _seconds(run: Run) -> float:
 
 
 def picture(runs: dict[str, Run], seed: int) -> str:
-    """Two charts side by side, as one SVG file that stands by itself."""
+    """Return two charts side by side, as one standalone SVG file."""
     spent = seconds(runs, seed)["teachers"]
     read = sum(_tokens(runs[f"{name}-{seed}"])[-1] for name in _TEACHERS)
     over_tokens: dict[str, list[Point]] = {}
@@ -64,7 +64,7 @@ def picture(runs: dict[str, Run], seed: int) -> str:
     for kind, name in _NAMES.items():
         run = runs[f"{kind}-{seed}"]
         bits = [each[3] for each in run["curve"]]
-        before = (read, spent) if kind == "student" else (0, 0)  # what its teachers took is counted as its own
+        before = (read, spent) if kind == "student" else (0, 0)  # includes the time of its teachers
         over_tokens[name] = [(before[0] + at, y) for at, y in zip(_tokens(run), bits, strict=True)]
         over_seconds[name] = [(before[1] + each[1], each[3]) for each in run["curve"]]
     return beside(
@@ -75,7 +75,7 @@ def picture(runs: dict[str, Run], seed: int) -> str:
 
 
 def _tokens(run: Run) -> list[int]:
-    """Tokens read at each evaluation."""
+    """Return the number of training tokens at each evaluation."""
     last, steps = run["curve"][-1][0], [each[0] for each in run["curve"]]
     total = run["score"]["context"] * run["set"].get("batch_size", _usual_batch(run)) * last
     return [total * step // last for step in steps]

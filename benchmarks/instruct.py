@@ -1,11 +1,11 @@
-"""How many questions about unseen stories does a model answer, before it is taught to and after?
+"""Measure how many questions about unseen stories a model answers before and after instruction tuning.
 
     python benchmarks/instruct.py [--from box] [--stories 200] [--test-stories 50] [--epochs 3] [--seeds 0] [--lora 8]
 
-Questions about the built-in stories (``kotha corpus questions``) are learned from, and others asked, about stories that
-no question was learned about. Beside the share answered right, before and after: each kind of question by itself, the
-commonest answer, and what is left of it once the questions are spelled badly or in Latin letters. On two cores 200
-stories take about a quarter of an hour; with 5,000 stories, 4 epochs and three seeds it is work for a GPU.
+The model is trained on questions about some of the built-in stories (``kotha corpus questions``) and evaluated on
+questions about others. The results contain the share of correct answers before and after, overall and for each kind of
+question, the most common answer as a baseline, and the accuracy on misspelled or romanized questions. On two cores 200
+stories take about a quarter of an hour; 5,000 stories, 4 epochs and three seeds require a GPU.
 """
 
 import argparse
@@ -24,13 +24,13 @@ import record
 
 import kotha
 
-# Stories to be asked about have a seed of their own, so that none is among those that were learned from.
+# The test stories have their own seed, so that none of them is a training story.
 _UNSEEN = 1_000_003
 _PERTURBED = ("spelling", "typos", "latin")
 
 
 def by_kind(file: Path, replies: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
-    """Right answers of each kind of question."""
+    """Count the correct answers to each kind of question."""
     kinds = [json.loads(line)["kind"] for line in file.read_text(encoding="utf-8").splitlines()]
     found: dict[str, list[bool]] = defaultdict(list)
     for kind, reply in zip(kinds, replies, strict=True):

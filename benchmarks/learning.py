@@ -1,15 +1,15 @@
-"""Many trainings on one GPU, side by side, each from an entry of a JSON file.
+"""Run several training runs in parallel on one GPU, each described by an entry in a JSON file.
 
     python benchmarks/learning.py TRIALS.json OUT [--at-once 3] [--work FOLDER]
 
-TRIALS.json is a list of objects: ``name``, ``data`` (a prepared folder), ``preset``, ``recipe``, ``model`` and ``set``
-(changes of the model and of the training), ``teachers`` (names of earlier trials, whose models it learns from too),
-``start`` (the name of an earlier trial to continue from).
-Each is scored on its data's validation split as `kotha evaluate` does, in windows that move by half a context.
+TRIALS.json is a list of objects with the keys ``name``, ``data`` (a data folder), ``preset``, ``recipe``, ``model`` and
+``set`` (changes to the model and to the training settings), ``teachers`` (names of earlier trials whose models are
+distilled), and ``start`` (the name of an earlier trial to continue). Each trial is scored on the validation split of
+its data as in `kotha evaluate`, in windows that advance by half a context.
 
-OUT/results.json holds the trials, their scores and curves; the models of those with ``bring`` come along,
-in parts of 16 MB. The weights lie in a work folder; one that is named is kept, and trials which ended there are not
-run again, so that a later list may name them as teachers.
+OUT/results.json contains the trials with their scores and curves; the models of trials with ``bring`` are also written
+to OUT, in parts of 16 MB. The weights are stored in a work folder. A folder given by --work is kept, and the trials
+finished there are not run again, so that a later list can use them as teachers.
 """
 
 import argparse
@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 
 
 def run_trial(asked: dict[str, Any], work: Path) -> None:
-    """One training, in a process of its own."""
+    """Run one trial, in its own process."""
     import record
     import torch
 
@@ -66,7 +66,7 @@ def run_trial(asked: dict[str, Any], work: Path) -> None:
     best = bundle.load(run.path, "cuda" if torch.cuda.is_available() else "cpu")
     with training.arithmetic.autocast():
         score = evaluate_text(best.model, from_dataset(data, best.tokenizer))
-    hours = {"began": began, "ended": time.time()}  # they show what ran beside what
+    hours = {"began": began, "ended": time.time()}  # they show which trials ran in parallel
     where = {"machine": record.machine() | {"torch": torch.__version__}}
     found = {**asked, **hours, **where, "score": score.to_dict(), "curve": curve, "learned": learned}
     found |= {"summary": summary}
@@ -95,7 +95,7 @@ def main() -> None:
 
 
 def run_all(trials: list[dict[str, Any]], work: Path, options: argparse.Namespace) -> None:
-    """All trials, some at once, a student after its teachers; results.json grows with each that ends."""
+    """Run all trials, some in parallel, a student after its teachers; each finished trial is added to results.json."""
     done = {path.stem for path in work.glob("*.json")}
     waiting, running = [each for each in trials if each["name"] not in done], dict[str, subprocess.Popen[bytes]]()
     asked = {each["name"]: each for each in trials}
@@ -119,7 +119,7 @@ def run_all(trials: list[dict[str, Any]], work: Path, options: argparse.Namespac
 
 
 def bring(run: Path, out: Path) -> None:
-    """The weights of one trial, in parts."""
+    """Write the weights of one trial, in parts."""
     import torch
     from train_course import bring_weights
 

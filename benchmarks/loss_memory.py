@@ -1,9 +1,9 @@
-"""Peak memory and time of the next-token loss with its gradients: chunked beside plain, each in its own process.
+"""Peak memory and time of the next-token loss with its gradients: chunked and plain, each in its own process.
 
     python benchmarks/loss_memory.py [--tokens 8192] [--width 512] [--vocabulary 32100] [--only kotha]
 
-The sizes are one step of the course's model. Memory is what the process's high-water mark rose above its inputs: the
-gradients that every variant must return (hidden and head, listed as ``floor``) are part of it.
+The sizes are those of one step of the course's model. Memory is the rise of the process's high-water mark above the
+memory for its inputs. It includes the gradients that every variant must return (hidden and head, listed as ``floor``).
 """
 
 import argparse
@@ -69,7 +69,7 @@ def compute(variant: str, hidden: Any, weight: Any, targets: Any) -> Any:
 
 
 def high_water_bytes() -> int:
-    """The most memory that this process ever had resident (Linux)."""
+    """Return the peak resident memory of this process (Linux)."""
     lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 

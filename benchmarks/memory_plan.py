@@ -1,9 +1,9 @@
-"""Planned memory beside measured: real training steps on random tokens, each model in its own process.
+"""Compare planned with measured memory: real training steps on random tokens, each model in its own process.
 
     python benchmarks/memory_plan.py [--device cuda] [--eager] [--only gpt2]
 
-A step is the training loop's: two micro-batches forward, loss, backward; clip; optimizers; average; then a validation
-batch. The most memory is read after each of them, so that a wrong part of a plan can be found.
+A step is that of the training loop: forward pass, loss and backward pass of two micro-batches, clipping, optimizers,
+average, and then a validation batch. The peak memory is read after each part, so that errors in a plan can be located.
 """
 
 import argparse
@@ -42,7 +42,7 @@ CASES: dict[str, list[tuple[str, str, int, int]]] = {
 
 
 def measure(case: tuple[str, str, int, int], device: str, compiled: bool) -> dict[str, Any]:
-    """One model, in this process: what was planned, and the most that was there after each part of a step."""
+    """Measure one model in this process: the planned memory, and the peak memory in each part of a step."""
     import torch
 
     from kotha.model.family import build
@@ -121,7 +121,7 @@ def look(model: Any, average: Any, arithmetic: Any, shape: tuple[int, int], stag
 
 
 def read(model: Any, arithmetic: Any, shape: tuple[int, int]) -> tuple[Any, Any]:
-    """What the head reads of random tokens, and what it should say."""
+    """Return the inputs to the head for random tokens, and the targets."""
     import torch
 
     from kotha.model.bert import BERT
@@ -143,7 +143,7 @@ def loss_of(model: Any, rows: Any, targets: Any) -> Any:
 
 
 class Stages:
-    """The most memory in each part of a step, over all steps."""
+    """The peak memory in each part of a step, over all steps."""
 
     def __init__(self, device: str) -> None:
         self.device, self.peaks = device, {}
@@ -158,7 +158,7 @@ class Stages:
         else:
             lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
             most = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
-            Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # forget the high-water mark
+            Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")  # reset the high-water mark
         self.peaks[name] = max(most, self.peaks.get(name, 0))
 
 

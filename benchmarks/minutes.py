@@ -1,10 +1,11 @@
-"""What `kotha train DATA --minutes M` gives for several M: bits per byte as a function of the time spent.
+"""Measure `kotha train DATA --minutes M` for several M: bits per byte as a function of the training time.
 
     python benchmarks/minutes.py DATA [--minutes 1 3 10 30] [--seeds 0] [--name minutes] [--work FOLDER]
                                  [--set NAME=VALUE]
 
-Nothing but the time is named, so this measures the default. Scored on the held-out documents with windows that move by
-half a context, as `kotha evaluate` does. `spent` is the training alone; `seconds` is the whole command.
+Only the time is set, so this measures the defaults. The models are scored on the held-out documents, with windows that
+advance by half a context, as in `kotha evaluate`. `spent` is the training time; `seconds` is the time of the whole
+command.
 """
 
 import argparse
@@ -23,7 +24,7 @@ import kotha
 
 
 def trained(data: Path, minutes: float, seed: int, out: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Train for so many minutes and score the model."""
+    """Train for this number of minutes, and score the model."""
     began = time.perf_counter()
     run = kotha.train(data, minutes=minutes, seed=seed, out=out, **settings)
     seconds, summary, config = time.perf_counter() - began, run.summary, run.model.config

@@ -2,8 +2,8 @@
 
     python benchmarks/ngram_speed.py [--tokens 10000000] [--vocabulary 32100] [--order 5]
 
-The tokens are drawn: half by Zipf's law, half as the one usual follower of the token before, so that longer n-grams
-repeat as they do in text; documents have about 300. A hundredth as many more are scored.
+The tokens are random: half are drawn by Zipf's law, and half are the usual successor of the preceding token, so that
+longer n-grams repeat as in real text. Documents have about 300 tokens. Another hundredth of the number is scored.
 """
 
 import argparse
@@ -20,11 +20,11 @@ from kotha.evaluation.ngram import KneserNey
 
 def draw(n_tokens: int, vocabulary: int, seed: int) -> Any:
     rng = np.random.default_rng(seed)
-    ranks = np.exp(rng.random(n_tokens) * np.log(vocabulary - 1)).astype(np.int64)  # chances fall as 1 / rank
-    usual = np.random.default_rng(0).integers(1, vocabulary, vocabulary)  # what most often follows a token
+    ranks = np.exp(rng.random(n_tokens) * np.log(vocabulary - 1)).astype(np.int64)  # probabilities fall as 1 / rank
+    usual = np.random.default_rng(0).integers(1, vocabulary, vocabulary)  # the usual successor of each token
     line = ranks.copy()
     follows = rng.random(n_tokens) < 0.5
-    for _ in range(4):  # runs of up to four usual followers
+    for _ in range(4):  # sequences of up to four usual successors
         line[1:] = np.where(follows[1:], usual[line[:-1]], ranks[1:])
     line[rng.random(n_tokens) < 1 / 300] = 0
     line[-1] = 0

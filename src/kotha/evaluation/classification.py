@@ -1,9 +1,9 @@
 """Classification scores for texts and images: accuracy, macro-F1, scores per class and the confusion matrix.
 
-The baselines are fitted to the same training examples. They are the most frequent class (majority) and, for texts,
-logistic regression on TF-IDF of words and character n-grams (scikit-learn: ``pip install kotha[baselines]``) or, for
-images, the nearest neighbour by Euclidean distance of pixels. Macro-F1 is the mean F1 of all classes of the model, so a
-rare class has the same weight as a common one.
+The baselines are fitted to the same training examples. One of them predicts the most frequent class (majority). The
+other is, for texts, logistic regression on TF-IDF features of words and character n-grams (scikit-learn: ``pip install
+kotha[baselines]``), and for images, the nearest neighbour by Euclidean distance between pixels. Macro-F1 is the mean F1
+over all classes of the model, so a rare class has the same weight as a common one.
 """
 
 from collections.abc import Sequence
@@ -24,10 +24,10 @@ from kotha.report.table import Table
 from kotha.storage.images import LabelledImages
 from kotha.text.corpus.labelled import LabelledTexts
 
-# A word or character n-gram of a single text does not generalize.
+# A word or character n-gram that occurs in a single text does not generalize.
 _LEAST_TEXTS = 2
 
-# A matrix of more classes is unreadable, and would make the summary of a run too large.
+# A matrix with more classes is unreadable, and would make the summary of a run too large.
 MOST_IN_MATRIX = 100
 
 
@@ -36,9 +36,9 @@ class ClassScore:
     """Scores of one class."""
 
     label: str
-    precision: float  # share of the examples predicted as this class that belong to it
+    precision: float  # share of the examples predicted as this class that do belong to it
     recall: float  # share of the examples of this class that are predicted as it
-    f1: float  # harmonic mean of both
+    f1: float  # harmonic mean of precision and recall
     support: int  # number of examples of this class
 
 
@@ -58,7 +58,7 @@ class ClassificationScore(Measurement):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The classes, in the order of the confusion matrix."""
+        """The class labels, in the order of the confusion matrix."""
         return tuple(each.label for each in self.classes)
 
 
@@ -103,7 +103,7 @@ def evaluate_classifier(
     learned: LabelledTexts | None = None,
     on_progress: OnProgress | None = None,
 ) -> ClassificationScore:
-    """Evaluate a classifier on labelled texts; with ``learned``, its training data, also the baselines."""
+    """Evaluate a classifier on labelled texts, and the baselines if ``learned``, its training data, is given."""
     classifier = Classifier(bundle)
     score = _score(classifier.labels, held_out.labels, classifier.probabilities(held_out.texts, on_progress))
     if learned is None:
@@ -117,7 +117,7 @@ def _score(labels: Sequence[str], true: Sequence[str], chances: Tensor) -> Class
 
 
 def baselines(labels: Sequence[str], learned: LabelledTexts, held_out: LabelledTexts) -> dict[str, dict[str, float]]:
-    """Scores of the majority class, and of TF-IDF with logistic regression if scikit-learn is installed."""
+    """Return the scores of the majority class, and of logistic regression on TF-IDF if scikit-learn is installed."""
     predicted = tf_idf_answers(learned, held_out.texts)
     return _baselines(labels, learned.labels, held_out.labels, "TF-IDF + logistic regression", predicted)
 
@@ -125,14 +125,14 @@ def baselines(labels: Sequence[str], learned: LabelledTexts, held_out: LabelledT
 def _baselines(
     labels: Sequence[str], learned: Sequence[str], true: Sequence[str], other: str, predicted: Sequence[str] | None
 ) -> dict[str, dict[str, float]]:
-    """Accuracy and macro-F1 of the majority class, and of another baseline's predictions."""
+    """Return accuracy and macro-F1 of the majority class, and of the predictions of another baseline."""
     answers = {"majority": [max(labels, key=learned.count)] * len(true), other: predicted}
     scores = {name: score_answers(labels, true, each) for name, each in answers.items() if each is not None}
     return {name: {key: getattr(each, key) for key in each.figures} for name, each in scores.items()}
 
 
 def tf_idf_answers(learned: LabelledTexts, texts: Sequence[str]) -> list[str] | None:
-    """Predictions of logistic regression on TF-IDF of words and character n-grams; None without scikit-learn."""
+    """Predict by logistic regression on TF-IDF of words and character n-grams; None without scikit-learn."""
     try:
         from sklearn.feature_extraction.text import TfidfVectorizer
         from sklearn.linear_model import LogisticRegression
@@ -160,7 +160,7 @@ def evaluate_images(
     learned: LabelledImages | None = None,
     on_progress: OnProgress | None = None,
 ) -> ClassificationScore:
-    """Evaluate a model on labelled images; with ``learned``, its training data, also the baselines."""
+    """Evaluate a model on labelled images, and the baselines if ``learned``, its training data, is given."""
     model = vit_of(bundle)
     names = model.config.class_names
     score = _score(names, held_out.labels, probabilities(model, held_out.images, on_progress))
@@ -173,7 +173,7 @@ def evaluate_images(
 
 
 def nearest_neighbours(learned: LabelledImages, queries: LabelledImages) -> tuple[list[float], list[int]]:
-    """Return for each query image the L1 distance to, and the index of, its nearest training image (Euclidean)."""
+    """Return the nearest (Euclidean) training image to each query image: its L1 distance and its index."""
     known, images = (torch.from_numpy(each.images).flatten(1) for each in (learned, queries))
     distances: list[float] = []
     indices: list[int] = []
@@ -192,7 +192,7 @@ _FIGURES: list[Text] = ["", Message("accuracy"), Message("macro-F1")]
 
 
 def classes_table(score: ClassificationScore, name: str) -> Table:
-    """A table of the model and its baselines, with the scores of each class below it."""
+    """Return a table of the model and its baselines, followed by the scores for each class."""
     few = len(score.classes) <= _HARDEST
     shown = score.classes if few else sorted(score.classes, key=lambda each: each.f1)[:_HARDEST]
     template = "{label}: F1 {f1:.3f} (precision {precision:.3f}, recall {recall:.3f}) of {examples}"
@@ -211,7 +211,7 @@ def _examples(n: int) -> Plural:
 
 
 def classes_document(score: ClassificationScore, title: Text, lead: Text = "") -> Report:
-    """A page with the scores, the confusion matrix, the scores per class and the baselines."""
+    """Return a page with the scores, the confusion matrix, the scores per class and the baselines."""
     accuracy = (
         "of {n} unseen example classified correctly (accuracy)",
         "of {n:,} held-out examples classified correctly (accuracy)",

@@ -1,13 +1,13 @@
-"""Comparison of models in one table that shows only comparable scores.
+"""Compare models in one table that shows only comparable scores.
 
-Perplexity is per token: a tokenizer that splits a word in two makes each half easier to predict, which lowers the
-perplexity. So the table contains perplexity only if all models share one tokenizer and were evaluated on one text. Bits
-per byte and per character are independent of the tokenizer, but they also require the same text; the table reports if
-the texts differ or are unknown.
+Perplexity is computed per token, and a tokenizer that splits a word in two makes each half easier to predict, which
+lowers the perplexity. The table therefore contains perplexity only if all models have the same tokenizer and were
+evaluated on the same text. Bits per byte and per character are independent of the tokenizer, but they also require the
+same text; the table has a remark if the texts differ or are unknown.
 
 A best model is named only if no model was trained on the text and its lead is significant: the difference from the next
-model, summed over documents, is at least twice its standard error (a paired test, because both models are evaluated on
-the same documents).
+model, summed over documents, must be at least twice its standard error. This is a paired test, because both models are
+evaluated on the same documents.
 """
 
 import math
@@ -28,11 +28,12 @@ from kotha.report.single_file import report_page
 from kotha.report.table import Table
 from kotha.text.shards import Dataset
 
-# Two texts are considered the same if their sizes differ by at most this share (tokenizers may normalize differently).
+# Two texts are considered the same if their sizes differ by at most this share, because tokenizers may normalize
+# differently.
 _SAME_BYTES = 0.01
 _WORD_TASK = "next-token"
 _ABOUT = [*map(Message, ("run", "model", "parameters", "tokenizer", "steps", "tokens", "best step"))]
-# Number of standard errors that a difference must reach, and the fewest documents from which to estimate one.
+# The number of standard errors that a difference must reach, and the minimum number of documents to estimate it from.
 _ERRORS, _FEWEST_DOCUMENTS = 2.0, 10
 
 
@@ -50,7 +51,7 @@ class MeasuredText:
 
 @dataclass(frozen=True)
 class Row:
-    """One model: its properties, the length of its training, and its scores."""
+    """One row of the table: the properties of a model, the length of its training, and its scores."""
 
     name: str
     model: str
@@ -64,10 +65,10 @@ class Row:
     bits_per_byte: float | None = None
     bits_per_character: float | None = None
     perplexity: float | None = None
-    seen: Contamination | None = None  # whether the text was in its training data; None if unknown
+    seen: Contamination | None = None  # whether the text was part of its training data; None if unknown
 
 
-# The message of each kind of reason; {names} are the models or tokenizers concerned, {count} is a number of them.
+# The message for each kind of remark; {names} are the models or tokenizers concerned, and {count} is their number.
 _REASONS = {
     "tokenizers": "Perplexity is omitted: the models use {count} different tokenizers ({names}), and perplexity is per "
     "token. Splitting a word into two tokens makes each of them easier to predict. Bits per byte and per "
@@ -89,7 +90,7 @@ _REASONS = {
 
 @dataclass(frozen=True)
 class ComparisonRemark:
-    """The reason for omitting a score or the best model; ``kind`` identifies the message."""
+    """The reason why a score is omitted or no best model is named; ``kind`` identifies the message."""
 
     kind: str
     names: tuple[str, ...] = ()
@@ -104,11 +105,11 @@ class ComparisonRemark:
 
 @dataclass(frozen=True)
 class Comparison(Measurement):
-    """The rows of the table, and the reasons for what it omits."""
+    """The rows of the table, and remarks on the scores that it omits."""
 
     rows: list[Row]
-    best: str | None  # name of the best model; None if none is named, for one of the reasons
-    text: str | None  # the common text; None if the scores are from each model's own training
+    best: str | None  # name of the best model; None if no model is named, for one of the ``reasons``
+    text: str | None  # the common text; None if the scores were measured during the training of each model
     reasons: list[ComparisonRemark]  # why scores are omitted, and why no best model is named
 
     def _repr_html_(self) -> str:
@@ -116,7 +117,7 @@ class Comparison(Measurement):
 
 
 def reached(run: Path) -> dict[str, Any]:
-    """The progress of a run, finished or not, and the scores of its best model."""
+    """Return the progress of a run, finished or not, and the scores of its best model."""
     folder = RunFolder(run)
     best = folder.best() or {}
     last: dict[str, Any] = next((row for row in reversed(folder.metrics()) if "validation" not in row), {})
@@ -124,7 +125,7 @@ def reached(run: Path) -> dict[str, Any]:
 
 
 def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data: Path | None = None) -> Row:
-    """A row from the files of a run folder, or from a model's config alone; ``data`` is its data folder, if any."""
+    """Return the row for a run folder, or for a model config; ``data`` is the data folder of the run, if any."""
     training = figure(summary, "loss_nats")
     found = ((key, figure(summary, key)) for key in ("steps", "tokens", "best_step"))
     counts: dict[str, Any] = {key: None if value is None else int(value) for key, value in found}
@@ -142,15 +143,15 @@ def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data:
 
 
 def row_of_score(row: Row, score: TextScore) -> Row:
-    """A row with the scores of an evaluation instead of those of its training."""
+    """Return a row with the scores of an evaluation instead of those recorded in training."""
     fresh = {name: getattr(score, name) for name in ("seen", "tokenizer", *FIGURES)}
     return replace(row, task=_WORD_TASK, measured=MeasuredText(score.documents, score.bytes), **fresh)
 
 
 def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str | None = None) -> Comparison:
-    """Keep the comparable scores, with the reasons for what is omitted.
+    """Keep the scores that are comparable, and give the reasons for omitting others.
 
-    ``nats`` are the losses of each document of ``text``, for each model, if all were evaluated on it.
+    ``nats`` has, for each model, the loss on each document in ``text``, if all models were evaluated on it.
     """
     texts: list[MeasuredText] = []  # distinct ones
     for row in rows:
@@ -175,7 +176,7 @@ def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str |
 
 
 def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> str | ComparisonRemark:
-    """The name of the best model, or the reason why none is named."""
+    """Return the name of the best model, or the reason why none is named."""
     if nats is None:
         return ComparisonRemark("trainings")
     if learned := tuple(row.name for row in rows if row.seen is not None and row.seen.trained):
@@ -192,7 +193,7 @@ def _best(rows: Sequence[Row], nats: Sequence[Nats] | None) -> str | ComparisonR
 
 
 def validation_of(data: Path) -> MeasuredText | None:
-    """The size of the validation split of a data folder; None if it cannot be read."""
+    """Return the size of the validation split in a data folder; None if it cannot be read."""
     with suppress(KothaError):
         info = Dataset(data, verify=False)["validation"].info
         return MeasuredText(info.documents, info.bytes)
@@ -203,13 +204,13 @@ def _describe(model: Any) -> tuple[str, int | None]:
     if not isinstance(model, dict):
         return "?", None
     words = f"{model.get('family', '?')} {model.get('n_layers', '?')}x{model.get('d_model', '?')}"
-    with suppress(KothaError, KeyError, TypeError, ValueError):  # the config of another version
+    with suppress(KothaError, KeyError, TypeError, ValueError):  # the config was written by another version
         return words, count_parameters(config_from_dict(model)).total
     return words, None
 
 
 def comparison_table(found: Comparison) -> Table:
-    """A table with one row per model; the scores of the best are marked, if one is named."""
+    """Return a table with one row per model; the scores of the best model are marked, if one is named."""
     shown = [key for key in FIGURES if any(getattr(row, key) is not None for row in found.rows)]
     measured = found.text is not None
     header: list[Text] = [*_ABOUT, *([Message("this text")] if measured else []), *(FIGURES[key] for key in shown)]

@@ -1,11 +1,11 @@
-"""Contamination: whether the documents of a text were in the training data of a run.
+"""Contamination: check whether the documents in a text were part of a run's training data.
 
 A score on training text measures memorization, not prediction. A document is considered seen if nearly all of its token
-windows occur somewhere in the shards, so text that was split into documents at other points is found too. A document
+windows occur somewhere in the shards, so a text is also found if it was divided into documents differently. A document
 shorter than a window must be equal to one in the shards.
 
-The windows of the text are stored as sorted hashes (polynomials, doubled in length step by step), and the shards are
-read once, so memory does not grow with the data.
+The windows of the text are stored as sorted hashes (polynomial hashes of windows whose length is doubled step by step),
+and the shards are read once, so the memory used does not depend on the size of the data.
 """
 
 from pathlib import Path
@@ -21,18 +21,18 @@ from kotha.text.shards import Dataset, Split
 
 Hashes = NDArray[np.uint64]
 
-# Base-2 logarithm of the window length in tokens. Although the built-in stories share whole sentences, no document has
-# more than half of its windows in 3,000 others.
+# Base-2 logarithm of the window length in tokens. Although the built-in stories share whole sentences, no more than
+# half of the windows of any document occur in 3,000 others.
 _DOUBLINGS = 4
 _WINDOW = 1 << _DOUBLINGS
-# Share of a document's windows from which it is considered seen.
+# A document is considered seen if at least this share of its windows is found.
 _NEARLY_ALL = 0.8
 _CHUNK = 1 << 22
 _FACTOR, _SPREAD = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 
 
 def look_up(text: HeldOut, run: Path | None) -> Contamination | None:
-    """Count the documents of a text that were in a run's data; None if the run, data or tokenizer is unknown."""
+    """Count the documents in a text that were in a run's data; None if the run, data or tokenizer is unknown."""
     data = None if run is None else find_data(run_config(run), run)
     folder = None if data is None else Dataset(data, verify=False)
     if folder is None or folder.tokenizer.fingerprint != text.tokenizer:
@@ -49,14 +49,14 @@ def look_up(text: HeldOut, run: Path | None) -> Contamination | None:
 
 
 def _found(text: HeldOut, split: Split) -> NDArray[np.bool_]:
-    """Return for each document of a text whether it is in a split: (documents,)."""
+    """Return for each document in a text whether it is in a split: (documents,)."""
     lengths = np.diff(text.offsets)
     long = lengths >= _WINDOW
     found = np.zeros(len(lengths), np.bool_)
     if long.any():
         hashes = window_hashes(text.line)
         n_windows = np.where(long, lengths - _WINDOW + 1, 0)
-        owners = np.repeat(np.arange(len(lengths)), n_windows)  # the document of each window within one document
+        owners = np.repeat(np.arange(len(lengths)), n_windows)  # of windows that lie in one document: its index
         starts = np.arange(n_windows.sum()) - np.repeat(np.cumsum(n_windows) - n_windows, n_windows)
         wanted = hashes[text.offsets[:-1][owners] + starts]
         held = np.isin(wanted, _among(split, np.unique(wanted)))
@@ -71,7 +71,7 @@ def _found(text: HeldOut, split: Split) -> NDArray[np.bool_]:
 
 
 def window_hashes(line: Line) -> Hashes:
-    """A hash of each window of a line: (n,) -> (n - 15,); the windows double in length at each step.
+    """Return a hash of each window of a line: (n,) -> (n - 15,); the windows double in length at each step.
 
     >>> twice = np.tile(np.arange(40), 2)
     >>> hashes = window_hashes(twice)

@@ -1,4 +1,4 @@
-"""Evaluation of a GPT by EleutherAI's lm-evaluation-harness, on your own task files.
+"""Evaluate a GPT with EleutherAI's lm-evaluation-harness, on your own task files.
 
 A task is a YAML file that names its documents (for example a local jsonl file), the prompt format and the metrics; see
 https://github.com/EleutherAI/lm-evaluation-harness/blob/main/docs/new_task_guide.md. The harness makes three kinds of
@@ -28,7 +28,7 @@ _WRITTEN_TOKENS = 256
 
 
 class Answers:
-    """The harness's three request types for a GPT; every text starts after an end-of-text token, as in training."""
+    """Answers the harness's requests with a GPT; each text follows an end-of-text token, as in training."""
 
     def __init__(self, model: GPT, tokenizer: Tokenizer) -> None:
         super().__init__()
@@ -37,10 +37,11 @@ class Answers:
         self.context, self.stride = check_windows(model, None, None)
 
     def likelihood(self, context: str, continuation: str) -> tuple[float, bool]:
-        """Log-probability of a continuation, and whether greedy decoding would produce it.
+        """Return the log-probability of a continuation, and whether greedy decoding would produce it.
 
-        Context and continuation are encoded as one text. The number of context tokens is that of the context encoded
-        alone, and spaces between the two belong to the continuation. A context that is too long is cut at its start.
+        Context and continuation are encoded as one text. The number of context tokens is determined by encoding the
+        context alone, and spaces between the two belong to the continuation. A context that is too long is truncated at
+        its start.
         """
         bare = context.rstrip()
         before = len(self._tokenizer.encode(bare))
@@ -60,16 +61,16 @@ class Answers:
         return float(log_probabilities.double().sum()), bool((logits.argmax(-1) == targets).all())
 
     def loglikelihood(self, requests: Any, disable_tqdm: bool = False) -> list[tuple[float, bool]]:
-        """Log-probability of each continuation after its context, and whether it is the greedy one."""
+        """Return the log-probability of each continuation after its context, and whether it is the greedy one."""
         return [self.likelihood(*request.args) for request in requests]
 
     def loglikelihood_rolling(self, requests: Any, disable_tqdm: bool = False) -> list[float]:
-        """Log-probability of each text without its end-of-text token, in the windows of ``kotha evaluate``."""
+        """Return the log-probability of each text without its end-of-text token, in the windows of ``perplexity``."""
         sequences = [np.array([self.end, *self._tokenizer.encode(request.args[0])]) for request in requests]
         return [-float(nats.sum()) for nats in token_nats(self._model, sequences, self.context, self.stride)]
 
     def generate_until(self, requests: Any, disable_tqdm: bool = False) -> list[str]:
-        """Generate text after each context; greedily, unless the task asks for sampling."""
+        """Generate text after each context, greedily unless the task requests sampling."""
         batch = [_request(*request.args) for request in requests]
         return [result.text for result in Engine(self._model, self._tokenizer).generate(batch)]
 

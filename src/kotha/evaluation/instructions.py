@@ -1,9 +1,9 @@
-"""Accuracy of answers to questions: exact match, word F1 and a baseline.
+"""Measure the accuracy of answers to questions: exact match, word F1 and a baseline.
 
-The model gets each conversation up to its last turn and generates that turn greedily. The result is compared with the
-expected answer, ignoring white space, case and punctuation at both ends. Word F1 (as in SQuAD) measures word overlap,
-for answers that can be phrased in several ways. A model without chat tokens gets the question as plain text, and the
-first sentence of its continuation is taken as the answer.
+The model is given each conversation up to its last turn and generates that turn greedily. The result is compared with
+the expected answer, ignoring white space, case and punctuation at both ends. Word F1 (as in SQuAD) measures the overlap
+of words, for answers that can be phrased in several ways. A model without chat tokens is given the question as plain
+text, and the first sentence of its continuation is taken as the answer.
 """
 
 import math
@@ -46,7 +46,7 @@ class AnsweredQuestion:
 
 @dataclass(frozen=True)
 class InstructionScore(Measurement):
-    """Accuracy of the answers."""
+    """The accuracy of the answers to a set of questions."""
 
     part = AnsweredQuestion
     renamed: ClassVar[Mapping[str, str]] = {"taught": "instruction_tuned", "right": "exact_match"}
@@ -56,7 +56,7 @@ class InstructionScore(Measurement):
     high: float
     word_f1: float
     examples: int
-    instruction_tuned: bool  # whether it is a chat model; otherwise it got the question as plain text
+    instruction_tuned: bool  # whether it is a chat model; otherwise it was given the question as plain text
     baselines: dict[str, float] = field(default_factory=dict)  # by name: share of exact matches
     replies: tuple[AnsweredQuestion, ...] = ()
 
@@ -67,7 +67,7 @@ def evaluate_instructions(
     learned: Dialogues | None = None,
     on_progress: OnProgress | None = None,
 ) -> InstructionScore:
-    """Evaluate a GPT on the last turn of each conversation; with ``learned``, its training data, also the baseline."""
+    """Evaluate a GPT on the last turns of conversations; with ``learned``, its training data, also the baseline."""
     if not isinstance(bundle.model, GPT) or bundle.tokenizer is None:
         raise UsageError(
             "a {family} model cannot answer questions; use a gpt with a tokenizer", family=bundle.config.family
@@ -122,7 +122,7 @@ def score_replies(
 
 
 def wilson_interval(share: float, count: int) -> tuple[float, float]:
-    """The 95 % Wilson interval of a share observed in ``count`` cases (https://www.jstor.org/stable/2276774).
+    """Return the 95 % Wilson interval for a share observed in ``count`` cases (https://www.jstor.org/stable/2276774).
 
     >>> [round(each, 3) for each in wilson_interval(0.0, 10)]
     [0.0, 0.278]
@@ -134,7 +134,7 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 
 
 def instructions_table(score: InstructionScore, name: str, before: float | None = None) -> Table:
-    """A table of the accuracy, the baselines (``before`` is the accuracy before fine-tuning) and the first replies."""
+    """Return a table of the accuracy, the baselines (``before`` is the model before fine-tuning), and some replies."""
     asked = "{n}; this is not a chat model, so only its first sentence is compared"
     if score.instruction_tuned:
         asked = "{n}, asked as chat turns"
@@ -159,6 +159,6 @@ def _plain(text: str) -> str:
 
 
 def _word_f1(wanted: str, answer: str) -> float:
-    """Word F1 of two plain texts."""
+    """Return the word F1 of two plain texts."""
     a, b = (Counter(word.strip(_MARKS) for word in text.split()) for text in (wanted, answer))
     return 2 * (a & b).total() / max(1, a.total() + b.total())

@@ -1,9 +1,9 @@
-"""Evaluation of a BERT: accuracy on masked words, and on whether two segments of text belong together.
+"""Evaluate a BERT: its accuracy at predicting masked words, and whether two segments of text belong together.
 
 Each document is cut into windows of about equal length that fit the context. Every window is used twice: once as
 ``[CLS] A [SEP] B [SEP]`` with 15 % of its words masked, and once as a pair to classify, where every second B is text of
-the same length from another document. Random choices are seeded by the number of the window, so that two models get
-the same input. A word is a token here, so scores under two tokenizers are not comparable.
+the same length from another document. Random choices are seeded by the index of the window, so that all models get the
+same input. A word is a token here, so scores are comparable only between models with the same tokenizer.
 
 The baselines for words are the most frequent token, and the most frequent token after the preceding one, both counted
 in the model's training data. The baselines for pairs are a coin flip, and a classifier that tests whether A and B share
@@ -31,7 +31,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.tasks.masked_words import Masking, n_chosen
 
 _MARKS = 3  # [CLS], and [SEP] twice
-_SHORTEST = 4  # tokens of a window, so that it can be split in two and have a masked word
+_SHORTEST = 4  # tokens in a window, so that it can be split in two and contain a masked word
 _ROWS, _TOP, _DRAWS = 16, 5, 20
 
 Pair = tuple[Line, Line, bool]  # A, B, and whether B is from another document
@@ -39,10 +39,10 @@ Pair = tuple[Line, Line, bool]  # A, B, and whether B is from another document
 
 @dataclass(frozen=True)
 class MaskedScore(Measurement):
-    """Accuracy on masked words and on pairs."""
+    """The accuracy of a BERT on masked words and on pairs."""
 
     words_accuracy: float
-    words_top5: float  # the word is among the five most likely
+    words_top5: float  # share of words that are among the five most likely
     words_nats: float
     words: int
     pairs_accuracy: float | None  # None if there is only one document
@@ -54,7 +54,7 @@ class MaskedScore(Measurement):
 
 @dataclass(frozen=True)
 class _Window:
-    """A stretch of a document, split in two."""
+    """A window of a document, split in two."""
 
     first: Line
     second: Line
@@ -77,7 +77,7 @@ def evaluate_masked(
     learned: Line | None = None,
     on_progress: OnProgress | None = None,
 ) -> MaskedScore:
-    """Evaluate a BERT on documents; ``learned`` are the tokens of its training data, for the baselines."""
+    """Evaluate a BERT on documents; ``learned`` contains the tokens of its training data, for the baselines."""
     marks = Masking(tokenizer)
     windows = list(_windows(held_out, model.config.context_length - _MARKS))
     if not windows:
@@ -88,7 +88,7 @@ def evaluate_masked(
         )
     pairs = _pairs(windows)
     masked: list[tuple[int, int]] = []  # of each masked word: the token before it, and itself
-    sums, judged = np.zeros(3), 0  # masked words correct, correct in the top five, and their nats; pairs correct
+    sums, judged = np.zeros(3), 0  # masked words: correct, correct in the top five, nats; pairs: correct
     with evaluating(model), torch.inference_mode():
         for start in range(0, len(windows), _ROWS):
             words, figures = _guess_words(model, windows[start : start + _ROWS], marks)
@@ -108,7 +108,7 @@ def evaluate_masked(
 
 
 def masked_table(score: MaskedScore, name: str) -> Table:
-    """A table of the scores on masked words and pairs, and their baselines."""
+    """Return a table of the scores on masked words and pairs, with their baselines."""
     rows: list[list[Text]] = [
         [Message("masked words predicted correctly"), f"{score.words_accuracy:.1%}"],
         [Message("… among the top five"), f"{score.words_top5:.1%}"],
@@ -127,7 +127,7 @@ def masked_table(score: MaskedScore, name: str) -> Table:
 def _windows(held_out: HeldOut, longest: int) -> Iterator[_Window]:
     numbers = count()
     for document, tokens in enumerate(held_out):
-        text = tokens[:-1]  # without its end
+        text = tokens[:-1]  # without its end token
         for window in np.array_split(text, -(-len(text) // longest) or 1):
             if (size := len(window)) >= _SHORTEST:
                 number, least = next(numbers), max(1, size // 4)
@@ -136,7 +136,7 @@ def _windows(held_out: HeldOut, longest: int) -> Iterator[_Window]:
 
 
 def _pairs(windows: Sequence[_Window]) -> list[Pair]:
-    """A pair for each window, where every second B is from another document; empty if there is only one document."""
+    """Return a pair for each window, where every second B is from another document; empty for a single document."""
     if len({window.document for window in windows}) < 2:
         return []
     return [
@@ -146,7 +146,7 @@ def _pairs(windows: Sequence[_Window]) -> list[Pair]:
 
 
 def _elsewhere(window: _Window, windows: Sequence[_Window]) -> Line:
-    """A passage from another document, of the same length as the window's second part where possible."""
+    """Return a passage from another document, if possible with the same length as the window's second part."""
     text, chance, draws = np.empty(0, np.int64), window.chance, 0
     while not len(text) or (len(text) < len(window.second) and draws < _DRAWS):
         other = windows[int(chance.integers(len(windows)))]
@@ -156,14 +156,14 @@ def _elsewhere(window: _Window, windows: Sequence[_Window]) -> Line:
 
 
 def _hide(window: _Window, ordinary: NDArray[np.bool_]) -> Line:
-    """Positions of the masked words in A and B joined."""
+    """Return the positions of the masked words in the concatenation of A and B."""
     found = np.flatnonzero(ordinary[window.text])
     found = found if len(found) else np.arange(len(window.text))
     return np.sort(window.chance.choice(found, n_chosen(len(found)), replace=False)).astype(np.int64)
 
 
 def _as_rows(texts: Sequence[tuple[Line, Line]], marks: Masking, model: BERT) -> list[Tensor]:
-    """Token ids, segment ids and the mask of real tokens, padded to the longest: three of (B, T)."""
+    """Return token ids, segment ids and a mask without the padding, padded to the longest row: three of (B, T)."""
     longest = max(len(first) + len(second) for first, second in texts) + _MARKS
     tokens = np.full((len(texts), longest), marks.pad)
     segments, real = np.zeros_like(tokens), np.zeros(tokens.shape, bool)
@@ -178,7 +178,7 @@ def _as_rows(texts: Sequence[tuple[Line, Line]], marks: Masking, model: BERT) ->
 def _guess_words(
     model: BERT, windows: Sequence[_Window], marks: Masking
 ) -> tuple[list[tuple[int, int]], NDArray[np.float64]]:
-    """Return each masked word with the token before it, and the counts of correct and top-five words and their nats."""
+    """Return the masked words with the tokens before them, the counts of correct and top-five words, and the loss."""
     tokens, segments, real = _as_rows([(window.first, window.second) for window in windows], marks, model)
     hidden = [_hide(window, marks.is_ordinary) for window in windows]
     rows = np.repeat(np.arange(len(windows)), [len(each) for each in hidden])
@@ -206,7 +206,7 @@ def _by_counting(learned: Line, masked: Sequence[tuple[int, int]], ordinary: NDA
     following, numbers = np.unique(learned[:-1].astype(np.int64) * size + learned[1:], return_counts=True)
     before, after = following // size, following % size
     numbers = numbers * ordinary[after]
-    # The most frequent pair of each preceding token is last in its group, and stays in the dict.
+    # The most frequent pair with each preceding token is last in its group, and stays in the dict.
     order = np.lexsort((numbers, before))
     best = dict(zip(before[order].tolist(), after[order].tolist(), strict=True))
     by_pair = sum(best.get(prior, most_frequent) == word for prior, word in masked)

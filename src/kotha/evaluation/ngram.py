@@ -1,20 +1,20 @@
 """The n-gram baseline: an n-gram model with interpolated modified Kneser-Ney smoothing.
 
-The probability of a token after a history is its relative count there minus a discount. The discounted mass is
-distributed by the same rule for the history one token shorter, down to the uniform 1/V. Below the top order, a count is
-not the number of occurrences but the number of different preceding tokens: "Francisco" is frequent but unlikely in
-other contexts, because it follows only one word. *Modified* means three discounts per order, for counts of 1, 2 and
-more, estimated from the numbers of n-grams seen one to four times. It is the best smoothing method for n-gram models
-(Chen and Goodman 1999, https://doi.org/10.1006/csla.1999.0128) and KenLM's default.
+The probability of a token after a history is its relative count after that history, minus a discount. The discounted
+mass is distributed by the same rule for the history that is one token shorter, down to the uniform 1/V. Below the top
+order, a count is not the number of occurrences but the number of different preceding tokens: "Francisco" is frequent
+but unlikely in other contexts, because it follows only one word. *Modified* means three discounts per order, for counts
+of 1, 2 and more, estimated from the numbers of n-grams seen one to four times. Of the methods compared by Chen and
+Goodman, it was the best for n-gram models (1999, https://doi.org/10.1006/csla.1999.0128), and it is KenLM's default.
 
-Implementations differ in some conventions. Here a document is preceded by n - 1 end tokens, which are history and never
-predicted, as in NLTK (KenLM adds one token, and counts n-grams that begin with it by occurrence). The unigram is
-interpolated with 1/V. If the discounts cannot be estimated, because some count of counts is zero, they are 0.5, 1 and
-1.5, as in KenLM.
+Implementations differ in some conventions. Here a document is preceded by n - 1 end tokens, which serve as history and
+are never predicted, as in NLTK (KenLM adds one token, and counts n-grams that begin with it by occurrence). The unigram
+is interpolated with 1/V. If the discounts cannot be estimated, because no n-gram has one of the counts, they are 0.5, 1
+and 1.5, as in KenLM.
 
-N-grams are counted by sorting. An n-gram is one 64-bit key: the number of its history times V plus its last token.
-Equal keys are adjacent once sorted, and their rank numbers the n-grams for the next order. A test compares this with an
-implementation that uses dictionaries.
+N-grams are counted by sorting. An n-gram is represented by a 64-bit key: the number of its history times V, plus its
+last token. After sorting, equal keys are adjacent, and their ranks are the numbers of the n-grams for the next order. A
+test compares this with an implementation that uses dictionaries.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ from kotha.text.held_out import Line
 Amounts = NDArray[np.float64]
 Discounts = tuple[float, float, float]
 
-# For counts of 1, 2 and more, if there is too little text to estimate them.
+# Discounts for counts of 1, 2 and more, if there is too little text to estimate them.
 FALLBACK: Discounts = (0.5, 1.0, 1.5)
 MAX_ORDER = 9
 
@@ -38,13 +38,13 @@ MAX_ORDER = 9
 class _Order:
     """All n-grams of one order: sorted keys with discounted counts, and the totals of each history."""
 
-    keys: Line  # history number times V plus last token: (n-grams,)
+    keys: Line  # number of the history times V, plus last token: (n-grams,)
     kept: Amounts  # discounted counts: (n-grams,)
     totals: Amounts  # counts by history: (histories,)
     saved: Amounts  # discounted mass by history, distributed by the order below: (histories,)
 
     def find(self, keys: Line) -> Line:
-        """The index of each n-gram; -1 for unseen ones."""
+        """Return the index of each n-gram; -1 for unseen ones."""
         if not len(self.keys):
             return np.full(len(keys), -1)
         found = np.searchsorted(self.keys, keys).clip(max=len(self.keys) - 1)
@@ -52,9 +52,9 @@ class _Order:
 
 
 class KneserNey:
-    """An n-gram model of token ids.
+    """An n-gram model over token ids.
 
-    ``line`` holds concatenated documents, each ending in ``end``.
+    ``line`` contains concatenated documents, each of which ends with ``end``.
 
     >>> model = KneserNey(np.array([1, 2, 0, 1, 2, 0, 1, 3, 0]), order=2, vocab_size=4, end=0)
     >>> model.nats(np.array([1, 2, 0])).round(3).tolist()
@@ -79,7 +79,7 @@ class KneserNey:
         self._count(np.asarray(line, np.int64))
 
     def nats(self, line: Line) -> Amounts:
-        """Loss in nats of every token of concatenated documents: (N,) -> (N,)."""
+        """Return the loss in nats of every token in concatenated documents: (N,) -> (N,)."""
         tokens, offsets = self._padded(np.asarray(line, np.int64))
         targets = np.flatnonzero(offsets >= self.order - 1)
         probabilities = np.full(len(targets), 1 / self.vocab_size)
@@ -127,7 +127,7 @@ class KneserNey:
             n_histories = len(keys[level])
 
     def _padded(self, line: Line) -> tuple[Line, Line]:
-        """The line with ``order - 1`` end tokens before each document, and each token's offset in its document."""
+        """Return the line with ``order - 1`` end tokens before each document, and each token's offset in it."""
         pads = self.order - 1
         closed = line == self.end
         document = np.cumsum(closed) - closed  # index of each token's document
@@ -142,12 +142,12 @@ class KneserNey:
 
     @staticmethod
     def _histories(numbers: Line, positions: Line, level: int) -> Line:
-        """The number of the history of ``level`` tokens before each position."""
+        """Return the number of the history of ``level`` tokens before each position."""
         return numbers[positions - 1] if level else np.zeros(len(positions), np.int64)
 
 
 def estimate_discounts(counts: Line) -> Discounts:
-    """Discounts for counts of 1, 2 and more by Chen and Goodman's formula: (n-grams,) -> three numbers.
+    """Estimate discounts for counts of 1, 2 and more by Chen and Goodman's formula: (n-grams,) -> three numbers.
 
     >>> estimate_discounts(np.array([1, 1, 1, 1, 2, 2, 3, 4]))
     (0.5, 1.25, 1.0)
@@ -161,7 +161,7 @@ def estimate_discounts(counts: Line) -> Discounts:
 
 
 def _interpolated(order: _Order, histories: Line, found: Line, below: Amounts) -> Amounts:
-    """Interpolate the probabilities of one order with those of the order below, which are used for unseen histories."""
+    """Interpolate the probabilities with those of the order below, which are used alone for unseen histories."""
     known = np.flatnonzero(histories >= 0)
     known = known[order.totals[histories[known]] > 0]
     total, saved = order.totals[histories[known]], order.saved[histories[known]]
@@ -172,7 +172,7 @@ def _interpolated(order: _Order, histories: Line, found: Line, below: Amounts) -
 
 
 def _ranked(keys: Line) -> tuple[Line, Line, Line]:
-    """The unique keys in order, the first position of each, and the rank of every key: (n,) -> (m,), (m,), (n,)."""
+    """Return sorted unique keys, the first position of each, and the rank of every key: (n,) -> (m,), (m,), (n,)."""
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
     is_new = np.diff(ordered, prepend=ordered[:1] - 1) != 0

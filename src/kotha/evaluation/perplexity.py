@@ -1,19 +1,19 @@
 """Loss, perplexity, bits per byte and per character of a GPT on held-out text, with baselines.
 
-Each document is evaluated from its start, after a single end-of-text token, as at the start of a document in training;
-its own end-of-text token is the last one predicted. A document longer than the context is evaluated in sliding windows
-of ``context`` tokens that advance by ``stride``. A window scores only tokens that no earlier window has scored, so each
-token is scored once; after the first window it has at least ``context - stride`` tokens before it. A smaller stride
-gives more context and a lower loss, but takes longer; with ``stride = context`` windows do not overlap. A score depends
-on context and stride, so the result contains both. (The windows are those of
+Each document is evaluated from its start, after a single end-of-text token, as at the start of a document in training.
+The last token that is predicted is the document's own end-of-text token. A document longer than the context is
+evaluated in sliding windows of ``context`` tokens that advance by ``stride``. A window scores only tokens that no
+earlier window has scored, so each token is scored once; after the first window, it is predicted from at least ``context
+- stride`` tokens. A smaller stride gives more context and a lower loss, but takes longer; with ``stride = context`` the
+windows do not overlap. A score depends on context and stride, so the result contains both. (The method is described at
 https://huggingface.co/docs/transformers/perplexity.)
 
-Perplexity is e to the loss per token, so it is comparable only between models with the same tokenizer. Bits per byte
-and per character divide the same nats by the size of the text.
+Perplexity is e to the power of the loss per token, so it is comparable only between models with the same tokenizer.
+Bits per byte and per character are the same total loss divided by the size of the text.
 
 The baselines use the same tokens. ``uniform`` guesses every token with the same probability. ``unigram`` uses the
 frequency of each token (counts plus one), as in a run's ``references``. ``3-gram`` and ``5-gram`` are n-gram models
-(``ngram.py``) of the model's training data, which take a minute to count.
+(``ngram.py``) of the model's training data; counting them takes a minute.
 """
 
 import math
@@ -47,21 +47,22 @@ FIGURES = {
 }
 # Positions per forward pass; a GPU needs more for full utilization.
 _POSITIONS, _GPU_POSITIONS = 1 << 12, 1 << 16
-# Documents sorted by length together, so that batches have little padding.
+# Number of documents that are sorted by length together, so that batches have little padding.
 _SORTED = 128
 ORDERS = (3, 5)
-# Counting this number takes a minute or two; of a longer text only the first tokens are counted, as the names tell.
+# Counting this many tokens takes a minute or two; in a longer text only the first tokens are counted, and the names of
+# the baselines say so.
 MAX_TOKENS = 10_000_000
 
 
 @dataclass(frozen=True)
 class Contamination:
-    """How many documents of a text are in a run's data."""
+    """The number of documents in a text that are also in a run's data."""
 
     documents: int
     trained: int  # documents in the training split
     held_out: int  # other documents, in the validation split: not trained on, but used to choose the best step
-    verdict: Text  # summary in words
+    verdict: Text  # summary as text
 
 
 @dataclass(frozen=True)
@@ -71,20 +72,20 @@ class TextScore(Measurement):
     left_out = ("nats",)
     figures = ("loss_nats", "perplexity", "bits_per_byte", "bits_per_character")
 
-    loss_nats: float  # mean over all tokens, end-of-text tokens included
-    perplexity: float  # e to the loss
+    loss_nats: float  # mean over all tokens, including end-of-text tokens
+    perplexity: float  # e to the power of the loss
     bits_per_byte: float
     bits_per_character: float
     tokens: int
     documents: int
     bytes: int
     characters: int
-    unknown: int  # number of unknown tokens; the text that they replace is not measured, so bits per byte are too low
+    unknown: int  # number of unknown tokens; the text they replace is not measured, so bits per byte are too low
     context: int
     stride: int
     tokenizer: str  # its fingerprint
     text: str  # its source
-    nats: Nats = field(repr=False, compare=False)  # of each document, its end-of-text token included
+    nats: Nats = field(repr=False, compare=False)  # of each document, including its end-of-text token
     seen: Contamination | None = None  # whether the text is in the model's data; None if unknown
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # scores of the baselines, by name
 
@@ -93,7 +94,7 @@ class TextScore(Measurement):
 
 
 class Window(NamedTuple):
-    """Inputs ``start`` to ``stop`` of a sequence; those from ``scored`` on are scored."""
+    """Inputs ``start`` to ``stop`` of a sequence, of which those from ``scored`` on are scored."""
 
     start: int
     scored: int
@@ -108,7 +109,7 @@ def evaluate_text(
     stride: int | None = None,
     on_progress: OnProgress | None = None,
 ) -> TextScore:
-    """Evaluate a model on a text; the context defaults to the model's, the stride to half the context."""
+    """Evaluate a model on a text; the context defaults to that of the model, and the stride to half the context."""
     context, stride = check_windows(model, context_length, stride)
     sequences = (np.concatenate([[text.end], document]) for document in text)
     by_document, done = np.zeros(text.documents), 0
@@ -131,7 +132,7 @@ def _figures(loss: float, text: HeldOut) -> dict[str, float]:
 
 
 def perplexity(loss_nats: float) -> float:
-    """Return e to the loss, or infinity on overflow.
+    """Return e to the power of the loss, or infinity on overflow.
 
     >>> round(perplexity(math.log(32_100)))
     32100
@@ -140,7 +141,7 @@ def perplexity(loss_nats: float) -> float:
 
 
 def check_windows(model: GPT, context_length: int | None, stride: int | None) -> tuple[int, int]:
-    """Validate context and stride for a model, with defaults for None."""
+    """Validate the context and stride for a model; None is replaced by the default."""
     if not isinstance(model, GPT):
         raise UsageError(
             "a {name} does not predict the next token; only a GPT can be evaluated this way", name=type(model).__name__
@@ -164,7 +165,7 @@ def check_windows(model: GPT, context_length: int | None, stride: int | None) ->
 
 
 def windows(length: int, context: int, stride: int) -> list[Window]:
-    """The windows that cover a sequence of ``length`` inputs.
+    """Return the windows that cover a sequence of ``length`` inputs.
 
     >>> windows(10, context=6, stride=3)
     [Window(start=0, scored=0, stop=6), Window(start=3, scored=6, stop=9), Window(start=6, scored=9, stop=10)]
@@ -179,7 +180,7 @@ def windows(length: int, context: int, stride: int) -> list[Window]:
 
 @torch.no_grad()
 def token_nats(model: GPT, sequences: Iterable[Line], context: int, stride: int) -> Iterator[Nats]:
-    """Loss in nats of every token of each sequence but its first: (n,) -> (n - 1,), in the order of the sequences.
+    """Yield the loss in nats of every token but the first in each sequence, in order: (n,) -> (n - 1,).
 
     Windows of several sequences are batched; shorter ones are padded on the right, which causal attention ignores.
     """
@@ -211,9 +212,9 @@ def token_nats(model: GPT, sequences: Iterable[Line], context: int, stride: int)
 def count_baselines(
     data: Dataset, text: HeldOut, vocab_size: int, on_progress: OnProgress | None = None
 ) -> dict[str, dict[str, float]]:
-    """Count baselines in the training split of a data folder, evaluate them on a text, and return their scores by name.
+    """Return the scores of baselines on a text, by name, counted in the training split of a data folder.
 
-    If only the first tokens of the split were counted, the names of the n-gram baselines contain their number.
+    If only the first tokens in the split were counted, the names of the n-gram baselines contain the number of tokens.
     """
     if data.tokenizer.fingerprint != text.tokenizer:
         raise DataError(
@@ -235,7 +236,7 @@ def count_baselines(
 def baselines(
     learned: Line, text: HeldOut, vocab_size: int, orders: Sequence[int], on_progress: OnProgress | None = None
 ) -> dict[str, dict[str, float]]:
-    """Scores of the baselines on a text, by name, counted in the concatenated documents of ``learned``."""
+    """Return the scores of the baselines on a text, by name, counted in the concatenated documents of ``learned``."""
     counts = (np.bincount(each, minlength=vocab_size) for each in (learned, text.line))
     losses = {"uniform": math.log(vocab_size), "unigram": frequency_nats(*counts)}
     for done, order in enumerate(orders, 1):
@@ -250,7 +251,7 @@ def baselines(
 
 
 def score_table(score: TextScore, name: str = "model") -> Table:
-    """A table of a model's score and its baselines, with how they were measured."""
+    """Return a table of a model's score and its baselines, with notes on the method."""
     cells = [
         [name, *_cells(vars(score))],
         *([Message(each), *_cells(found)] for each, found in score.baselines.items()),

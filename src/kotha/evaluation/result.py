@@ -1,4 +1,4 @@
-"""Base class of evaluation results, with conversion to JSON and from a run's summary."""
+"""The base class of evaluation results, with conversion to JSON and from a run's summary."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, fields
@@ -8,12 +8,12 @@ from kotha.i18n.message import Message, Text
 
 
 class Measurement:
-    """Base class of the frozen dataclasses that hold scores."""
+    """The base class of the frozen dataclasses that hold scores."""
 
     left_out: ClassVar[tuple[str, ...]] = ()  # fields too long for JSON
-    figures: ClassVar[tuple[str, ...]] = ()  # score fields, which baselines have too
-    part: ClassVar[type | None] = None  # dataclass of the objects in its tuples
-    renamed: ClassVar[Mapping[str, str]] = {}  # current names of fields, by their names in earlier summaries
+    figures: ClassVar[tuple[str, ...]] = ()  # fields with scores, which baselines have too
+    part: ClassVar[type | None] = None  # dataclass of the items in tuple fields
+    renamed: ClassVar[Mapping[str, str]] = {}  # current names of fields by their names in earlier summaries
     baselines: Any
 
     def to_dict(self) -> dict[str, Any]:
@@ -22,7 +22,7 @@ class Measurement:
         return {name: value for name, value in found.items() if name not in self.left_out}
 
     def compared(self, name: Text, digits: int) -> list[list[Text]]:
-        """Table rows: the model's scores, then those of its baselines."""
+        """Return table rows with the model's scores, then those of its baselines."""
         found: list[tuple[Text, dict[str, float]]] = [(name, vars(self))]
         found += [(Message(other), each) for other, each in self.baselines.items()]
         return [[each, *(f"{values[key]:.{digits}f}" for key in self.figures)] for each, values in found]
@@ -49,5 +49,5 @@ def _restored(value: Any, part: type | None) -> Any:
 
 
 def baseline_rows(others: Mapping[str, float]) -> list[list[Text]]:
-    """Table rows of the baselines, each with its score as a percentage."""
+    """Return table rows for the baselines, each with its score as a percentage."""
     return [[Message("baseline: {other}", other=Message(name)), f"{share:.1%}"] for name, share in others.items()]

@@ -1,11 +1,11 @@
-"""Robustness: the drop of a score on perturbed text (noise, another script) or on text of another domain.
+"""Robustness: the drop in a score on perturbed text (noise, another script) or on text from another domain.
 
-The model is evaluated on a text, and again on the same text changed by ``text/perturb.py``, or on another text of the
-same kind for another domain or dialect. The score depends on the model: bits per word for a GPT on documents
-(perturbations change the number of bytes and characters, but not of words), the share of correct answers for a GPT on
-conversations, macro-F1 for a classifier, and chrF++ of translations of perturbed sources for a translator. In
-conversations only the last line, the question, is perturbed, because a perturbed passage might no longer contain the
-expected answer.
+The model is evaluated on a text, and again on the same text perturbed by ``text/perturb.py``, or on another text of the
+same kind from another domain or dialect. The score depends on the model: bits per word for a GPT on documents
+(perturbations change the number of bytes and characters, but not the number of words), the share of correct answers for
+a GPT on conversations, macro-F1 for a classifier, and the chrF++ of translations of the perturbed sources for a
+translator. In conversations only the last line (the question) is perturbed, because a perturbed passage might no longer
+contain the expected answer.
 """
 
 import math
@@ -34,14 +34,14 @@ from kotha.text.held_out import from_texts, read_held_out
 from kotha.text.perturb import PERTURBATIONS, perturb
 from kotha.text.tokenizer.chat import Turn
 
-# Maximum bytes of text that each evaluation uses.
+# The maximum size of the text for each evaluation, in bytes.
 _MOST_BYTES = 1 << 20
 _SHOWN_CHARACTERS = 80
 
 
 @dataclass(frozen=True)
 class ScoreDrop:
-    """The score on one perturbation or on another text."""
+    """The score on perturbed text or on another text."""
 
     kind: str
     after: float
@@ -52,18 +52,18 @@ class ScoreDrop:
 
 @dataclass(frozen=True)
 class Robustness(Measurement):
-    """A score on unchanged text and on each perturbation."""
+    """A score on unchanged text and with each perturbation."""
 
     figure: Text
     more_is_better: bool
     before: float
     falls: tuple[ScoreDrop, ...]
-    share: float  # of words that a perturbation of single words changes
+    share: float  # share of words that a perturbation of single words changes
     seed: int
 
 
 class _Material(NamedTuple):
-    """Texts to perturb, and a function that scores a model on the result."""
+    """The texts to perturb, and a function that scores a model on the result."""
 
     figure: Text
     texts: tuple[str, ...]  # to be perturbed
@@ -117,7 +117,7 @@ def evaluate_perturbed(
 
 
 def robustness_table(found: Robustness, name: str) -> Table:
-    """A table of the score on unchanged text and on each perturbation."""
+    """Return a table of the score on unchanged text and with each perturbation."""
     rows: list[list[Text]] = [[Message("unchanged"), f"{found.before:.4f}", "", "", ""]]
     for fall in found.falls:
         words: Text = Message("another text") if fall.changed_words is None else f"{fall.changed_words:.0%}"

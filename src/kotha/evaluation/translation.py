@@ -1,12 +1,12 @@
 """Translation scores by sacrebleu: BLEU and chrF++.
 
-BLEU (https://aclanthology.org/P02-1040) counts shared word n-grams, chrF++ (https://aclanthology.org/W17-4770)
-character and word n-grams. chrF++ is more suitable for an inflected language such as Bangla. Scores are comparable only
-with the same word tokenization, case handling and references, so each has sacrebleu's signature
-(https://aclanthology.org/W18-6319). Install sacrebleu with ``pip install kotha[scores]``.
+BLEU (https://aclanthology.org/P02-1040) counts the word n-grams that translation and reference share, and chrF++
+(https://aclanthology.org/W17-4770) counts character and word n-grams, which is more suitable for an inflected language
+such as Bangla. Scores are comparable only with the same word tokenization, case handling and references, so each comes
+with sacrebleu's signature (https://aclanthology.org/W18-6319). Install sacrebleu with ``pip install kotha[scores]``.
 
-The baseline is a translation memory (nearest neighbour): for each source, the target of the training source that shares
-the most words with it, weighted by rarity.
+The baseline is a translation memory (nearest neighbour): the translation of a source is the target of the training
+source that shares the most words with it, weighted by rarity.
 """
 
 import math
@@ -28,7 +28,7 @@ from kotha.report.document import Block, Heading, Headline, Paragraph, Report, S
 from kotha.report.table import Table
 from kotha.text.corpus.pairs import TextPairs
 
-# chrF with word n-grams is chrF++: up to bigrams.
+# chrF++ is chrF with word n-grams, up to bigrams.
 _WORDS = 2
 
 
@@ -45,7 +45,7 @@ class TranslationScore(Measurement):
     sentences: int
     translations: tuple[str, ...] = ()  # as scored
     fields: tuple[str, str] | None = None  # source and target field, if the pairs came from a table
-    seen: int | None = None  # pairs with source or target in the training data; None if unknown
+    seen: int | None = None  # pairs whose source or target is in the training data; None if unknown
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # by name: bleu, chrf
 
 
@@ -77,7 +77,7 @@ def evaluate_pairs(
     learned: TextPairs | None = None,
     on_progress: OnProgress | None = None,
 ) -> TranslationScore:
-    """Translate the sources and score the translations; with ``learned``, the training pairs, also the baseline."""
+    """Translate the sources and score the result, and the baseline if ``learned``, the training pairs, is given."""
     assert isinstance(bundle.model, Seq2Seq) and bundle.tokenizer is not None, "not a translation model"
     found = translate(bundle.model, bundle.tokenizer, pairs.sources, on_progress=on_progress)
     score = score_translations(found, pairs.targets)
@@ -94,7 +94,7 @@ def evaluate_pairs(
 
 
 def remembered_targets(learned: TextPairs, sources: Sequence[str]) -> list[str]:
-    """Return for each source the target of the training source with the most similar words, weighted by rarity.
+    """Return for each source the target of the most similar training source, by shared words weighted by rarity.
 
     >>> learned = TextPairs(("a red house", "a blue river"), ("একটি লাল বাড়ি", "একটি নীল নদী"))
     >>> remembered_targets(learned, ["the river is blue"])
@@ -125,7 +125,7 @@ _LONGEST_RUN = 4  # of words that BLEU counts
 
 
 def translation_table(score: TranslationScore, name: str) -> Table:
-    """A table of both scores and the baseline's, with the signatures."""
+    """Return a table of both scores and those of the baseline, with the signatures."""
     remarks: list[Text] = [f"BLEU: {score.bleu_signature}", f"chrF++: {score.chrf_signature}"]
     if score.fields is not None:
         template = "Translated from {source!r}, compared with {target!r}."
@@ -141,7 +141,7 @@ def translation_table(score: TranslationScore, name: str) -> Table:
 
 
 def translations_document(score: TranslationScore, pairs: TextPairs, title: Text, lead: Text = "") -> Report:
-    """A page with the scores, and each source with its translation and reference."""
+    """Return a page with the scores, and each source with its translation and reference."""
     chrf = Message("chrF++: character and word n-grams shared with the reference translation, out of 100")
     bleu = Message("BLEU: word n-grams shared with the reference translation, out of 100")
     blocks: list[Block] = [Headline([(f"{score.chrf:.1f}", chrf), (f"{score.bleu:.1f}", bleu)])]

@@ -33,12 +33,12 @@ _RECIPE = ("optimizer", "learning_rate", "schedule", "batch_size", "context_leng
 
 @dataclass(frozen=True)
 class About:
-    """Information from a run folder; empty for a model without one."""
+    """Information from a run folder; empty for a model without a run folder."""
 
     config: dict[str, Any] = field(default_factory=dict)
     summary: dict[str, Any] = field(default_factory=dict)
     own_card: str = ""  # Markdown, with front matter
-    license: str | None = None  # given by the caller, or from its own card
+    license: str | None = None  # specified by the caller, or from the model's own card
 
     @property
     def language(self) -> str | None:
@@ -52,7 +52,7 @@ class About:
 
     @classmethod
     def of(cls, run: Path | None, license: str | None = None) -> "About":
-        """Read ``config.json``, ``summary.json`` and ``README.md`` of a folder if they exist."""
+        """Read ``config.json``, ``summary.json`` and ``README.md`` in a folder, if they exist."""
         if run is None:
             return cls(license=license)
         config, summary = (
@@ -66,14 +66,14 @@ class About:
 
 
 def _stated(card: str, name: str) -> str | None:
-    """The value of a line in a card's front matter."""
+    """Return the value of a line in a card's front matter."""
     front = re.match(r"---\n(.*?)^---$", card, re.DOTALL | re.MULTILINE)
     found = re.search(rf"^{name}: \"?([^\s\"]+)\"?$", front[1], re.MULTILINE) if front else None
     return found[1] if found else None
 
 
 def model_card(layout: Layout, bundle: Bundle, about: About, dtype: str) -> str:
-    """The card as Markdown, with front matter for the Hugging Face hub."""
+    """Return the card as Markdown, with front matter for the Hugging Face hub."""
     title = f"# A {layout.title} {'trained' if about.trained_here else 'exported'} with Kotha"
     parts = [_front(layout, bundle, about), title, _what(layout, bundle, dtype)]
     if about.trained_here or not about.own_card:  # its own card has these sections

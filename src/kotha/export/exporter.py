@@ -23,9 +23,9 @@ class ExportJob:
     bundle: Bundle
     path: Path  # the folder or file to write
     weights: str  # type of the exported weights
-    run: Path | None  # the run or folder of the model
+    run: Path | None  # the run or model folder
     about: About  # information from that run
-    lines: Sequence[str]  # lines for the comparison
+    lines: Sequence[str]  # lines of text for the comparison
     overwrite: bool  # replace an earlier export
 
     @property
@@ -39,16 +39,16 @@ class ExportJob:
 class Exporter:
     """An export format."""
 
-    opens: Callable[[ModelConfig], Text]  # describes how an exported config opens; raises UnsupportedError
-    export: Callable[[ExportJob], ParityReport]  # writes the export atomically and compares it
+    opens: Callable[[ModelConfig], Text]  # how an export of this config opens; or UnsupportedError
+    export: Callable[[ExportJob], ParityReport]  # writes the export atomically and compares it with the model
     weights: tuple[str, ...]  # supported weight types, the default first
     file_name: str | None = None  # name of the exported file; None: a folder is written
     endings: tuple[str, ...] = ()  # accepted file name extensions
-    needs_tokenizer: Text | None = None  # what needs a tokenizer, for the error message; None if nothing does
+    needs_tokenizer: Text | None = None  # for the error message; None if no tokenizer is required
 
 
 def with_marks_of(tokenizer: Tokenizer, config: ModelConfig) -> Tokenizer:
-    """The tokenizer, configured to add the special tokens that surrounded texts in training."""
+    """Return the tokenizer, configured to add the special tokens that surrounded texts in training."""
     before, after = list[int](), list[int]()
     if isinstance(config, ClassifierConfig):
         *before, end = (tokenizer.special[role] for role in config.marks)

@@ -1,10 +1,10 @@
 """Parity checks: verify that a converted model behaves like the original.
 
-Two properties are compared: the logits (by their largest difference) and the token ids of lines of real text and of
-difficult lines (joiners, two-part vowels, digits, emoji, mixed scripts; for a GPT as prompts).
+Two properties are compared: the logits, by their largest difference, and the token ids of lines of text. These are
+lines of real text and difficult lines (joiners, two-part vowels, digits, emoji, mixed scripts), for a GPT as prompts.
 
-All formats use the same inputs (``logit_rows``, ``questions``) and provide the outputs of the other program; this
-module compares them, decides whether the check passed, and renders the report.
+All formats use the same inputs (``logit_rows``, ``questions``) and provide the outputs of the other program. This
+module compares them with the model's, decides whether the check passed, and renders the report.
 """
 
 import copy
@@ -33,17 +33,17 @@ from kotha.text.stories.corpus import stories
 from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# The largest difference of logits that can result from a different order of float32 sums.
+# The largest difference between logits that can result from a different order of float32 sums.
 TOLERANCE = 1e-4
 N_LINES = 200
-# The largest number of lines of user text in the comparison.
+# The maximum number of lines from the user's text in the comparison.
 _MOST_LINES = 1000
 
 _PASSED = Message("passed")
 
 Encode = Callable[[str], Sequence[int]]
 
-# Lines that are difficult for a reimplementation of a tokenizer: text that normalization changes, and mixed scripts.
+# Lines that are difficult for another implementation of a tokenizer: text that normalization changes, mixed scripts.
 AWKWARD_LINES: tuple[str, ...] = (
     "",
     " ",
@@ -68,7 +68,7 @@ AWKWARD_LINES: tuple[str, ...] = (
 
 @dataclass
 class ParityReport:
-    """The result of a comparison; fields that were not compared are None."""
+    """The result of a comparison; a field is None if it was not compared."""
 
     target: str
     peer: str | None = None  # the other program and its version; None if it is not installed
@@ -77,11 +77,11 @@ class ParityReport:
     remarks: list[Text] = field(default_factory=list)
     """Notes on the result, such as rounded weights or the reason why nothing was checked."""
     tolerance: float | None = TOLERANCE
-    """Largest logit difference that is allowed; None for quantized weights, whose best tokens are compared."""
+    """The largest logit difference that is allowed; None for quantized weights, where the best tokens are compared."""
     least_best_equal: float | None = None
-    """Fraction of positions that must agree on the best token; None if there is no limit."""
+    """The fraction of positions at which the best token must match; None if there is no limit."""
     max_logit_difference: float | None = None
-    best_equal: float | None = None  # fraction of positions with the same best token
+    best_equal: float | None = None  # fraction of positions at which the best token matches
     positions: int = 0  # number of positions compared
     lines: int = 0
     lines_different: int = 0
@@ -89,7 +89,7 @@ class ParityReport:
 
     @classmethod
     def of(cls, target: str, library: str, peer: str = "{name} {version}", **judged: Any) -> "ParityReport":
-        """An empty report; without a ``peer`` if the library for the comparison is not installed."""
+        """Return an empty report; without a ``peer`` if the library for the comparison is not installed."""
         if find_spec(library) is None:
             remark = Message("not checked: {name} is not installed (pip install {name})", name=library)
             return cls(target, remarks=[remark])
@@ -126,7 +126,7 @@ class ParityReport:
 
     @property
     def failures(self) -> list[Text]:
-        """Messages about the differences that exceed the limits."""
+        """Return messages about the differences that exceed the limits."""
         found: list[Text] = []
         # `not <=` instead of `>`, so that NaN fails.
         if self.tolerance is not None and self.positions and not (self.max_logit_difference or 0.0) <= self.tolerance:
@@ -161,20 +161,20 @@ class ParityReport:
         return f"ParityReport({self.target}: {'; '.join([verdict, *map(str, self.failures)])})"
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serializable dictionary."""
+        """Return a JSON-serializable dictionary."""
         words = {name: [*map(str, getattr(self, name))] for name in ("remarks", "failures")}
         judged = {name: getattr(self, name) for name in ("tokens_equal", "checked", "passed")}
         return {**asdict(self), **words, **judged}
 
     def _repr_html_(self) -> str:
-        """The report as a table for notebooks."""
+        """Return the report as a table for notebooks."""
         verdict = _PASSED if self.passed else Message("failed")
         title = Message("{name}: {verdict}", name=self.target, verdict=verdict)
         return Table(title, [Message("parity"), ""], rows(self)).html()
 
 
 def rows(report: ParityReport) -> list[list[Text]]:
-    """The report as rows of a table."""
+    """Return the report as rows of a table."""
     if not report.checked:
         return [[Message("parity"), remark] for remark in report.remarks or [Message("not checked")]]
     found: list[list[Text]] = [[Message("checked with"), report.peer]] if report.peer else []
@@ -235,7 +235,7 @@ def prompt_reader(tokenizer: Tokenizer) -> Encode:
 
 
 def our_side(bundle: Bundle, dtype: torch.dtype = torch.float32) -> Bundle:
-    """Return the reference for the comparison: a copy in float32, rounded to the exported type."""
+    """Return the reference for the comparison: a float32 copy of the model, rounded to the exported type."""
     return replace(bundle, model=copy.deepcopy(bundle.model).cpu().to(dtype).float().eval())
 
 
@@ -248,7 +248,7 @@ def rounding(bundle: Bundle, dtype: torch.dtype) -> list[Text]:
 
 
 def lines_of(texts: Sequence[str]) -> list[str] | None:
-    """Lines for the comparison: the difficult ones, then those of text files; None if no file is given."""
+    """Return lines for the comparison: the difficult ones, then those in text files; None if no file is given."""
     if not texts:
         return None
     found = (line for document in read_documents(texts) for line in document.text.splitlines() if line.strip())
@@ -259,6 +259,6 @@ def lines_of(texts: Sequence[str]) -> list[str] | None:
 
 
 def built_in_lines(count: int = N_LINES) -> list[str]:
-    """Lines for the comparison: the difficult ones, then sentences of the built-in stories."""
+    """Return lines for the comparison: the difficult ones, then sentences from the built-in stories."""
     texts = (line for story in stories() for line in story.text.splitlines() if line)
     return [*AWKWARD_LINES, *islice(texts, max(0, count - len(AWKWARD_LINES)))]

@@ -1,6 +1,6 @@
 """The export formats by name, and whether a config supports them.
 
-Formats are checked with the config alone, so that incompatible settings are known before a model is trained.
+The check needs only the config, so that incompatible settings are reported before a model is trained.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class ExportTarget:
 
     name: Target
     supported: bool
-    details: Text  # how the export opens, or the settings that the format does not support
+    details: Text  # how the export can be opened, or the settings that the format does not support
 
 
 def export(

@@ -1,8 +1,8 @@
-"""Layouts: architectures of other programs as data, with their fixed settings and weight names.
+"""Layouts: the architectures of other programs, described by their fixed settings and weight names.
 
-A format's ``layouts.toml`` lists for each architecture the settings that it requires, the names of its weights and
-their storage. Settings of a config that differ are obstacles, which error messages list. A bias that a layout always
-has and a model lacks is not an obstacle, because it can be written as zeros.
+The ``layouts.toml`` of a format lists for each architecture the settings that it requires, the names of its weights and
+how they are stored. Settings in a config that differ from these are obstacles, which are listed in error messages. A
+bias that a layout always has but a model lacks is not an obstacle, because it can be written as zeros.
 """
 
 import re
@@ -22,7 +22,7 @@ from kotha.i18n.message import Message, Text
 from kotha.model.config import ModelConfig
 from kotha.model.family import Model
 
-_ANY = 1 << 30  # number of tensors: no limit, since no file is involved
+_ANY = 1 << 30  # number of tensors: no limit, because no file is involved
 
 Shape = tuple[int, ...]
 
@@ -37,7 +37,7 @@ class UnsupportedError(ConfigError):
 
 @dataclass(frozen=True)
 class ReferenceWeight:
-    """A weight of the other program that holds one or several of Kotha's weights, concatenated."""
+    """A weight in the other program that contains one or several of Kotha's weights, concatenated."""
 
     ours: tuple[str, ...]
     shape: Shape
@@ -46,7 +46,7 @@ class ReferenceWeight:
 
 @dataclass(frozen=True)
 class Layout:
-    """One architecture of another program; the fields are the keys in ``layouts.toml``."""
+    """An architecture in another program; the fields are the keys in ``layouts.toml``."""
 
     name: str
     title: str
@@ -68,7 +68,7 @@ class Layout:
     classifier: Sequence[str] = ()  # the corresponding classifier architecture, and the name of its head
 
     def obstacles(self, config: ModelConfig) -> list[Text]:
-        """Messages about the settings that this layout does not support; empty if the config fits."""
+        """Return messages about the settings that this layout does not support; empty if the config fits."""
         wanted = dict(self.always)
         if self.whole_heads:
             wanted |= {"n_kv_heads": [config.n_heads], "d_head": [config.d_model / config.n_heads]}
@@ -93,11 +93,11 @@ class Layout:
         return found
 
     def full(self, config: ModelConfig) -> ModelConfig:
-        """The config with all biases that this layout always has."""
+        """Return the config with all biases that this layout always has."""
         return config.replace(**dict.fromkeys(self.fills, True))
 
     def classifying(self) -> "Layout":
-        """The layout of the classifier with this body, without the body's own heads."""
+        """Return the layout of the classifier with this body, without the body's own heads."""
         architecture, head = self.classifier
         rows = [f"body.{row}" for row in self.weights.split("\n") if row and not re.search(r" (lm_head|cls)\.", row)]
         return replace(
@@ -113,7 +113,7 @@ class Layout:
 
     @cached_property
     def _rows(self) -> dict[str, tuple[str, list[str], str]]:
-        """For each of Kotha's names: the other name, all of Kotha's weights stored in it, and the kind of storage."""
+        """Return for each Kotha name: the other name, all of Kotha's weights stored in it, and the kind of storage."""
         found: dict[str, tuple[str, list[str], str]] = {}
         rows = [(row.replace("*", kind), row) for row in self.weights.split("\n") for kind in ("weight", "bias")]
         for row in dict(rows):
@@ -124,7 +124,8 @@ class Layout:
         return found
 
     def _find(self, name: str) -> tuple[str, list[str], str]:
-        """Return the other name of a Kotha weight, all of Kotha's weights stored in it, and the kind of storage."""
+        """Return the other program's name for a Kotha weight, all Kotha weights stored in it, and how they are
+        stored."""
         number = re.search(r"(?<=\.)\d+(?=\.)", name)
         layer = number[0] if number else ""
         row = self._rows.get(name.replace(f".{layer}.", ".{n}.", 1) if number else name)
@@ -134,11 +135,11 @@ class Layout:
         return theirs.replace("{n}", layer), [each.replace("{n}", layer) for each in ours], how
 
     def name_of(self, ours: str) -> str:
-        """The other program's name for one of Kotha's weights."""
+        """Return the other program's name for one of Kotha's weights."""
         return self._find(ours)[0]
 
     def reference_weights(self, shapes: Mapping[str, Shape], config: Any) -> dict[str, ReferenceWeight]:
-        """Return for each of the other program's names the Kotha weights that it holds."""
+        """Return, for each of the other program's weights, the Kotha weights that it contains."""
         found = {}
         for name in shapes:
             theirs, ours, how = self._find(name)
@@ -176,7 +177,7 @@ class Layout:
         return found
 
     def usual(self, written: str, known: Container[str]) -> str | None:
-        """The canonical name for a name found in a file, or None for a weight that is not needed."""
+        """Return the canonical name for a name found in a file, or None for a weight that is not needed."""
         name = written
         for variant, usual in self.spellings.items():
             name = name.replace(variant, usual)
@@ -187,14 +188,14 @@ class Layout:
 
 
 def load_layouts(file: Path) -> list[Layout]:
-    """The layouts in a ``layouts.toml``, and those of their classifiers."""
+    """Return the layouts in a ``layouts.toml``, and those of their classifiers."""
     tables = tomllib.loads(file.read_text(encoding="utf-8"))
     found = [Layout(name=name, **table) for name, table in tables.items()]
     return [*found, *(each.classifying() for each in found if each.classifier)]
 
 
 def fitting_layout(config: ModelConfig, layouts: Iterable[Layout], refusal: str) -> Layout:
-    """The layout that a config fits; the error lists the obstacles of the nearest layout."""
+    """Return the layout that a config fits; if there is none, the error lists the obstacles in the nearest layout."""
     obstacles = {layout.architecture: layout.obstacles(config) for layout in layouts if layout.family == config.family}
     nearest = min(obstacles, key=lambda name: len(obstacles[name]), default=None)
     if nearest is None:
@@ -205,12 +206,12 @@ def fitting_layout(config: ModelConfig, layouts: Iterable[Layout], refusal: str)
 
 
 def shapes_of(weights: Iterable[tuple[str, Tensor]]) -> dict[str, Shape]:
-    """The shape of each weight, by name."""
+    """Return the shape of each weight, by name."""
     return {name: tuple(each.shape) for name, each in weights}
 
 
 def foreign_weights(model: Model, layout: Layout, dtype: torch.dtype = torch.float32) -> dict[str, Tensor]:
-    """The weights by a layout's names, in one type; biases that the model lacks are zeros."""
+    """Return the weights by a layout's names, in one type; biases that the model lacks are zeros."""
     full, ours = layout.full(model.config), dict[str, Tensor]()
     for name, tensor in unique_weights(model).items():
         ours[name] = fitting(name, tensor, dtype)
@@ -220,7 +221,7 @@ def foreign_weights(model: Model, layout: Layout, dtype: torch.dtype = torch.flo
 
 
 def fitting(name: str, tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    """Convert a weight to another type; overflow raises an error."""
+    """Convert a weight to another type; raise an error on overflow."""
     narrow = tensor.to(dtype)
     if not torch.isfinite(narrow).all() and torch.isfinite(tensor).all():
         raise KothaError(

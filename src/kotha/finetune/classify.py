@@ -4,8 +4,8 @@
 
     RUN/classes.html  scores on the test part, with confusion matrix and baselines
 
-The settings are common ones for fine-tuning: AdamW, a short warm-up, decay of the learning rate to zero, dropout, and
-early stopping on macro-F1 of the validation part.
+The settings are those commonly used for fine-tuning: AdamW, a short warm-up, a learning rate that decays to zero,
+dropout, and early stopping on the macro-F1 of the validation part.
 """
 
 from pathlib import Path
@@ -68,7 +68,7 @@ class ClassifyTexts(ExampleTask):
         reader = MarkedTexts(tokenizer, model.marks, model.context_length)
         train, validation = (reader.encode(part.texts) for part in parts.used_in_training)
         longest = max(len(stretch) for stretches in (*train, *validation) for stretch in stretches)
-        # An epoch includes every stretch of every text.
+        # An epoch includes all parts of each text.
         n_stretches = sum(map(len, train))
         settings = finetune_settings(model, request, _USUAL, n_stretches, longest, _WARMUP)
         fields = {"text": data.text_field, "label": data.label_field, "guessed": data.guessed}

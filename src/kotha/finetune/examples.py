@@ -1,12 +1,12 @@
-"""Training on examples (texts, pairs, images or conversations): one path from the examples to a run folder.
+"""Train on examples (texts, pairs, images or conversations): the code shared by all tasks, from data to run folder.
 
 ::
 
     RUN/examples/  train, validation and test parts (.jsonl; images .npz)
     RUN/best/      the best model, as a model folder
 
-Otherwise the run is like a run of ``kotha train``. The examples are stored in the run, so that it can be resumed
-without other files and the held-out examples remain known. The test part is evaluated once, after the last step. The
+Otherwise the run folder is like that of ``kotha train``. The examples are stored in it, so that the run can be resumed
+without other files, and the held-out examples are recorded. The test part is evaluated once, after the last step. The
 code specific to a task is in an `ExampleTask`, in ``classify.py``, ``instruct.py``, ``pairs.py`` and ``images.py``. The
 caller passes the function that evaluates the model.
 """
@@ -43,23 +43,23 @@ from kotha.training.tasks.examples import ExamplesTask
 EXAMPLES, PARTS = "examples", ("train", "validation", "test")
 
 Measure = Callable[[Bundle, Parts[Any], Path, OnRemark], dict[str, Any]]
-"""Evaluates a model on the test part; returns scores for the summary and writes the pages of the run."""
+"""Evaluates a model on the test part, returns scores for the summary, and writes the run's pages."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExamplesRequest(TrainRequest):
-    """A training request with its examples."""
+    """A training request together with its examples."""
 
     data: Any  # images: their folder or archive
     validation: Any = None  # validation examples; None: a share of the data
     test: Any = None  # test examples; None: a share of the data
-    held_out: float | None = None  # share of the data in each of these parts; None: the default of the task
+    held_out: float | None = None  # share of the data in each of these parts; None: the task's default
     epochs: float = 8.0  # maximum epochs of fine-tuning
-    tokenizer: Tokenizer | None = None  # for both languages of pairs (default: that of the initial weights, or new)
+    tokenizer: Tokenizer | None = None  # for both languages of pairs; None: that of the initial weights, or a new one
 
     @property
     def seed(self) -> int:
-        """The seed of the split into parts."""
+        """The random seed for the split into parts."""
         return int(self.changes.get("seed", 0))
 
 
@@ -81,19 +81,19 @@ def no_scores(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict
 
 @dataclass(frozen=True)
 class ExampleTask(ABC):
-    """A task on examples, which splits and stores the examples and chooses the model to train on them."""
+    """A task that trains on examples: it splits and stores them, and chooses the model and its settings."""
 
     measure: Measure = no_scores
 
     learns: ClassVar[type[ExamplesTask]]
-    names: ClassVar[tuple[str, ...]] = ()  # field names of a row in the files of the run
-    called: ClassVar[tuple[str, str]]  # singular and plural of an example, as templates
+    names: ClassVar[tuple[str, ...]] = ()  # field names of a row in the run's files
+    called: ClassVar[tuple[str, str]]  # singular and plural message for a number of examples
     too_long: ClassVar[tuple[str, str]] = ("", "")  # singular and plural message for examples that do not fit
     by_minutes: ClassVar[bool] = False  # whether a time budget can be given
 
     @abstractmethod
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
-        """Split the examples and choose model, tokenizer and settings; errors are raised before anything is written."""
+        """Split the examples, and choose the model, tokenizer and settings; raise errors before anything is written."""
 
     @abstractmethod
     def task(self, plan: RunPlan) -> ExamplesTask:
@@ -109,7 +109,7 @@ class ExampleTask(ABC):
         atomic_write(file.with_suffix(".jsonl"), "".join(as_json(row) + "\n" for row in rows))
 
     def rows(self, part: Any) -> Iterable[tuple[Any, ...]]:
-        """The rows of a part, as stored in the run."""
+        """Return the rows of a part, as stored in the run."""
         return zip(*(getattr(part, name) for name in part.columns), strict=True)
 
     def before(self, request: ExamplesRequest, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class ExampleTask(ABC):
         return {}
 
     def sampler(self, plan: RunPlan) -> Sampler | None:
-        """The function that writes a sample at each evaluation, if any."""
+        """Return the function that generates a sample at each evaluation, if any."""
         return None
 
     def read_parts(self, run: Path) -> Parts[Any]:
@@ -224,7 +224,7 @@ def _finish(use: ExampleTask, training: Training) -> dict[str, Any]:
 
 
 def read_columns(file: Path, names: Sequence[str]) -> list[tuple[str, ...]]:
-    """The columns of a part of a run by field name, for example its texts and labels."""
+    """Return the columns of a part of a run, such as texts and labels, by field name."""
     with example_file(file.with_suffix(".jsonl")) as written:
         rows = [json.loads(line) for line in written.read_text(encoding="utf-8").split("\n") if line]
         return [tuple(str(row[name]) for row in rows) for name in names]
@@ -232,7 +232,7 @@ def read_columns(file: Path, names: Sequence[str]) -> list[tuple[str, ...]]:
 
 @contextmanager
 def example_file(path: Path) -> Iterator[Path]:
-    """Open a file of a run's examples; any failure to read it is a `CheckpointError`."""
+    """Open a file with the examples of a run; a failure to read it raises `CheckpointError`."""
     try:
         yield path
     except (KothaError, OSError, ValueError, KeyError, TypeError) as error:
@@ -242,7 +242,7 @@ def example_file(path: Path) -> Iterator[Path]:
 
 
 def numbered(labels: Sequence[str], classes: Sequence[str]) -> list[int]:
-    """The class indices of labels."""
+    """Return the class indices of labels."""
     number = {label: index for index, label in enumerate(classes)}
     return [number[label] for label in labels]
 
@@ -263,17 +263,18 @@ USUAL: dict[str, Any] = {
     "patience": _PATIENCE,
     "keep_checkpoints": 1,
 }
-# Batches of texts change their shape at every step, and each new shape would be compiled.
+# Batches of texts have a different shape at every step, and each new shape would be compiled.
 USUAL_TEXTS: dict[str, Any] = {**USUAL, "optimizer": "adamw", "weight_decay": 0.01, "beta2": 0.98, "compile": "off"}
-# The learning rate decreases with the width, fitted to the best rates of a small model and one of width 512
-# (docs/experiments.md) and to that of BERT's authors. LoRA trains few weights and allows a higher rate.
+# The learning rate decreases with the width; the curve is fitted to the best rates of a small model and one of width
+# 512 (docs/dev/experiments.md), and to the rate that BERT's authors used. LoRA trains few weights and allows a higher
+# rate.
 _RATE, _RATE_WIDTH, _RATE_POWER, _LARGEST_RATE, _LORA_TIMES = 3e-3, 96, 2.2, 1e-2, 3
 
 AnyConfig = TypeVar("AnyConfig", bound=ModelConfig)
 
 
 def requested_model(request: ExamplesRequest, kind: type[AnyConfig], usual_preset: str, data: Message) -> AnyConfig:
-    """The requested model, with the requested sizes; raises an error if it does not fit the data."""
+    """Return the requested model with the requested sizes; raise an error if it does not fit the data."""
     origin = request.origin
     base = preset(request.preset or usual_preset) if origin is None else origin.bundle.config
     if not isinstance(base, kind):
@@ -328,12 +329,12 @@ def training_settings(
     tokenizer: Tokenizer | None = None,
     context: int | None = None,
 ) -> tuple[ModelConfig, TrainConfig]:
-    """Return settings by a recipe, by a time budget, or for as many steps as ``examples_read`` examples take.
+    """Return settings from a recipe, for a time budget, or for as many steps as ``examples_read`` examples take.
 
     ``context`` is the length of the longest example. The warm-up takes at most a tenth of the steps.
     """
     given = take_sizes(model, request.changes)[1]
-    # A named recipe is used without other defaults.
+    # A named recipe is used unchanged, without the defaults below.
     config = recipe(request.recipe, **given) if request.recipe else TrainConfig().change(**{**usual, **given})
     model, config = _changed(model, config, {}, given)
     if request.origin is not None:
@@ -354,7 +355,7 @@ def training_settings(
 def _changed(
     model: AnyConfig, config: TrainConfig, pace: Mapping[str, Any], given: Mapping[str, Any]
 ) -> tuple[AnyConfig, TrainConfig]:
-    """Return the settings, with ``pace`` for those that were not given, and the model with their dropout."""
+    """Return the settings, filling in those not given from ``pace``, and the model with their dropout."""
     config = config.change(**{name: value for name, value in pace.items() if name not in given})
     if config.dropout is not None:
         model = model.replace(dropout=config.dropout)

@@ -1,4 +1,4 @@
-"""Train an image classifier on a folder with one subfolder per class or on an archive of arrays.
+"""Train an image classifier on a folder with one subfolder per class, or on an archive of arrays.
 
 ::
 
@@ -40,8 +40,8 @@ _USUAL: dict[str, Any] = {
     **{"optimizer": "muon", "batch_size": 128, "weight_decay": 0.05, "beta2": 0.99},
     **{"label_smoothing": 0.1, "augment": "move", "warmup_steps": 1_000_000},  # limited to a tenth of the steps
 }
-# AdamW's for embeddings and norms, Muon's for matrices, at the width below; they decrease with the square root of the
-# width (docs/dev/experiments.md).
+# The rates of AdamW (embeddings and norms) and Muon (matrices) at the width below; they are inversely proportional to
+# the square root of the width (docs/dev/experiments.md).
 _RATES, _RATE_WIDTH = {"learning_rate": 5e-3, "muon_learning_rate": 2e-2}, 64
 
 

@@ -2,7 +2,7 @@
 
 The loss covers the assistant's turns only (``training/tasks/examples.py``). Part of the conversations is held out by
 group: all questions about one story are in the same part. The accuracy on the test part is measured before the first
-step and with the best model. If the tokenizer has no chat tokens, they are added, with an embedding row for each.
+step, and again for the best model. If the tokenizer has no chat tokens, they are added, with an embedding row for each.
 """
 
 from pathlib import Path
@@ -96,13 +96,13 @@ class AnswerQuestions(ExampleTask):
 
 
 def learned_from(run: Path | None) -> Dialogues | None:
-    """The training conversations of an instruction tuning run; None for another run, or no run."""
+    """Return the training conversations of an instruction tuning run; None for other runs and other folders."""
     file = None if run is None else run / EXAMPLES / f"{PARTS[0]}.jsonl"
     return read_dialogues(file) if file is not None and is_file(file) and holds_dialogues(file) else None
 
 
 def _with_chat_tokens(origin: Origin, own: Tokenizer, lora: bool, say: OnRemark) -> Tokenizer:
-    """The tokenizer, with chat tokens added if it has none."""
+    """Return the tokenizer, with chat tokens added if it has none."""
     tokenizer = with_marks(own)
     if tokenizer is own:
         return own
@@ -117,7 +117,7 @@ def _with_chat_tokens(origin: Origin, own: Tokenizer, lora: bool, say: OnRemark)
 
 
 def _longest(parts: Parts[Dialogues], tokenizer: Tokenizer, most: int) -> int:
-    """The number of tokens of the longest conversation that fits the context."""
+    """Return the number of tokens in the longest conversation that fits the context."""
     template = ChatTemplate.of(tokenizer)
     assert template is not None, "it has chat tokens"
     some = (turns for part in parts.used_in_training for turns in part.turns)

@@ -41,7 +41,7 @@ from kotha.training.tasks.examples import TextPair, Translation
 
 PAGE = "translations.html"
 USUAL_PRESET = "pocket-seq2seq"
-# Epochs, if no duration is given.
+# Number of epochs, if no duration is given.
 _PASSES, _WARMUP = 10, 4000
 _USUAL: dict[str, Any] = {
     **USUAL_TEXTS,
@@ -95,7 +95,7 @@ class TranslatePairs(ExampleTask):
 
 
 def fields_like(run: Path | None, table: Path) -> tuple[str | None, str | None]:
-    """Return the source and target fields of a run if a table has both of them, otherwise (None, None)."""
+    """Return the source and target fields of a run if a table has both, otherwise (None, None)."""
     fields_of_run = {} if run is None else mapping(run_config(run), "fields")
     fields = words(fields_of_run, "source"), words(fields_of_run, "target")
     known = field_names(table) if None not in fields else []
@@ -103,7 +103,7 @@ def fields_like(run: Path | None, table: Path) -> tuple[str | None, str | None]:
 
 
 def learning_rate(d_model: int) -> float:
-    """Return the peak learning rate for a model width: that of the original transformer after 4,000 warm-up steps.
+    """Return the peak learning rate for a model width: the original transformer's rate after 4,000 warm-up steps.
 
     >>> [round(learning_rate(width), 6) for width in (192, 512, 1024)]
     [0.001141, 0.000699, 0.000494]
@@ -118,11 +118,11 @@ def _settings(
     request: ExamplesRequest,
     say: OnRemark,
 ) -> tuple[ModelConfig, TrainConfig]:
-    """The model with the tokenizer's vocabulary size, and its training settings."""
+    """Return the model with the tokenizer's vocabulary size, and its training settings."""
     origin, model = request.origin, requested
     if origin is None or request.tokenizer is not None:
         model = model.replace(vocab_size=tokenizer.vocab_size)
-    # The longer side of each pair that fits the context, with its end token.
+    # The length of the longer side of each pair that fits the context, with its end token.
     longer = (1 + max(len(source), len(target)) for source, target in (*encoded[0], *encoded[1]))
     lengths = [length for length in longer if length <= requested.context_length] or [requested.context_length]
     check_lora(request.changes.get("lora"), tokenizer, "the table of pairs", origin)

@@ -1,9 +1,10 @@
 """Split examples into train, validation and test parts that share no text.
 
-The split is random and stratified by class; the same seed gives the same parts. Pairs of texts have no classes, and
-conversations of one group stay together. Duplicates are removed. To prevent leakage, a training example is removed if
-it is a copy of a held-out one or contains most of it (``text/clean/leakage.py``), and so is a validation example that
-overlaps with a test example. For pairs, an overlap on either side is enough. Images are copies if all pixels are equal.
+The split is random and stratified by class, and the same seed gives the same parts. Pairs of texts have no classes, and
+the conversations in a group stay together. Duplicates are removed. To prevent leakage, a training example is removed if
+it is a copy of a held-out one or contains most of it (``text/clean/leakage.py``). A validation example that overlaps
+with a test example in this way is removed too. For pairs, an overlap on either side is enough. Two images are copies if
+all their pixels are equal.
 """
 
 from collections import defaultdict
@@ -58,9 +59,9 @@ def divide(
     share: float | None = None,
     seed: int = 0,
 ) -> Parts[Divided]:
-    """Split texts, pairs or images; a part that is given is used as it is, the others are drawn at random.
+    """Split texts, pairs or images; parts that are given are used unchanged, and the others are drawn at random.
 
-    ``share`` is the share of the data in each drawn part (default: 0.1; for pairs 0.05, at most 500 pairs).
+    ``share`` is the share of the data in each drawn part (default: 0.1, or 0.05 and at most 500 for pairs).
     """
     remarks: list[Message] = []
 
@@ -130,7 +131,7 @@ def _draw(
     seed: int,
     most: int,
 ) -> dict[str, Any]:
-    """Draw the held-out parts, each with a share of every class's groups (1 to ``most``); the rest is for training."""
+    """Draw the held-out parts, each with a share of the groups in each class (1 to ``most``); train on the rest."""
     if not 0 < share <= 0.4:
         raise UsageError(
             "{held_out} is out of range; use 0.05 to 0.4, so that enough examples are left for training",
@@ -162,7 +163,7 @@ def _counted(label: str, count: int) -> Text:
 
 
 def _texts(data: LabelledTexts | TextPairs | LabelledImages) -> list[Sequence[str]]:
-    """The text of each example: one list per side of a pair, digests for images."""
+    """Return the text of each example: one list per side of a pair, or digests for images."""
     if isinstance(data, TextPairs):
         return [data.sources, data.targets]
     if isinstance(data, LabelledTexts):
@@ -171,7 +172,7 @@ def _texts(data: LabelledTexts | TextPairs | LabelledImages) -> list[Sequence[st
 
 
 def _copies(some: Divided, kept_out: Sequence[Divided]) -> set[int]:
-    """The indices of examples that are copies of a held-out one or contain most of it, on either side of a pair."""
+    """Return the indices of examples that copy a held-out one or contain most of it, on either side of a pair."""
     found: set[int] = set()
     for texts, *others in zip(_texts(some), *map(_texts, kept_out), strict=True):
         held = [text for other in others for text in other]

@@ -1,8 +1,8 @@
 """The state of a batch on the device: one row per request, in tensors with fixed addresses.
 
 A step reads each row's pending token, samples the next one and writes it back without involving the host, so a GPU can
-run several consecutive steps with one recorded graph. The uniform random numbers for sampling are copied to the device
-for a few steps at a time.
+replay one recorded graph for several consecutive steps. The uniform random numbers for sampling are copied to the
+device for a few steps at a time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,7 +20,7 @@ _NOT_FINITE = -1  # in ``drawn``: the logits were NaN or infinite
 
 @dataclass(frozen=True)
 class Plan:
-    """The parameters of a step for the current rows; each recorded graph is for one plan."""
+    """The parameters of a step for the current rows; each recorded graph belongs to one plan."""
 
     n_rows: int  # rows to compute
     span: int  # cached positions that attention covers
@@ -32,7 +32,7 @@ class Plan:
 
 
 class Rows:
-    """Pending tokens, settings and sampled tokens of each row."""
+    """The pending token, settings and sampled tokens of each row."""
 
     def __init__(
         self, max_rows: int, vocab_size: int, block: int, device: torch.device, ends: frozenset[int] = frozenset()
@@ -46,14 +46,14 @@ class Rows:
         self.slot = torch.zeros(1, dtype=torch.long, device=device)  # index of the next step in the current block
         pinned = device.type == "cuda"
         self._staging = [torch.zeros(max_rows, block, pin_memory=pinned) for _ in range(2)]
-        # (R, V), True if the row's text has the token. Created when first needed, because it is large.
+        # (R, V), True if the token occurs in the row's text. Created when first needed, because it is large.
         self.seen: Tensor | None = None
-        # (R, block, 1 + alternatives): ids and log-probabilities of the sampled token and of the likeliest; and
-        # (R, block, 1): the rank of the sampled token and the total probability of more likely ones
+        # (R, block, 1 + alternatives): ids and log-probabilities of the sampled token and the likeliest ones; and (R,
+        # block, 1): the rank of the sampled token and the total probability of more likely ones
         self.reported: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
 
     def plan(self, answers: Sequence[Answer], n_rows: int, span: int, even: int | None = None) -> Plan:
-        """The plan for a step with these answers."""
+        """Return the plan for a step with these answers."""
         requests = [answer.request for answer in answers]
         settings = [request.settings for request in requests]
         wanted = [request.alternatives for request in requests if request.alternatives is not None]
@@ -82,14 +82,14 @@ class Rows:
                 self.seen[row, torch.tensor(present, dtype=torch.long, device=self.device)] = True
 
     def move(self, source: int, target: int) -> None:
-        """Copy a row over another, except the random numbers of the current block."""
+        """Copy one row over another, except the random numbers of the current block."""
         self.knobs[:, target] = self.knobs[:, source]
         self.pending[target] = self.pending[source]
         if self.seen is not None:
             self.seen[target] = self.seen[source]
 
     def load(self, answers: Sequence[Answer], count: int, plan: Plan) -> None:
-        """Copy to the device what the next steps need, without waiting for earlier steps."""
+        """Copy the random numbers and settings for the next steps to the device, without waiting for earlier steps."""
         n_rows = len(answers)
         self._staging.reverse()
         buffer = self._staging[0]  # free, because its last copy, two blocks ago, has finished
@@ -143,7 +143,7 @@ class Rows:
 
 
 class PendingSteps:
-    """Steps in progress: their answers, and their results, which are copied to the host while the device continues.
+    """Steps in progress, with their answers and their results, which are copied to the host while the device continues.
 
     Rows may be reassigned before the results are read.
     """
@@ -156,7 +156,7 @@ class PendingSteps:
             self._copied.record()
 
     def wait(self) -> Iterable[tuple[Answer, list[int], list[Seen]]]:
-        """Wait for the copy; yield each answer's tokens and their probabilities, empty if not requested."""
+        """Wait for the copy; yield each answer with its tokens and their probabilities (empty if not requested)."""
         if self._copied is not None:
             self._copied.synchronize()
         tokens, *reported = (tensor.tolist() for tensor in self._tensors)

@@ -1,13 +1,13 @@
 """Beam search for translation: extend several candidates in parallel and return the best finished one.
 
-The most likely next token is not always the start of the most likely sentence. In each step every beam is extended by
-every token, and the best of all extensions are kept (Graves 2012, https://arxiv.org/abs/1211.3711). A finished sentence
-is scored by its log-probability per token, because short sentences would otherwise be preferred. The search ends when
-no running beam can become better than the worst of the finished ones.
+The most likely next token is not always the start of the most likely sentence. At each step every beam is extended by
+every token, and the best extensions are kept (Graves 2012, https://arxiv.org/abs/1211.3711). A finished sentence is
+scored by its log-probability per token, because short sentences would otherwise be preferred. The search ends when no
+running beam can become better than the worst finished one.
 
-A source is encoded once and projected once for each decoder layer; the target's keys are cached and reordered with the
-beams. Many sources are searched in one batch, with a row for each beam of each source. Finished searches are removed
-from the batch.
+A source is encoded once, and its keys and values are computed once for each decoder layer. The target's keys and values
+are cached and reordered with the beams. Many sources are searched in one batch, with one row per beam and source.
+Finished searches are removed from the batch.
 """
 
 import math
@@ -33,7 +33,7 @@ class BeamSettings:
 
     start: int  # start-of-target token, not part of the output
     end: int  # end-of-target token, not part of the output
-    beams: int = 4  # candidates kept in each step; 1 is greedy decoding
+    beams: int = 4  # candidates kept at each step; 1 is greedy decoding
     tokens: int | None = None  # largest number of tokens (default: as many as fit the context)
 
     def __post_init__(self) -> None:
@@ -47,18 +47,18 @@ class BeamSettings:
 class Hypothesis:
     """A finished candidate."""
 
-    ids: tuple[int, ...]  # its tokens, without the start and the end token
+    ids: tuple[int, ...]  # without the start and end tokens
     score: float  # log-probability per token, including the end token
 
 
 def beam_search(model: Seq2Seq, source: Sequence[int], settings: BeamSettings) -> list[Hypothesis]:
-    """The best targets for a source, best first, at most ``settings.beams``."""
+    """Return up to ``settings.beams`` targets for a source, best first."""
     return beam_searches(model, [source], settings)[0]
 
 
 @torch.no_grad()
 def beam_searches(model: Seq2Seq, sources: Sequence[Sequence[int]], settings: BeamSettings) -> list[list[Hypothesis]]:
-    """The best targets for each source, searched in one batch."""
+    """Return the best targets for each source, searched in one batch."""
     if not all(sources):
         raise UsageError("the source is empty; there is nothing to translate")
     if not sources:
@@ -90,7 +90,7 @@ def beam_searches(model: Seq2Seq, sources: Sequence[Sequence[int]], settings: Be
 
 
 def _grow(running: Sequence["_Search"], chances: Tensor) -> dict["_Search", list[int]]:
-    """Extend every beam of each search by every token, (rows, V), keep the best, and return their source rows."""
+    """Extend every beam of each search by every token, keep the best, and return the rows they extend; (rows, V)."""
     sums = torch.tensor([search.sums for search in running], device=chances.device)  # (n, beams)
     beams, vocab_size = sums.shape[1], chances.shape[-1]
     totals = (chances.view(*sums.shape, -1) + sums[:, :, None]).flatten(1)
@@ -105,7 +105,7 @@ def _grow(running: Sequence["_Search"], chances: Tensor) -> dict["_Search", list
 
 
 class _Search:
-    """The search for one source: running beams, and the best finished candidates."""
+    """The search for one source, with its running beams and best finished candidates."""
 
     def __init__(self, settings: BeamSettings, longest: int) -> None:
         self.settings, self.longest = settings, longest
@@ -114,7 +114,7 @@ class _Search:
         self.finished: list[Hypothesis] = []
 
     def choose(self, candidates: Iterable[tuple[float, int, int]]) -> list[int]:
-        """Keep the best of the candidates (sum, beam, token), sorted best first, and return their source beams."""
+        """Keep the best of the candidates (sum, beam, token), sorted best first, and return the beams they extend."""
         beams, length = self.settings.beams, len(self.running[0]) + 1
         continued: list[tuple[float, int, int]] = []
         for rank, (total, beam, token) in enumerate(candidates):
@@ -137,13 +137,13 @@ class _Search:
         """Whether no running beam can still beat the worst finished candidate."""
         if len(self.running[0]) == self.longest or len(self.finished) < self.settings.beams:
             return len(self.running[0]) == self.longest
-        # Sums only decrease, so the sum divided by the greatest length is an upper bound of the score.
+        # Sums only decrease, so the sum divided by the greatest length is an upper bound on the score.
         return max(self.sums) / self.longest <= self.finished[-1].score
 
 
 # -- texts -------------------------------------------------------------------------------------------------------------
 
-# Sentences per batch, enough to use two cores, and the limit of their cache in bytes.
+# Sentences per batch, enough to keep two cores busy, and the limit on the size of their cache in bytes.
 _AT_ONCE = 32
 _CACHE_BYTES = 256 << 20
 
@@ -151,7 +151,7 @@ _CACHE_BYTES = 256 << 20
 def translate(
     model: Seq2Seq, tokenizer: Tokenizer, sources: Sequence[str], beams: int = 4, on_progress: OnProgress | None = None
 ) -> list[str]:
-    """The best translation of each source; long sources are truncated, empty ones give an empty string."""
+    """Return the best translation of each source; long sources are truncated, and empty ones give an empty string."""
     if not {"bos", "eos"} <= tokenizer.special.keys():
         raise DataError(
             "the tokenizer has no bos and eos tokens, which translation needs; use the one the model was trained with"

@@ -1,6 +1,6 @@
-"""The KV cache of a torch model: the rows of ``cache_memory.py`` as tensors, with what attention needs.
+"""The KV cache of a torch model: the rows of ``cache_memory.py`` as tensors, with positions and masks for attention.
 
-The tensors of a step always have the same shape; the mask hides unwritten positions.
+The tensors have the same shape in every step, and the mask hides unwritten positions.
 """
 
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from kotha.model.masks import Mask
 
 
 class RowCache(CacheMemory):
-    """A KV cache for ``n_rows`` rows starting at ``first``; ``lengths`` holds the tokens read by each.
+    """A KV cache for ``n_rows`` rows starting at ``first``; ``lengths`` is the number of tokens read by each row.
 
-    If ``even`` is set, all rows hold that number of tokens, and no mask per row is needed. Prompts are processed this
+    If ``even`` is set, all rows have that number of tokens, so no mask per row is needed. Prompts are processed this
     way. The padding of shorter prompts is never attended to: it is hidden first by the causal mask and then by the
     row's length, until it is overwritten.
     """
@@ -43,7 +43,7 @@ class RowCache(CacheMemory):
         self._now = self.lengths[:, None]  # positions of this pass's tokens, where every layer writes
 
     def make_room(self, positions: int) -> None:
-        """Make room for this number of positions; pointers to the tensors become invalid if they are reallocated."""
+        """Make room for this number of positions; if the tensors are reallocated, pointers to them become invalid."""
         size = self.size
         super().make_room(positions)
         if self.size > size:
@@ -51,7 +51,7 @@ class RowCache(CacheMemory):
             self._indices = torch.arange(self.size, device=self.device)
 
     def positions(self, n_new: int) -> Tensor:
-        """Positions of the next tokens: (B, T), or (T,) for even rows; a full row stays at its last position."""
+        """Return the next tokens' positions: (B, T), or (T,) for even rows; a full row stays at its last position."""
         steps = self._indices[:n_new]
         if self.even is not None:
             return steps + self.even
@@ -59,7 +59,7 @@ class RowCache(CacheMemory):
         return self._now
 
     def mask(self, n_new: int) -> Mask:
-        """Mask so that new tokens attend only to their row up to themselves: (B, 1, T, S), or (T, S) for even rows."""
+        """Return the mask that limits a new token to its row up to itself: (B, 1, T, S), or (T, S) for even rows."""
         if self.even is None:
             return (self._indices[: self.span] <= self.positions(n_new)[..., None]).view(-1, 1, n_new, self.span)
         if n_new == 1 or not self.even:
@@ -67,7 +67,7 @@ class RowCache(CacheMemory):
         return self._indices[: self.even + n_new] <= self.positions(n_new)[:, None]
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> KeysValues:
-        """Write new keys and values, (B, n_kv_heads, T, D), and return the rows, (B, n_kv_heads, span, D)."""
+        """Write keys and values (B, n_kv_heads, T, D), and return those of the whole rows (B, n_kv_heads, span, D)."""
         rows, kept = slice(self.first, self.first + self.n_rows), (self.keys[layer], self.values[layer])
         end = self.span if self.even is None else self.even + keys.shape[2]
         for tensor, new in zip(kept, (keys, values), strict=True):
@@ -84,7 +84,7 @@ class RowCache(CacheMemory):
         self.lengths[: self.n_rows].add_(count)
 
     def reorder(self, sources: Tensor, used: int) -> None:
-        """Replace row i by row ``sources[i]``, (B,), for the ``used`` positions."""
+        """Replace the ``used`` positions of row i by those of row ``sources[i]``; ``sources`` is (B,)."""
         for tensor in (*self.keys, *self.values):
             tensor[: len(sources), :used] = tensor[sources, :used]
 

@@ -1,14 +1,14 @@
 """The memory of a KV cache: preallocated keys and values, one row per request, each row with its own length.
 
-A step writes in place. A finished row is reused without clearing it, because only its length determines which positions
-count. The rows in use are always the first ones, so a half-empty batch costs half: when a row in the middle ends, the
-last one moves to its position.
+A step writes in place. A finished row is reused without clearing it, because its length alone determines which
+positions are valid. The rows in use are always the first ones, so a half-empty batch takes half the work: when a row in
+the middle ends, the last one moves to its position.
 
 A layer's array is (rows, positions, heads, D), so the keys of a new token are contiguous. Each layer has its own
-arrays, written with one operation, so that a compiler need not copy them.
+arrays, which are written with one operation, so that a compiler does not have to copy them.
 
 The context length comes from an untrusted file, so memory is not allocated for all of it: the cache doubles when it is
-full, and never grows beyond the free memory. ``cache.py`` has the same in torch's tensors, with attention's masks.
+full, and never grows beyond the free memory. ``cache.py`` is the same cache in torch tensors, with attention masks.
 """
 
 import math
@@ -29,7 +29,7 @@ _MEMORY = Path("/proc/meminfo")
 
 
 class CacheMemory:
-    """Keys and values of ``max_rows`` texts as NumPy arrays; ``lengths`` holds the tokens read by each."""
+    """Keys and values of ``max_rows`` texts as NumPy arrays; ``lengths`` is the number of tokens read by each row."""
 
     lengths: Any
     keys: list[Any]
@@ -37,7 +37,7 @@ class CacheMemory:
 
     def __init__(self, config: TextConfig, max_rows: int, longest: int | None = None) -> None:
         self.config, self.longest = config, config.context_length if longest is None else longest
-        stack, (n_layers, _) = list(config.stacks().items())[-1]  # the decoder, if there are two
+        stack, (n_layers, _) = list(config.stacks().items())[-1]  # that of the decoder, if there is an encoder too
         n_heads = [len(config.key_heads_of(f"{stack}.{layer}.attention")) for layer in range(n_layers)]
         self.keys, self.values = ([self._zeros((max_rows, 0, n, config.d_head)) for n in n_heads] for _ in range(2))
         self.lengths, self.size = self._zeros((max_rows,), counts=True), 0
@@ -45,11 +45,11 @@ class CacheMemory:
 
     @property
     def n_bytes(self) -> int:
-        """The size of keys and values in bytes."""
+        """The size of the keys and values in bytes."""
         return sum(array.nbytes for array in (*self.keys, *self.values))
 
     def make_room(self, positions: int) -> None:
-        """Make room for this number of positions; pointers to the arrays become invalid if they are reallocated."""
+        """Make room for this number of positions; if the arrays are reallocated, pointers to them become invalid."""
         if positions <= self.size:
             return
         size = min(max(positions, 2 * self.size), self.longest)
@@ -61,17 +61,17 @@ class CacheMemory:
         self.size = size
 
     def set_lengths(self, first: int, lengths: Sequence[int]) -> None:
-        """Set how many tokens the rows from ``first`` on have read."""
+        """Set the number of tokens read by each row from ``first`` on."""
         for row, length in enumerate(lengths, first):
             self.lengths[row] = length
 
     def put(self, row: int, other: "CacheMemory", count: int) -> None:
-        """Copy the first ``count`` tokens of another cache's first row to a row."""
+        """Copy the first ``count`` tokens in the first row of another cache to a row."""
         for mine, theirs in zip((*self.keys, *self.values), (*other.keys, *other.values), strict=True):
             mine[row, :count] = theirs[0, :count]
 
     def move(self, source: int, target: int) -> None:
-        """Copy a row over another."""
+        """Copy one row over another."""
         for array in (*self.keys, *self.values, self.lengths):
             array[target] = array[source]
 
@@ -79,7 +79,7 @@ class CacheMemory:
         return np.zeros(shape, np.int64 if counts else np.float32)
 
     def _free_memory(self) -> float:
-        """Free memory in bytes, or infinity if unknown."""
+        """Return the free memory in bytes, or infinity if unknown."""
         with suppress(OSError):
             found = re.search(r"MemAvailable:\s*(\d+) kB", _MEMORY.read_text(encoding="ascii"))
             return int(found[1]) * 1024.0 if found else math.inf

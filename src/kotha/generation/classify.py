@@ -1,11 +1,12 @@
 """Classify texts and images: the probability of each class and, for texts, the influence of each token.
 
-Influence is measured by occlusion (Zeiler and Fergus 2013, https://arxiv.org/abs/1311.2901): each token in turn is
-hidden, and its influence is the drop in the probability of the predicted class. For a BERT the token is replaced by the
-mask token; for a GPT, which has none, it is removed. Tokens interact, so their influences do not add up to the total.
+Influence is measured by occlusion (Zeiler and Fergus 2013, https://arxiv.org/abs/1311.2901): the tokens are hidden one
+at a time, and the influence of a token is the resulting drop in the probability of the predicted class. For a BERT, the
+token is replaced by the mask token; for a GPT, which has none, it is removed. Tokens interact, so their influences do
+not add up to the probability.
 
 A text that does not fit into the context is read in parts of about equal length (``text/tokenizer/prompt.py``). The
-probabilities are the mean over the parts, and a token's influence is that in its part divided by the number of parts.
+probabilities are averaged over the parts, and a token's influence within its part is divided by the number of parts.
 """
 
 from collections.abc import Sequence
@@ -34,22 +35,22 @@ _TEXTS_AT_ONCE, _IMAGES_AT_ONCE = 32, 256
 
 @dataclass(frozen=True)
 class Influence:
-    """A token of a text, with its influence on the predicted class."""
+    """A token in a text, with its influence on the predicted class."""
 
     text: str
-    change: float  # drop in the class probability without the token; negative: the token is evidence against the class
+    change: float  # drop in the class probability without the token; negative if the token is evidence against it
 
 
 @dataclass(frozen=True)
 class Classification:
-    """A classification."""
+    """The predicted classes of a text or an image, with their probabilities."""
 
     label: str
-    probabilities: dict[str, float]  # of each class, the likeliest first
+    probabilities: dict[str, float]  # by class, the likeliest first
     why: tuple[Influence, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serializable dictionary."""
+        """Return a JSON-serializable dictionary."""
         return asdict(self)
 
 
@@ -76,18 +77,18 @@ class Classifier:
 
     @property
     def truncated(self) -> int:
-        """Number of texts so far that were too long to be read completely, even in parts."""
+        """The number of texts so far that were too long to be read completely, even in parts."""
         return self._reader.truncated
 
     def probabilities(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> Tensor:
-        """The probability of each class for each text: -> (N, K)."""
+        """Return the probability of each class for each text: -> (N, K)."""
         parts = self._reader.encode(texts)
         found = self._of_ids([each for some in parts for each in some], on_progress)
         by_text = torch.split(found, [len(each) for each in parts])
         return torch.stack([some.mean(dim=0) for some in by_text])
 
     def classify(self, texts: Sequence[str], why: bool = False) -> list[Classification]:
-        """Classify each text; ``why`` adds the influence of each token."""
+        """Classify each text; with ``why``, also measure the influence of each token."""
         if not texts:
             return []
         found = self.probabilities(texts)
@@ -108,7 +109,7 @@ class Classifier:
         return tuple(found)
 
     def _influence(self, ids: list[int], best: int) -> Tensor:
-        """The drop in the probability of class ``best`` without each token of a part: -> (n_tokens,)."""
+        """Return the drop in the probability of class ``best`` when each token of a part is hidden: -> (n_tokens,)."""
         mask = self.tokenizer.special.get("mask") if isinstance(self.model.body, BERT) else None
         replacement = [] if mask is None else [mask]
         occluded = ([*ids[:index], *replacement, *ids[index + 1 :]] for index in range(len(ids)))
@@ -117,7 +118,7 @@ class Classifier:
 
     @torch.no_grad()
     def _of_ids(self, ids: list[list[int]], on_progress: OnProgress | None = None) -> Tensor:
-        """Class probabilities, in batches sorted by length to reduce padding."""
+        """Return class probabilities, computed in batches sorted by length to reduce padding."""
         order = sorted(range(len(ids)), key=lambda index: len(ids[index]))
         found = torch.zeros(len(ids), len(self.labels))
         for start in range(0, len(order), _TEXTS_AT_ONCE):
@@ -151,7 +152,7 @@ def classify_pixels(bundle: Bundle, image: NDArray[np.float32]) -> Classificatio
 def probabilities(
     model: ViT, images: NDArray[np.uint8] | NDArray[np.float32], on_progress: OnProgress | None = None
 ) -> Tensor:
-    """The probability of each class for each image, (N, n_channels, height, width): -> (N, K)."""
+    """Return the probability of each class for each image: (N, n_channels, height, width) -> (N, K)."""
     found, device = [], next(model.parameters()).device
     with evaluating(model):
         for start in range(0, len(images), _IMAGES_AT_ONCE):
@@ -164,7 +165,7 @@ def probabilities(
 
 
 def vit_of(bundle: Bundle) -> ViT:
-    """The ViT of a bundle; other models raise an error."""
+    """Return the ViT in a bundle; raise an error for other models."""
     if not isinstance(bundle.model, ViT):
         raise UsageError("this is a {family} model; only a ViT accepts images", family=bundle.config.family)
     return bundle.model

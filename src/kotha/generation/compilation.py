@@ -1,9 +1,9 @@
-"""Compile ``native.c``, in a second, and keep the result for the next process.
+"""Compile ``native.c``, which takes about a second, and cache the library for later processes.
 
-The compiled library is kept in a folder of the user's own (``~/.cache/kotha``, or below ``$XDG_CACHE_HOME``), under a
-name made of all that it depends on: the source, the compiler and its flags, the CPU (``-march=native``) and the OpenMP
-library. Code is executed only if folder and file belong to this user and nobody else may write them. Where nothing
-can be kept, each process compiles again.
+The compiled library is cached in the user's home (``~/.cache/kotha``, or under ``$XDG_CACHE_HOME``). Its file name is a
+hash of everything it depends on: the source, the compiler and its flags, the CPU (``-march=native``) and the OpenMP
+library. It is loaded only if the directory and the file belong to this user and nobody else can write to them. If it
+cannot be cached, each process compiles it again.
 """
 
 import ctypes
@@ -32,13 +32,13 @@ _FLAGS = ("-O2", "-ftree-vectorize", "-march=native", *_REORDER, "-fPIC", "-shar
 _TIMEOUT = 60  # seconds for the compiler
 _CPUINFO = Path("/proc/cpuinfo")
 _CPU = re.compile(r"^(?:vendor_id|cpu family|model|stepping|flags|Features|CPU \w+)\b.*", re.MULTILINE)
-_KEPT = 8  # compiled libraries, of other versions and machines that share the folder
+_KEPT = 8  # compiled libraries, for other versions and for machines that share the directory
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 @cache
 def native() -> ctypes.CDLL | None:
-    """The compiled ``native.c``, or None without a C compiler."""
+    """Return the compiled ``native.c``, or None if there is no C compiler."""
     compiler = shutil.which("cc")
     if compiler is None:
         return None
@@ -65,14 +65,14 @@ def _compile(command: list[str], kept: Path | None) -> ctypes.CDLL | None:
         except (subprocess.SubprocessError, OSError):
             return None
         if kept is not None:
-            with suppress(OSError, KothaError):  # a full or read-only disk, or another process writes it too
+            with suppress(OSError, KothaError):  # a full or read-only disk, or another process is writing it too
                 _keep(path, kept)
     return library
 
 
 def _kept_file(files: list[str]) -> Path | None:
-    """Where the library compiled with these files is kept; None if that is impossible on this system."""
-    if sys.platform == "win32":  # has no owners of files
+    """Return the path in the cache of the library compiled from these files; None if this system cannot cache it."""
+    if sys.platform == "win32":  # files have no owner
         return None
     try:
         states = [(name, Path(name).stat()) for name in (os.path.realpath(each) for each in files)]
@@ -83,13 +83,13 @@ def _kept_file(files: list[str]) -> Path | None:
             made_of += _CPU.findall(first)
         key = repr((_SOURCE.read_bytes(), _FLAGS, made_of, platform.machine(), platform.node()))
         home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except (OSError, RuntimeError):  # RuntimeError: the user has no home
+    except (OSError, RuntimeError):  # RuntimeError: the user has no home directory
         return None
     return Path(home) / "kotha" / f"native-{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
 
 
 def _is_ours(path: Path, is_kind: Callable[[int], bool]) -> bool:
-    """Whether a path is of this kind and not a link, belongs to this user, and only this user may write it."""
+    """Return whether a path has this type, is not a link, belongs to this user, and is writable only by this user."""
     try:
         found = path.lstat()
     except OSError:
@@ -99,7 +99,7 @@ def _is_ours(path: Path, is_kind: Callable[[int], bool]) -> bool:
 
 
 def _keep(library: Path, kept: Path) -> None:
-    """Copy a compiled library to where it is kept, atomically; remove the oldest others."""
+    """Copy a compiled library into the cache, atomically, and remove the oldest ones."""
     kept.parent.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         kept.parent.mkdir(mode=0o700)
@@ -114,9 +114,9 @@ def _keep(library: Path, kept: Path) -> None:
 
 
 def _openmp() -> list[str]:
-    """Compiler flags for torch's own OpenMP, because threads of a second OpenMP would compete with its threads.
+    """Return compiler flags for torch's own OpenMP, because the threads of a second one would compete with it.
 
-    If torch is not imported, its library is loaded alone, and torch uses it when it is imported later.
+    If torch is not imported yet, only its OpenMP library is loaded, which torch uses when it is imported later.
     """
     lines: list[str] = []
     with suppress(OSError):  # Linux only, and may be forbidden

@@ -1,8 +1,8 @@
-"""A conversation: turns of the user and the model, in the format the model was trained on.
+"""A conversation: the turns of the user and the model, in the format that the model was trained on.
 
 The chat template (``text/tokenizer/chat.py``) formats the turns. Old turns are dropped when the context is full. A
 model trained for conversation is saved with its template. Any other model continues the conversation as one text; the
-caller should show the ``remark`` about this.
+``remark`` about this should be shown to the user.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Conversation:
 
     @checked(SamplingSettings)
     def say(self, text: str, *, tokens: int = 150, seed: int = 0, stop: str | Sequence[str] = (), **how: Any) -> str:
-        """Add a turn and the model's answer, and return the answer; ``how`` are fields of ``SamplingSettings``."""
+        """Add a turn and the model's answer, and return the answer; ``how`` takes ``SamplingSettings`` fields."""
         settings = SamplingSettings(seed=seed, **how)
         [result] = self.engine.generate(
             [self.ask(text, tokens, settings, (stop,) if isinstance(stop, str) else tuple(stop))]
@@ -64,9 +64,10 @@ class Conversation:
 
 
 def conversation_prompt(engine: Engine, turns: Sequence[Turn], tokens: int, plain: bool) -> list[int]:
-    """Return the prompt for the next turn: as many of the last turns as leave room for ``tokens`` tokens.
+    """Return the prompt for the next turn, with as many of the last turns as leave room for ``tokens`` tokens.
 
-    With ``plain``, it is one text without special tokens. A role without a special token is treated as the user.
+    With ``plain``, the prompt is one text without special tokens. A role without a special token is treated as the
+    user.
     """
     tokenizer, context = engine.tokenizer, engine.model.config.context_length
     assert tokenizer is not None, "a conversation needs a tokenizer"

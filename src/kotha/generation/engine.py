@@ -1,15 +1,15 @@
 """The engine: generates text for many requests in one batch (continuous batching).
 
-A request waits for a free row. Then its prompt is processed, a short one at once and a long one in chunks, one per step
-(``prefill.py``). The last token of the prompt is left to the first step. Each step adds one token to every row, sampled
-with the row's own settings. When a row ends, it is assigned to the next request. The output of a request does not
-depend on the others in the batch.
+A request waits for a free row. Then its prompt is processed: a short one at once, and a long one in chunks, one per
+step (``prefill.py``). The last token of the prompt is processed by the first step. Each step adds one token to every
+row, sampled with the row's own settings. When a row ends, it is assigned to the next request. The output of a request
+does not depend on the others in the batch.
 
 A text prompt is encoded as the start of a document, after the start-of-document token, as in training and evaluation.
 Without that token small models produce much worse text (``docs/dev/experiments.md``). Token ids are used unchanged.
 
-When a row's context is full, its older half is dropped: the request moves to the front of the queue, and the rest is
-processed again as a prompt. The tokens to drop depend only on the text (``request.context_start``).
+When a row's context is full, its older half is dropped: the request moves to the front of the queue, and the other half
+is processed again as a prompt. Which tokens are dropped depends only on the text (``request.context_start``).
 """
 
 import itertools
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Event:
-    """An update of one request: new final text, or the end of the request."""
+    """An update of a request: new text that will not change, or the end of the request."""
 
     number: int
     text: str
@@ -47,9 +47,9 @@ class Event:
 class Engine:
     """Generates text with a model.
 
-    ``weights`` is None (use the model's), "float32", "bfloat16" or "int8" (see ``weights.py``); the model itself is not
-    changed. ``kept_bytes`` limits the memory for caching prompt prefixes. Without a tokenizer, requests and results are
-    token ids. A ``NativeModel`` is used as it is, without torch.
+    ``weights`` is None (use those of the model), "float32", "bfloat16" or "int8" (see ``weights.py``); the model itself
+    is not changed. ``kept_bytes`` limits the memory for caching prompt prefixes. Without a tokenizer, requests and
+    results are token ids. A ``NativeModel`` runs without torch.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Engine:
         return answer.number
 
     def cancel(self, number: int) -> None:
-        """Cancel a request; its output so far comes with the next step's events."""
+        """Cancel a request; the next step's events include its output so far."""
         reading = (answer for answer, _ in self._reading)
         for answer in [*self._active, *self._waiting, *reading, *self._paused.values()]:
             if answer.number == number:
@@ -132,7 +132,7 @@ class Engine:
         self._waiting.append(self._paused.pop(number))
 
     def step(self) -> list[Event]:
-        """Run one step for every request that has a row and return the events."""
+        """Run one step for every request that has a row, and return the events."""
         self._admit()
         self._read_prompt()
         if self._active:
@@ -147,7 +147,7 @@ class Engine:
 
     @property
     def n_free(self) -> int:
-        """Number of rows that are free and not needed by a waiting request."""
+        """The number of rows that are free and not needed by a waiting request."""
         return max(0, self._max_batch - len(self._active) - len(self._reading) - len(self._waiting))
 
     def stream(self, request: Request) -> Iterator[Event]:
@@ -171,7 +171,7 @@ class Engine:
     # -- steps ------------------------------------------------------------------------------------------------------
 
     def _ids(self, prompt: str | tuple[int, ...], most: int | None) -> list[int]:
-        """Return a prompt's tokens; for a prompt much longer than ``most``, only those of its end."""
+        """Return a prompt's tokens; for a prompt much longer than ``most``, only those at its end."""
         if not isinstance(prompt, str):
             ids = list(prompt)
         elif self.tokenizer is not None:
@@ -210,7 +210,7 @@ class Engine:
             self._decoder.read(cache, first, texts)
 
     def _read_prompt(self) -> None:
-        """Process the next chunk of the long prompt that has waited longest; a complete prompt gets its row."""
+        """Process the next chunk of the long prompt that has waited longest; assign a row to a complete prompt."""
         if not self._reading:
             return
         answer, prompt = self._reading.popleft()
@@ -233,7 +233,7 @@ class Engine:
         return first
 
     def _advance(self) -> None:
-        """Start the next steps before reading the results of the last ones, so that a GPU works in the meantime."""
+        """Start the next steps before reading the results of the last ones, to keep a GPU busy."""
         context = self.model.config.context_length
         furthest = max(answer.read for answer in self._active)
         self._make_room(furthest + self._decoder.block)
@@ -260,11 +260,11 @@ class Engine:
         return drawn
 
     def _collect(self, steps: Drawn | None) -> None:
-        """Add sampled tokens to their answers; free the rows of those that end."""
+        """Add sampled tokens to their answers, and free the rows of the answers that end."""
         if steps is None:
             return
         for answer, tokens, seen in steps():
-            if answer.stopped is not None:  # it ended, or was cancelled, in the meantime
+            if answer.stopped is not None:  # it has ended, or was cancelled, in the meantime
                 continue
             n_reported = len(answer.written)
             text = answer.extend(tokens, seen if answer.request.alternatives is not None else [], self._ends)
@@ -275,7 +275,7 @@ class Engine:
         self._free_rows()
 
     def _flush(self) -> None:
-        """Collect the pending steps; rows may be reassigned."""
+        """Collect the results of all pending steps, so that rows may be reassigned."""
         self._collect(self._pending)
         self._pending = None
 
@@ -287,7 +287,7 @@ class Engine:
             self._decoder.cache.make_room(wanted)
 
     def _free_rows(self, leaving: Sequence[Answer] = ()) -> None:
-        """Free the rows of ended and leaving answers; the last row in use moves to a freed one."""
+        """Free the rows of answers that ended or leave the batch; the last row in use moves to a freed one."""
         for row in range(len(self._active) - 1, -1, -1):
             if self._active[row].stopped is not None or self._active[row] in leaving:
                 last = self._active.pop()

@@ -1,4 +1,4 @@
-"""Fill-mask: BERT's predictions for ``[MASK]`` in a text, and next-sentence prediction.
+"""Fill in the masked words of a text with a BERT, and predict whether one sentence follows another.
 
 Each gap is predicted independently, given the rest of the text. The input is ``[CLS] text [SEP]``, as in training.
 Probabilities are a softmax over the whole vocabulary; special tokens are excluded from the results.
@@ -25,25 +25,25 @@ _CONTINUES = "##"  # WordPiece's prefix of a piece that continues a word
 class Guess:
     """One prediction for a gap."""
 
-    word: str  # starts with ## if it continues the word before it
+    word: str  # starts with ## if it continues the preceding word
     probability: float
     text: str  # the whole text with this word; other gaps are unchanged
 
 
 @dataclass(frozen=True)
 class Filled:
-    """The most likely words for each gap of a text, best first."""
+    """The most likely words for each gap in a text, best first."""
 
     text: str
     words: list[list[Guess]]
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serializable dictionary."""
+        """Return a JSON-serializable dictionary."""
         return asdict(self)
 
 
 def fill(model: BERT, tokenizer: Tokenizer, text: str, count: int = 5) -> Filled:
-    """Return the most likely words for each gap of a text."""
+    """Return the most likely words for each gap in a text."""
     if count < 1:
         raise UsageError("{words} is too small; use 1 or more", words=Option("words", count))
     parts = [part.strip() for part in text.split(GAP)]
@@ -67,7 +67,7 @@ def fill(model: BERT, tokenizer: Tokenizer, text: str, count: int = 5) -> Filled
 
 
 def follows(model: BERT, tokenizer: Tokenizer, first: str, second: str) -> float:
-    """The probability that the second sentence follows the first (next-sentence prediction)."""
+    """Return the probability that the second sentence follows the first (next-sentence prediction)."""
     special_ids = _special_ids(tokenizer)
     if not first.strip() or not second.strip():
         raise UsageError("two sentences are needed, but one of them is empty")
@@ -101,7 +101,7 @@ def _special_ids(tokenizer: Tokenizer) -> dict[str, int]:
 
 
 def _with_word(parts: Sequence[str], gap: int, piece: str) -> str:
-    """The text with a piece in one of its gaps.
+    """Return the text with a piece in one of its gaps.
 
     >>> _with_word(["ঢাকা", "একটি", "।"], 0, "##র")
     'ঢাকার একটি [MASK]।'

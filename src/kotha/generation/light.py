@@ -1,9 +1,9 @@
-"""Open a model folder for writing without torch: the weights as NumPy arrays, for ``native_decoder.py``.
+"""Open a model folder for generation without torch: load the weights as NumPy arrays, for ``native_decoder.py``.
 
-Importing torch takes longer than everything else between pressing Enter and the first character. This covers a GPT
-stored in float32, float16 or int8, on a machine with a C compiler and without a GPU; the text is the same as
-with torch. For everything else, and for a folder with a fault, `light_model` returns None, and the usual way,
-``artifacts/model_folder.py``, does it or explains it.
+Importing torch takes longer than everything else between pressing Enter and the first character. This module supports a
+GPT stored in float32, float16 or int8, on a machine with a C compiler and without a GPU; the text is the same as with
+torch. In all other cases, including an invalid folder, `light_model` returns None, and the caller uses
+``artifacts/model_folder.py``, which opens the folder or raises an error.
 """
 
 import os
@@ -22,13 +22,13 @@ from kotha.storage.weights import reading_weights
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Device files of GPUs that torch may be able to use: NVIDIA's, AMD's, and any under Windows' Linux.
+# Device files of GPUs that torch may be able to use: NVIDIA, AMD, and any GPU under WSL.
 _GPUS = [Path("/dev") / name for name in ("nvidiactl", "nvidia0", "kfd", "dxg")]
 _STORED = ("float32", "float16", "int8")
 
 
 def light_model(folder: Path) -> tuple[NativeModel, Tokenizer, ChatTemplate | None] | None:
-    """Open a model folder, or a run folder's best model, with its tokenizer; None if that needs torch."""
+    """Open a model folder, or the best model of a run, with its tokenizer; return None if that requires torch."""
     if any(os.path.lexists(gpu) for gpu in _GPUS):
         return None
     library = native()
@@ -51,7 +51,7 @@ def light_model(folder: Path) -> tuple[NativeModel, Tokenizer, ChatTemplate | No
 
 
 def _read(file: Path, dtype: str) -> dict[str, NDArray[Any]]:
-    """Read weights stored in this type as float32; ValueError for other types, NaN and infinity."""
+    """Read weights stored in this type as float32; raise ValueError for other types, NaN and infinity."""
     from safetensors.numpy import load_file
 
     with reading_weights(file):

@@ -1,7 +1,7 @@
-"""Call ``native.c`` through ctypes: a GPT's step on a CPU, with weights, cache and buffers in NumPy arrays.
+"""Run the step of a GPT on a CPU by calling ``native.c`` through ctypes, with all data in NumPy arrays.
 
-Nothing here imports torch, so a model can write without it. Everything that C reads is checked and kept by a
-``NativeModel`` (weights) or a ``NativeStep`` (buffers).
+This module does not import torch, so a model can generate text without it. All arrays that the C code reads are checked
+and kept alive by a ``NativeModel`` (weights) or a ``NativeStep`` (buffers).
 """
 
 import ctypes
@@ -22,13 +22,13 @@ Arrays = Mapping[str, NDArray[Any]]
 _PIECE = 64  # prompt tokens per call
 _ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu-tanh": 3, "swiglu": 4}
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_long
-# The parts of a layer; the gate and the norms of queries and keys are optional.
+# The parts of a layer; the gate and the norms for queries and keys are optional.
 _MATRICES = ("joined", "output", "up", "gate", "down")
 _NORMS = ("attention_norm", "feedforward_norm", "query_norm", "key_norm")
 
 
 class _Matrix(ctypes.Structure):
-    """A linear layer, in float32 or in int8 with scales."""
+    """A linear layer in float32, or in int8 with scales."""
 
     _fields_ = (("weight", _POINTER), ("scale", _POINTER), ("bias", _POINTER), ("outs", _LONG), ("width", _LONG))
 
@@ -70,26 +70,26 @@ class _Shared(ctypes.Structure):
 
 
 class _Own(ctypes.Structure):
-    """A thread's buffers for intermediate results."""
+    """The buffers of one thread for intermediate results."""
 
     _fields_ = tuple((name, _POINTER) for name in ("x", "read", "scale", "quantized"))
 
 
 class Pace:
-    """Chooses one thread or all for a step, whichever was faster recently.
+    """Chooses between one thread and all threads for a step, by which was faster recently.
 
     Threads synchronize forty times in a step of a few milliseconds. On a busy machine one of them is often delayed, and
-    a single thread is much faster. The result does not depend on the choice, because one thread computes each sum.
+    a single thread is much faster. The choice does not affect the result, because each sum is computed by one thread.
     """
 
-    first, again = 3, 64  # tries of each option at the start; steps between retries of the slower one
+    first, again = 3, 64  # trials of each option at the start; steps between trials of the slower one
 
     def __init__(self, most: int) -> None:
         self._seconds = dict.fromkeys(sorted({1, most}, reverse=True), 0.0)
         self._steps, self._last = 0, 0
 
     def threads(self) -> int:
-        """The number of threads for the next step."""
+        """Return the number of threads for the next step."""
         options = list(self._seconds)
         if self._steps < self.first * len(options):
             return options[self._steps % len(options)]
@@ -97,14 +97,14 @@ class Pace:
         return slower[0] if slower and self._steps % self.again == 0 else faster
 
     def took(self, threads: int, seconds: float) -> None:
-        """Record the duration of a step: unchanged after a change of threads, otherwise as a moving average."""
+        """Record the duration of a step, as a moving average unless the number of threads has just changed."""
         known = self._seconds[threads]
         self._seconds[threads] = 0.7 * known + 0.3 * seconds if threads == self._last else seconds
         self._steps, self._last = self._steps + 1, threads
 
 
 class NativeModel:
-    """A float32 or int8 GPT in arrays, with the C structs that point to them; ValueError if an array does not fit."""
+    """A float32 or int8 GPT in arrays, with C structs that point to them; raises ValueError for wrong shapes."""
 
     def __init__(self, config: GPTConfig, weights: Arrays, library: ctypes.CDLL, threads: int = 1) -> None:
         self.config, self.weights, self.library, self.threads = config, weights, library, threads
@@ -175,7 +175,7 @@ class NativeStep:
     def __init__(self, model: NativeModel, max_rows: int = 1) -> None:
         config, self._model = model.config, model
         self._kept: list[NDArray[Any]] = []  # buffers whose addresses the C code holds
-        self._paces: dict[int, Pace] = {}  # by number of rows, in powers of two
+        self._paces: dict[int, Pace] = {}  # by the number of rows, a power of two
         self._most = max(max_rows, _PIECE)
         heads, n_keys = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
         widest = max(config.d_ff, config.d_model, heads)
@@ -192,7 +192,7 @@ class NativeStep:
         return _address(self._kept[-1])
 
     def __call__(self, cache: CacheMemory, tokens: Sequence[int]) -> NDArray[np.float32]:
-        """Process a token for each row, (B,), and return the logits of the next one: (B, V)."""
+        """Process one token for each row, (B,), and return the logits of the next one: (B, V)."""
         lengths = np.minimum(cache.lengths[: len(tokens)], cache.size - 1)
         logits = np.empty((len(tokens), self._model.config.vocab_size), np.float32)
         self._run(cache, np.array(tokens), lengths, None, logits)
@@ -201,7 +201,7 @@ class NativeStep:
     def read(
         self, cache: CacheMemory, tokens: Sequence[int], positions: Sequence[int], cache_rows: Sequence[int]
     ) -> None:
-        """Process prompt tokens into a cache at these positions and rows; tokens of one text must be in order."""
+        """Process prompt tokens into a cache at these positions and rows; the tokens of each text must be in order."""
         for start in range(0, len(tokens), self._most):
             some = slice(start, start + self._most)
             ids, lengths, rows = (np.array(each[some], np.int64) for each in (tokens, positions, cache_rows))
@@ -232,7 +232,7 @@ class NativeStep:
 def embed(
     config: GPTConfig, weights: Arrays, tokens: NDArray[np.int64], positions: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """Embedded tokens with their positions, as in ``model/position.py``: (B,), (B,) -> (B, C)."""
+    """Embed tokens and their positions, as in ``model/position.py``: (B,), (B,) -> (B, C)."""
     x: NDArray[np.float32] = weights["tokens.weight"][tokens]
     if config.positions == "learned":
         x = x + weights["positions.table.weight"][positions]
@@ -245,11 +245,11 @@ def embed(
 
 
 def rotation(config: GPTConfig, positions: NDArray[np.int64]) -> tuple[NDArray[np.float32] | None, ...]:
-    """Cosine and sine of a head's rotary angles: (B,) -> two arrays (B, D/2), or two None."""
+    """Return the cosine and sine of the rotary angles of a head: (B,) -> two arrays (B, D/2), or two None."""
     if config.positions != "rotary":
         return None, None
     powers = config.rotary_base ** (np.arange(0, config.d_head, 2) / config.d_head)
-    speeds = np.float32(1) / powers.astype(np.float32)  # rounded as by torch, for the same text
+    speeds = np.float32(1) / powers.astype(np.float32)  # rounded as by torch, so that the text is the same
     angles = (positions[:, None].astype(np.float32) * speeds).astype(np.float64)
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 

@@ -1,7 +1,7 @@
 """Decoding on a CPU without torch: weights and cache in NumPy arrays, steps in C (``native.c``), sampling in NumPy.
 
-A decoder computes what the engine schedules: it has the KV cache, reads prompts into it, and runs steps that sample
-tokens. This one waits for each step; ``torch_decoder.py`` is its counterpart for everything that needs torch.
+A decoder runs the steps that the engine schedules: it owns the KV cache, reads prompts into it, and samples tokens.
+This decoder waits for each step; ``torch_decoder.py`` is its counterpart for everything that needs torch.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,14 +14,14 @@ from kotha.generation.native import NativeModel, NativeStep
 from kotha.generation.request import NO_NUMBERS, Answer, Seen
 from kotha.generation.row_sampling import Floats, draw, penalize, report
 
-# Waits for steps; yields each answer with its tokens and their probabilities, empty if not requested.
+# Waits for steps; yields each answer with its tokens and their probabilities (empty if not requested).
 Drawn = Callable[[], Iterable[tuple[Answer, list[int], list[Seen]]]]
 
 
 class NativeDecoder:
-    """Runs steps of a model in C for the rows of a batch; the rows in use are always the first ones."""
+    """Runs the steps of a model in C for the rows of a batch; the rows in use are always the first ones."""
 
-    block, overlaps = 1, False  # steps between checks for ended rows, and whether they overlap with these checks
+    block, overlaps = 1, False  # steps between checks for ended rows, and whether these overlap with the next steps
     piece = 64  # tokens per piece of a long prompt
 
     def __init__(self, model: NativeModel, max_rows: int, vocab_size: int, ends: frozenset[int]) -> None:
@@ -30,7 +30,7 @@ class NativeDecoder:
         self._seen: list[set[int]] = [set() for _ in range(max_rows)]  # the tokens of each row's text
 
     def new_cache(self, n_tokens: int) -> CacheMemory:
-        """A cache for one prompt."""
+        """Return a cache for one prompt."""
         return CacheMemory(self.cache.config, 1, n_tokens)
 
     def put(self, first: int, answers: Sequence[Answer]) -> None:
@@ -39,7 +39,7 @@ class NativeDecoder:
             self._seen[row] = {*answer.start, *answer.ids} - self._ends
 
     def move(self, source: int, target: int) -> None:
-        """Copy a row over another."""
+        """Copy one row over another."""
         self.cache.move(source, target)
         self._seen[target] = self._seen[source]
 
@@ -51,7 +51,7 @@ class NativeDecoder:
             self._step.read(cache, *zip(*places, strict=True))
 
     def start(self, answers: Sequence[Answer], count: int) -> Drawn:
-        """Read each answer's last token and sample its next one."""
+        """Process the last token of each answer and sample the next one."""
         assert count == 1, "a step samples one token"
         logits = self._step(self.cache, [answer.last for answer in answers])[:, : self._vocab_size]  # (B, V)
         self.cache.lengths[: len(answers)] += 1

@@ -5,8 +5,8 @@ is full, its older half is dropped (``context_start``). ``chances`` applies the 
 
 1. repetition penalty, on the model's logits (Keskar et al. 2019, https://arxiv.org/abs/1909.05858);
 2. temperature;
-3. top-k, then top-p of the rest (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), then min-p
-   (Nguyen et al. 2024, https://arxiv.org/abs/2407.01082);
+3. top-k, then top-p among the rest (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), then min-p (Nguyen et al.
+   2024, https://arxiv.org/abs/2407.01082);
 4. sampling.
 
 This is Hugging Face's order. In llama.cpp, temperature comes last; here it comes first, so that top-p and min-p apply
@@ -30,7 +30,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 
 def write(model: GPT, tokenizer: Tokenizer, prompt: str, tokens: int = 100, **how: Any) -> str:
-    """Return the prompt and its continuation up to the end of text; ``how`` are fields of ``SamplingSettings``."""
+    """Return the prompt with its continuation up to the end of text; ``how`` takes ``SamplingSettings`` fields."""
     end = tokenizer.special["eos"]  # also the start-of-document token
     start = [end, *tokenizer.encode(prompt)]
     settings = SamplingSettings(**how)

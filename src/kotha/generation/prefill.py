@@ -1,9 +1,9 @@
 """Chunked prefill and prefix caching of prompts.
 
-A long prompt would delay all other requests, so it is processed in chunks, one per step, into its own keys and values,
-and gets a row when it is complete. Chunks start at the first token and are processed separately, so the result does not
-depend on other requests. A prompt can therefore reuse the complete chunks that it has in common with an earlier one;
-they are bit for bit identical to those that it would compute itself.
+A long prompt would delay all other requests, so it is processed in chunks, one per step, into a cache of its own, and
+gets a row in the batch when it is complete. Chunks start at the first token and are processed separately, so the result
+does not depend on other requests. A prompt can therefore reuse the complete chunks that it has in common with an
+earlier one, and the result is identical bit for bit.
 """
 
 from collections import OrderedDict
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Prompt:
-    """A prompt and its keys and values, allocated for its whole length."""
+    """A prompt with its keys and values, which are allocated for its whole length."""
 
     def __init__(self, ids: Sequence[int], cache: Any) -> None:
         self.ids, self.cache = list(ids), cache  # a ``CacheMemory``
@@ -41,7 +41,7 @@ class PromptReader:
         self.tokens_reused = 0
 
     def begin(self, ids: Sequence[int]) -> Prompt | None:
-        """Start a prompt, with the chunks that are cached; None for a short one, which is processed in a batch."""
+        """Start a prompt from its cached chunks; return None for a short one, which is processed in a batch instead."""
         if len(ids) <= self.piece:
             return None
         prompt = Prompt(ids, self._decoder.new_cache(len(ids)))
@@ -65,6 +65,6 @@ class PromptReader:
                 self._kept.popitem(last=False)
 
     def _common(self, ids: Sequence[int], other: Sequence[int]) -> int:
-        """The length of the common prefix of two prompts, in complete chunks."""
+        """Return the length of the common prefix of two prompts, rounded down to complete chunks."""
         common = len(list(takewhile(lambda pair: pair[0] == pair[1], zip(ids, other, strict=False))))
         return common // self.piece * self.piece

@@ -1,9 +1,9 @@
 """A generation request, its answer in progress, and its result.
 
 An answer decodes tokens to text in whole grapheme clusters (the first token may be a vowel sign that belongs to the
-prompt's last cluster), looks for stop strings and records the reason for its end. The text ends before a stop string.
-Strings are compared by grapheme cluster (``ক`` does not match ``কি``), and text that may be the start of a stop string
-is held back until the following text decides.
+prompt's last cluster), looks for stop strings, and records why it ended. The text ends before a stop string. Strings
+are compared by grapheme cluster (``ক`` does not match ``কি``), and text that may be the start of a stop string is held
+back until the next characters show whether it is one.
 """
 
 import math
@@ -52,14 +52,14 @@ class Request:
 
 @dataclass(frozen=True)
 class TokenProbability:
-    """A candidate token and its log-probability before any sampling setting."""
+    """A candidate token and its log-probability before any sampling setting is applied."""
 
     id: int
     text: str
     log_probability: float
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serializable dictionary, with the probability."""
+        """Return a JSON-serializable dictionary, with the probability."""
         return {"token": self.text, "id": self.id, "probability": round(math.exp(self.log_probability), 6)}
 
 
@@ -72,7 +72,7 @@ class GeneratedToken(TokenProbability):
     above: float  # total probability of all more likely tokens
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-serializable dictionary, with the alternatives."""
+        """Return a JSON-serializable dictionary, with the alternatives."""
         return {**super().to_dict(), "alternatives": [other.to_dict() for other in self.alternatives]}
 
 
@@ -83,7 +83,7 @@ class Result:
     text: str  # generated text, without the prompt
     ids: tuple[int, ...]  # its tokens, including those of a stop string, without the end token
     stopped: StopReason  # why it ended
-    prompt_tokens: int  # encoded tokens; of a prompt much longer than the context only the end is encoded
+    prompt_tokens: int  # encoded tokens; if the prompt is much longer than the context, only its end is encoded
     tokens_per_second: float  # measured from the submission of the request
     written: tuple[GeneratedToken, ...] = ()  # each token with its probability, if ``alternatives`` was set
 
@@ -93,7 +93,8 @@ class Result:
         return len(self.ids)
 
 
-# A token, the most likely tokens at its position, their log-probabilities, the token's rank, and the total above it.
+# A token, the likeliest tokens at its position, their log-probabilities, the rank of the token, and the total #
+# probability of more likely ones.
 Seen = tuple[list[int], list[float], list[int], list[float]]
 
 
@@ -117,12 +118,12 @@ class Answer:
 
     @cached_property
     def numbers(self) -> NDArray[np.float32]:
-        """The random number of each step; created when first needed, while a GPU reads the prompt."""
+        """The random number for each step; created when first needed, while a GPU reads the prompt."""
         return uniforms(self.request.settings.seed, self.request.tokens)
 
     @property
     def unscheduled(self) -> int:
-        """Tokens that are neither sampled nor pending."""
+        """The number of tokens that are neither sampled nor pending."""
         return self.request.tokens - self.scheduled
 
     @property
@@ -131,7 +132,7 @@ class Answer:
         return (self.ids or self.start)[-1]
 
     def context_tokens(self, context_length: int) -> list[int]:
-        """The tokens of prompt and answer that are in the context."""
+        """The tokens of the prompt and the answer that are in the context."""
         n_prompt = len(self.start)
         first = context_start(n_prompt + len(self.ids), n_prompt, context_length)
         return self.start[first:] + self.ids[max(0, first - n_prompt) :]
@@ -165,13 +166,13 @@ class Answer:
         return shown + rest
 
     def result(self) -> Result:
-        """The result of a finished answer."""
+        """Return the result of a finished answer."""
         assert self.stopped is not None, "the answer is not finished"
         rate = len(self.ids) / self._seconds if self._seconds > 0 else 0.0
         return Result(self._text, tuple(self.ids), self.stopped, len(self.start), rate, tuple(self.written))
 
     def _show(self, text: str) -> str:
-        """Remove what belongs to the prompt; return text that cannot be the start of a stop string."""
+        """Remove the text of the prompt; return the text that cannot be the start of a stop string."""
         skipped = min(self._skip, len(text))
         self._skip -= skipped
         shown = self._stops.push(text[skipped:])
@@ -188,11 +189,11 @@ class Answer:
 
 
 def context_start(n_tokens: int, n_prompt: int, context_length: int) -> int:
-    """The index of the first token in the context, for a text of ``n_tokens`` tokens including the prompt.
+    """Return the index of the first token in the context, for a text of ``n_tokens`` tokens including the prompt.
 
-    The course drops one token for each new one and must then read all others again, because their positions change and
-    all keys beyond the first layer depend on the dropped token. Dropping half of the context at once means that the
-    rest is read again only once per half context.
+    The course drops one token for each new one, and must then process all others again, because their positions change
+    and all keys beyond the first layer depend on the dropped token. When half of the context is dropped at once, the
+    rest is processed again only once per half context.
 
     >>> [context_start(n, n_prompt=1, context_length=4) for n in (1, 4, 5, 6, 7, 8)]
     [0, 0, 2, 2, 4, 4]
@@ -230,12 +231,12 @@ class Stops:
         return shown
 
     def finish(self) -> str:
-        """Return the text that was held back, at the end of the input."""
+        """Return the text that was held back; call this at the end of the input."""
         rest, self._held = "".join(self._held), []
         return rest
 
     def _release(self) -> str:
-        """Look for a stop string at the end of the held text; return what cannot be the start of one."""
+        """Look for a stop string in the held text; return the text that cannot be the start of one."""
         held, keep = self._held, 0
         for text, clusters in self._stops.items():
             if held[-len(clusters) :] == clusters:

@@ -1,7 +1,7 @@
-"""Sampling for one row on a CPU, in NumPy: the settings of ``plain.py``, without ranking a whole vocabulary.
+"""Sample a token for one row on a CPU, in NumPy: like ``plain.py``, but without ranking the whole vocabulary.
 
-With top-k, only that number of best logits is ranked; without, first a few hundred, which is enough if the row's random
-number falls on one of them. ``sampling.py`` does the same for a batch of tensors.
+With top-k, only the k best logits are ranked. Without it, a few hundred are ranked first, which is enough if the row's
+random number selects one of them. ``sampling.py`` samples for a batch of tensors.
 """
 
 import numpy as np
@@ -16,7 +16,7 @@ _FEW = 256
 
 
 def penalize(logits: Floats, penalty: float, seen: set[int]) -> Floats:
-    """Apply the repetition penalty to the tokens that the text has: logits (V,) -> (V,)."""
+    """Apply the repetition penalty to the tokens that occur in the text: logits (V,) -> (V,)."""
     tokens, divisor, scores = np.fromiter(seen, np.int64, len(seen)), np.float32(penalty), logits.copy()
     scores[tokens] = np.where(logits[tokens] > 0, logits[tokens] / divisor, logits[tokens] * divisor)
     return scores
@@ -30,7 +30,7 @@ def draw(logits: Floats, settings: SamplingSettings, number: float) -> int:
     [1, 1, 0]
     """
     if settings.greedy:
-        return int(logits.argmax())  # the first of equal ones
+        return int(logits.argmax())  # the first of equal logits
     token = _point(logits, settings, number, min(settings.top_k or _FEW, len(logits)))
     if token is None:
         token = _point(logits, settings, number, len(logits))
@@ -39,7 +39,7 @@ def draw(logits: Floats, settings: SamplingSettings, number: float) -> int:
 
 
 def report(logits: Floats, token: int, count: int) -> Seen:
-    """A token and the ``count`` likeliest with the model's probabilities, before any sampling setting."""
+    """Return a token and the ``count`` likeliest ones, with their probabilities before sampling settings apply."""
     shifted = logits - logits.max()
     chances = shifted - np.log(np.exp(shifted).sum())
     ids = [token, *_best(chances, min(count, len(chances))).tolist()]
@@ -48,20 +48,20 @@ def report(logits: Floats, token: int, count: int) -> Seen:
 
 
 def _best(scores: Floats, count: int) -> NDArray[np.int64]:
-    """The indices of the largest scores, best first: (V,) -> (count,)."""
+    """Return the indices of the largest scores, best first: (V,) -> (count,)."""
     least = np.partition(scores, -count)[-count] if count else np.inf
     some = np.flatnonzero(scores >= least)
-    return some[np.argsort(-scores[some], kind="stable")[:count]]  # of equal ones the first
+    return some[np.argsort(-scores[some], kind="stable")[:count]]  # the first of equal scores
 
 
 def _point(logits: Floats, settings: SamplingSettings, number: float, width: int) -> int | None:
-    """The token that the number selects among the best ``width``; None if it may be one of the others."""
+    """Return the token that the number selects among the best ``width``; None if it may be one of the others."""
     heat = np.float32(max(settings.temperature, 1e-30))
     tokens = _best(logits, width)
     weights = np.exp((logits[tokens] - logits[tokens[0]]) / heat)  # 1 for the best
     reached = _totals(weights)
     is_all = settings.top_k is not None or width == len(logits)  # no other token can be sampled
-    total = reached[-1] if is_all else np.exp((logits - logits[tokens[0]]) / heat).sum()  # what top-p refers to
+    total = reached[-1] if is_all else np.exp((logits - logits[tokens[0]]) / heat).sum()  # the total for top-p
     kept = (weights >= np.float32(settings.min_p or 0)) & (weights > 0)
     if settings.top_p is not None:
         kept &= reached - weights < np.float32(settings.top_p) * total
@@ -75,5 +75,5 @@ def _point(logits: Floats, settings: SamplingSettings, number: float, width: int
 
 
 def _totals(weights: Floats) -> Floats:
-    """Cumulative sums, rounded once: (width,) -> (width,)."""
+    """Return cumulative sums, rounded once: (width,) -> (width,)."""
     return np.cumsum(weights, dtype=np.float64).astype(np.float32)

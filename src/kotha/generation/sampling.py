@@ -1,9 +1,10 @@
-"""Sampling for a batch: each row with its own top-k, top-p (nucleus) and min-p, without synchronizing with the host.
+"""Sample tokens for a batch, where each row has its own settings, without synchronizing with the host.
 
-The result equals that of ``plain.py``, but only the best few logits are ranked. Unlikely tokens are cut off, and one
-random number in [0, 1) selects from the rest. The number depends only on the row's seed and step, so a row gives the
-same result alone or in a batch. Ranking a whole vocabulary would take longer than all other operations together; with
-top-k only k tokens are ranked. On a CPU, ``row_sampling.py`` avoids it for all settings.
+The result is the same as in ``plain.py``, but only the best few logits are ranked. Top-k, top-p (nucleus) and min-p
+exclude unlikely tokens, and one random number in [0, 1) selects from the rest. The number depends only on the row's
+seed and step, so a row gives the same result alone or in a batch. Ranking a whole vocabulary would take longer than all
+other operations together; with top-k only k tokens are ranked. On a CPU, ``row_sampling.py`` avoids the full ranking
+for all settings.
 """
 
 from collections.abc import Sequence
@@ -16,7 +17,7 @@ from kotha.generation.settings import SamplingSettings
 
 
 class SamplerParameters(NamedTuple):
-    """The settings of each row: every field (B,)."""
+    """The settings of each row; every field has the shape (B,)."""
 
     temperature: Tensor
     top_k: Tensor
@@ -26,7 +27,7 @@ class SamplerParameters(NamedTuple):
 
 
 def sampler_parameters(settings: Sequence[SamplingSettings], vocab_size: int) -> Tensor:
-    """Return the ``SamplerParameters`` of rows in one tensor, (5, B); disabled settings get a value without effect."""
+    """Return the ``SamplerParameters`` of rows as one tensor, (5, B); disabled settings get values without effect."""
     rows = [
         (
             each.temperature,
@@ -41,7 +42,7 @@ def sampler_parameters(settings: Sequence[SamplingSettings], vocab_size: int) ->
 
 
 def penalize(logits: Tensor, knobs: SamplerParameters, seen: Tensor) -> Tensor:
-    """Apply the repetition penalty: logits (B, V) and flags of the tokens in each row (B, V) -> (B, V)."""
+    """Apply the repetition penalty: logits (B, V) and a mask of the tokens present in each row (B, V) -> (B, V)."""
     penalty = knobs.penalty[:, None]
     return torch.where(seen, torch.where(logits > 0, logits / penalty, logits * penalty), logits)
 
@@ -53,7 +54,7 @@ def draw(logits: Tensor, knobs: SamplerParameters, numbers: Tensor, width: int, 
     no top-k, or 1 if all rows take the best token. ``greedy`` must be True if some row takes the best token.
     """
     if width == 1:
-        return logits.argmax(dim=-1)  # the first of equal ones
+        return logits.argmax(dim=-1)  # the first of equal logits
     values, ranked = logits.topk(min(width, logits.shape[-1]))  # (B, width), best first
     heat = knobs.temperature.clamp(min=1e-30)[:, None]
     weights = ((values - values[:, :1]) / heat).exp()  # 1 for the best
@@ -64,6 +65,6 @@ def draw(logits: Tensor, knobs: SamplerParameters, numbers: Tensor, width: int, 
     reached = (weights * kept).cumsum(dim=-1)
     goal = numbers[:, None] * reached[:, -1:]
     rank = (reached <= goal).sum(dim=-1)  # the first whose cumulative weight exceeds the goal
-    last = (kept.sum(dim=-1) - 1).clamp(min=0)  # NaN logits keep none; the caller reports them
+    last = (kept.sum(dim=-1) - 1).clamp(min=0)  # NaN logits exclude all tokens; the caller reports them
     tokens = ranked.gather(1, torch.minimum(rank, last)[:, None])[:, 0]  # the sum may be rounded down
     return torch.where(knobs.temperature == 0, logits.argmax(dim=-1), tokens) if greedy else tokens

@@ -1,6 +1,7 @@
-"""Sampling settings of a request: temperature, top-k, top-p and others, validated on creation.
+"""The sampling settings of a request, such as temperature, top-k and top-p, validated on construction.
 
-``None`` disables a setting. ``plain.py`` documents the order in which they are applied. Nothing here imports torch.
+``None`` disables a setting. ``plain.py`` documents the order in which they are applied. This module does not import
+torch.
 """
 
 import random
@@ -64,10 +65,10 @@ class SamplingSettings:
 
 
 def uniforms(seed: int, count: int) -> NDArray[np.float32]:
-    """Random numbers in [0, 1) for the steps of a seed: (count,); a larger count starts with the same numbers.
+    """Return a random number in [0, 1) for each step: (count,); a larger count starts with the same numbers.
 
-    They are those of ``torch.rand`` with this seed: 24 bits of each number of a Mersenne Twister (Matsumoto and
-    Nishimura 1998), whose state is filled from the seed as by its authors' ``init_genrand``.
+    They are equal to the numbers from ``torch.rand`` with this seed: 24 bits of each output of a Mersenne Twister
+    (Matsumoto and Nishimura 1998), seeded by its authors' ``init_genrand``.
 
     >>> [round(float(number), 4) for number in uniforms(0, 2)]
     [0.4963, 0.7682]

@@ -25,8 +25,8 @@ from kotha.generation.weights import JoinedAttention, Weights, as_arrays, prepar
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 
-# Steps between checks for ended rows, and whether the check overlaps with the next steps. Both keep a GPU busy; a CPU
-# would gain nothing.
+# Steps between checks for ended rows, and whether the check overlaps with the next steps. Both keep a GPU busy, but
+# have no benefit on a CPU.
 _PACE = {"cuda": (32, True), "cpu": (1, False)}
 # Tokens per piece of a long prompt: enough for efficient matrix products, few enough for an unnoticeable delay.
 _PIECE = {"cuda": 512, "cpu": 64}
@@ -37,7 +37,7 @@ _WARM_UP = 3  # runs before recording, in which kernels are selected and memory 
 
 @contextmanager
 def at_work(model: GPT) -> Iterator[None]:
-    """Disable gradients, dropout and, on ARM, oneDNN for the ``with`` block.
+    """Disable gradients, dropout and (on ARM) oneDNN in the ``with`` block.
 
     On ARM, oneDNN has a high cost per call: an exact GELU of 2,048 numbers takes 280 microseconds with it and 13
     without, and matrix products are no faster (``docs/dev/experiments.md``).
@@ -55,11 +55,11 @@ def at_work(model: GPT) -> Iterator[None]:
 def decoder_of(
     live: GPT, weights: Weights | None, max_rows: int, vocab_size: int, ends: frozenset[int]
 ) -> "tuple[GPT, NativeDecoder | TorchDecoder]":
-    """The model that the engine uses, ``live`` or a copy with these weights, and its decoder: in C, or else torch's.
+    """Return the model that the engine uses (``live`` or a copy with these weights) and its decoder, in C if possible.
 
-    The step in C is faster than BLAS for few rows and within 10% of it for 32, and a row's result does not depend
-    on other rows. It is used only with the engine's own copy of the weights, because it ignores the hooks and the
-    attention implementation of a live model.
+    The step in C is faster than BLAS for few rows and within 10% of its speed for 32 rows, and the result of a row does
+    not depend on other rows. It is used only with the engine's own copy of the weights, because it ignores the hooks
+    and the attention implementation of a live model.
     """
     model = prepare(live, weights)
     joined = all(isinstance(block.attention, JoinedAttention) for block in model.stack.blocks)
@@ -73,7 +73,7 @@ def decoder_of(
 
 
 class TorchDecoder:
-    """Runs steps of a model in torch for the rows of a batch."""
+    """Runs the steps of a model in torch for the rows of a batch."""
 
     def __init__(self, model: GPT, max_rows: int, vocab_size: int, ends: frozenset[int]) -> None:
         device, dtype = model.tokens.weight.device, model.tokens.weight.dtype
@@ -87,7 +87,7 @@ class TorchDecoder:
         self._pool: Any = None
 
     def new_cache(self, n_tokens: int) -> RowCache:
-        """A cache for one prompt."""
+        """Return a cache for one prompt."""
         kept = self.cache.keys[0]
         return RowCache(self.cache.config, 1, kept.dtype, kept.device, longest=n_tokens)
 
@@ -96,7 +96,7 @@ class TorchDecoder:
         self.rows.put(first, answers)
 
     def move(self, source: int, target: int) -> None:
-        """Copy a row over another."""
+        """Copy one row over another."""
         self.rows.move(source, target)
         self.cache.move(source, target)
 
@@ -122,7 +122,7 @@ class TorchDecoder:
         return self.rows.copy_to_host(answers, count, plan).wait
 
     def _plan(self, answers: Sequence[Answer], count: int) -> Plan:
-        """The plan for these rows; on a GPU with rounded-up sizes, because each size is recorded separately."""
+        """Return the plan for these rows; on a GPU sizes are rounded up, because each size is recorded separately."""
         read, n_rows = [answer.read for answer in answers], len(answers)
         span = min(max(read) + count, self.cache.size)
         if self.rows.device.type == "cuda":
@@ -150,7 +150,7 @@ class TorchDecoder:
         return self._recorded[plan]
 
     def _record(self, plan: Plan) -> Callable[[], None]:
-        """Record a step as a CUDA graph; state changed by the warm-up is restored."""
+        """Record a step as a CUDA graph, and restore the state that the warm-up changed."""
         from torch.nn.attention import SDPBackend, sdpa_kernel
 
         changed = [self.rows.pending, self.rows.slot, self.rows.drawn, self.cache.lengths]
@@ -159,7 +159,7 @@ class TorchDecoder:
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         graph = torch.cuda.CUDAGraph()
-        # cuDNN's attention plans for each shape and is no faster for one query; flash does not support such masks.
+        # cuDNN attention makes a plan for each shape and is no faster for one query; flash does not support such masks.
         with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
             with torch.cuda.stream(side):
                 for _ in range(_WARM_UP):
@@ -175,5 +175,5 @@ class TorchDecoder:
 
 
 def _doubled(size: int) -> int:
-    """The smallest power of two that is not less than a size."""
+    """Return the smallest power of two that is not less than a size."""
     return 1 << (size - 1).bit_length()

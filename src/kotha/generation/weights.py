@@ -1,9 +1,9 @@
 """The engine's copy of the weights: unchanged, in bfloat16, or quantized to int8.
 
 A decoding step reads all weights except the embeddings once, so it takes at least their size divided by the memory
-bandwidth. Narrower types reduce this time if the machine has fast products for them. Int8 has a quarter of the size,
-with an error of about one percent per product. Queries, keys and values come from one product instead of three. The
-original model is not changed.
+bandwidth. Narrower types reduce this time if the machine has fast products for them. Int8 takes a quarter of the
+memory, with an error of about one percent per product. Queries, keys and values are computed by one product instead of
+three. The original model is not changed.
 """
 
 import copy
@@ -42,13 +42,13 @@ def prepare(model: GPT, weights: Weights | None) -> GPT:
 
 
 def stored_weights(model: nn.Module) -> Weights | None:
-    """Return the ``weights`` setting that changes no value: on a CPU "float32", whose copy the step in C can use."""
+    """Return the ``weights`` setting that changes no value: "float32" on a CPU, so that the step in C can be used."""
     on_cpu = all(weight.device.type == "cpu" and weight.dtype == torch.float32 for weight in model.parameters())
     return "float32" if isinstance(model, GPT) and on_cpu else None
 
 
 def as_arrays(model: nn.Module) -> Arrays:
-    """The weights of a float32 or int8 model on a CPU as NumPy arrays in the same memory, by name."""
+    """Return the weights of a float32 or int8 model on a CPU, by name, as NumPy arrays that share its memory."""
     tensors = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]
     return {name: tensor.detach().numpy() for name, tensor in tensors}
 
@@ -56,8 +56,8 @@ def as_arrays(model: nn.Module) -> Arrays:
 class Int8Linear(nn.Module):
     """``nn.Linear`` with an int8 weight matrix: (..., in) -> (..., out).
 
-    This is for torch, which does not quantize x. It has fast int8 products only on some machines: on ARM without
-    bfloat16 all of them are slower than float32 (``docs/dev/experiments.md``). The step in C has its own.
+    The torch decoder uses this layer; x is not quantized. Torch has fast int8 products only on some machines: on ARM
+    without bfloat16 all of them are slower than float32 (``docs/dev/experiments.md``). The step in C uses its own.
     """
 
     weight: Tensor
@@ -80,11 +80,11 @@ class Int8Linear(nn.Module):
 
 
 class JoinedAttention(Attention):
-    """Self-attention whose queries, keys and values come from one product."""
+    """Self-attention that computes queries, keys and values with one product."""
 
     def __init__(self, attention: Attention) -> None:
         nn.Module.__init__(self)
-        self.__dict__.update(attention.__dict__)  # safe, because the engine owns this copy
+        self.__dict__.update(attention.__dict__)  # safe, because this copy belongs to the engine
         parts = [self.query, self.key, self.value]
         self.widths = [part.out_features for part in parts]
         bias = self.query.bias is not None

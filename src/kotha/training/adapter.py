@@ -6,8 +6,8 @@
                          it was trained on conversations
     adapter.safetensors  the low-rank matrices, and the weights trained in full (a new head)
 
-The base is identified by a hash of the weights that the adapter modifies, so any other model is rejected. An adapter
-applied to its base gives the merged model, which is an ordinary model.
+The base is identified by a hash of the weights that the adapter modifies, and any other model is rejected. Applying an
+adapter to its base gives the merged model, which is an ordinary model.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ def base_fingerprint(model: Model) -> str:
 
 
 def apply_adapter(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Model:
-    """Return the base with an adapter's low-rank matrices added; any other base raises an error."""
+    """Return the base with an adapter's low-rank matrices added; raise an error if it is not the adapter's base."""
     folder = _found(folder)
     about = _read(folder)
     try:
@@ -143,7 +143,7 @@ def _read(folder: Path) -> dict[str, Any]:
 
 
 def _weights(folder: Path, trainable: dict[str, torch.nn.Parameter]) -> dict[str, Tensor]:
-    """The tensors of the adapter file, after checking their names and shapes."""
+    """Return the tensors in the adapter file, after checking their names and shapes."""
     file = folder / WEIGHTS
     check_header(file, read_header(file)[0], expected_tensors(trainable.items()))
     with reading_weights(file):

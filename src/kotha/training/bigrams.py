@@ -1,11 +1,11 @@
-"""Initial weights from counts: token embeddings and a head that already predict the next token from the last one.
+"""Initial weights from token counts: embeddings and a head that already predict the next token from the last one.
 
-A new model spends its first steps on learning which token follows which, and that can be counted. The logarithm of the
-smoothed probabilities is factorized into an embedding of the last token and a row of the head, so that a model without
-its blocks would be the best bigram model of this width. On a short run this is worth several hundred steps; it needs a
-head of its own (``tied_head=False``), because a token is not its own most likely successor.
+In its first steps, a new model learns which tokens follow which, and these frequencies can simply be counted. The
+logarithms of the smoothed probabilities are factorized into an embedding of the last token and a row of the head, so
+that without its blocks the model would be the best bigram model of this width. In a short run this saves several
+hundred steps. It requires an untied head (``tied_head=False``), because a token is not its own most likely successor.
 
-Smoothing is interpolated Kneser-Ney with one discount (see ``evaluation/ngram.py`` for the full one).
+The smoothing is interpolated Kneser-Ney with a single discount (``evaluation/ngram.py`` has the full version).
 """
 
 import numpy as np
@@ -36,7 +36,7 @@ def initialize_from_bigrams(model: Model, data: Dataset, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     embeddings = _embed(gains, shares, unigrams, width, generator)  # (V, C)
     weighted = (embeddings * shares[:, None]).mT  # (C, V)
-    # The head that approximates the logarithms best, a token counting as often as it occurs: weighted least squares.
+    # The head that best approximates the logarithms, with each token weighted by its frequency: weighted least squares.
     wanted = torch.sparse.mm(gains.mT, weighted.mT) + unigrams.log()[:, None] * weighted.sum(dim=1)  # (V, C)
     products = weighted @ embeddings + _RIDGE * torch.eye(width, dtype=torch.float64)
     head = torch.linalg.solve(products, wanted.mT).mT
@@ -46,9 +46,7 @@ def initialize_from_bigrams(model: Model, data: Dataset, seed: int) -> None:
 
 
 def _count(line: NDArray[np.integer], n_tokens: int) -> tuple[Tensor, Tensor, Tensor]:
-    """What each pair adds to the logarithm of its second token's probability (V, V), sparse; the share of each token in
-    the text (V,); and the smoothed probability of each token after any other (V,).
-    """
+    """Count token pairs: return the gains (V, V), token shares (V,), and probabilities without context (V,)."""
     keys, counts = np.unique(line[:-1].astype(np.int64) * n_tokens + line[1:], return_counts=True)
     first, second = np.divmod(keys, n_tokens)
     before = np.bincount(second, minlength=n_tokens) + 1  # distinct predecessors; 1 more, so that none is impossible
@@ -61,7 +59,7 @@ def _count(line: NDArray[np.integer], n_tokens: int) -> tuple[Tensor, Tensor, Te
 
 
 def _embed(gains: Tensor, shares: Tensor, unigrams: Tensor, width: int, generator: torch.Generator) -> Tensor:
-    """Embeddings of norm sqrt(C): a constant, and the main directions in which tokens differ by what follows them."""
+    """Return embeddings of norm sqrt(C): a constant, and the main directions in which tokens' successors differ."""
     rows, columns = shares.sqrt(), unigrams.sqrt()
     indices, values = gains.indices(), gains.values()
     scaled = _sparse(indices, values * rows[indices[0]] * columns[indices[1]], len(shares))

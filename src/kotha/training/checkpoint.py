@@ -13,11 +13,11 @@ With sharded weights each process writes its rows to a file such as ``model-0000
 contains the row numbers. Any number of processes can load them. (PyTorch's distributed checkpoints store this in a
 pickle and replace files in place.) A checkpoint is written to a temporary directory and moved into place by rename.
 
-Machines that share no file system each have the run folder on a local disk, under the same path. On each disk one
+Machines without a shared file system each have the run folder on a local disk, under the same path. On each disk one
 process writes the settings, the metrics and the best model. Each disk has the parts of a checkpoint that belong to its
-processes, and a manifest that lists all parts. So copying such folders into one (``rsync``) gives a complete
-checkpoint. On resume, the newest checkpoint that is complete over all disks is found, and each machine receives its
-missing files. The number of machines and their order may change.
+processes, and a manifest that lists all parts, so merging the folders (with ``rsync``) gives a complete checkpoint. On
+resume, the newest checkpoint whose parts all exist on some disk is used, and each machine receives the files that it
+lacks. The number of machines and their order may change.
 """
 
 import hashlib
@@ -107,7 +107,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
 
 @contextmanager
 def _shared_folder(path: Path, ranks: Ranks) -> Iterator[Path]:
-    """Open a directory that all processes of a disk write into; one of them creates it and moves it into place."""
+    """Open a directory into which all processes on a disk write; one of them creates it and moves it into place."""
     if ranks.writes:
         with atomic_directory(path, may_replace=lambda _: True) as partial:
             ranks.wait()
@@ -145,7 +145,7 @@ def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
 
 
 def _read(files: list[Path], ranks: Ranks) -> Tensors:
-    """The tensors of one kind, joined from the files that hold their rows."""
+    """Return the tensors of one kind, joined from the files that hold their rows."""
     pieces: dict[str, list[Tensor]] = {}
     for path in files:
         with reading_weights(path, CheckpointError), safe_open(path, "pt") as file:
@@ -159,7 +159,7 @@ def _read(files: list[Path], ranks: Ranks) -> Tensors:
 
 
 def _rows_for(stored: Any, cut: list[int] | None, ranks: Ranks) -> Tensor:
-    """The rows of a stored piece that belong to this process."""
+    """Return the rows of a stored part that belong to this process."""
     shape = stored.get_shape()
     if not shape:
         value: Tensor = stored[...]
@@ -198,7 +198,7 @@ def list_checkpoints(folder: Path) -> list[int]:
 
 
 def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
-    """Return the newest valid checkpoint; broken ones are skipped.
+    """Return the newest valid checkpoint; corrupted ones are skipped.
 
     I/O and memory errors are raised, because resuming from an older checkpoint would discard steps.
     """
@@ -219,7 +219,7 @@ def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
 def prune_checkpoints(folder: Path, keep: int, best: int | None, newest: int | None = None) -> None:
     """Remove all checkpoints except the ``keep`` newest and the best, and leftovers of a killed run.
 
-    ``newest`` is the step of the newest valid checkpoint. Later ones are broken and do not count towards ``keep``.
+    ``newest`` is the step of the newest valid checkpoint. Later ones are corrupted and do not count towards ``keep``.
     """
     clear_leftovers(folder, f"{_PREFIX}*")
     steps = [step for step in list_checkpoints(folder) if newest is None or step <= newest]
@@ -243,7 +243,7 @@ _OF_THE_RUN = (TOKENIZER_FILE, runs.METRICS, runs.BEST, f"{runs.BEST_MODEL}/*", 
 
 @dataclass(frozen=True)
 class OnDisk:
-    """The files of a run on one disk, and by step the files that each checkpoint should have."""
+    """The files of a run on one disk, and for each step the files that its checkpoint should have."""
 
     files: Sums = field(default_factory=dict)
     manifests: dict[int, Sums] = field(default_factory=dict)
@@ -270,7 +270,7 @@ def copy_missing_files(path: Path, ranks: Ranks) -> None:
 
 
 def newest_complete(every: list[OnDisk]) -> tuple[int, int] | None:
-    """The step of the newest checkpoint whose files are all on some disk, and a process whose disk has its manifest."""
+    """Return the newest step whose checkpoint files are all on some disk, and a process that has its manifest."""
     complete = [
         (step, rank)
         for rank, held in enumerate(every)
@@ -305,7 +305,7 @@ def _sums(run: Path, pattern: Path) -> Sums:
 
 
 def _send(file: Path, source: int, ranks: Ranks, target: Path | None) -> None:
-    """Send a file from one process to all; processes with a ``target`` write it there."""
+    """Send a file from one process to all others; a process with a ``target`` writes it there."""
     sends = ranks.rank == source
     left = ranks.each(file.stat().st_size if sends else 0)[source]
     with ExitStack() as stack:

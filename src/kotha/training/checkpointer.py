@@ -1,6 +1,6 @@
-"""Saving and restoring of a run: its checkpoints, its best weights, and a clean stop on a signal.
+"""Save and restore a run: its checkpoints, its best weights, and a clean stop on a signal.
 
-In a distributed run all processes call the methods of a `Checkpointer`, which decide what each process writes.
+In a distributed run all processes call the methods of a `Checkpointer`, which decides what each process writes.
 
 Ctrl-C and SIGTERM request a stop: the loop finishes its step, saves a checkpoint and ends. A second Ctrl-C ends the run
 at once. Schedulers send SIGTERM, sometimes twice, and kill the process soon after, so a second SIGTERM is ignored.
@@ -33,7 +33,7 @@ from kotha.training.distributed import Ranks, unsharded
 from kotha.training.optim import Average, Optimizers, copy_into, swapped_weights
 from kotha.training.tasks.task import Score, Task
 
-_SIGNAL_SECONDS = 5.0  # within which torchrun signals all of its processes, if it signals one
+_SIGNAL_SECONDS = 5.0  # time within which torchrun signals all of its processes, if it signals one
 
 
 class Interrupts:

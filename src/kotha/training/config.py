@@ -1,7 +1,7 @@
-"""Training settings: all settings of a run, validated on construction, and recipes, which are named sets of settings.
+"""All settings of a training run, validated on construction, and recipes, which are named sets of settings.
 
-The field names are the keys of a recipe and of a TOML file and, with dashes, the flags of the command. ``None``
-disables a setting, or selects its value automatically where the comment says so.
+The field names are the keys in a recipe or a TOML file and, written with dashes, the options of the command. ``None``
+disables a setting, or selects its value automatically if the comment says so.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -23,7 +23,7 @@ Augment = Literal["none", "move", "mirror"]
 Initial = Literal["random", "bigrams"]
 
 
-# As large as any published batch, far more than the models of this package can use.
+# As large as any published batch, and far larger than is useful for the models in this package.
 _LARGEST_BATCH = 1 << 16
 
 
@@ -53,32 +53,32 @@ class TrainConfig:
     micro_batch_size: int | None = None  # sequences per forward pass; None: the largest that fits in memory
     context_length: int | None = None  # tokens per sequence; None: the model's context length
     sampling: Sampling = "documents"  # documents: every token once per epoch, reshuffled; offsets: random positions
-    # of the initial weights, the order of the data, and dropout
+    # random seed for the initial weights, the order of the data, and dropout
     seed: int = at_least(0, default=0, most=LARGEST_SEED)
-    initial: Initial = "random"  # bigrams: embeddings and head predict the next token as the counts of pairs do
+    initial: Initial = "random"  # bigrams: initialize embeddings and head from the counts of token pairs
 
     optimizer: Optimizer = "adamw"  # muon: Muon for the hidden matrices, AdamW for the rest
     learning_rate: float = 3e-4  # peak learning rate of AdamW
     muon_learning_rate: float = 3e-3  # peak learning rate of Muon, scaled to match AdamW's updates
-    weight_decay: float = 0.1  # of matrices and embeddings; norms and biases are not decayed
+    weight_decay: float = 0.1  # applies to matrices and embeddings, not to norms and biases
     beta1: float = 0.9  # AdamW's decay rate of the first moment
     beta2: float = 0.95  # AdamW's decay rate of the second moment
     gradient_clip: float | None = 1.0  # largest gradient norm; None: no clipping
 
     schedule: Schedule = "cosine"
     """After warm-up: cosine to the floor, stable with a final decay (WSD), constant, or inverse-sqrt (2017)."""
-    warmup_steps: int = at_least(0, default=100)  # steps in which the learning rate rises from 0
-    decay_steps: int | None = None  # with stable: steps of the final decay; None: a fifth of all steps
+    warmup_steps: int = at_least(0, default=100)  # steps over which the learning rate rises from 0
+    decay_steps: int | None = None  # for stable: steps of the final decay; None: a fifth of all steps
     floor: float = 0.1  # share of the peak learning rate at the end
 
     dropout: float | None = None  # overrides the model's dropout
     label_smoothing: float = 0.0  # share of each target spread over the vocabulary
     class_weights: ClassWeights = "equal"  # balanced: weigh examples inversely to the frequency of their class
-    augment: Augment = "none"  # for images; move: rotate, shift and scale; mirror: also flip half of them
-    backwards: float = 0.0  # share of sequences read in reverse, except in the last quarter of the steps
+    augment: Augment = "none"  # images only; move: rotate, shift and scale; mirror: also flip half of them
+    backwards: float = 0.0  # share of sequences to reverse, except in the last quarter of the steps
     lora: int | None = None  # rank of LoRA, which freezes the other weights; None: train all weights
     lora_alpha: float = 16.0  # the LoRA update is scaled by alpha / rank
-    teachers: tuple[str, ...] = ()  # folders of trained models to distil from
+    teachers: tuple[str, ...] = ()  # folders of trained models for distillation
     teacher_share: float = 0.8  # share of the loss that comes from the teachers
     ema_decay: float | None = None  # decay of the weight average, which is evaluated and saved; None: no average
     ema_every: int = 1  # steps between two updates of the average
@@ -173,7 +173,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 def recipe(name: str, **changes: Any) -> TrainConfig:
-    """Return the settings of a recipe, with some changed; a warm-up that would take most of the steps is shortened.
+    """Return the settings of a recipe with some changes; a warm-up that would take most of the steps is shortened.
 
     >>> [recipe("course", steps=steps).warmup_steps for steps in (20_000, 500)]
     [1000, 50]

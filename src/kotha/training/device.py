@@ -1,10 +1,10 @@
 """Measure the machine's speed and memory, and choose the precision to train in.
 
-The operations per token, divided by the measured time per token and by ``peak_flops_per_second``, are the share of the
-peak that a training run reaches (MFU: Chowdhery et al. 2022, https://arxiv.org/abs/2204.02311, appendix B).
+The share of the peak that a training run reaches (MFU) is the number of operations per token divided by the measured
+time per token and by ``peak_flops_per_second`` (Chowdhery et al. 2022, https://arxiv.org/abs/2204.02311, appendix B).
 
 For mixed precision, bfloat16 needs no loss scaling and is fast on GPUs since Ampere and on CPUs with AMX or similar
-instructions. On other CPUs it is slower, so a short product is timed in both types. Older GPUs use float16 with scaled
+instructions. On other CPUs it is slower, so a small product is timed in both types. Older GPUs use float16 with scaled
 gradients.
 """
 
@@ -44,13 +44,13 @@ def peak_flops_per_second(device: torch.device, dtype: torch.dtype) -> float:
         left = torch.ones(width, width, dtype=dtype, device=device)
         speed = 2 * width**3 / quickest(lambda left=left: left @ left, device, _SECONDS / len(_WIDTHS[device.type]))  # type: ignore[misc]
         best = max(best, speed)
-        if speed < _EMULATED and dtype != torch.float32:  # slow float32 means a busy CPU
+        if speed < _EMULATED and dtype != torch.float32:  # slow float32 products indicate a busy CPU
             break
     return best
 
 
 def free_memory() -> None:
-    """Free the memory of models that are no longer used, and forget what was compiled for them."""
+    """Free the memory of models that are no longer used, and discard their compiled code."""
     gc.collect()
     if torch.cuda.is_available():
         torch.compiler.reset()
@@ -58,7 +58,7 @@ def free_memory() -> None:
 
 
 def share_of_peak(flops_per_second: float, peak: float) -> float | None:
-    """The share of the peak that is reached; None if above 1, because the machine was busy when the peak was measured.
+    """Return the share of the peak that is reached; None if above 1, because the peak was measured on a busy machine.
 
     >>> share_of_peak(3e9, 6e9), share_of_peak(9e9, 6e9)
     (0.5, None)
@@ -90,7 +90,7 @@ def now(device: torch.device) -> float:
 
 
 def available_memory(device: torch.device) -> int:
-    """Bytes that are free on a device, within the limits of a container."""
+    """Return the free memory of a device in bytes, within the limits of a container."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     free = _psutil().virtual_memory().available if sys.platform == "win32" else _kernel_bytes("meminfo", "MemAvailable")
@@ -98,7 +98,7 @@ def available_memory(device: torch.device) -> int:
 
 
 def peak_memory(device: torch.device) -> int:
-    """Peak memory of this process in bytes: resident, or allocated by torch on a GPU."""
+    """Return the peak memory of this process in bytes: resident, or allocated by torch on a GPU."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
     if sys.platform == "win32":
@@ -110,14 +110,14 @@ def peak_memory(device: torch.device) -> int:
 
 
 def total_memory() -> int:
-    """Memory of this machine in bytes."""
+    """Return the memory of this machine in bytes."""
     if sys.platform == "win32":
         return int(_psutil().virtual_memory().total)
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def largest_memory(device: torch.device) -> int:
-    """Bytes that a process could use if nothing else ran: a GPU's memory, or the machine's memory plus swap."""
+    """Return the bytes available if no other process ran: a GPU's memory, or the machine's memory plus swap."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[1])
     return total_memory() + _kernel_bytes("meminfo", "SwapTotal")
@@ -135,7 +135,7 @@ def _psutil() -> Any:
 
 
 def _cgroup_rooms(root: Path) -> list[int]:
-    """Bytes left within a container's limits, for cgroups v1 and v2; empty if there are none."""
+    """Return the bytes left within a container's limits, for cgroups v1 and v2; empty if there are no limits."""
     files = [("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")]
     rooms = []
     for limit, used in files:
@@ -150,7 +150,7 @@ def _cgroup_rooms(root: Path) -> list[int]:
 
 
 def describe_machine(device: torch.device) -> dict[str, Any]:
-    """Return the description of the machine that a run records."""
+    """Return the description of the machine, which is recorded in a run."""
     found: dict[str, Any] = {
         "processor": _fields("cpuinfo").get("model name") or platform.processor() or platform.machine(),
         "cores": usable_cores(),
@@ -173,7 +173,7 @@ def usable_cores() -> int:
 
 
 def _fields(file: str) -> dict[str, str]:
-    """Return the ``name: value`` lines of a file in /proc, the first of each name; empty without such a file."""
+    """Return the ``name: value`` lines of a file in /proc, the first for each name; empty if it does not exist."""
     try:
         lines = (Path("/proc") / file).read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -187,7 +187,7 @@ def _fields(file: str) -> dict[str, str]:
 
 # The minimum speedup for which bfloat16 is used in spite of its lower precision.
 _WORTHWHILE = 1.3
-_PROBE_WIDTHS = (64, 512)  # small first, because a CPU that emulates bfloat16 takes seconds for a large product
+_PROBE_WIDTHS = (64, 512)  # the small one first, because a CPU that emulates bfloat16 takes seconds for a large product
 _PROBE_ROUNDS = 8
 
 DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -209,8 +209,8 @@ class Arithmetic:
     def settle(self) -> None:
         """Make products round in the same way in all steps, regardless of earlier computations in the process.
 
-        On ARM, oneDNN computes some products in bfloat16 and fails for others; torch then disables it for the rest of
-        the process. So it is disabled from the start, also in float32, where it has no benefit
+        On ARM, oneDNN computes some products in bfloat16 and fails for others, and torch then disables it for the rest
+        of the process. It is therefore disabled from the start, also in float32, where it has no benefit
         (``docs/dev/experiments.md``). On x86 it makes bfloat16 fast and does not fail.
         """
         if self.device.type == "cpu" and platform.machine() not in ("x86_64", "AMD64"):
@@ -224,10 +224,10 @@ class Arithmetic:
 def choose_arithmetic(
     precision: Precision, device: str | None = None, before: Mapping[str, Any] | None = None
 ) -> Arithmetic:
-    """Choose the device and precision: those that the config requests, or those that suit the machine.
+    """Choose the device and precision: those requested in the config, or those that suit the machine.
 
-    ``before`` is the recorded machine of a run that is resumed. The run continues with the same precision and number of
-    threads, so that sums round in the same way; a probe on a busy machine could give another result.
+    ``before`` describes the machine that a resumed run recorded. The run continues with the same precision and number
+    of threads, so that sums round in the same way; timing them again on a busy machine could give another result.
     """
     target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     before = before or {}

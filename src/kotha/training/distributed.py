@@ -1,12 +1,12 @@
 """Distributed training of one model by several processes, started by ``torchrun``, and detection of stragglers.
 
 With data parallelism (DDP) each process has the whole model and a share of the batch, and gradients are summed. With
-``shard`` (FSDP2) each process also keeps only its share of the rows of every weight, gradient and optimizer state, and
-gathers the weights of a block when they are needed. With a single process all of this does nothing.
+``shard`` (FSDP2) each process stores only its share of the rows of each weight, gradient and optimizer state, and
+gathers the weights of a block when they are needed. With a single process, the functions of this module do nothing.
 
 All processes synchronize at every step, so each step takes as long as the slowest process (a straggler), and step times
-are the same for all. To find the straggler, each process times its own forward passes of the model's blocks, in which
-it does not wait for others, and the times are compared periodically.
+are the same for all. To find the straggler, each process times its own forward passes through the model's blocks,
+during which it does not wait for others, and the times are compared periodically.
 """
 
 import os
@@ -36,7 +36,7 @@ from kotha.i18n.message import Message, Text
 from kotha.model.block import Block
 from kotha.storage.status import exists, is_directory
 
-# A process that waits longer than this for another one fails, so that torchrun can restart all of them.
+# A process that waits longer than this for another one raises an error, so that torchrun can restart all of them.
 _TIMEOUT = timedelta(minutes=10)
 _GLOO = "gloo/transport"  # in gloo's error messages
 
@@ -53,8 +53,8 @@ class Ranks:
     shard: bool = field(default=False, kw_only=True)
     launch: str | None = field(default=None, kw_only=True)  # torchrun's run id, the same for all processes of a launch
     device: str | None = field(default=None, kw_only=True)  # the device of this process; None: the best of the machine
-    writer: int = field(default=0, kw_only=True)  # the process that writes to the disk that this process sees
-    several_file_systems: bool = field(default=False, kw_only=True)  # whether there are several (see checkpoint.py)
+    writer: int = field(default=0, kw_only=True)  # the process that writes to this process's disk
+    several_file_systems: bool = field(default=False, kw_only=True)  # see checkpoint.py
 
     @property
     def is_first(self) -> bool:
@@ -63,7 +63,7 @@ class Ranks:
 
     @property
     def writes(self) -> bool:
-        """Whether this process writes files, as one process on each separate disk does."""
+        """Whether this process writes files; one process on each disk does."""
         return self.rank == self.writer
 
     @property
@@ -82,7 +82,7 @@ class Ranks:
         return self.shard and not self.alone
 
     def share(self, batch_size: int) -> tuple[int, int]:
-        """Return the index of this process's first example in a batch, and the number of its examples."""
+        """Return the index of this process's first example in a batch, and its number of examples."""
         if batch_size % self.world:
             lower = max(1, batch_size // self.world) * self.world
             raise ConfigError(
@@ -97,7 +97,7 @@ class Ranks:
         return self.rank * count, count
 
     def rows(self, n_rows: int) -> tuple[int, int]:
-        """Return the rows of a weight that this process keeps, as (begin, end); all rows unless weights are sharded."""
+        """Return the rows of a weight that this process stores, as (begin, end): all of them unless sharded."""
         if not self.sharded:
             return 0, n_rows
         size = -(-n_rows // self.world)
@@ -145,10 +145,10 @@ def ranks_here(shard: bool = False) -> Ranks:
 
 
 def is_restart(folder: RunFolder, ranks: Ranks) -> bool:
-    """Return whether this launch of torchrun already started the run in the folder; the same on all processes.
+    """Return whether this launch of torchrun has already started the run; the result is the same on all processes.
 
-    torchrun restarts the processes when one dies and when machines join or leave. It counts only restarts of the first
-    kind, separately on each machine, so the run folder records the id of the launch that created it.
+    torchrun restarts the processes when one dies, and when machines join or leave. It counts only restarts of the first
+    kind, and separately on each machine, so the run folder instead records the id of the launch that created it.
     """
     same_launch = folder.exists and ranks.launch is not None and folder.about().get(LAUNCH) == ranks.launch
     return ranks.any(same_launch or ranks.restarts > 0) and ranks.any(folder.exists)
@@ -156,7 +156,7 @@ def is_restart(folder: RunFolder, ranks: Ranks) -> bool:
 
 @contextmanager
 def joined(ranks: Ranks) -> Iterator[None]:
-    """Join the process group of torchrun's processes for the duration of a block."""
+    """Join the process group created by torchrun for the duration of a ``with`` block."""
     if ranks.alone:
         yield
         return
@@ -202,8 +202,8 @@ def _rendezvous_store(ranks: Ranks) -> Store:
     """Return the store in which processes exchange their addresses.
 
     After a restart torchrun reuses the store, which still has the addresses of dead processes, so each attempt gets its
-    own prefix (https://github.com/pytorch/pytorch/issues/135712). Several machines do not agree on the number of
-    attempts, so they have to start torchrun with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
+    own prefix (https://github.com/pytorch/pytorch/issues/135712). On several machines the numbers of attempts can
+    differ, so torchrun must be started with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
     """
     store, _, _ = next(rendezvous("env://", ranks.rank, ranks.world, timeout=_TIMEOUT))
     return PrefixStore(f"attempt-{ranks.restarts}", store) if ranks.on_one_machine else store
@@ -226,12 +226,12 @@ def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Mod
 
 
 def _is_sharded(what: Any) -> bool:
-    """Return whether this is a module or tensor of FSDP; checked without importing FSDP, which takes a second."""
+    """Return whether this is an FSDP module or tensor, without importing FSDP, which takes a second."""
     return hasattr(what, "reshard" if isinstance(what, nn.Module) else "full_tensor")
 
 
 def gradient_sync(module: Any, last: bool) -> Any:
-    """Return a context that sums gradients over processes only for the last micro-batch of a step."""
+    """Return a context manager that sums gradients over processes only for the last micro-batch of a step."""
     if isinstance(module, DistributedDataParallel) and not last:
         return module.no_sync()
     if _is_sharded(module):
@@ -240,13 +240,13 @@ def gradient_sync(module: Any, last: bool) -> Any:
 
 
 def reshard(module: Any) -> None:
-    """Free gathered weights, because FSDP leaves the outermost module gathered after a pass without backward."""
+    """Free gathered weights, because FSDP keeps those of the outermost module after a forward pass without backward."""
     if _is_sharded(module):
         module.reshard()
 
 
 def local(tensor: Any) -> Tensor:
-    """Return the part of a tensor on this process, which is all of it unless it is sharded."""
+    """Return the part of a tensor that this process stores, or the full tensor if it is not sharded."""
     found: Tensor = tensor.to_local() if _is_sharded(tensor) else tensor
     return found
 
@@ -276,8 +276,8 @@ def rowwise(function: Callable[[Tensor], Tensor], tensor: Any) -> Tensor:
 
 
 _COMPARE_EVERY = 20  # steps
-_SLOW = 2.0  # times the median; smaller differences are normal between processes of one machine
-_STALL_SECONDS, _STALL_TIMES = 5.0, 10.0  # a step this long, and this many times the median, was a stall
+_SLOW = 2.0  # times the median; smaller differences are normal between processes on one machine
+_STALL_SECONDS, _STALL_TIMES = 5.0, 10.0  # a step that takes this long, and this many times the median, is a stall
 _RECENT = 50
 
 
@@ -315,14 +315,14 @@ class Stragglers:
             self._pairs.append((self._start, self._mark()))
 
     def _busy(self) -> float:
-        """Seconds spent in the blocks since the last call."""
+        """Return the seconds spent in the blocks since the last call."""
         if self._cuda:
             torch.cuda.synchronize()
         pairs, self._pairs = self._pairs, []
         return float(sum(start.elapsed_time(end) / 1000 if self._cuda else end - start for start, end in pairs))
 
     def step(self, step: int, seconds: float) -> None:
-        """Record the duration of a step; all processes call this."""
+        """Record the duration of a step; all processes must call this method."""
         if self._ranks.alone:
             return
         usual = median(self._usual or [seconds])
@@ -344,7 +344,7 @@ class Stragglers:
 
 
 def find_stragglers(busy: Sequence[float]) -> dict[int, float]:
-    """Return the processes that are much slower than the median, with their slowdown factors.
+    """Return the processes that are much slower than the median, with the factor by which they are slower.
 
     >>> find_stragglers([1.0, 1.0, 3.0, 1.2])
     {2: 3.0}

@@ -1,13 +1,14 @@
-"""Execution of a step on this machine: compiled if that is faster, in micro-batches that fit, recorded on a GPU.
+"""Execute training steps on this machine: compiled if that is faster, in micro-batches that fit, recorded on a GPU.
 
 The gradients of a step are summed over its micro-batches (gradient accumulation), so their size affects only the speed.
-The planned size is tried before the first step; on a GPU, with a pass that does not update the weights. If it does not
-fit, it is halved and the step is repeated; if the user has set it, an error suggests changes.
+The planned size is tested before the first step; on a GPU, by a pass that does not update the weights. If a micro-batch
+does not fit in memory, its size is halved and the step is repeated; if the user has set the size, an error is raised
+that suggests changes.
 
 A step of a small model consists of hundreds of short kernels, and launching them one by one leaves a GPU idle for
-almost half of the time. So after a few ordinary steps a step is recorded (CUDA graphs) and then launched as a whole.
-Only the batch, the learning rate and the dropout seed change, which the recording reads from memory. A batch of another
-shape is executed without the recording; if shapes change at every step, nothing is recorded.
+almost half of the time. So after a few ordinary steps, a step is recorded (CUDA graphs) and from then on launched as a
+whole. Only the batch, the learning rate and the dropout seed change, and the recorded step reads these from memory. A
+batch of another shape is executed without the recording; if shapes change at every step, nothing is recorded.
 """
 
 from collections import Counter
@@ -33,7 +34,7 @@ Result = TypeVar("Result")
 
 
 class BatchFitter:
-    """Compilation and micro-batch size of a run."""
+    """Chooses compilation and micro-batch size for a run."""
 
     def __init__(
         self,
@@ -78,7 +79,7 @@ class BatchFitter:
         self.micro_batch_size = min(self._ranks.each(self.micro_batch_size))
 
     def attempt(self, work: Callable[[], Result], step: int) -> Result:
-        """Call a function that can be repeated; if memory runs out, repeat it with smaller micro-batches."""
+        """Call a function that can be repeated; if it runs out of memory, repeat it with smaller micro-batches."""
         while True:
             try:
                 return work()
@@ -108,20 +109,20 @@ class BatchFitter:
 
 
 def blocks(*models: nn.Module) -> list[Block]:
-    """The transformer blocks of some models."""
+    """Return the transformer blocks of some models."""
     return [module for model in models for module in model.modules() if isinstance(module, Block)]
 
 
 # -- CUDA graphs -------------------------------------------------------------------------------------------------------
 
 
-# Ordinary steps of one shape before recording, in which kernels are compiled and optimizers allocate their state.
+# Ordinary steps of one shape before recording, during which kernels are compiled and optimizers allocate their state.
 _ORDINARY = 3
 
 Shares = Sequence[dict[str, float]]  # for each micro-batch, the weight of each part of its loss in the total loss
 Outputs = tuple[Tensor, Tensor]
 Work = Callable[[Sequence[Tensors], Shares], Outputs]
-"""A step on tensors that are on the device; returns its loss and the norm of its gradients."""
+"""A step on tensors that are on the device; returns the loss and the norm of the gradients."""
 
 
 class CUDAGraph:
@@ -137,7 +138,7 @@ class CUDAGraph:
         self._outputs: Outputs | None = None
 
     def replay(self, work: Work, read: Callable[[], tuple[Sequence[Batch], Shares]]) -> Outputs | None:
-        """Replay the recorded step on the batches that ``read`` returns; None if the step must be executed normally."""
+        """Replay the recorded step on the batches from ``read``; return None if it must be executed normally."""
         if not self._wanted:
             return None
         batches, shares = read()
@@ -177,14 +178,14 @@ class CUDAGraph:
 
 
 class Learner(nn.Module):
-    """A model with its task as one module, for training and evaluation."""
+    """A model and its task as one module, for training and evaluation."""
 
     def __init__(self, model: nn.Module, task: Task) -> None:
         super().__init__()
         self.model, self._task = model, task
 
     def forward(self, tensors: Tensors) -> Tensors:
-        """Mean losses in training mode, otherwise sums for a score."""
+        """Return mean losses in training mode, otherwise sums from which a score is computed."""
         return (self._task.losses if self.training else self._task.measure)(self.model, tensors)
 
 
@@ -196,7 +197,7 @@ def measure(
     ranks: Ranks,
     until: Callable[[], bool] | None = None,
 ) -> tuple[dict[str, float], dict[str, int]] | None:
-    """Return the sums of ``measure`` and of targets over all batches, which are divided among the processes.
+    """Sum the results of ``measure`` and the targets over all batches, which are divided among the processes.
 
     Returns None if ``until`` returns True before all batches are done.
     """

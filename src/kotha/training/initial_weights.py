@@ -1,9 +1,9 @@
-"""Initial weights from a trained model: continued pre-training, fine-tuning, transfer learning.
+"""Initial weights from a trained model, for continued pre-training, fine-tuning and transfer learning.
 
 The model keeps its sizes and uses the learning rates of a new one (lower rates were worse, see
-docs/dev/experiments.md). With another tokenizer the hidden layers are kept, and token embeddings and head are mapped
-piece by piece: a piece in the old vocabulary keeps its row, any other piece starts as the mean of the old pieces that
-spell it, and a piece that the old tokenizer cannot encode stays random.
+docs/dev/experiments.md). With another tokenizer the hidden layers are kept, and the token embeddings and head are
+mapped piece by piece: a piece in the old vocabulary keeps its row, any other piece starts as the mean of the old pieces
+that spell it, and a piece that the old tokenizer cannot encode is initialized randomly.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from kotha.model.family import Model
 from kotha.model.vit import ViT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Settings that may differ from the trained model; with rotary positions also the context length.
+# Settings that may differ from those of the trained model; with rotary positions, also the context length.
 _CHANGEABLE = {"dropout", "attention_dropout"}
 _UNKNOWN = "\ufffd"
 
@@ -62,7 +62,7 @@ class Origin:
             )
 
     def initialize(self, model: Model, tokenizer: Tokenizer | None) -> dict[str, int]:
-        """Copy the weights into a new model; return the numbers of pieces kept, joined, and drawn at random."""
+        """Copy the weights into a new model; return the numbers of pieces kept, joined, and randomly initialized."""
         self.check(model.config, tokenizer)
         weights: dict[str, Any] = self._weights_for(model)
         counts: dict[str, int] = {}
@@ -83,7 +83,7 @@ class Origin:
         return counts
 
     def _weights_for(self, model: Model) -> dict[str, Any]:
-        """The weights under their names in ``model``, without a head for other classes."""
+        """Return the weights by their names in ``model``, without a head for other classes."""
         weights, own = unique_weights(self.bundle.model), self.bundle.model
         if isinstance(model, ViT) and isinstance(own, ViT):
             return _for_images(own, model, dict(weights))
@@ -99,7 +99,7 @@ class Origin:
 
 
 def _for_images(own: ViT, model: ViT, weights: dict[str, Any]) -> dict[str, Any]:
-    """The weights of a ViT for other images, with interpolated positions and without a head for other classes."""
+    """Return a ViT's weights for other image sizes, with interpolated positions and no head for other classes."""
     side = model.positions.n_side
     weights["positions.table.weight"] = own.positions(side, side).detach()
     same = own.config.class_names == model.config.class_names
@@ -124,7 +124,7 @@ def map_pieces(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], dict[st
 
 
 def _as_old(piece: str, token: int, old: Tokenizer, new: Tokenizer) -> list[int]:
-    """The ids of a piece's text in the old tokenizer; empty for special tokens and text it cannot encode."""
+    """Return the ids of a piece's text in the old tokenizer; empty for special tokens and text it cannot encode."""
     text = new.decode([token]) or piece
     if not piece or _UNKNOWN in text or token in new.special.values():
         return []
@@ -134,7 +134,7 @@ def _as_old(piece: str, token: int, old: Tokenizer, new: Tokenizer) -> list[int]
 
 
 def check_lora(lora: int | None, tokenizer: Tokenizer, data: str, origin: Origin | None) -> None:
-    """Raise an error unless LoRA starts from a model with the tokenizer of the data, which is named ``data``."""
+    """Raise an error unless LoRA starts from a model that has the tokenizer of the data; ``data`` is its name."""
     if lora is None:
         return
     if origin is None:

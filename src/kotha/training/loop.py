@@ -1,8 +1,8 @@
 """The training loop.
 
-A run is a function of its config, its data and the step: the data and the dropout of a step depend only on the seed and
-the step, and all state that is carried between steps is in the checkpoint. So a run that was stopped, killed or moved
-to another machine continues as if it had not been interrupted, bit for bit on the CPU.
+A run is a function of its config and its data: the batch and the dropout of a step depend only on the seed and the
+step, and all state that is carried between steps is in the checkpoint. So a run that was stopped, killed or moved to
+another machine continues as if it had not been interrupted, bit for bit on the CPU.
 """
 
 import math
@@ -47,9 +47,9 @@ OnEvent = Callable[[dict[str, Any]], None]
 
 @dataclass
 class Progress:
-    """State of a run other than weights and optimizers; saved in each checkpoint.
+    """The state of a run other than weights and optimizers; saved in each checkpoint.
 
-    Its clock counts the time of training steps, without evaluations and saving.
+    Its clock counts the time spent on training steps, not on evaluations and saving.
     """
 
     step: int = 0
@@ -111,9 +111,9 @@ class Training:
         self._sampler, self._on_event, self.say, self._planned = sampler, on_event, on_remark, config
         check_settings(model_config, config)
         self.deadline = math.inf  # in terms of time.perf_counter
-        self.time_limit = math.inf  # seconds from the first step, instead of a deadline
-        self.stage: dict[str, int] = {}  # number and count of stages, of a run with teachers
-        self.most_steps: int | None = None  # limit for extending the run; None: the planned steps
+        self.time_limit = math.inf  # instead of a deadline: seconds from the first step
+        self.stage: dict[str, int] = {}  # in a run with teachers: the number of this stage, and of all stages
+        self.most_steps: int | None = None  # maximum number of steps if the run is extended; None: the planned steps
         self.first_example, self.n_examples = ranks.share(config.batch_size)
         if config.lora is not None and ranks.sharded:
             raise ConfigError("lora trains too few parameters to shard; remove shard")
@@ -200,7 +200,7 @@ class Training:
         progress.stop_clock()
 
     def _stop_requested(self) -> bool:
-        """Return whether any process received a stop signal; the result is the same on all processes."""
+        """Return whether any process has received a stop signal; the result is the same on all processes."""
         return self.ranks.any(self.interrupts.stop_requested)
 
     def _evaluation_due(self) -> bool:
@@ -229,12 +229,12 @@ class Training:
         return done
 
     def gradients(self, step: int) -> Tensor:
-        """Compute the gradients of a step's batch and return its loss; can be repeated."""
+        """Compute the gradients for a step's batch and return its loss; may be repeated."""
         batches, shares = self._read(step)
         return self._accumulate((batch.to(self.arithmetic.device) for batch in batches), shares)
 
     def _read(self, step: int) -> tuple[list[Batch], list[dict[str, float]]]:
-        """The micro-batches of a step, and the weight of each part of their losses in the total; also seeds dropout."""
+        """Seed dropout; return the micro-batches of a step, and the weight of each part of their losses."""
         seed = np.random.SeedSequence([self.config.seed, step, self.ranks.rank]).generate_state(1, np.uint64)[0]
         torch.manual_seed(int(seed))
         start, size, end = self.first_example, self.fitting.micro_batch_size, self.first_example + self.n_examples
@@ -252,7 +252,8 @@ class Training:
             with gradient_sync(self.learner, last=share is shares[-1]):
                 with self.arithmetic.autocast():
                     losses = self.learner(tensors)
-                # Each part is a mean over its targets; weighted by shares, they add up to the mean over the batch.
+                # Each part is a mean over its targets; weighted by their shares, the parts add up to the mean over the
+                # batch.
                 loss = sum(losses[part] * each for part, each in share.items())
                 assert isinstance(loss, Tensor)
                 torch.autograd.backward(self.scaler.scale(loss * self.ranks.world))  # DDP and FSDP average gradients
@@ -362,11 +363,9 @@ class Training:
         return self.progress.step
 
     def _adjust_to_time(self, began: float) -> None:
-        """Reduce the number of steps if the run would take too long, or increase it if the machine is faster than
-        expected.
+        """Adjust the number of steps if the machine is slower or faster than expected.
 
-        The median ignores a few slow steps, such as the first. The new number is saved in the config, for a resumed
-        run.
+        The median ignores a few slow steps, such as the first. The new number is saved in the config for a resumed run.
         """
         done, spent, seconds = self.progress.step, time.perf_counter() - began, self.deadline - began
         usual = self.progress.tokens / done / median_high(self.progress.speeds)

@@ -1,20 +1,21 @@
 """Optimization: AdamW and Muon, learning rate schedules, and the moving average of the weights (EMA).
 
-The learning rate is a share of its peak: warm-up, then constant, cosine or WSD (stable, decay). ``inverse-sqrt`` is the
-schedule of the original transformer (https://arxiv.org/abs/1706.03762, section 5.3): after the warm-up the rate falls
-with the square root of the step, independent of the number of steps, without a floor. The share depends only on the
-step, so a resumed run continues with the same rate. The average moves a little towards the weights at each update,
-faster at first, so that the initial random weights are soon negligible.
+The learning rate is a share of its peak. After a warm-up it is constant, follows a cosine, or stays constant until a
+final decay (WSD: warm-up, stable, decay). ``inverse-sqrt`` is the schedule of the original transformer
+(https://arxiv.org/abs/1706.03762, section 5.3): after the warm-up the rate falls with the square root of the step,
+independent of the number of steps, without a floor. The share depends only on the step, so a resumed run continues with
+the same rate. At each update the average moves a little towards the weights, and more in the first updates, so that the
+initial random weights soon have no effect.
 
 Weight decay applies to matrices and embeddings, not to norms and biases. Muon replaces the momentum by the nearest
-orthogonal matrix, so that all directions change equally; it suits matrices between hidden vectors. Embeddings, the
-head, norms and biases use AdamW. The nearest orthogonal matrix is approximated by five steps of a Newton-Schulz
-iteration, an odd polynomial of the matrix that moves all its singular values towards one (Jordan et al. 2024,
-https://kellerjordan.github.io/posts/muon/).
+orthogonal matrix, so that all directions change equally. It is used for matrices that map hidden vectors to hidden
+vectors. Embeddings, the head, norms and biases use AdamW. The nearest orthogonal matrix is approximated by five steps
+of a Newton-Schulz iteration, an odd polynomial of the matrix that moves all its singular values towards one (Jordan et
+al. 2024, https://kellerjordan.github.io/posts/muon/).
 
-``torch.optim.Muon`` does the same, but always in bfloat16. That is many times slower on a CPU without bfloat16
-products, and rounds differently after oneDNN has failed once; here the iteration uses float32 on a CPU. A test compares
-the two.
+``torch.optim.Muon`` is the same algorithm, but always in bfloat16. That is many times slower on a CPU without bfloat16
+products, and rounds differently after an error in oneDNN. Here the iteration uses float32 on a CPU. A test compares the
+two implementations.
 """
 
 import math
@@ -33,7 +34,7 @@ from kotha.training.distributed import local, rowwise
 
 
 def learning_rate_share(step: int, config: TrainConfig) -> float:
-    """Share of the peak learning rate at a step, counted from 0.
+    """Return the learning rate at a step, counted from 0, as a share of its peak.
 
     >>> course = TrainConfig(steps=20_000, warmup_steps=1000, schedule="cosine", floor=0.1)
     >>> 3e-4 * learning_rate_share(500, course)
@@ -65,7 +66,7 @@ Named = list[tuple[str, nn.Parameter]]
 
 
 class Optimizers:
-    """The optimizers of a run, with the interface of one."""
+    """The optimizers of a run, with the interface of a single optimizer."""
 
     def __init__(self, model: nn.Module, config: TrainConfig) -> None:
         hidden, decayed, plain = split_parameters(model, use_muon=config.optimizer == "muon")
@@ -78,7 +79,7 @@ class Optimizers:
         ]
         rate, betas = _rate(config.learning_rate, device), (config.beta1, config.beta2)
         adamw = torch.optim.AdamW(groups, lr=rate, betas=betas, fused=fused, capturable=fused)
-        self.members: dict[torch.optim.Optimizer, float] = {adamw: config.learning_rate}  # each with its peak rate
+        self.members: dict[torch.optim.Optimizer, float] = {adamw: config.learning_rate}  # with their peak rates
         if hidden:
             muon = Muon([each for _, each in hidden], _rate(config.muon_learning_rate, device), config.weight_decay)
             self.members[muon] = config.muon_learning_rate
@@ -133,7 +134,7 @@ def _rate(largest: float, device: torch.device) -> float | Tensor:
 
 @torch.no_grad()
 def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Tensor:
-    """Convert a saved tensor for the optimizer, where a step count is a scalar on the parameter's device."""
+    """Convert a saved tensor for the optimizer, which keeps the step count as a scalar on the parameter's device."""
     if key == "step":
         return value.to(parameter.device, copy=True)
     like = torch.empty_like(parameter, dtype=value.dtype)
@@ -214,7 +215,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def _batches(parameters: Sequence[nn.Parameter]) -> Iterable[Sequence[nn.Parameter]]:
-    """Matrices to orthogonalize together: on a GPU all of one shape, otherwise one at a time."""
+    """Yield the matrices to orthogonalize together: all of one shape on a GPU, otherwise one at a time."""
     by_shape: dict[object, list[nn.Parameter]] = {}
     for index, each in enumerate(parameters):
         together = each.is_cuda and not hasattr(each, "full_tensor")
@@ -269,7 +270,7 @@ def _trainable(model: nn.Module) -> Iterator[tuple[str, nn.Parameter]]:
 
 @contextmanager
 def swapped_weights(model: nn.Module, tensors: dict[str, Tensor]) -> Iterator[None]:
-    """Replace some weights of the model for the duration of a block."""
+    """Replace some weights of the model for the duration of a ``with`` block."""
     kept = {name: each.detach().clone() for name, each in model.named_parameters() if name in tensors}
     copy_into(model, tensors)
     try:
@@ -280,7 +281,7 @@ def swapped_weights(model: nn.Module, tensors: dict[str, Tensor]) -> Iterator[No
 
 @torch.no_grad()
 def copy_into(model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Copy tensors into the parameters of the same names; for sharded parameters, the local part."""
+    """Copy tensors into the parameters with the same names; into sharded parameters, only the local part."""
     parameters = dict(model.named_parameters())
     for name, each in tensors.items():
         local(parameters[name]).copy_(local(each))

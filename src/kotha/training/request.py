@@ -1,9 +1,10 @@
-"""A request to train: what the user wants, and the model and settings that are chosen for it.
+"""A training request from the user, and the model and settings that are chosen for it.
 
-With a time limit, batch, context, rates and steps follow from the text and the machine (``plan/rules.py``); without a
-preset, the sizes too (``plan/design.py``), and, if there is time, teachers and a student (``plan/stages.py``). With a
-number of steps, or another recipe than the modern one, the recipe's settings are used; only its warm-up is shortened if
-it would take most of the steps.
+With a time limit, the batch size, context length, learning rates and number of steps are derived from the text and the
+machine (``plan/rules.py``). Without a preset, the model sizes are derived too (``plan/design.py``) and, if there is
+enough time, teachers and a student are planned (``plan/stages.py``). If the user gives a number of steps, or a recipe
+other than the modern one, the recipe's settings are used, and only its warm-up is shortened if it would take most of
+the steps.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,7 +36,7 @@ from kotha.training.plan.rules import EVALUATIONS, pace_of, times
 from kotha.training.plan.stages import Quality, Stage, plan_stages
 from kotha.training.plan.step_time import GPU
 
-# The default and the largest time limit (a year), and the default preset.
+# The default time limit, the largest one (a year), and the default preset.
 USUAL_MINUTES, LONGEST_MINUTES, USUAL_PRESET = 10.0, 525_600, "pocket"
 
 
@@ -43,9 +44,9 @@ USUAL_MINUTES, LONGEST_MINUTES, USUAL_PRESET = 10.0, 525_600, "pocket"
 class TrainRequest:
     """The user's request; all other settings are chosen automatically."""
 
-    preset: str | None = None  # name of a preset; None: sizes that suit the text and the time
-    recipe: str | None = None  # course, classic or modern; None: the one that suits the data
-    minutes: float | None = None  # time limit for everything
+    preset: str | None = None  # preset name; None: sizes that suit the text and the time
+    recipe: str | None = None  # course, classic or modern; None: chosen for the data
+    minutes: float | None = None  # time limit for the whole run
     memory_bytes: int | None = None  # memory limit; None: the available memory
     device: str | None = None  # cpu or cuda; None: the best of this machine
     gpu: GPU | None = None  # a GPU to plan for, which need not be present
@@ -79,7 +80,7 @@ class TrainRequest:
         return budget_for(minutes, self.memory_bytes, self.device, settings.precision, self.gpu)
 
     def check_resumes(self) -> None:
-        """Raise an error if the request sets something that only a new run can have."""
+        """Raise an error if the request has a setting that only a new run can have."""
         if self.origin is not None or self.minutes is not None:
             raise UsageError("initial weights and minutes apply only to new runs; start a new run, or change steps")
 
@@ -92,8 +93,8 @@ class RunSetup:
     settings: TrainConfig
     seconds_per_step: float | None = None  # as measured while choosing
     design: Design | None = None  # the design behind the choice, if any
-    stages: tuple[Stage, ...] = ()  # the teachers and the student, or a single model; empty: as designed
-    sentence: Text = ""  # the choice and its reason; empty if nothing was chosen
+    stages: tuple[Stage, ...] = ()  # the teachers and the student, or a single model; empty: the designed model
+    sentence: Text = ""  # what was chosen, and why; empty if nothing was chosen
 
     @property
     def most_steps(self) -> int | None:
@@ -109,7 +110,7 @@ def choose_settings(
     before_timing: Callable[[], Any] = lambda: None,
     tokenizer: Tokenizer | None = None,
 ) -> RunSetup:
-    """Choose the model and the settings for a request; ``text`` and ``tokenizer`` are those of the data, if any.
+    """Choose the model and the settings for a request; ``text`` and ``tokenizer`` belong to the data, if any.
 
     Invalid requests are rejected before anything is timed.
     """
@@ -147,7 +148,7 @@ def choose_settings(
 def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfig, dict[str, Any]]:
     """Apply the settings that are fields of the model, such as n_layers; return the model and the other settings."""
     of_training = {each.name for each in fields(TrainConfig)}
-    # With vocab_size, which a model without a vocabulary rejects by itself.
+    # Includes vocab_size, which a model without a vocabulary rejects itself.
     sizes = {"vocab_size", *(each.name for each in fields(model))} - of_training
     check_names(given, {*of_training, *sizes})
     changes = {name: value for name, value in given.items() if name in sizes}
@@ -175,7 +176,7 @@ def fit_to_minutes(
 def _designed(
     text: TextSize, budget: Budget, fixed: dict[str, Any], model: GPTConfig | None, quality: Quality
 ) -> RunSetup:
-    """Choose settings by the rules, and without a model also its sizes and the stages."""
+    """Choose settings by the rules and, if no model is given, also its sizes and the stages."""
     design, stages = propose(text, budget, fixed, model), tuple[Stage, ...]()
     if not {"teachers", "backwards", "lora"} & fixed.keys():
         stages = plan_stages(text, budget, design, fixed, quality)
@@ -191,7 +192,7 @@ def _designed(
 
 
 def _describe(model: GPTConfig, settings: TrainConfig, text: TextSize, budget: Budget, text_ends: bool) -> Message:
-    """A model and its settings in one sentence."""
+    """Describe a model and its settings in one sentence."""
     ends = Message("; with more passes the model would only memorise this small text") if text_ends else ""
     tokens = settings.steps * settings.batch_size * (settings.context_length or model.context_length)
     return Message(

@@ -1,4 +1,4 @@
-"""Starting and resuming a training run: from a model and its settings to a run folder and a `Training`."""
+"""Start and resume training runs: from a model and its settings to a run folder and a `Training`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -21,7 +21,7 @@ from kotha.training.request import take_sizes
 from kotha.training.tasks.masked_words import MaskedWords
 from kotha.training.tasks.task import NextToken
 
-# The data of families that are not trained on plain text; the others are classifiers.
+# The data for model families that are not trained on plain text; the others are classifiers.
 _OTHERS = {"seq2seq": Message("pairs of texts"), "vit": Message("images with their classes")}
 
 
@@ -50,7 +50,7 @@ def start_run(
 ) -> Training:
     """Create a run in a new folder, ready to ``run()``.
 
-    ``how`` is passed to Training; ``origin``, ``floors`` and ``stages`` are recorded in config.json, and
+    ``how`` is passed to `Training`. ``origin``, ``floors`` and ``stages`` are recorded in config.json.
     ``seconds_per_step`` is the predicted duration of a step.
     """
     if ranks.writes:
@@ -65,7 +65,7 @@ def start_run(
 
 
 def make_folder(training: Training, seconds_per_step: float | None = None, **about: Any) -> None:
-    """Create the run folder; ``about`` has additional entries for its config.json."""
+    """Create the run folder; ``about`` contains additional entries for its config.json."""
     arithmetic, config = training.arithmetic, training.config
     machine = {"precision": arithmetic.precision, "reason": str(arithmetic.reason), "processes": training.ranks.world}
     seconds = seconds_per_step * config.steps if seconds_per_step else None
@@ -85,7 +85,7 @@ def make_folder(training: Training, seconds_per_step: float | None = None, **abo
 def resume_run(
     data: Dataset, folder: RunFolder, changes: Mapping[str, Any], *, ranks: Ranks = ALONE, **how: Any
 ) -> Training:
-    """Open the run of a folder at its last checkpoint, with some settings changed, ready to ``run()``."""
+    """Open the run in a folder at its last checkpoint, with some settings changed, ready to ``run()``."""
     copy_missing_files(folder.path, ranks)
     folder.check_data(data)
     opened = lambda model, config: _open(model, config, data, folder, ranks=ranks, **how)
@@ -98,7 +98,7 @@ def resume_training(
     opened: Callable[[ModelConfig, TrainConfig], Training],
     ranks: Ranks = ALONE,
 ) -> Training:
-    """Open a training run of any kind at the last checkpoint of its folder, with some settings changed."""
+    """Open a training run of any kind at the last checkpoint in its folder, with some settings changed."""
     if ranks.writes:
         folder.claim()
     model, config = resumed_settings(folder, changes)
@@ -117,7 +117,7 @@ def resume_training(
 
 
 def resumed_settings(folder: RunFolder, changes: Mapping[str, Any]) -> tuple[ModelConfig, TrainConfig]:
-    """Return the model and the settings of a run to resume, with some settings changed."""
+    """Return the model and the settings of a run that is resumed, with some settings changed."""
     model, saved = folder.read()
     known = {each.name for each in fields(TrainConfig)}  # older runs have settings that were removed
     try:

@@ -1,7 +1,8 @@
 """Teachers of a run: the models that are trained before it and distilled into it.
 
-The config of such a run lists its stages; each teacher is a run folder of its own under ``teachers/``. A teacher that
-was interrupted is resumed with the run. Until the student is better, the best teacher is the best model of the run.
+The config of such a run lists its stages, and each teacher has its own run folder under ``teachers/``. If a teacher was
+interrupted, its training is resumed with the run. Until the student is better, the best teacher is the best model of
+the run.
 """
 
 from typing import Any
@@ -21,7 +22,7 @@ from kotha.training.start import resume_run, start_run
 
 
 def train_teachers(training: Training, data: Dataset, *, timed: bool, **how: Any) -> bool:
-    """Train the teachers of a run that are not finished; returns False if a stop was requested."""
+    """Train the teachers of a run that are not finished; return False if a stop was requested."""
     stages = stages_of(training.folder.about())
     for number, stage in enumerate(stages, 1):
         numbers = {"stage": number, "stages": len(stages)}
@@ -42,7 +43,7 @@ def train_teachers(training: Training, data: Dataset, *, timed: bool, **how: Any
 
 
 def _announcement(number: int, stages: list[dict[str, Any]]) -> Message:
-    """Which stage begins."""
+    """Return a message that names the stage that begins."""
     stage, is_student = stages[number - 1], number == len(stages)
     return Message(
         "stage {n} of {of}: {role}, {layers} of width {width}, about {time}",
@@ -63,7 +64,7 @@ def _finished(folder: RunFolder) -> bool:
 def _train(
     folder: RunFolder, data: Dataset, stage: dict[str, Any], numbers: dict[str, int], timed: bool, **how: Any
 ) -> bool:
-    """Train or resume one teacher; returns whether it finished."""
+    """Train or resume one teacher; return whether it finished."""
     if folder.exists:
         training = resume_run(data, folder, {}, **how)
     else:
@@ -80,7 +81,7 @@ def _train(
 
 
 def _keep_best(training: Training, folder: RunFolder) -> None:
-    """Make the model of a teacher the best of the run, if it is better than the best so far."""
+    """Make a teacher's model the best model of the run, if it is better than the best so far."""
     score, progress = folder.best(), training.progress
     loss = figure(score or {}, "loss_nats")
     if score is None or loss is None or progress.step or loss >= progress.best_loss:
@@ -93,7 +94,7 @@ def _keep_best(training: Training, folder: RunFolder) -> None:
 
 
 def stage_results(folder: RunFolder) -> list[dict[str, Any]]:
-    """The result of each stage of a run: sizes, steps, seconds and score; empty for an ordinary run."""
+    """Return the result of each stage of a run: sizes, steps, seconds and score; empty if the run has no stages."""
     stages, found = stages_of(folder.about()), []
     for number, stage in enumerate(stages, 1):
         role = "student" if number == len(stages) else "teacher"

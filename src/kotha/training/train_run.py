@@ -1,4 +1,4 @@
-"""Training runs from request to report: settings, teachers if there are any, the model, its report."""
+"""A training run from request to report: choose the settings, train any teachers and the model, write the report."""
 
 import time
 from collections.abc import Callable
@@ -35,15 +35,15 @@ def train_run(
 ) -> dict[str, Any]:
     """Train a run from request to report, and return the summary.
 
-    With ``resume`` it continues from the last checkpoint in the folder, with the changes of the request. ``on_ready``
-    receives the `Training` before its first step; ``how`` takes ``on_event``, ``sampler``, and additional entries for
-    the run's config.
+    With ``resume`` the run continues from the last checkpoint in the folder, with the changes in the request.
+    ``on_ready`` is called with the `Training` before its first step. ``how`` takes ``on_event``, ``sampler``, and
+    additional entries for the run's config.
     """
     request, say = request or TrainRequest(), on_remark or (lambda _: None)
     if resume:
         request.check_resumes()
     elif ranks.writes:
-        folder.check_new()  # fail early; not in other processes, as the first may have created it
+        folder.check_new()  # fail early; not in other processes, because the first one may have created it
     check_held_out(data)
     threads = torch.get_num_threads()
     how |= {"on_remark": say, "ranks": ranks}

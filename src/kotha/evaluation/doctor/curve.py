@@ -1,8 +1,8 @@
 """The training curve of a run, read from its metrics, and the signs of problems that the diagnosis looks for.
 
-A run may be unfinished or written by an older version, so rows with missing or broken values are skipped. Each sign
-(overfitting, for example) is a function that takes a curve and returns its evidence, or None; the name of the function
-is the kind of the finding. All thresholds are in one table, each with its reason.
+A run may be unfinished or written by an older version, so rows with missing or invalid values are skipped. Each sign
+(such as overfitting) is a function that takes a curve and returns the evidence, or None; the name of the function is
+the kind of the finding. All thresholds are in one table, each with its reason.
 """
 
 import math
@@ -25,12 +25,12 @@ _NEAR = 20
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluation on validation text, with the training loss around it."""
+    """An evaluation on validation text, with the training loss of the steps before it."""
 
     step: int
     loss: float
     training: float | None  # median training loss of the steps before it; None if none was logged
-    tokens: float | None  # training tokens up to that step
+    tokens: float | None  # number of training tokens up to that step
     bits_per_byte: float | None
     bits_per_character: float | None
 
@@ -47,8 +47,8 @@ class Curve:
     learning_rate: float  # peak; 0 if none was logged
     vocab_size: float  # 0 if unknown
     epochs: float | None  # epochs on the training text
-    regularized: bool  # whether dropout, label smoothing or averaging raises the training loss
-    floor: float | None  # lower bound in bits per byte, if the source of the text is known
+    regularized: bool  # whether dropout, label smoothing or weight averaging raises the training loss
+    floor: float | None  # lower bound of the loss in bits per byte, if the source of the text is known
 
     @property
     def best(self) -> Evaluation | None:
@@ -56,7 +56,7 @@ class Curve:
         return min(self.evaluations, key=lambda each: each.loss, default=None)
 
     def smoothed(self) -> list[float]:
-        """Running median of the training losses, over five neighbours on each side."""
+        """The running median of the training losses, over five neighbours on each side."""
         return [median(self.losses[max(0, index - 5) : index + 6]) for index in range(len(self.losses))]
 
 
@@ -88,7 +88,7 @@ def read_curve(config: dict[str, Any], metrics: Sequence[Row], references: dict[
 
 
 def _rows(metrics: Sequence[Row]) -> tuple[list[Row], list[Row]]:
-    """The rows of training steps, and those of evaluations."""
+    """Return the rows for training steps, and those for evaluations."""
     record = Record({}, metrics, {})
     looked = [row for row in record.evaluations if figure(row, "validation", "loss_nats") is not None]
     return [row for row in record.steps if "loss_nats" in row], looked
@@ -102,9 +102,10 @@ def _last(rows: list[Row], key: str) -> float | None:
 
 
 def points_of(metrics: Sequence[Row], most: int) -> list[Row]:
-    """The metrics of a run's steps, at most about ``most`` rows; a missing value is None.
+    """Return the metrics of a run's steps, in about ``most`` rows or fewer; a missing value is None.
 
-    A longer run is thinned out: each interval keeps the rows with the lowest and the highest loss, including outliers.
+    A longer run is divided into intervals, of which only the rows with the lowest and the highest loss are returned, so
+    that outliers remain visible.
     """
     rows, _ = _rows(metrics)
     if len(rows) > most:
@@ -117,7 +118,7 @@ def points_of(metrics: Sequence[Row], most: int) -> list[Row]:
 
 
 def evaluations_of(metrics: Sequence[Row]) -> list[Row]:
-    """The evaluations of a run, with the sample that the model wrote at each."""
+    """Return the evaluations of a run, each with the sample that the model generated."""
     names = ("loss_nats", "bits_per_byte", "bits_per_character")
     return [
         {"step": int(row["step"]), **{name: figure(row, "validation", name) for name in names}}
@@ -128,18 +129,18 @@ def evaluations_of(metrics: Sequence[Row]) -> list[Row]:
 
 # -- signs -------------------------------------------------------------------------------------------------------------
 
-# The threshold of each sign, with its reason.
+# The threshold for each sign, with its reason.
 RISE_NATS = 0.5  # rise of the training loss (median of eleven steps) above its minimum; single batches vary as much
 LEARNED_SHARE = (
     0.5  # of the way from uniform to unigram; a model learns token frequencies in its first few hundred steps
 )
-GUESSES = ("uniform", "uniform over classes", "coin flip")  # baselines that know nothing about the text
-BEATEN_SHARE = 0.01  # minimum relative difference to beat a baseline; less is noise of the validation set
+GUESSES = ("uniform", "uniform over classes", "coin flip")  # baselines that guess at random
+BEATEN_SHARE = 0.01  # minimum relative difference to beat a baseline; less is noise
 READ_ONCE = 0.9  # epochs; below this the model has seen less text than the baseline
-FLAT_SHARE = 0.005  # of the total improvement; a loss this close to its best is flat, since seeds differ as much
-FLAT_EVALUATIONS = 3  # evaluations without improvement; one or two happen in every run
-FLAT_SINCE = 2 / 3  # of the run; flat at least since this point, because the final decay may have ended only recently
-RISEN_SHARE = 0.01  # a validation loss this much above its best is a rise, not noise
+FLAT_SHARE = 0.005  # of the total improvement; a loss this close to its best is flat, because seeds differ as much
+FLAT_EVALUATIONS = 3  # evaluations without improvement; one or two occur in every run
+FLAT_SINCE = 2 / 3  # share of the run after which a loss must be flat, because the final decay may have only just ended
+RISEN_SHARE = 0.01  # a validation loss this far above its best is a rise, not noise
 FALLEN_SHARE = 0.05  # fall of the training loss that indicates overfitting if the validation loss does not fall
 STILL = 2.0  # multiple of the validation noise; a training loss that falls by less is flat
 LEAK_EPOCHS = 3.0  # after three epochs, training text is predicted better than new text; earlier, losses can be equal
@@ -147,7 +148,7 @@ LEAK_SHARE = 0.03  # relative difference by which the validation loss is below t
 LEAK_SHARE_REGULARIZED = 0.5  # the same if dropout or averaging raises the training loss, by about a third
 COPIED_SHARE = 0.01  # share of validation documents copied in training; the default leak check leaves none
 UNKNOWN_SHARE = 0.02  # share of unknown tokens; a vocabulary that fits the text has almost none
-CHARACTERS_PER_TOKEN = 1.2  # fewer mean that the vocabulary was made for another script or language
+CHARACTERS_PER_TOKEN = 1.2  # a lower value means that the vocabulary was made for another script or language
 VOCABULARY_OF_WORDS = 1000  # minimum size of a vocabulary that contains words and not only characters
 UNLIKE_SHARE = 0.15  # excess of the validation loss over the training loss in the first epoch; normally a few percent
 
@@ -160,7 +161,7 @@ def not_a_number(curve: Curve) -> Symptoms | None:
 def learning_rate_too_high(curve: Curve) -> Symptoms | None:
     """The training loss rose well above its lowest value.
 
-    There is no finding if the next evaluation is as good as before, because then some batches were only harder.
+    There is no finding if the next evaluation is as good as before, because then only some batches were harder.
     """
     lowest = high = float("inf")
     rise: Symptoms | None = None
@@ -184,7 +185,7 @@ def untrained(curve: Curve) -> Symptoms | None:
 
 
 def no_better_than_counting(curve: Curve) -> Symptoms | None:
-    """The model does not beat a counting baseline; the finding names the easiest (guesses are left to `untrained`)."""
+    """The model does not beat a counting baseline; the evidence names the easiest one (see also `untrained`)."""
     loss = _reached(curve)
     counted = {nats: name for name, nats in curve.references.items() if name not in GUESSES}
     missed = [nats for nats in counted if loss and loss > nats * (1 - BEATEN_SHARE)]
@@ -262,7 +263,7 @@ def mismatch_tokenizer(curve: Curve) -> Symptoms | None:
 
 
 def mismatch_validation(curve: Curve) -> Symptoms | None:
-    """In the first epoch the validation loss is far above the training loss, so the texts are of different kinds."""
+    """The validation loss is far above the training loss in the first epoch, so the texts are of different kinds."""
     total = curve.epochs and curve.evaluations and curve.evaluations[-1].tokens
     corpus = total / curve.epochs if total and curve.epochs else 0.0
     first = [each for each in curve.evaluations if each.tokens and each.training and each.tokens <= corpus][1:]
@@ -275,21 +276,21 @@ def mismatch_validation(curve: Curve) -> Symptoms | None:
 
 
 def _reached(curve: Curve) -> float | None:
-    """The best validation loss, or the last training loss if there was no evaluation."""
+    """Return the best validation loss, or the last training loss if there was no evaluation."""
     if curve.best is not None:
         return curve.best.loss
     return curve.smoothed()[-1] if curve.losses else None
 
 
 def _as_good_as_ever(curve: Curve, step: int) -> bool:
-    """Return whether the evaluation after a step is no worse than the best before it; False if unknown."""
+    """Return whether the evaluation after a step is at least as good as the best before it; False if unknown."""
     before = min((each.loss for each in curve.evaluations if each.step < step), default=None)
     after = next((each.loss for each in curve.evaluations if each.step >= step), None)
     return before is not None and after is not None and after <= before * (1 + RISEN_SHARE)
 
 
 def _turning_point(curve: Curve) -> Evaluation | None:
-    """The first evaluation as good as the best, within noise."""
+    """Return the first evaluation that is as good as the best one, within noise."""
     best = curve.best
     if best is None:
         return None

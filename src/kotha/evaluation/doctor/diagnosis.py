@@ -1,9 +1,9 @@
-"""Diagnosis of a run: findings from its training curve, with advice, as a pure function of its config and metrics.
+"""Diagnose a run from its training curve, with advice; a pure function of its config and metrics.
 
-The signs are in ``curve.py``; ``advice.json`` has the texts for each kind of finding (their Bangla is in ``i18n/bn``).
-A healthy run has no findings. The workshop asks students the same in question 7b (what does a training loss of 2.61
-with a validation loss of 4.08 tell you?) and in 12b (what could be done when the validation loss has stalled while the
-training loss still falls?).
+The signs are defined in ``curve.py``, and the texts for each kind of finding in ``advice.json`` (their translations are
+in ``i18n/bn``). A healthy run has no findings. The workshop asks students to make the same diagnosis: in question 7b
+(what does a training loss of 2.61 with a validation loss of 4.08 tell you?) and in 12b (what could be done when the
+validation loss has stalled while the training loss still falls?).
 """
 
 import json
@@ -26,7 +26,7 @@ from kotha.report.single_file import training_page
 from kotha.text.held_out import tokens_of
 from kotha.text.shards import Dataset
 
-# Training tokens searched for copies of validation documents.
+# The number of training tokens in which copies of validation documents are searched.
 _SEARCHED = 50_000_000
 _NOTICES = ("empty", "plateau", "mismatch-validation")
 
@@ -43,12 +43,12 @@ class DataFacts:
     """Facts that can only be read from the data folder."""
 
     unknown_share: float  # share of unknown tokens in the validation text
-    copied_share: float  # share of validation documents that are also in training, word for word
+    copied_share: float  # share of validation documents that are also in the training split, word for word
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One finding of the doctor."""
+    """One finding, with its evidence and advice."""
 
     kind: str
     severity: Literal["alarm", "notice"]
@@ -57,7 +57,7 @@ class Finding:
     advice: tuple[Message, ...]  # what to try
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the finding for JSON, with words and advice by language."""
+        """Return the finding for JSON, with its texts by language."""
         advice = {each: [translate(message, each) for message in self.advice] for each in LANGUAGES}
         found = {"kind": self.kind, "severity": self.severity, "evidence": self.evidence}
         return {**found, "words": _by_language(self.words), "advice": advice}
@@ -110,7 +110,7 @@ def diagnose(curve: Curve, data: DataFacts | None = None) -> list[Finding]:
 
 
 def look_at(data: Dataset) -> DataFacts:
-    """Measure the share of unknown tokens, and of validation documents copied in training, in a data folder."""
+    """Measure, in a data folder, the share of unknown tokens and of validation documents copied in training."""
     held_out = data["validation"]
     line, unknown = tokens_of(held_out), data.tokenizer.special.get("unk")
     n_unknown = 0 if unknown is None else int(np.count_nonzero(line == unknown))
@@ -170,8 +170,8 @@ def _by_language(message: Message) -> dict[str, str]:
 
 # -- one offline page ------------------------------------------------------------------------------------------------
 
-_POINTS = 1000  # about what a wide screen can resolve
-_DIGITS = 5  # significant; a plot shows no more
+_POINTS = 1000  # about as many as a wide screen can resolve
+_DIGITS = 5  # significant digits; a plot shows no more
 
 
 def doctor_page(
@@ -196,7 +196,7 @@ def doctor_page(
 
 
 def _short(value: float | None) -> float | int | None:
-    """A value rounded to the significant digits that a plot shows."""
+    """Round a value to the number of significant digits that a plot shows."""
     if value is None or type(value) is int:
         return value
     return float(f"{value:.{_DIGITS}g}") if value != int(value) else int(value)

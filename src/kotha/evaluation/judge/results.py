@@ -1,12 +1,12 @@
-"""Results of a judging session: wins of each model, Bradley–Terry strengths, and agreement of the judges.
+"""Results of a judging session: the wins of each model, Bradley–Terry strengths, and agreement between judges.
 
 In the Bradley–Terry model (https://www.jstor.org/stable/2334029) a wins against b with probability e^a / (e^a + e^b);
 a tie counts as half a win for each. Strengths are fitted by maximum likelihood (Newton's method) with mean 0; their
-covariance is the inverse of the curvature. Since a model that won every comparison would have infinite strength, every
-pair of models that were compared gets ``prior`` extra ties (default: one).
+covariance is the inverse of the curvature. A model that won every comparison would have infinite strength, so ``prior``
+ties (default: one) are added to every pair of models that were compared.
 
-Agreement is Krippendorff's alpha for nominal data: 1 if judges always agree, 0 if they agree no more than by chance. It
-allows any number of judges and missing judgements (https://en.wikipedia.org/wiki/Krippendorff's_alpha).
+Agreement is Krippendorff's alpha for nominal data: 1 if judges always agree, 0 if they agree no more often than by
+chance. It allows any number of judges and missing judgements (https://en.wikipedia.org/wiki/Krippendorff's_alpha).
 """
 
 from collections import Counter, defaultdict
@@ -38,11 +38,11 @@ class BlindPair:
     prompt: str
     left: str
     right: str
-    models: tuple[str, str]  # of the left text, and of the right
+    models: tuple[str, str]  # the models that wrote the left and the right text
 
     @classmethod
     def read(cls, values: dict[str, Any]) -> "BlindPair":
-        """Read and check a pair from the values of a file."""
+        """Read and validate a pair from the values in a file."""
         pair = cls(**{**values, "models": tuple(values["models"])})
         texts = (pair.id, pair.prompt, pair.left, pair.right, *pair.models)
         if not all(isinstance(text, str) for text in texts) or not len(pair.models) == len(set(pair.models)) == 2:
@@ -56,7 +56,7 @@ class ModelStrength:
     """The result of one model."""
 
     model: str
-    strength: float  # log odds in nats; 0 is the mean of all models
+    strength: float  # log odds in nats; the mean over all models is 0
     low: float  # 95 % interval
     high: float
     wins: int
@@ -66,25 +66,25 @@ class ModelStrength:
 
 @dataclass(frozen=True)
 class PairwiseResult:
-    """The result of two models against each other."""
+    """The result of comparing two models."""
 
     one: str
     other: str
-    wins: int  # of the first model
+    wins: int  # won by the first model
     ties: int
     losses: int
-    chance: float  # probability that the first wins, by their strengths
+    chance: float  # probability that the first model wins, according to the strengths
     low: float
     high: float
 
 
 @dataclass(frozen=True)
 class Agreement:
-    """Agreement of the judges on pairs judged more than once."""
+    """Agreement between judges on pairs that were judged more than once."""
 
     things: int  # pairs judged by two or more judges
-    share: float | None  # of pairs of judgements on one pair that are equal
-    alpha: float | None  # Krippendorff's; None if there is nothing to compare, or only one answer was given
+    share: float | None  # share of equal judgements among all pairs of judgements on the same texts
+    alpha: float | None  # Krippendorff's alpha; None if no pair was judged twice, or all judgements are the same
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ class JudgingResult(Measurement):
     agreement: Agreement
     judges: dict[str, int]  # number of pairs that each judged
     pairs: int
-    same: int  # pairs of equal texts, which are not shown to judges
-    first_chosen: float | None  # share of decided judgements for the first text; near 0.5 unless order biases judges
+    same: int  # number of pairs with equal texts, which are not shown to judges
+    first_chosen: float | None  # share of decided judgements for the first text; 0.5 unless the order biases judges
 
 
 class Strengths(NamedTuple):
@@ -107,13 +107,13 @@ class Strengths(NamedTuple):
     covariance: Numbers  # (n, n)
 
     def interval(self, weights: Numbers) -> tuple[float, float, float]:
-        """The 95 % interval of a weighted sum of strengths: low, middle, high."""
+        """Return the 95 % interval of a weighted sum of strengths: low, middle, high."""
         middle, half = weights @ self.values, _DEVIATIONS * np.sqrt(weights @ self.covariance @ weights)
         return float(middle - half), float(middle), float(middle + half)
 
 
 def fit_strengths(wins: Numbers, prior: float = 1.0) -> Strengths:
-    """Fit strengths to wins of row against column, ties half to each: (n, n) -> (n,) and (n, n).
+    """Fit strengths to the wins of row against column; a tie is half a win for each: (n, n) -> (n,) and (n, n).
 
     >>> found = fit_strengths(np.array([[0.0, 3.0], [1.0, 0.0]]), prior=0.0)
     >>> round(float(np.exp(found.values[0] - found.values[1])), 6)  # it won three times as often
@@ -145,7 +145,7 @@ def fit_strengths(wins: Numbers, prior: float = 1.0) -> Strengths:
 def judging_result(
     models: Sequence[str], pairs: Sequence[BlindPair], judgements: Mapping[str, Mapping[str, Choice]], same: int
 ) -> JudgingResult:
-    """Compute the results from judgements by judge and pair; ``same`` is the number of pairs with equal texts."""
+    """Compute the results from the judgements by judge and pair; ``same`` is the number of pairs with equal texts."""
     by_id = {pair.id: pair for pair in pairs}
     of_pair = defaultdict[str, list[str]](list)
     outcomes = np.zeros((len(models), len(models), 3), dtype=np.int64)  # row's wins, ties, losses against column
@@ -183,7 +183,7 @@ def judging_result(
 
 
 def agreement(judged: Iterable[Sequence[str]]) -> Agreement:
-    """Agreement of judges, from the judgements of each pair: Krippendorff's alpha for nominal data.
+    """Compute Krippendorff's alpha for nominal data from the judgements on each pair.
 
     >>> found = agreement([["left", "left"], ["right", "right"], ["left", "right"]])
     >>> found.things, round(found.share or 0, 3), round(found.alpha or 0, 3)
@@ -193,7 +193,7 @@ def agreement(judged: Iterable[Sequence[str]]) -> Agreement:
     total = sum(each.total() for each in shared)
     if not total:
         return Agreement(0, None, None)
-    # Each pair is weighted by its number of judgements.
+    # Each pair of texts is weighted by its number of judgements.
     same = sum(n * (n - 1) / (each.total() - 1) for each in shared for n in each.values()) / total
     answers = sum(shared, Counter[str]())
     by_chance = sum(n * (n - 1) for n in answers.values()) / (total * (total - 1))
@@ -201,7 +201,7 @@ def agreement(judged: Iterable[Sequence[str]]) -> Agreement:
 
 
 def judging_tables(result: JudgingResult) -> list[Table]:
-    """Tables of the standings and of the results of each pair of models, with remarks."""
+    """Return tables of the standings and of the results for each pair of models, with remarks."""
     template = "{judge} judged {n:,} of {pairs:,}"
     judged = [Message(template, judge=judge, n=n, pairs=result.pairs) for judge, n in result.judges.items()]
     remarks = [

@@ -1,4 +1,4 @@
-"""A judging session: a folder with blind pairs of continuations and the judgements of each judge (human evaluation).
+"""A judging session for human evaluation: a folder with blind pairs of continuations and the judgements of each judge.
 
 ::
 
@@ -7,7 +7,7 @@
 
 Every pair of models is compared on every prompt. The order of the two texts is random and fixed; the order of the pairs
 is random and depends on the judge's name. Each judgement is saved before the next pair is shown, so a judge can stop
-and resume. Judges who work at the same time write to different files. Pairs of equal texts are not shown.
+and resume. Judges can work at the same time, because each has a separate file. Pairs of equal texts are not shown.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ class JudgingSession:
     models: tuple[str, ...]
     pairs: tuple[BlindPair, ...]
     same: int = 0  # number of pairs with equal texts, which are not in ``pairs``
-    about: dict[str, Any] = field(default_factory=dict)  # settings with which the continuations were generated
+    about: dict[str, Any] = field(default_factory=dict)  # sampling settings used for the continuations
 
     @classmethod
     def start(
@@ -112,7 +112,7 @@ class JudgingSession:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the pairs; a file of judgements contains the fingerprint of its session."""
+        """A hash of the pairs; each file of judgements contains the fingerprint of its session."""
         return _digest(as_json(self._as_dicts))[:16]
 
     @property
@@ -122,19 +122,19 @@ class JudgingSession:
     # -- judging ----------------------------------------------------------------------------------------------------
 
     def said_by(self, judge: str) -> dict[str, Choice]:
-        """The judgements of a judge so far, by pair id."""
+        """Return the judgements of a judge so far, by pair id."""
         file = self._file(judge)
         return self._read(file)[1] if is_file(file) else {}
 
     def left_for(self, judge: str) -> list[BlindPair]:
-        """The pairs that a judge has not judged yet, in that judge's order."""
+        """Return the pairs that a judge has not judged yet, in the order for that judge."""
         judged = self.said_by(judge)
         seed = int(_digest(f"{self.fingerprint} {judge}")[:16], 16)
         order = np.random.default_rng(seed).permutation(len(self.pairs))
         return [self.pairs[index] for index in order if self.pairs[index].id not in judged]
 
     def record(self, judge: str, pair: str, choice: Choice) -> None:
-        """Save a judgement; it replaces an earlier one of the same pair."""
+        """Save a judgement; it replaces an earlier one on the same pair."""
         self._write(judge, {**self.said_by(judge), pair: choice})
 
     def collect(self, file: Path) -> tuple[str, int]:
@@ -144,7 +144,7 @@ class JudgingSession:
         return judge, len(choices)
 
     def judgements(self) -> dict[str, dict[str, Choice]]:
-        """The judgements of each judge, by pair id."""
+        """Return the judgements of each judge, by pair id."""
         return dict(map(self._read, matching(self.path / JUDGEMENTS, "*.json")))
 
     def result(self) -> JudgingResult:
@@ -200,7 +200,7 @@ class JudgingSession:
 def judging_page(judging: JudgingSession) -> str:
     """Return an offline HTML page with all pairs, which saves the judgements as a file.
 
-    The page holds the texts and pair ids, but not which model wrote which text.
+    The page contains the texts and the pair ids, but not the models that wrote the texts.
     """
     pairs = [{name: getattr(pair, name) for name in ("id", "prompt", "left", "right")} for pair in judging.pairs]
     data = {"format": JUDGEMENTS_FORMAT, "pairs_fingerprint": judging.fingerprint, "pairs": pairs}
@@ -215,7 +215,7 @@ def _digest(text: str) -> str:
 
 
 def read_prompts(path: Path) -> list[str]:
-    """Read prompts from a file: one per line; from .jsonl, the field prompt, instruction, question or text.
+    """Read prompts from a file: one per line, or the field prompt, instruction, question or text in a .jsonl file.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
@@ -255,9 +255,9 @@ def write_continuations(
     settings: SamplingSettings,
     on_progress: OnProgress | None = None,
 ) -> dict[str, list[str]]:
-    """Generate a continuation of each prompt with each model; one model is in memory at a time.
+    """Generate a continuation of each prompt with each model; only one model is in memory at a time.
 
-    Each prompt has its own seed. A chat model gets the prompt as a user turn.
+    Each prompt has its own seed. A chat model is given the prompt as a user turn.
     """
     written: dict[str, list[str]] = {}
     for name in names:

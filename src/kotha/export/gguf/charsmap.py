@@ -1,17 +1,17 @@
 """Kotha's normalization as a table for llama.cpp: SentencePiece's precompiled character map.
 
-Such a map rewrites a text from left to right, each time replacing the longest prefix that has an entry. Kotha's rules
-are patterns with lookaround, so entries are found by applying the rules: all short strings of the relevant characters
-are tried, shortest first, and a string gets an entry if the table so far would rewrite it differently. A table cannot
-express a joiner at the very start of a text (no entry can contain what precedes it), runs of misplaced signs that are
-longer than the strings tried, decomposed Korean, and some orders of marks on letters of other scripts. (Of 3,500 lines
-made from Bangla news, 3 differ, all with Arabic quotations.)
+Such a map rewrites a text from left to right, at each step replacing the longest prefix that has an entry. Kotha's
+rules are patterns with lookaround, so entries are found by applying the rules: all short strings of the relevant
+characters are tried, shortest first, and a string gets an entry if the table so far would rewrite it differently. A
+table cannot express rules for a joiner at the very start of a text (no entry can depend on what precedes it), for runs
+of misplaced signs that are longer than the strings tried, for decomposed Korean, and for some orders of combining marks
+in other scripts. (Of 3,500 lines made from Bangla news, 3 differ, all with Arabic quotations.)
 
 The map also handles characters that are not in the vocabulary: each of their bytes becomes a private-use character that
 is in the vocabulary. Characters in the vocabulary have their own entries, which take precedence because they are longer
 than a byte.
 
-On disk it is a double array in the format of Darts-clone: https://github.com/s-yata/darts-clone.
+The map is stored as a double array in the format of Darts-clone: https://github.com/s-yata/darts-clone.
 """
 
 import struct
@@ -26,7 +26,7 @@ import numpy as np
 _JOINERS, _HASANTA, _NUKTA, _MOON = "\u200c\u200d", "\u09cd", "\u09bc", "\u0981"
 _SIGNS = "\u09be\u09bf\u09c0\u09c1\u09c2\u09c3\u09c7\u09c8\u09cb\u09cc\u09d7"
 _LETTERS = "\u0985\u09a1\u09a2\u09a4\u09ac\u09af\u09b0\u09dc\u09dd\u09df"
-# Represents all letters that the rules do not mention.
+# Represents all characters that the rules do not mention.
 _OTHERS = "\u0995"
 _ACTIVE = _JOINERS + _HASANTA + _NUKTA + _MOON + _SIGNS + _LETTERS + _OTHERS
 _BEFORE_JOINERS = [
@@ -36,10 +36,10 @@ _BEFORE_JOINERS = [
 ]
 # Arabic marks: two of them have a canonical order.
 _VOWEL_MARKS = "".join(map(chr, range(0x64B, 0x653)))
-# Private-use characters that represent bytes; in a text they are encoded by their bytes, as any unknown character.
+# Private-use characters that represent bytes; in a text they are encoded by their bytes, like any unknown character.
 _BYTES = 0xF0000
 
-# A block of 256 slots with more than this number in use is not searched again.
+# A block of 256 slots is not searched again if more than this number of them are in use.
 _FULL = 250
 
 Rewrite = Callable[[str], str]
@@ -47,12 +47,12 @@ CharacterMap = dict[bytes, bytes]
 
 
 def byte_piece(byte: int) -> str:
-    """The private-use character that represents a byte."""
+    """Return the private-use character that represents a byte."""
     return chr(_BYTES + byte)
 
 
 def make_charsmap(normalize: Rewrite, pieces: Iterable[str]) -> bytes:
-    """The character map of a normalization, for a vocabulary of these ``pieces``."""
+    """Return the character map for a normalization and a vocabulary of these ``pieces``."""
     pieces = list(pieces)
     within = {letter for piece in pieces for letter in piece}
     alone = {piece for piece in pieces if len(piece) == 1}
@@ -64,7 +64,7 @@ def make_charsmap(normalize: Rewrite, pieces: Iterable[str]) -> bytes:
     table = {text.encode(): spell(rewritten, within) for text, rewritten in entries.items()}
     for letter in within:
         table.setdefault(letter.encode(), spell(letter, alone))
-    for piece in pieces:  # a character that is only part of longer pieces stays intact within them
+    for piece in pieces:  # a character that occurs only in longer pieces stays intact within them
         parts = (piece[start:end] for start, end in combinations(range(len(piece) + 1), 2))
         if not alone.issuperset(piece) and not any(part in entries for part in parts):
             table[piece.encode()] = piece.encode()
@@ -75,7 +75,7 @@ def make_charsmap(normalize: Rewrite, pieces: Iterable[str]) -> bytes:
 
 @lru_cache(maxsize=2)
 def rewritings(normalize: Rewrite) -> dict[str, str]:
-    """Strings and their replacements, such that rewriting the longest match first is equivalent to the rules."""
+    """Return strings and their replacements, so that rewriting the longest match first is equivalent to the rules."""
     entries: dict[str, str] = {}
     longest = 0
     tried = {
@@ -128,9 +128,9 @@ def _rewrite(text: str, entries: dict[str, str], longest: int) -> str:
 
 
 def _pack(table: CharacterMap) -> bytes:
-    """Convert the table to the file format: the array's size, the array, and the zero-terminated replacements.
+    """Convert the table to the file format: the size of the array, the array, and the zero-terminated replacements.
 
-    A node of the trie has its children by byte, and under 0, which no text contains, the offset of its replacement.
+    A node in the trie has its children by byte and, under 0, which no text contains, the offset of its replacement.
     """
     root, offsets, texts = dict[int, Any](), dict[bytes, int](), bytearray()
     for text, rewritten in sorted(table.items()):
@@ -148,9 +148,9 @@ def _pack(table: CharacterMap) -> bytes:
 
 
 def _double_array(root: dict[int, Any]) -> bytes:
-    """Units of 32 bits: for a node with base b, the child for byte c is at b ^ c, and its value at b ^ 0.
+    """Return units of 32 bits: for a node with base b, the child for byte c is at b ^ c, and its value at b ^ 0.
 
-    A unit stores its byte and not its parent, so no two nodes may have the same base.
+    A unit stores its byte but not its parent, so no two nodes may have the same base.
     """
     units, taken, begun = (np.zeros(0, kind) for kind in (np.uint32, bool, bool))
     every, first_open = np.arange(256), 0

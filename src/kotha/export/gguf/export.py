@@ -1,19 +1,19 @@
-"""Export to GGUF, the file format of llama.cpp and of programs built on it.
+"""Export to GGUF, the file format used by llama.cpp and programs built on it.
 
-``layouts.toml`` maps models to llama.cpp's architectures: classic GPTs (LayerNorm, learned positions, GELU) are
-``gpt2``, modern ones with QK-norm ``qwen3``, without it ``llama``. ``vocabulary.py`` converts the tokenizer. This
-module writes the file with metadata, vocabulary and weights, and compares the result with the model by running it in
-llama.cpp (``llamacpp.py``).
+``layouts.toml`` maps models to llama.cpp's architectures: classic GPTs (LayerNorm, learned positions, GELU) to
+``gpt2``, modern ones to ``qwen3`` if they have QK-norm and to ``llama`` otherwise. ``vocabulary.py`` converts the
+tokenizer. This module writes the file with metadata, vocabulary and weights, runs it in llama.cpp (``llamacpp.py``),
+and compares the output with that of the model.
 
-``f32`` and ``f16`` store numbers unchanged or rounded; quantization (``q8_0``, ``q4_0``) stores blocks of 32 numbers
+``f32`` stores numbers unchanged, and ``f16`` rounds them; quantization (``q8_0``, ``q4_0``) stores blocks of 32 numbers
 along a row with one scale. Norms, biases and positions are small and stay in float32. A matrix whose row length is not
 a multiple of 32 stays in float16 and is listed in the report; with ``q4_0``, embeddings and head are stored as
 ``q8_0``, as in llama.cpp.
 
 The report mentions three known differences. llama.cpp stores keys and values in float16, so logits differ slightly even
-with f32 weights, and the best tokens are compared instead. Its gpt2 computes GELU by the tanh approximation, even if
-the model was trained with the exact formula. With a BPE tokenizer it does not normalize text, so tokens are compared on
-normalized lines, and the report counts the lines that differ without normalization.
+with f32 weights, and the most likely tokens are compared instead. Its gpt2 computes GELU by the tanh approximation,
+even if the model was trained with the exact formula. With a BPE tokenizer it does not normalize text, so tokens are
+compared on normalized lines, and the report counts the lines that differ without normalization.
 """
 
 import json
@@ -51,7 +51,7 @@ _LAYOUTS = load_layouts(Path(__file__).with_name("layouts.toml"))
 
 
 def layout_of(config: ModelConfig) -> Layout:
-    """llama.cpp's architecture for a config; the error lists the settings that rule it out.
+    """Return llama.cpp's architecture for a config; if there is none, the error lists the unsupported settings.
 
     >>> from kotha.model.presets import preset
     >>> layout_of(preset("bangla-58m")).name, layout_of(preset("pocket")).name
@@ -112,10 +112,11 @@ def write_file(
 
 
 def tensors_of(model: GPT) -> dict[str, Tensor]:
-    """All weights in float32 by their names in llama.cpp.
+    """Return all weights in float32, by their names in llama.cpp.
 
-    In ``llama``, rotary positions rotate adjacent numbers of a head, while Llama's own weights and Kotha's rotate the
-    first half with the second: queries and keys are permuted (``qwen3`` rotates halves and needs no permutation).
+    In llama.cpp's ``llama``, rotary positions rotate pairs of adjacent numbers in a head, while Llama's own weights and
+    Kotha's pair the first half with the second, so queries and keys are permuted. (``qwen3`` pairs the halves and needs
+    no permutation.)
     """
     layout = layout_of(model.config)
     found = foreign_weights(model, layout)
@@ -140,10 +141,10 @@ def _stored_kind(name: str, tensor: Tensor, kind: str) -> str:
 
 
 class _Written(np.ndarray[Any, Any]):
-    """An array that is written through Python's file object.
+    """An array that is written through a Python file object.
 
-    numpy's own ``tofile`` uses a C buffer and does not report errors when it is flushed: on a full disk the last
-    weights would be missing without an error.
+    NumPy's own ``tofile`` uses a C buffer, and does not report errors when the buffer is flushed: on a full disk the
+    last weights would be missing without an error.
     """
 
     def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
@@ -168,12 +169,12 @@ GGUF = Exporter(
 )
 
 
-# Fraction of best tokens that must agree; int8 changes some near-ties, and for q4_0 the fraction is only reported.
+# Fraction of most likely tokens that must match; int8 changes some near-ties, and for q4_0 it is only reported.
 _LEAST_EQUAL = {"f32": 0.99, "f16": 0.99, "q8_0": 0.9}
 
 
 class Reply(NamedTuple):
-    """The reply of llama.cpp."""
+    """The output of llama.cpp."""
 
     ids: list[list[int]]
     text: list[str]
@@ -183,8 +184,8 @@ class Reply(NamedTuple):
 def ask_llamacpp(model: Path, **request: Any) -> Reply:
     """Run llama.cpp on a file.
 
-    ``lines`` are prompts to encode, ``decode`` lists of ids to decode; ``windows`` are lists of ids whose logits are
-    returned concatenated, (positions, V).
+    ``lines`` are prompts to encode, and ``decode`` contains lists of ids to decode. ``windows`` contains lists of ids
+    for which logits are computed; they are returned concatenated, (positions, V).
     """
     with tempfile.TemporaryDirectory(prefix="kotha-llamacpp-") as name:
         folder = Path(name)
@@ -207,7 +208,7 @@ def ask_llamacpp(model: Path, **request: Any) -> Reply:
 def check_file(
     model: GPT, tokenizer: Tokenizer, path: Path, kind: str, vocabulary: Vocabulary, lines: Sequence[str]
 ) -> ParityReport:
-    """Compare a GGUF file in llama.cpp with the model it was written from."""
+    """Compare a GGUF file, run in llama.cpp, with the model from which it was exported."""
     judged: dict[str, Any] = {"tolerance": None, "least_best_equal": _LEAST_EQUAL.get(kind)}
     report = ParityReport.of("gguf", "xllamacpp", "llama.cpp ({name} {version})", **judged)
     if report.peer is None:

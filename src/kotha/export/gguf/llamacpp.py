@@ -1,11 +1,11 @@
 """A small program that runs a GGUF file in llama.cpp, to encode text and compute logits.
 
-It runs as a separate process (``python llamacpp.py FOLDER``), so that an error or a crash of the C++ code does not
-affect the caller and its log output is not shown. The library is part of the ``xllamacpp`` wheel and is called through
-the C functions of llama.h with default settings, which are opaque here. Its cache stores keys and values in float16,
-regardless of the type of the weights.
+It runs as a separate process (``python llamacpp.py FOLDER``), so that an error or a crash in the C++ code does not
+affect the caller, and its log output is not shown. The library is part of the ``xllamacpp`` wheel and is called through
+the C functions in llama.h with default settings, whose fields are not accessed. Its cache stores keys and values in
+float16, regardless of the type of the weights.
 
-It does not import other modules of Kotha, so that the process starts quickly.
+This program does not import other Kotha modules, so that it starts quickly.
 """
 
 import ctypes
@@ -27,7 +27,7 @@ _Ints = ctypes.POINTER(ctypes.c_int32)
 
 
 class _Settings(ctypes.Structure):
-    """Opaque settings of llama.h, larger than in any of its versions."""
+    """An opaque settings struct for llama.h, larger than in any version of it."""
 
     _fields_ = (("content", ctypes.c_uint64 * 256),)
 
@@ -88,14 +88,14 @@ class LlamaCpp:
         self._batch = call.llama_batch_init(MOST_POSITIONS, 0, 1)
 
     def encode(self, text: str) -> list[int]:
-        """Token ids of a prompt, after the start token; names of special tokens are encoded as text."""
+        """Return the token ids of a prompt, after the start token; names of special tokens are encoded as text."""
         data = text.encode()
         room = (ctypes.c_int32 * (2 * len(data) + 8))()
         count = self._library.llama_tokenize(self._vocabulary, data, len(data), room, len(room), True, False)
         return list(room[: max(0, count)])
 
     def decode(self, tokens: list[int]) -> bytes:
-        """The bytes of token ids."""
+        """Return the bytes that token ids decode to."""
         room = ctypes.create_string_buffer(1024)
         found = b""
         for token in tokens:
@@ -104,7 +104,7 @@ class LlamaCpp:
         return found
 
     def logits(self, tokens: list[int]) -> "np.ndarray[Any, np.dtype[np.float32]]":
-        """Logits after each token, with an empty cache: -> (T, V)."""
+        """Return the logits after each token, starting with an empty cache: -> (T, V)."""
         self._library.llama_memory_clear(self._library.llama_get_memory(self._context), True)
         batch = self._batch
         batch.n_tokens = len(tokens)

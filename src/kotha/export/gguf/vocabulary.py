@@ -1,14 +1,15 @@
 """Convert a tokenizer to llama.cpp's vocabulary, so that a text gives the same token ids.
 
-llama.cpp selects tokenizers by name. A wrong name raises no error, but the text is tokenized differently and the
-model's output is wrong.
+llama.cpp selects tokenizers by name. A wrong name does not cause an error, but the text is tokenized differently, and
+the model's output is wrong.
 
 - **BPE** becomes ``gpt2`` with the pre-tokenizer ``qwen35`` (or ``gpt-2``), which must be the one used in training.
-  llama.cpp does not normalize in this case, so its callers must pass text in Kotha's canonical form.
-- **Unigram** becomes ``t5``, which finds the best segmentation by scores (``llama`` would merge greedily) and has a
-  character map: SentencePiece's own, or one made from Kotha's rules, so that text does not have to be normalized
-  (``charsmap.py``). ``t5`` has no byte fallback; the map encodes characters outside the vocabulary as private-use
-  characters. They are encoded as in Kotha, but are omitted from llama.cpp's output.
+  In this case llama.cpp does not normalize text, so its callers must pass text in Kotha's canonical form.
+- **Unigram** becomes ``t5``, which finds the segmentation with the best score (``llama`` would merge greedily) and uses
+  a character map: that of a SentencePiece model, or one made from Kotha's rules (``charsmap.py``), so that text does
+  not have to be normalized first. ``t5`` has no byte fallback, so the map converts characters outside the vocabulary to
+  private-use characters. Their token ids are the same as in Kotha, but the characters are missing from llama.cpp's
+  output.
 
 WordPiece and character tokenizers are not supported.
 """
@@ -28,18 +29,18 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 # llama.cpp's names for Kotha's splits and GPT-2's pre-tokenizer.
 _PRE_TOKENIZERS = {"qwen35": "qwen35", "gpt2": "gpt-2"}
 _NEVER = -100_000.0  # score of special tokens, so that text is never encoded as one
-# The roles that have a key in GGUF.
+# The token roles that have a key in GGUF.
 _ROLES = {"bos": "bos", "eos": "eos", "end": "eot", "unk": "unknown", "pad": "padding", "mask": "mask"}
 
 
 @dataclass
 class Vocabulary:
-    """A tokenizer for llama.cpp; ``fields`` are the GGUF fields that have their own method in the gguf writer."""
+    """A tokenizer in llama.cpp's form; ``fields`` contains the GGUF fields for which the gguf writer has a method."""
 
     fields: dict[str, Any]
     others: dict[str, int] = field(default_factory=dict)  # other fields: flags and ids of special tokens
     normalizes: bool = False
-    """Whether llama.cpp normalizes as the tokenizer does; if not, its input must be normalized text."""
+    """Whether llama.cpp normalizes text like the tokenizer; if not, its input must be normalized."""
     remarks: list[Text] = field(default_factory=list)  # differences from Kotha's tokenizer
 
 
@@ -57,7 +58,7 @@ def vocabulary_of(tokenizer: Tokenizer, vocab_size: int) -> Vocabulary:
     special = tokenizer.special if start is None else {**tokenizer.special, "bos": start}
     vocabulary.others |= {f"{_ROLES[role]}_token_id": token for role, token in special.items() if role in _ROLES}
     vocabulary.others |= {"add_bos_token": start is not None, "add_eos_token": False}
-    # Every row of the embedding table needs a token, including gaps and rows beyond the tokenizer's vocabulary.
+    # Every row in the embedding table needs a token, including gaps and rows beyond the tokenizer's vocabulary.
     for name, nothing in (("token_types", spiece.UNUSED), ("token_scores", _NEVER), ("token_list", "")):
         if name in vocabulary.fields:
             vocabulary.fields[name] += [nothing] * (vocab_size - len(vocabulary.fields[name]))
@@ -94,7 +95,7 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
 
 
 def _unigram(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
-    """A unigram vocabulary with a map of Kotha's rules and bytes, or with a SentencePiece model's own settings."""
+    """Convert a unigram vocabulary, with a map of Kotha's rules and bytes or the settings of a SentencePiece model."""
     kinds = _kinds(state, tokenizer, with_bytes=True)
     scores = [float(score) for _, score in state["model"]["vocab"]]
     fields: dict[str, Any] = {
@@ -141,7 +142,7 @@ def _sentencepiece(tokenizer: Tokenizer, state: dict[str, Any], fields: dict[str
 
 
 def _kinds(state: dict[str, Any], tokenizer: Tokenizer, with_bytes: bool = False) -> list[int]:
-    """The type of each token, by the numbers of SentencePiece, which GGUF uses too."""
+    """Return the type of each token as SentencePiece's number, which GGUF uses too."""
     special = {"": spiece.UNUSED}
     if with_bytes:
         special |= {f"<0x{byte:02X}>": spiece.BYTE for byte in range(256)}

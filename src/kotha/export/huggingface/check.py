@@ -1,7 +1,7 @@
 """Compare a Hugging Face folder, loaded by ``transformers``, with the model.
 
-Both compute in float32 with the weights in the folder, so an export with rounded weights is compared with the rounded
-model. Nothing is downloaded, and no code from the folder is run.
+Both compute in float32 with the weights in the folder, so an export with rounded weights is compared with a model with
+rounded weights. Nothing is downloaded, and no code from the folder is run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ _MASKED_LM = "BertForMaskedLM"
 
 @torch.no_grad()
 def check_hf(folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str] | None = None) -> ParityReport:
-    """Compare a folder, loaded by transformers, with a model; without transformers, the report has a remark."""
+    """Compare a folder, loaded by transformers, with a model; if transformers is missing, the report says so."""
     report = ParityReport.of("hf", "transformers")
     if report.peer is None:
         return report
@@ -72,17 +72,17 @@ def _open(transformers: Any, folder: Path, layout: Layout) -> Any:
         config = transformers.AutoConfig.from_pretrained(folder, local_files_only=True)
         name = _MASKED_LM if _MASKED_LM in (config.architectures or ()) else layout.architecture
         theirs = getattr(transformers, name).from_pretrained(folder, local_files_only=True, dtype=torch.float32).eval()
-    theirs.config.return_dict = True  # a folder's config may set it to False
+    theirs.config.return_dict = True  # the config in a folder may set it to False
     return theirs
 
 
 def _compare_lines(
     transformers: Any, report: ParityReport, folder: Path, tokenizer: Tokenizer, lines: Sequence[str], prompts: bool
 ) -> None:
-    """Compare token ids of lines, as plain text or as prompts; names of special tokens are encoded as text.
+    """Compare the token ids of lines, as plain text or as prompts; names of special tokens are encoded as text.
 
-    A SentencePiece model without other files is compared with SentencePiece itself, because transformers would guess
-    the missing settings.
+    A SentencePiece model without other tokenizer files is compared with SentencePiece itself, because transformers
+    would guess the missing settings.
     """
     model = next((folder / name for name in KNOWN_FILES if name.endswith(".model") and is_file(folder / name)), None)
     if model is not None and not is_file(folder / "tokenizer.json") and find_spec("sentencepiece"):
@@ -114,7 +114,7 @@ def _their_errors(folder: Path, template: str = "transformers cannot open {path}
 
 
 def _logits(ours: Model, theirs: Any, tokenizer: Tokenizer | None, lines: Sequence[str]) -> list[tuple[Tensor, Tensor]]:
-    """Pairs of logits, Kotha's and theirs, for random ids and for real text, with the same padding."""
+    """Yield pairs of logits from Kotha and transformers, for random ids and for real text, with the same padding."""
     rows, config = torch.empty(0), ours.config
     if isinstance(config, TextConfig):
         rows = torch.cat([logit_rows(config, known, lines, 1, _N_POSITIONS) for known in (None, tokenizer)])

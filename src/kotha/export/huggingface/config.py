@@ -1,8 +1,8 @@
 """Write and read the ``config.json`` of a Hugging Face folder.
 
-The file is untrusted input: an unsupported setting raises an error with its name in the file. An exported folder also
-contains Kotha's own config under ``kotha``, because a layout cannot express all settings (such as missing biases and
-the initialization). It is used only if it agrees with the other settings.
+The file is untrusted input: an unsupported setting raises an error that gives its name in the file. An exported folder
+also contains Kotha's own config under ``kotha``, because a layout cannot express all settings (such as missing biases
+and the initialization). It is used only if it is consistent with the other settings.
 """
 
 import json
@@ -27,7 +27,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 CONFIG_FILE = "config.json"
 RECORD = "kotha"
 LAYOUTS = load_layouts(Path(__file__).with_name("layouts.toml"))
-# Kotha's activations by their names in transformers; the first name of each is written.
+# Kotha's activations by their names in transformers; the first name for each is written.
 _ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu-tanh",
@@ -35,14 +35,14 @@ _ACTIVATIONS = {
     "relu": "relu",
     "silu": "swiglu",
 }
-# Defaults of transformers for missing settings that differ from the fixed value.
+# Defaults in transformers for missing settings, where they differ from the fixed value.
 _DEFAULTS = {"scale_embedding": False}
 _ROPE = ("rope_type", "type", "rope_theta")
 _ONE_OF_SEVERAL = "single_label_classification"
 
 
 def choose_layout(config: ModelConfig) -> Layout:
-    """The layout that a config fits; the error lists the obstacles of the nearest layout."""
+    """Return the layout that a config fits; if there is none, the error lists the obstacles in the nearest layout."""
     return fitting_layout(config, LAYOUTS, "no Hugging Face architecture fits this model: {because}")
 
 
@@ -50,7 +50,7 @@ def choose_layout(config: ModelConfig) -> Layout:
 
 
 def write_config(layout: Layout, config: ModelConfig, tokenizer: Tokenizer | None, dtype: str) -> dict[str, Any]:
-    """The content of ``config.json`` for a model in a layout."""
+    """Return the content of ``config.json`` for a model in a layout."""
     written = {value: key for key, value in reversed(_ACTIVATIONS.items())}
     values: dict[str, Any] = {theirs: getattr(config, ours) for ours, (theirs, *_) in layout.settings.items()}
     values[layout.settings["activation"][0]] = written[config.activation]
@@ -81,7 +81,7 @@ def _numbered(count: int) -> list[str]:
 
 
 def special_ids(layout: Layout, tokenizer: Tokenizer | None) -> dict[str, int | None]:
-    """The ids of the tokens that start, end and pad a text; None if the tokenizer has none."""
+    """Return the ids of the tokens that start, end and pad a text; None for each that the tokenizer lacks."""
     special = {} if tokenizer is None else special_tokens(layout, tokenizer)
     ids = {f"{role}_token_id": special.get(role) for role in ("bos", "eos", "pad")}
     if layout.name == "marian":
@@ -91,7 +91,7 @@ def special_ids(layout: Layout, tokenizer: Tokenizer | None) -> dict[str, int | 
 
 
 def special_tokens(layout: Layout, tokenizer: Tokenizer) -> dict[str, int]:
-    """The special tokens by role; for a GPT, bos is Kotha's start-of-document token."""
+    """Return the special tokens by role; for a GPT, bos is Kotha's start-of-document token."""
     start = start_of_document(tokenizer) if layout.family == "gpt" else None
     return tokenizer.special if start is None else {**tokenizer.special, "bos": start}
 
@@ -100,7 +100,7 @@ def special_tokens(layout: Layout, tokenizer: Tokenizer) -> dict[str, int]:
 
 
 def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
-    """Return the layout that a ``config.json`` names, and Kotha's config with all biases of the layout."""
+    """Return the layout named in a ``config.json``, and Kotha's config with all biases that the layout has."""
     layout = _layout(values)
     _refuse_others(layout, values)
     ours = {name: values.get(theirs, usual[0] if usual else None) for name, (theirs, *usual) in layout.settings.items()}
@@ -125,7 +125,7 @@ def read_config(values: dict[str, Any]) -> tuple[Layout, ModelConfig]:
 
 
 def recorded(values: dict[str, Any], layout: Layout, config: ModelConfig) -> ModelConfig | None:
-    """Return Kotha's own config from an exported folder if it agrees with the other settings, otherwise None."""
+    """Return Kotha's own config from an exported folder if it is consistent with the other settings, otherwise None."""
     try:
         exact = config_from_dict(values[RECORD]["model"])
         fits = exact.family == layout.family and not layout.obstacles(exact)
@@ -191,7 +191,7 @@ def _activation(layout: Layout, value: Any) -> str:
 
 
 def _read_labels(layout: Layout, values: dict[str, Any]) -> list[str]:
-    """The class names, in the order of their numbers."""
+    """Return the class names, in the order of their indices."""
     names = values.get("id2label") or dict(enumerate(_numbered(2)))
     by_number = {str(number): str(name) for number, name in names.items()} if isinstance(names, dict) else {}
     numbers = [str(number) for number in range(len(by_number))]
@@ -203,7 +203,7 @@ def _read_labels(layout: Layout, values: dict[str, Any]) -> list[str]:
 
 
 def _rotary_base(layout: Layout, values: dict[str, Any]) -> Any:
-    """The base of the rotary positions; other variants of rotary positions raise an error."""
+    """Return the base of the rotary positions; raise an error for other variants of rotary positions."""
     base = values.get("rope_theta", 10_000.0)
     for name in ("rope_parameters", "rope_scaling"):
         rope = values.get(name) or {}
@@ -217,7 +217,7 @@ def _rotary_base(layout: Layout, values: dict[str, Any]) -> Any:
 
 
 def _in_their_words(layout: Layout, values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of a config error, with the settings' names in the file."""
+    """Return the values of a config error, with settings named as in the file."""
     theirs = {"rotary_base": "rope_theta", "n_classes": "id2label"}
     theirs |= {ours: name for ours, (name, *_) in layout.settings.items()}
     return {**values, **{key: theirs.get(values[key], values[key]) for key in ("name", "other") if key in values}}

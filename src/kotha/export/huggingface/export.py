@@ -2,16 +2,15 @@
 
 ::
 
-    config.json, generation_config.json     settings by the layout's names; Kotha's own config under "kotha"
-    model.safetensors                       weights by the layout's names; zeros for biases that the model lacks
-    tokenizer.json, tokenizer_config.json   the tokenizer and the names of its special tokens
-    preprocessor_config.json                for images: the scaling of pixels
-    README.md                               the model card
+    config.json, generation_config.json     settings under the layout's names; Kotha's own config under "kotha"
+    model.safetensors                       weights under the layout's names; zeros for biases that the model lacks
+    tokenizer.json, tokenizer_config.json   the tokenizer and the names of its special tokens preprocessor_config.json
+    for images: the scaling of pixels README.md                               the model card
 
 The folder is written atomically. ``check.py`` compares it with the original.
 
 ``tokenizer.json`` includes Kotha's normalization and the special tokens around texts in training (for a GPT the
-start-of-document token), so token ids are the same. One difference: ``transformers`` encodes the name of a special
+start-of-document token), so token ids are the same, with one exception: ``transformers`` encodes the name of a special
 token in a text as the special token itself, unless ``split_special_tokens=True`` is passed.
 """
 
@@ -104,7 +103,7 @@ def _generation(layout: Layout, bundle: Bundle, config: TextConfig) -> dict[str,
     }
     if bundle.chat is not None and bundle.tokenizer is not None:
         ends = {values.get("eos_token_id"), bundle.tokenizer.special["end"]} - {None}
-        values["eos_token_id"] = sorted(ends)  # ends of turns and of texts
+        values["eos_token_id"] = sorted(ends)  # the tokens that end turns and texts
     if layout.name != "bert":
         values["max_length"] = config.context_length
     if layout.name == "marian":
@@ -115,7 +114,7 @@ def _generation(layout: Layout, bundle: Bundle, config: TextConfig) -> dict[str,
 def _tokenizer_settings(
     layout: Layout, tokenizer: Tokenizer, config: TextConfig, template: ChatTemplate | None
 ) -> dict[str, Any]:
-    """The content of ``tokenizer_config.json``, with the chat template of a model trained for conversation."""
+    """Return the content of ``tokenizer_config.json``, with the chat template of a model trained on conversations."""
     inputs = ["input_ids", "token_type_ids", "attention_mask"]
     special = special_tokens(layout, tokenizer)
     return {

@@ -1,4 +1,4 @@
-"""Import a Hugging Face folder: convert its weights and its tokenizer to a Kotha model.
+"""Import a Hugging Face folder: convert its weights and tokenizer to a Kotha model.
 
 GPT-2, Qwen3, Llama, BERT, Marian and ViT are supported. The folder is checked before the model is built: the names,
 shapes and types of all weights must match the config. A tied weight may be stored once or twice, with equal values.
@@ -42,7 +42,7 @@ _OTHER_FILES = ("merges.txt", _TOKENIZER_CONFIG, _JINJA_FILE)
 _MOST_CARD_BYTES = 1 << 20
 _FILE, _INDEX = "model.safetensors", "model.safetensors.index.json"
 _MAX_INDEX_BYTES = 1 << 24
-# Maximum number of embedding rows without a token; fewer are padding to a round number, more are a mismatch.
+# Maximum number of embedding rows without a token, which pad the table to a round number; more indicate a mismatch.
 _SPARE_ROWS, _SPARE_SHARE = 1024, 0.1
 
 
@@ -119,12 +119,12 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
 
 
 class FoundWeight(NamedTuple):
-    """A weight in a file, not yet read."""
+    """A weight in a file that has not been read yet."""
 
     file: Path
     name: str
     shape: tuple[int, ...]
-    dtype: str  # the file's name for the type
+    dtype: str  # the name of the type in the file
 
     def read(self) -> Tensor:
         """Read the weight into its own memory."""
@@ -134,7 +134,7 @@ class FoundWeight(NamedTuple):
 
 
 def find_weights(folder: Path) -> list[FoundWeight]:
-    """All weights in a folder, by their names in the files, without reading them."""
+    """Find all weights in a folder, by their names in the files, without reading them."""
     if exists(folder / _FILE):
         return _weights_of(inside(folder, _FILE))
     if not exists(folder / _INDEX):
@@ -193,7 +193,7 @@ def _weights_of(file: Path) -> list[FoundWeight]:
 
 
 def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[dict[str, Tensor], list[str]]:
-    """The weights by Kotha's names, in their stored types, and the names of optional weights that are missing.
+    """Return the weights by Kotha's names, in their stored types, and the names of missing optional weights.
 
     All names are matched before any weight is read; unknown and missing weights raise an error.
     """
@@ -264,7 +264,7 @@ def _without_fills(ours: dict[str, Tensor], full: ModelConfig, exact: ModelConfi
 
 
 def _tokenizer(folder: Path) -> Tokenizer | None:
-    """The folder's tokenizer, or None."""
+    """Return the folder's tokenizer, or None."""
     present = [name for name in (*_TOKENIZER_FILES, *_OTHER_FILES) if exists(folder / name)]
     for name in present:
         inside(folder, name)
@@ -278,7 +278,7 @@ def _tokenizer(folder: Path) -> Tokenizer | None:
 
 
 def _card(folder: Path) -> str | None:
-    """The folder's model card, which is kept for its training data and license."""
+    """Return the folder's model card, which is kept because it describes the training data and the license."""
     if not is_file(folder / CARD_FILE):
         return None
     with inside(folder, CARD_FILE).open("rb") as stream:

@@ -2,8 +2,8 @@
 
 The result is a folder with one graph (GPT, BERT, ViT) or two (Seq2Seq), the tokenizer, and ``onnx.json``, which
 describes every input and output. Batch size and length are dynamic; a GPT's past keys and values are inputs and outputs
-(see ``graphs.py``). Weights are float32. The graphs are compared with the model in onnxruntime before the folder is
-moved into place.
+(see ``graphs.py``). Weights are float32. The graphs are run in onnxruntime and compared with the model before the
+folder is moved into place.
 """
 
 import importlib.util
@@ -63,7 +63,7 @@ def _export(job: ExportJob) -> ParityReport:
                 "writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript", name=name
             )
     ours, explicit = our_side(job.bundle), our_side(job.bundle).model
-    # Basic operations that every runtime supports, including grouped heads.
+    # The version with basic operations that every runtime supports, including grouped heads.
     set_implementation(explicit, "explicit")
     with atomic_directory(job.path, lambda old: job.overwrite and _is_ours(old)) as folder:
         graphs = graphs_of(explicit)
@@ -93,12 +93,12 @@ def _write_graph(graph: Graph, path: Path) -> None:
         )
         assert program is not None, "torch.onnx.export returned no program"
         for node in program.model.graph:
-            node.metadata_props.clear()  # source lines with paths of this machine
+            node.metadata_props.clear()  # source lines, which contain paths on this machine
         program.save(path)
 
 
 def _free_sizes(graph: Graph) -> tuple[Any, ...]:
-    """The dynamic dimensions of each input, in the structure of the examples."""
+    """Return the dynamic dimensions of each input, in the same structure as the examples."""
     dynamic = iter(graph.inputs.values())
 
     def of(example: Any) -> Any:
@@ -110,7 +110,7 @@ def _free_sizes(graph: Graph) -> tuple[Any, ...]:
 
 
 def _describe(bundle: Bundle, graphs: Sequence[Graph]) -> dict[str, Any]:
-    """The content of onnx.json."""
+    """Return the content of onnx.json."""
 
     def sides(named: dict[str, Sizes]) -> dict[str, dict[str, str]]:
         return {name: {str(dimension): size for dimension, size in sizes.items()} for name, sizes in named.items()}
@@ -146,7 +146,7 @@ def _quiet() -> Iterator[None]:
 
 
 class Session:
-    """A graph in onnxruntime, called with named arrays and returning named tensors."""
+    """A graph in onnxruntime that takes named arrays and returns named tensors."""
 
     def __init__(self, path: Path) -> None:
         onnxruntime = import_module("onnxruntime")
@@ -165,7 +165,7 @@ class Session:
 
 @torch.inference_mode()
 def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines: Sequence[str]) -> ParityReport:
-    """Compare a folder's graphs in onnxruntime with the model they were made from."""
+    """Compare the graphs in a folder, run in onnxruntime, with the model from which they were exported."""
     report = ParityReport.of("onnx", "onnxruntime")
     if report.peer is None:
         return report
@@ -188,7 +188,7 @@ def check_graphs(model: Model, tokenizer: Tokenizer | None, folder: Path, lines:
 
 
 def _in_pieces(steps: Callable[..., dict[str, Tensor]], ids: Tensor, blocks: nn.ModuleList) -> Tensor:
-    """Return the logits of a text that a graph processes in two parts, the second with the cache of the first."""
+    """Return the logits of a text that a graph processes in two parts, the second with the cache from the first."""
     past = dict(zip(past_names(len(blocks)), empty_past(blocks, len(ids)), strict=True))
     found = []
     for piece in torch.split(ids, -(-ids.shape[1] // 2), dim=1):

@@ -1,9 +1,9 @@
 """The model as ONNX graphs: inputs, outputs and dynamic dimensions.
 
 The inputs of a GPT are new tokens and the keys and values of earlier ones; the outputs are logits and all keys and
-values. With an empty past it is the plain model; with its output passed back as the past, it generates one token per
-step. A Seq2Seq has two graphs, encoder and decoder. BERT and ViT have no cache. All rows of a batch have the same
-length; only encoders (BERT, a Seq2Seq's source) take a padding mask.
+values. With an empty past, the graph is the plain model; if its output is passed back as the past, it generates one
+token per step. A Seq2Seq has two graphs, encoder and decoder. BERT and ViT have no cache. All rows of a batch have the
+same length; only encoders (BERT, a Seq2Seq's source) take a padding mask.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,12 +28,12 @@ _BATCH, _LENGTH, _PAST, _SOURCE = 2, 3, 5, 4
 
 @dataclass(frozen=True)
 class Graph:
-    """One graph: a module, example inputs, and the names of inputs and outputs."""
+    """A graph to export: a module, example inputs, and the names of inputs and outputs."""
 
     name: str
     module: nn.Module
     examples: tuple[Any, ...]
-    inputs: dict[str, Sizes]  # names of inputs and of their dynamic dimensions
+    inputs: dict[str, Sizes]  # names of the inputs, and of their dynamic dimensions
     outputs: dict[str, Sizes]
 
 
@@ -45,16 +45,16 @@ class GrowingCache:
         self.present: list[Tensor] = []
 
     def positions(self, n_new: int) -> Tensor:
-        """Positions of the new tokens: (T,)."""
+        """Return the positions of the new tokens: (T,)."""
         return torch.arange(n_new, device=self.past[0].device) + self.n_read
 
     def mask(self, n_new: int) -> Mask:
-        """Mask by which each new token attends to itself and all earlier ones: (T, S)."""
+        """Return the mask that lets each new token attend to itself and all earlier ones: (T, S)."""
         keys = torch.arange(self.n_read + n_new, device=self.past[0].device)
         return keys[None, :] <= self.positions(n_new)[:, None]
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> KeysValues:
-        """Past and new keys and values, each (B, n_kv_heads, S, D)."""
+        """Return past and new keys and values, each (B, n_kv_heads, S, D)."""
         grown = (torch.cat((self.past[2 * layer], keys), 2), torch.cat((self.past[2 * layer + 1], values), 2))
         self.present += grown
         return grown
@@ -91,7 +91,7 @@ class _Encoder(nn.Module):
 
 
 def graphs_of(model: Model) -> list[Graph]:
-    """The graphs of a model, with its weights."""
+    """Return the graphs for a model, with its weights."""
     text, source = {0: "batch", 1: "length"}, {0: "batch", 1: "source_length"}
     ids = torch.zeros(_BATCH, _LENGTH, dtype=torch.int64)
     read, real = torch.zeros(_BATCH, _SOURCE, dtype=torch.int64), torch.ones(_BATCH, _SOURCE, dtype=torch.bool)
@@ -118,7 +118,7 @@ def graphs_of(model: Model) -> list[Graph]:
 
 
 def past_names(n_layers: int, prefix: str = "past") -> list[str]:
-    """Names of a cache's tensors.
+    """Return the names of the tensors in a cache.
 
     >>> past_names(1)
     ['past.0.key', 'past.0.value']
@@ -127,7 +127,7 @@ def past_names(n_layers: int, prefix: str = "past") -> list[str]:
 
 
 def empty_past(blocks: Iterable[nn.Module], batch: int = 1, length: int = 0) -> list[Tensor]:
-    """An empty cache (or one of ``length`` zeros): 2 tensors per layer, (B, n_kv_heads, P, D).
+    """Return an empty cache, or one with ``length`` positions of zeros: 2 tensors per layer, (B, n_kv_heads, P, D).
 
     A pruned layer has only its remaining key heads.
     """
@@ -137,7 +137,7 @@ def empty_past(blocks: Iterable[nn.Module], batch: int = 1, length: int = 0) -> 
 
 
 def _cache(blocks: nn.ModuleList) -> tuple[list[Tensor], dict[str, Sizes], dict[str, Sizes]]:
-    """An example cache, and the names of the cache's inputs and outputs."""
+    """Return an example cache, and the names of its inputs and outputs."""
     inputs = {name: {0: "batch", 2: "past"} for name in past_names(len(blocks))}
     present = {name: {0: "batch", 2: "past + length"} for name in past_names(len(blocks), "present")}
     return empty_past(blocks, _BATCH, _PAST), inputs, {"logits": {0: "batch", 1: "length"}, **present}

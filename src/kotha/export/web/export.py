@@ -1,9 +1,9 @@
 """Export to a web page: one HTML file that generates text in a browser, without a server or a network.
 
-Matrices are stored as int8 with a scale for each row, as in an int8 model folder, so such a model loses no further
-precision. The page dequantizes them. Its WebAssembly (SIMD) kernel computes the same as Kotha with these weights in
-float32, except for the order of sums. The worker is created from the script itself (``blob:``), the script assembles
-the WebAssembly, and nothing is fetched. The export is verified in a browser, which opens the file from disk, offline.
+Matrices are stored as int8 with a scale for each row, as in an int8 model folder, so an int8 model loses no further
+precision. The page dequantizes them. Except for the order of sums, its WebAssembly (SIMD) kernel computes the same as
+Kotha with these weights in float32. The worker is created from the script itself (``blob:``), and the script assembles
+the WebAssembly code, so nothing is fetched. The export is verified in a browser that opens the file from disk, offline.
 """
 
 import base64
@@ -37,12 +37,12 @@ from kotha.storage.atomic import write_page
 from kotha.storage.output_paths import PAGE_ENDINGS
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# Alignment of arrays; a browser reads float32 only at multiples of 4.
+# The alignment of arrays in bytes; a browser reads float32 only at multiples of 4.
 _ALIGNED = 8
 
 
 def _opens(config: ModelConfig) -> Text:
-    """Return how an exported config opens; raise an error for families that do not continue text."""
+    """Return how the exported page is opened; raise an error for model families that do not continue text."""
     if config.family != "gpt":
         because = Message(
             "family={family}: the page continues text, which only a gpt model can do", family=config.family
@@ -84,7 +84,7 @@ PAGE = Exporter(
 
 
 def pack(model: GPT) -> tuple[list[dict[str, Any]], bytes]:
-    """Pack all arrays into one byte string, and return the offset of each; a tied head is not written again."""
+    """Pack all arrays into one byte string, and return the offset of each; a tied head is not stored twice."""
     arrays: list[dict[str, Any]] = []
     content = bytearray()
 
@@ -122,7 +122,7 @@ def rounded(model: GPT) -> GPT:
 
 
 def whole_page(description: dict[str, Any], weights: str) -> str:
-    """The HTML of the page."""
+    """Return the HTML of the page."""
     return SinglePage(
         built="model",
         title=description["name"],
@@ -135,7 +135,7 @@ def whole_page(description: dict[str, Any], weights: str) -> str:
 
 
 def describe_card(bundle: Bundle, about: About) -> dict[str, Any]:
-    """The model card for the page, JSON-serializable; unknown values are None."""
+    """Return the model card for the page, JSON-serializable; unknown values are None."""
     assert bundle.tokenizer is not None, "a web page requires a tokenizer"
     bits, read = about.summary.get("bits_per_byte"), about.summary.get("tokens")
     data = mapping(about.config, "data").get("path")
@@ -175,7 +175,7 @@ def opened_page(path: Path) -> Iterator[Any]:
 
 
 def check_page(model: GPT, tokenizer: Tokenizer, path: Path, lines: Sequence[str]) -> ParityReport:
-    """Compare a page with the model it was made from, whose weights are rounded in the same way."""
+    """Compare a page with the model from which it was exported, with weights rounded in the same way."""
     report = ParityReport.of("web", "playwright")
     if report.peer is None:
         return report
@@ -196,7 +196,7 @@ def check_page(model: GPT, tokenizer: Tokenizer, path: Path, lines: Sequence[str
 
 @torch.no_grad()
 def compare_page(report: ParityReport, model: GPT, tokenizer: Tokenizer, page: Any, lines: Sequence[str]) -> None:
-    """Add the comparison of an opened page with the model to a report: token ids of lines, and logits."""
+    """Compare an opened page with the model, and add the result to a report: token ids of lines, and logits."""
     ours = prompt_reader(tokenizer)
     theirs = dict(zip(lines, page.evaluate(_READ, list(lines)), strict=True))
     report.compare_lines(ours, theirs.__getitem__, lines)

@@ -1,7 +1,8 @@
 """Convert a tokenizer for the web page to tables and the names of the steps that use them.
 
 The page implements the tokenizers that Kotha trains: unigram, byte-level BPE, and characters or grapheme clusters.
-Other tokenizers raise an error. Patterns are written so that JavaScript interprets them in the same way as ``regex``.
+Other tokenizers are rejected with an error. Patterns are written so that JavaScript interprets them in the same way as
+``regex``.
 """
 
 import json
@@ -23,7 +24,7 @@ _SPELLINGS = {
 
 
 def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
-    """The description of a tokenizer for the page, JSON-serializable; unsupported tokenizers raise an error."""
+    """Return the description of a tokenizer for the page, JSON-serializable; raise an error if it is unsupported."""
     state = json.loads(tokenizer.backend.to_str())
     model, kind = state["model"], _KINDS.get(state["model"]["type"])
     if kind is None or tokenizer.normalizer is None:
@@ -55,7 +56,7 @@ def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
 
 
 def _split(pre_tokenizer: dict[str, Any] | None, kind: str) -> str | None:
-    """The name of the pre-tokenizer, which must be one of Kotha's."""
+    """Return the name of the pre-tokenizer, which must be one of Kotha's."""
     if pre_tokenizer is None:
         return None
     for name, pattern in {"characters": CHARACTERS, **SPLITS}.items():

@@ -1,17 +1,17 @@
-"""Predict the requirements and the duration of training on many GPUs. No configuration was tested.
+"""Predict the requirements and the duration of training on many GPUs. The predictions are untested.
 
-The time of a step is the larger of computation and communication, plus the communication of one layer, which does not
-overlap. The computation is that of one GPU for its share of the batch, at the share of the peak measured on one GPU
-(``step_time.py``). If the model fits on a GPU, its gradients are summed (DDP, ring all-reduce: each byte is sent
-twice); otherwise each GPU keeps a part (FSDP: weights are gathered for the forward and the backward pass of each
-micro-batch, gradients reduce-scattered once). Within a node GPUs communicate by NVLink; between nodes each GPU has its
-own network card.
+The time of a step is the larger of its computation time and its communication time, plus the communication of one
+layer, which does not overlap. The computation time is that of one GPU for its share of the batch, at the share of peak
+speed measured on one GPU (``step_time.py``). If the model fits on a GPU, its gradients are summed (DDP, ring
+all-reduce: each byte is sent twice); otherwise each GPU keeps a part (FSDP: weights are gathered for the forward and
+the backward pass of each micro-batch, gradients reduce-scattered once). Within a node GPUs communicate by NVLink;
+between nodes each GPU has its own network card.
 
 The failure rate is the only one published at that scale: 419 unexpected interruptions in 54 days on 16,384 H100s (The
-Llama 3 Herd of Models, 2024, section 3.3.4, https://arxiv.org/abs/2407.21783). The best checkpoint interval is Young's
-(1974), sqrt(2 C M) for a checkpoint of C seconds and M seconds between failures.
+Llama 3 Herd of Models, 2024, section 3.3.4, https://arxiv.org/abs/2407.21783). The best checkpoint interval is given by
+Young's formula (1974): sqrt(2 C M), if a checkpoint takes C seconds and failures are M seconds apart.
 
-The assumptions are listed with the results (``cluster.json``). Stragglers, slow data storage, tensor and pipeline
+The assumptions (``cluster.json``) are listed with the results. Stragglers, slow data storage, tensor and pipeline
 parallelism, float8 and activation recomputation are not modelled.
 """
 
@@ -41,9 +41,9 @@ from kotha.training.plan.step_time import (
 )
 
 PER_NODE = 8
-NETWORK = 400e9 / 8  # bytes per second of one GPU's card, each way
+NETWORK = 400e9 / 8  # bytes per second of one GPU's network card, each way
 STORAGE = 2e9  # bytes per second that one node writes
-# The share of a link's rated speed that communication reaches.
+# The share of a link's rated speed that is reached in practice.
 LINK_SHARE = 0.8
 # Unexpected interruptions per GPU and day.
 FAILURES = 419 / (54 * 16_384)
@@ -51,7 +51,7 @@ FAILURES = 419 / (54 * 16_384)
 NOTICED_SECONDS = 600.0
 # Tokens per step by parameters, as in published runs: nanochat 0.5 million, OLMo 2 7B 4 million.
 _BATCHES = ((0.0, 1 << 19), (1e9, 1 << 20), (3e9, 1 << 22))
-# Layers and width for 124 million to 7 billion parameters, with their vocabulary and context.
+# Layers and width of models with 124 million to 7 billion parameters, with their vocabulary and context.
 LADDER = ((12, 768), (24, 1024), (24, 2048), (32, 2560), (32, 4096))
 VOCABULARY, CONTEXT = 49_152, 2048
 TOKENS = (10e9, 100e9, 1e12)
@@ -68,7 +68,7 @@ class Cluster:
     gpu: GPU
     gpus: int
     nodes: int
-    network: float = NETWORK  # bytes per second of one GPU's card
+    network: float = NETWORK  # bytes per second of one GPU's network card
     storage: float = STORAGE  # bytes per second that one node writes
 
     def __post_init__(self) -> None:
@@ -81,7 +81,7 @@ class Cluster:
                 raise UsageError("{name} must be above 0", name=name)
 
     def seconds(self, n_bytes: float) -> float:
-        """Seconds to gather ``n_bytes``, sharded over all GPUs, on every GPU (all-gather)."""
+        """Return the seconds it takes to gather ``n_bytes``, sharded over all GPUs, on every GPU (all-gather)."""
         within = n_bytes * (self.gpus - 1) / self.gpus / self.gpu.link
         between = n_bytes * (self.nodes - 1) / self.nodes / (self.network * self.gpus / self.nodes)
         return max(within, between) / LINK_SHARE
@@ -106,20 +106,20 @@ class ClusterPlan:
     seconds_per_step: float
     tokens_per_second: float
     peak_share: float
-    network_needed: float  # bits per second of each card that avoid waiting for communication
+    network_needed: float  # bits per second at which a card avoids waiting for communication
     checkpoint_bytes: int
     checkpoint_seconds: float
     failures_per_day: float
     checkpoint_every_seconds: float  # Young's interval
-    lost_share: float  # share of the time for writing checkpoints, repeating steps and restarting
+    lost_share: float  # share of the time spent on writing checkpoints, repeating steps and restarting
     token_bytes: int  # bytes per token on disk
 
     def days(self, tokens: float) -> float:
-        """Return the days for a number of tokens, including lost time."""
+        """Return the number of days needed for a number of tokens, including lost time."""
         return tokens / self.tokens_per_second / (1 - self.lost_share) / _DAY
 
     def run(self, tokens: float, gpus: int) -> dict[str, float]:
-        """Return the resources for a number of tokens as JSON types; the disk holds tokens and checkpoints."""
+        """Return the resources needed for a number of tokens as JSON types; the disk holds tokens and checkpoints."""
         days = self.days(tokens)
         return {
             "tokens": tokens,
@@ -132,7 +132,7 @@ class ClusterPlan:
 
 
 def ladder_model(layers: int, width: int) -> GPTConfig:
-    """Return a model of the table: the modern layout with a larger vocabulary and context."""
+    """Return a model from the table: the modern layout with a larger vocabulary and context."""
     return shape(layers, width, VOCABULARY).replace(context_length=CONTEXT)
 
 
@@ -225,7 +225,7 @@ def _fit(model: GPTConfig, training: TrainConfig, cluster: Cluster, context: int
 
 
 def read_tokens(words: Sequence[str]) -> tuple[float, ...]:
-    """Parse numbers of tokens; the three usual numbers if there are none.
+    """Parse numbers of tokens; if there are none, return three default numbers.
 
     >>> read_tokens(["10B", "1.5T", "250_000_000"])
     (10000000000.0, 1500000000000.0, 250000000.0)
@@ -253,7 +253,7 @@ def describe_cluster(
     batch_size: int | None = None,
     context_length: int | None = None,
 ) -> tuple[dict[str, Any], list[Table]]:
-    """Plan a model, or without one a ladder of models; return the plans as JSON types, and the tables."""
+    """Plan a model, or several model sizes if none is given; return the plans as JSON types, and the tables."""
     models = [model] if model is not None else [ladder_model(*sizes) for sizes in LADDER]
     if model is None and context_length is not None:
         models = [each.replace(context_length=context_length) for each in models]

@@ -1,19 +1,19 @@
-"""Design a model that fits a budget of memory, minutes and text, and give the reasons.
+"""Design a model for a budget of memory, time and text, with the reasons for each choice.
 
-A ladder of sizes in the modern layout is tried from the largest to the smallest. A size is chosen if the text is large
-enough for it, its planned memory fits, and it sees enough tokens in the time. ``rules.py`` determines batch, context
-and learning rates; if the sizes are given, only these are chosen. The rules rest on measurements
-(docs/dev/experiments.md):
+Sizes of the modern layout are tried from the largest to the smallest. The first size is chosen for which the text is
+large enough, the planned memory is available, and the time allows enough tokens. ``rules.py`` determines batch size,
+context length and learning rates; if the user gives the sizes, only these settings are chosen. The rules are based on
+measurements (docs/dev/experiments.md):
 
-- 30 M parameters did well on 32 MB of text and 58 M only memorised it sooner, so there is at most one parameter per
-  byte;
+- on 32 MB of text a model with 30 M parameters did well, and one with 58 M only memorised the text sooner, so there is
+  at most one parameter per byte;
 - in a few minutes on two cores, models that saw fewer than 0.8 tokens per parameter were worse than smaller ones. One
-  layer of width 128 was better than two of width 96 by a hundredth, but two are kept, so that heads can use the output
-  of others;
+  layer of width 128 was better than two of width 96 by 0.01, but the smallest size has two layers, so that attention
+  heads can use the output of earlier heads;
 - in a run that sees the text at most six times, starting from the counts of token pairs (``bigrams.py``) was better by
   0.017 bits per byte on news and 0.008 on stories (benchmarks/results/start_from_counts.json).
 
-This is a proposal and not a search; a comparison of two trained runs is more reliable than these rules.
+The design is a proposal, not the result of a search; comparing two trained models is more reliable than these rules.
 """
 
 import math
@@ -62,13 +62,13 @@ from kotha.training.plan.step_time import (
 
 # The share of a corpus that `kotha prepare` uses for training.
 _TRAIN_SHARE = 0.95
-# Characters per token at a vocabulary size, and the increase per doubling of it (docs/dev/experiments.md).
+# Characters per token at a vocabulary size, and the increase when that size doubles (docs/dev/experiments.md).
 _CHARACTERS_PER_TOKEN, _PER_DOUBLING, _AT = 4.29, 0.476, 8192
 
 
 @dataclass(frozen=True)
 class TextSize:
-    """The size of a text to train on; tokens are counted in a data folder, and estimated for a corpus."""
+    """The size of a training text; tokens are counted in a data folder, and estimated for a corpus."""
 
     path: str
     bytes: int  # of the training part
@@ -80,11 +80,11 @@ class TextSize:
 
     @property
     def prepared(self) -> bool:
-        """Whether this is a data folder."""
+        """Whether the text is a data folder."""
         return self.tokens is not None
 
     def tokens_with(self, vocab_size: int) -> int:
-        """Tokens of the training part: counted, or estimated for a vocabulary size."""
+        """Return the number of tokens in the training part: counted, or estimated for a vocabulary size."""
         if self.tokens is not None:
             return self.tokens
         per_token = _CHARACTERS_PER_TOKEN + _PER_DOUBLING * math.log2(vocab_size / _AT)
@@ -111,9 +111,9 @@ def measure_text(path: str) -> TextSize:
 
 Pace = Callable[[ModelConfig, TrainConfig, int, int], float]  # seconds per step: model, settings, micro-batch, context
 
-# Share of the time reserved for evaluations, samples and saving.
+# The share of the time reserved for evaluations, samples and saving.
 ASIDE = 0.1
-# The share of a CPU's peak that small models reach.
+# The share of a CPU's peak speed that small models reach.
 _USUAL_SHARE = 0.3
 # Startup time of a run: imports, timing and, on a GPU, compiling and recording (benchmarks/results/minutes_h200.json).
 _START_SECONDS = {"cpu": 10.0, "cuda": 30.0}
@@ -172,7 +172,7 @@ def budget_for(
         start_seconds=_START_SECONDS[kind],
         reachable=peak,
         usual=peak * (_USUAL_SHARE if gpu is None else SHARE_OF_PEAK),
-        # of compiled steps, where the GPU is known; what is timed here is not compiled
+        # of compiled steps, if the GPU is known; steps timed here are not compiled
         pace=partial(predict_seconds_per_step, arithmetic=arithmetic, gpu=gpu or gpu_here(arithmetic.device)),
     )
 
@@ -185,7 +185,7 @@ RUNGS = (
     *((10, 640), (12, 768), (16, 1024), (24, 1280), (32, 1600), (32, 2048)),
 )
 BASE, RECIPE = "bangla-modern", "modern"
-# Minimum number of steps, even for a short text.
+# The minimum number of steps, even for a short text.
 LEAST_STEPS = 20
 # With fewer steps the batch is halved, because on a busy machine many small steps are better than a few large ones.
 _FEW_STEPS, _SMALLEST_BATCH = 200, 2
@@ -193,9 +193,9 @@ TOKENS_PER_PARAMETER = 0.8
 # A text supports one parameter per byte, and any text supports a small model.
 PARAMETERS_PER_BYTE, SMALL_MODEL = 1.0, 500_000
 _LEAST_BYTES = 20_000
-# With at most this many passes over the text, a run starts from counts.
+# With at most this many passes over the text, a run starts from the counts of token pairs.
 FEW_PASSES = 6
-# The share of the steps' time that all evaluations together may take.
+# The maximum time for all evaluations together, as a share of the time for the steps.
 _EVALUATING = 0.1
 
 
@@ -204,8 +204,8 @@ def propose(
 ) -> "Design":
     """Return the largest size that text, memory and time allow; if there is none, the error states the requirements.
 
-    With very little time, the smallest size does a few steps. ``fixed`` are settings that the user has chosen. A given
-    ``model`` keeps its sizes and is never rejected.
+    If the time is very short, the smallest size is trained for a few steps. ``fixed`` has the settings that the user
+    has chosen. A given ``model`` keeps its sizes and is never rejected.
     """
     if model is not None:
         return Design(text, budget, model, fixed or {}).with_enough_steps()
@@ -250,7 +250,7 @@ def shape(layers: int, width: int, vocab_size: int) -> GPTConfig:
 
 
 def limit_context(model: GPTConfig, context_length: int | None) -> GPTConfig:
-    """Limit the context of a model to the training length, if no weight depends on the context."""
+    """Limit the context of a model to the training length, if no weight depends on the context length."""
     if context_length is None or context_length > model.context_length or model.positions != "rotary":
         return model
     return model.replace(context_length=context_length)
@@ -262,9 +262,9 @@ class Design:
     def __init__(
         self, text: TextSize, budget: Budget, model: GPTConfig, fixed: dict[str, Any], may_count: bool = False
     ) -> None:
-        """With ``may_count``, a run that sees the text only a few times starts from counts (``bigrams.py``)."""
+        """With ``may_count``, a run that sees the text only a few times starts from token counts (``bigrams.py``)."""
         self._given, self._fixed, self._may_count = (text, budget, model), fixed, may_count
-        self.verdict: Message | None = None  # the reason why it does not fit, and the requirements; None if it fits
+        self.verdict: Message | None = None  # why it does not fit, and what is required; None if it fits
         self.considered: list[
             Design
         ] = []  # sizes tried, largest first, ending with this one; empty if sizes were given
@@ -307,7 +307,7 @@ class Design:
         return design
 
     def judge(self, smallest: bool) -> Message | None:
-        """Return why the design does not fit, with the requirements; None if it fits. Cheap checks come first."""
+        """Return why the design does not fit and what is required, or None if it fits. Cheap checks come first."""
         text, budget, _ = self._given
         wanted, n = 0.0 if smallest else TOKENS_PER_PARAMETER * self._judged, self._judged
         if not smallest and n > max(SMALL_MODEL, PARAMETERS_PER_BYTE * text.bytes):
@@ -365,7 +365,7 @@ class Design:
 
     @property
     def most_steps(self) -> int:
-        """Number of steps after which more epochs would only memorise the text."""
+        """The number of steps after which more epochs would only memorise the text."""
         return max(LEAST_STEPS, int(self._most_tokens / self.tokens_per_step))
 
     @property
@@ -375,18 +375,18 @@ class Design:
 
     @property
     def tokens(self) -> int:
-        """Tokens that the run will see."""
+        """The number of tokens that the run will see."""
         return min(self._steps_by_time, self.most_steps) * self.tokens_per_step
 
     @property
     def epochs(self) -> float:
-        """Number of passes over the text."""
+        """The number of passes over the text."""
         return self.tokens / self._train_tokens
 
     @property
     def changes(self) -> dict[str, Any]:
-        """Settings that differ from the recipe's."""
-        # All evaluations together may take their share of the time; a forward pass takes a third of a step.
+        """The settings that differ from the recipe's."""
+        # All evaluations together may take a fixed share of the time; a forward pass takes a third of a step.
         affordable, held_out = int(_EVALUATING * 3 * self.tokens / EVALUATIONS), self._given[0].validation_tokens
         least = max(2 * self.context_length, affordable)
         sizes = {

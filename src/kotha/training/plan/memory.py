@@ -1,16 +1,16 @@
-"""Predict the memory that a training run needs, by part, before it starts.
+"""Predict the memory that a training run will need, by part.
 
-Weights and optimizer state are always in memory, the rest is not, so the total is the peak of five moments: the end of
-the forward pass with the loss's chunk of logits, the start of the backward pass, its end, the optimizer's step, and an
-evaluation. On a CPU it predicts the peak resident memory of the process (``ru_maxrss``), on a GPU the peak allocated by
-torch (``max_memory_allocated``); benchmarks/memory_plan.py compares it with real steps.
+Weights and optimizer state are always in memory; the other parts are not. The total is therefore the largest of the
+totals at five moments: the end of the forward pass with the loss's chunk of logits, the start and the end of the
+backward pass, the optimizer step, and an evaluation. It is the peak resident memory of the process on a CPU
+(``ru_maxrss``), and the peak allocated by torch on a GPU. benchmarks/memory_plan.py compares it with real steps.
 
-The memory of a model's body is computed by rules, so a plan creates no tensors. In eager mode autograd keeps what its
+The memory of a model's body is computed by rules, so no tensors are created. In eager mode autograd keeps what its
 formulas need for the backward pass: inputs of products, norms and activations, what the attention kernel needs, and
-dropout masks. Under autocast every product keeps its own copy of its input, and each weight is copied once. Backward
-and no-gradient passes have their peak at one of a few moments, each in one line below; the largest is used. A compiled
-graph on a GPU keeps less; those rules were derived from torch's partitioner. Tests compare the rules with every kind of
-model on fake tensors. The rules assume models whose heads together are about as wide as the model.
+dropout masks. Under autocast every product keeps its own copy of its input, and each weight is copied once. A backward
+pass, or a pass without gradients, has its peak at one of a few moments, each computed in one line below; the largest is
+used. A compiled graph on a GPU keeps less; the rules for it were derived from torch's partitioner. Tests compare the
+rules with all kinds of models on fake tensors. The heads together are assumed to be as wide as the model.
 """
 
 from dataclasses import dataclass
@@ -31,16 +31,16 @@ from kotha.training.optim import split_parameters
 from kotha.training.tasks.masked_words import CHOSEN
 from kotha.training.tasks.task import POSITIONS_AT_ONCE
 
-# Positions per forward pass on a CPU if no micro-batch is given; more would not be faster.
+# Positions per forward pass on a CPU if no micro-batch size is given; more would not be faster.
 CPU_POSITIONS = 8192
 
 _FLOAT32 = 4
 _INDEX = 8  # bytes of a token id or a position
-# The interpreter with torch, its optimizers and its thread pools, without a model.
+# Memory of the interpreter with torch, its optimizers and its thread pools, without a model.
 _BASE = 370 << 20
 _FRAGMENTATION = 0.06  # share of the memory lost to it on a CPU
-_CHUNKS = 2  # chunks in the loss at once: the logits, and their exponentials while they are summed
-# Copies of a matrix that Muon's iteration holds at once; AdamW copies the tensor it updates once, on a CPU.
+_CHUNKS = 2  # chunks that the loss holds at once: the logits, and their exponentials while they are summed
+# Copies of a matrix that Muon's iteration holds at once; AdamW makes one copy of the tensor it updates, on a CPU.
 _MUON_COPIES = 5
 
 
@@ -57,7 +57,7 @@ class MemoryConditions:
 
     @property
     def width(self) -> int:
-        """Bytes of a number in a product."""
+        """The number of bytes of a number in a matrix product."""
         return DTYPES[self.precision].itemsize
 
 
@@ -117,7 +117,7 @@ def plan_memory(model: ModelConfig, training: TrainConfig, micro_batch_size: int
 
 
 def _loss(model: ModelConfig, vocabulary: int, batch_size: int, how: MemoryConditions) -> tuple[int, int, int]:
-    """Return the bytes at the peak of the loss, of its gradients as computed and scaled, and of a chunk of logits."""
+    """Return the bytes used at the peak of the loss, by its gradients as computed and scaled, and by a logits chunk."""
     rows, width = batch_size, how.width
     if not isinstance(model, ViTConfig | ClassifierConfig):
         rows = int(batch_size * how.context_length * (CHOSEN if isinstance(model, BERTConfig) else 1.0))
@@ -130,7 +130,7 @@ def _loss(model: ModelConfig, vocabulary: int, batch_size: int, how: MemoryCondi
 
 
 def largest_micro_batch(model: ModelConfig, training: TrainConfig, available_bytes: int, how: MemoryConditions) -> int:
-    """Return the requested micro-batch, or else the whole batch of a process or a power of two that fits."""
+    """Return the requested micro-batch size, or one that fits: the whole batch of a process, or a power of two."""
     if training.micro_batch_size is not None:
         return training.micro_batch_size
     size = training.batch_size // how.ranks
@@ -163,7 +163,7 @@ def planned_conditions(
 
 
 def planned_context(model: ModelConfig, training: TrainConfig) -> int:
-    """Return the number of tokens in a sequence of the run; for images, of patches and the class token."""
+    """Return the number of tokens in a sequence of the run; for images, the number of patches and the class token."""
     if not isinstance(model, TextConfig):
         return positions(model, 0)
     wanted = training.context_length or model.context_length
@@ -177,7 +177,7 @@ def planned_context(model: ModelConfig, training: TrainConfig) -> int:
 
 
 class _Sizes(NamedTuple):
-    """Sizes that depend on a model and its optimizer, but not on the batch; in bytes unless stated."""
+    """Sizes in bytes (unless stated otherwise) that depend on a model and its optimizer, but not on the batch."""
 
     weights: int
     trainable: int  # the trainable weights
@@ -194,7 +194,7 @@ class _Sizes(NamedTuple):
 def _sizes(model: ModelConfig, optimizer: Optimizer, lora: int | None) -> _Sizes:
     try:
         built = build(model, "meta")
-    except (RuntimeError, OverflowError, TypeError) as error:  # raised by torch for sizes out of range
+    except (RuntimeError, OverflowError, TypeError) as error:  # torch raises this for sizes out of range
         raise ConfigError(
             "d_model={d_model} and d_ff={d_ff} give matrices too large for any machine; choose smaller sizes",
             d_model=model.d_model,
@@ -228,14 +228,14 @@ def _sizes(model: ModelConfig, optimizer: Optimizer, lora: int | None) -> _Sizes
 
 
 def positions(config: ModelConfig, context_length: int) -> int:
-    """Positions in one example: tokens, or patches and the class token."""
+    """Return the number of positions in one example: tokens, or patches and the class token."""
     return 1 + (config.image_size // config.patch_size) ** 2 if isinstance(config, ViTConfig) else context_length
 
 
 def compiled_block(config: ModelConfig, width: int) -> int:
-    """Bytes that a compiled block keeps per position: inputs of products, and what the attention kernel needs.
+    """Return the bytes that a compiled block keeps per position: inputs to products and to the attention kernel.
 
-    The rest is recomputed. The residual stream stays in float32; ``width`` is the bytes of a number in a product.
+    The rest is recomputed. The residual stream stays in float32; ``width`` is the size of a number in a product.
     """
     c, (q, kv) = config.d_model, _heads(config)
     inner = 3 if config.activation == "swiglu" else 2  # before and after the activation, and the gate
@@ -246,10 +246,10 @@ def compiled_block(config: ModelConfig, width: int) -> int:
 
 
 def eager_attention(config: ModelConfig, length: int, width: int, cross: bool = False) -> int:
-    """Bytes that attention keeps per position; ``width`` is the bytes of a number in a product.
+    """Return the bytes that attention keeps per position; ``width`` is the number of bytes per number in a product.
 
-    With dropout the CPU has no kernel. The explicit computation runs in float32, repeats keys for each query head, and
-    holds the attention weights three times: before dropout, the mask, and after dropout.
+    The CPU has no kernel for attention with dropout. The explicit computation runs in float32, repeats the keys for
+    each query head, and keeps three tensors: the attention weights before and after dropout, and the mask.
     """
     q, kv = _heads(config)
     read = _product_input(config, 3, width)
@@ -264,24 +264,24 @@ def eager_attention(config: ModelConfig, length: int, width: int, cross: bool = 
 
 
 def eager_feedforward(config: ModelConfig, width: int) -> int:
-    """Bytes that a feed-forward layer keeps per position."""
-    # ReLU needs only its output, which is also the next product's input; a gate needs all four.
+    """Return the bytes that a feed-forward layer keeps per position."""
+    # ReLU needs only its output, which is also the input to the next product; a gate needs all four tensors.
     inner = {"relu": 1, "swiglu": 4}.get(config.activation, 2)
     return _product_input(config, 2 if config.activation == "swiglu" else 1, width) + inner * width * config.d_ff
 
 
 def eager_norm(config: ModelConfig) -> int:
-    """Bytes that a norm keeps per position: its input, and mean and deviation, or the RMS and the scaled input."""
+    """Return the bytes that a norm keeps per position: input, mean and deviation, or the RMS and scaled input."""
     return _FLOAT32 * (config.d_model + 2 if config.norm == "layer" else 2 * config.d_model + 1)
 
 
 def _product_input(config: ModelConfig, readers: int, width: int) -> int:
-    """Bytes kept for the input of products: under autocast a copy for each."""
+    """Return the bytes kept for the input to products; under autocast each product has its own copy."""
     return config.d_model * (readers * width if width < _FLOAT32 else _FLOAT32)
 
 
 def _heads(config: ModelConfig) -> tuple[int, int]:
-    """The total width of the query heads, and of the key heads."""
+    """Return the total width of the query heads, and of the key heads."""
     return config.n_heads * config.d_head, config.n_kv_heads * config.d_head
 
 
@@ -294,7 +294,7 @@ class Body:
 
     def __init__(self, model: ModelConfig, batch_size: int, how: MemoryConditions) -> None:
         on_cpu, length, width = how.device == "cpu", positions(model, how.context_length), how.width
-        # On a GPU attention applies dropout inside its kernel, and other dropouts keep a byte per number.
+        # On a GPU attention applies dropout inside its kernel, and other dropout layers keep one byte per number.
         config = model if on_cpu else model.replace(dropout=0.0, attention_dropout=0.0)
         self._config, self._length, self._width, self._compiled = config, length, width, how.compiled and not on_cpu
         self._n, self._patches = batch_size * length, batch_size * (length - 1)
@@ -316,7 +316,7 @@ class Body:
         self._feedforward_copies = self._gated * self._matrix_copy
 
     def kept(self) -> int:
-        """Bytes of activations that the forward pass keeps for the backward pass."""
+        """Return the bytes of activations that the forward pass keeps for the backward pass."""
         found = self._kept_compiled() if self._compiled else self._kept_eager()
         return found + self._dropouts * self._n * self._config.d_model
 
@@ -337,7 +337,7 @@ class Body:
         found += (self._layers + self._crosses) * (self._attention_copies + head_norms)
         found += self._layers * (self._feedforward_copies + angles)
         each = (self._vector if config.dropout else 0) + (self._norm if config.final_norm else 0)
-        # The last vectors; the encoder's are kept too, but under autocast only as copies.
+        # The last hidden vectors; those of the encoder are kept too, but under autocast only as copies.
         found += n * (self._stacks * each + self._vector * (1 if copied else self._stacks))
         found += 0 if copied else self._stacks * self._angles
         if isinstance(config, TextConfig) and config.positions == "learned":
@@ -347,12 +347,12 @@ class Body:
         return found + self._patches * w * self._pixels
 
     def working(self) -> int:
-        """Bytes at the peak of the last block's backward pass, minus what has been freed by then."""
+        """Return the bytes used at the peak of the last block's backward pass, minus those freed by then."""
         config, n, w, vector, inner = self._config, self._n, self._width, self._vector, self._inner
         c, q, narrow = config.d_model, _heads(config)[0], bool(self._copied)
-        # Norms whose backward pass precedes that of the last feed-forward.
+        # Norms whose backward pass precedes that of the last feed-forward layer.
         norms = int(config.final_norm) + int(config.norm_order == "post")
-        # The gradients of the body's output and of the residual stream, minus what the norms had kept.
+        # The gradients of the body's output and of the residual stream, minus the tensors that the norms had kept.
         arriving = vector * (2 if norms else 1) - norms * self._norm
         cast = w * c if narrow and not config.dropout else 0
         read = 0 if config.activation == "relu" else inner  # input of the last product; ReLU still needs it
@@ -367,13 +367,13 @@ class Body:
             heads = _FLOAT32 * (2 * q + config.n_heads * self._length) - w * q
             gone = (norms + 1) * self._norm + eager_feedforward(config, w) + 2 * self._noise
             moments.append(n * (2 * vector + heads - gone) - self._feedforward_copies - self._output_copy)
-        if narrow and config.norm_order == "post":  # in the forward pass: sums that are not kept
+        if narrow and config.norm_order == "post":  # in the forward pass: intermediate sums that are not kept
             dropped = 1 if config.dropout and not isinstance(config, BERTConfig) else 0
             moments.append(n * vector * (2 + dropped - int(config.final_norm) + self._stacks))
         return max(moments)
 
     def measuring(self) -> int:
-        """Bytes at the peak of a pass without gradients, in the last block."""
+        """Return the bytes used at the peak of a pass without gradients, which is in the last block."""
         config, n, w, copied, vector = self._config, self._n, self._width, self._copied, self._vector
         c, (q, kv), inner, later = config.d_model, _heads(config), self._inner, self._feedforward_copies
         first = vector if config.norm_order == "pre" else 0  # a norm before each sublayer

@@ -1,4 +1,4 @@
-"""A training plan as JSON, tables, sentences and a page, with the reasons for its design."""
+"""Render a training plan as JSON, tables, sentences and a page, with the reasons for its design."""
 
 import json
 import shlex
@@ -35,9 +35,9 @@ from kotha.training.plan.step_time import (
 from kotha.training.request import TrainRequest, choose_settings
 
 _TEXTS = json.loads(Path(__file__).with_name("render.json").read_text(encoding="utf-8"))
-_POINTS = 400  # of the schedule's curve
+_POINTS = 400  # points on the curve of the schedule
 _NOT_ON_PAGE = ("compiled", "flops_per_token")
-# Number of larger sizes that did not fit to show.
+# Number of larger sizes to show that did not fit.
 _SHOWN = 4
 
 Rows = list[list[Text]]
@@ -67,7 +67,7 @@ class TrainingPlan:
         return [*([] if design is None else _design_tables(design)), *_plan_tables(found), formats]
 
     def sentences(self) -> list[Message]:
-        """Return sentences for what the tables do not show: peak memory, rule of thumb, time of a step and the run."""
+        """Return sentences about peak memory, the rule of thumb, and the time of a step and of the run."""
         plan = self.found
         flops, memory, available = plan["flops"], plan["memory_bytes"], plan["memory_available_bytes"]
         n = plan["tokens_per_step"]
@@ -128,9 +128,9 @@ def describe_plan(
     timed: bool = True,
     before_timing: Callable[[], Any] = use_fastest_threads,
 ) -> TrainingPlan:
-    """Plan a request; ``export_formats`` returns the export formats of a model.
+    """Plan a request; ``export_formats`` returns the formats to which a model can be exported.
 
-    ``before_timing`` chooses the threads of this machine before it is timed.
+    ``before_timing`` chooses the number of threads before this machine is timed.
     """
     text = measure_text(data) if isinstance(data, str) else data
     timed_here = request.minutes is not None and request.gpu is None
@@ -160,8 +160,8 @@ def plan_training(
     """Return the memory, operations and time of a training run as JSON types.
 
     On this machine the time is measured with a few short steps, unless ``pace`` gives the seconds per step. For a named
-    ``gpu`` it is estimated; an unnamed GPU that is not present has no time. ``train_tokens`` is the number of tokens in
-    an epoch.
+    ``gpu`` it is estimated; for an unnamed GPU that is not present, it is unknown. ``train_tokens`` is the number of
+    tokens in an epoch.
     """
     if training.dropout is not None:
         model = model.replace(dropout=training.dropout)
@@ -237,7 +237,7 @@ def drawn_schedule(settings: TrainConfig) -> dict[str, Any]:
 
 
 def _design_tables(facts: dict[str, Any]) -> list[Table]:
-    """The design with its reasons, and the larger sizes that did not fit."""
+    """Return tables of the design with its reasons, and of the larger sizes that did not fit."""
     chosen: Rows = [list(each.values()) for each in facts["reasons"]]
     refused = [each for each in facts["considered"] if each["verdict"]]
     rows: Rows = [
@@ -263,7 +263,7 @@ def _plan_tables(found: dict[str, Any]) -> list[Table]:
         shape=f"{found['micro_batch_size']} x {found['context_length']}",
     )
     memory = _part_rows("memory", lambda value: amount(Size(value)), found["memory_bytes"])
-    memory[-1][-1] = ""  # no total share: not all parts are in memory at once
+    memory[-1][-1] = ""  # no total share, because not all parts are in memory at once
     counts = [*_part_rows("parameters", "{:,}".format, parameters), *inside]
     return [
         Table(title, [part, Message("parameters"), share], counts),
@@ -277,7 +277,7 @@ def _plan_tables(found: dict[str, Any]) -> list[Table]:
 
 
 def _part_rows(kind: str, form: Callable[[Any], Text], *columns: dict[str, Any]) -> Rows:
-    """Return a row for each part and for the total: values, and the share of the last value."""
+    """Return a row for each part and for the total, with its values and the share of the last value."""
     last = columns[-1]
     return [
         [Message(what), *(form(each[name]) for each in columns), f"{last[name] / last['total']:.1%}"]

@@ -1,8 +1,9 @@
 """Rules for short and long training runs: settings by text size, model width and number of tokens.
 
-All rules come from measurements (docs/dev/experiments.md, "What the defaults stand on"), and are valid between the
-measured points and a little beyond. ``design.py`` uses them, and through it ``train``, ``plan`` and ``demo``. A run is
-*short* if it has too few steps to benefit from regularisation; it gets no dropout, few epochs and a long decay.
+All rules were derived from measurements (docs/dev/experiments.md, "What the defaults stand on"), and are valid between
+the measured points and slightly beyond. They are used by ``design.py``, and therefore by ``train``, ``plan`` and
+``demo``. A run is *short* if it has too few steps to benefit from regularisation; it gets no dropout, few epochs and a
+long decay.
 """
 
 import math
@@ -12,17 +13,17 @@ from kotha.training.config import TrainConfig
 
 # Bytes of text from which each vocabulary size is better than the next smaller one.
 _VOCABULARIES = ((0, 1024), (200_000, 2048), (600_000, 4096), (2_500_000, 8192), (400_000_000, 16_384))
-# Tokens per step. If the text, and not the time, is the limit, there is time for more and smaller steps.
+# Tokens per step. If the text limits the run, and not the time, more and smaller steps are possible.
 _FEWEST, _FEWEST_OF_LITTLE_TEXT, _MOST = 1024, 256, 16_384
 _WANTED_STEPS = 500
-# Learning rates at a width, the power with which they fall, and the width below which they stay constant.
+# Learning rates at a width, the power of the width with which they fall, and the width below which they are constant.
 _WIDTH, _RATE, _MUON_RATE, _POWER, _LEAST_WIDTH = 512, 1e-3, 3e-3, 1.5, 96
 _SHORT_STEPS, _SHORT_DECAY = 2000, 0.6
 _SHORT_EPOCHS, _EPOCHS = 8, 20
 _LONGEST_WARMUP = 50
-# A run is shortened if it would exceed its time by this share, and extended if it could do this many more steps.
+# A run is shortened if it would exceed its time by this share, and extended if it could do this share of steps more.
 _LATE = 0.15
-# The share of the time that a run extended beyond its plan reserves for its end.
+# The share of the time that an extended run reserves for its last evaluation and for saving.
 _SPARE = 0.05
 EVALUATIONS = 8
 # Seconds between two evaluations on a GPU.
@@ -44,7 +45,7 @@ def is_short(tokens: float) -> bool:
 
 
 def most_epochs(short: bool) -> int:
-    """Return the number of passes over a text up to which models improved."""
+    """Return the largest number of passes over a text for which models still improved."""
     return _SHORT_EPOCHS if short else _EPOCHS
 
 
@@ -91,7 +92,7 @@ def pace_of(steps: int, warmup_steps: int = _LONGEST_WARMUP, evaluations: int = 
 
 
 def evaluations_in(seconds: float, device: str) -> int:
-    """The number of evaluations in a run: on a GPU, saving the weights can take longer than the steps between.
+    """Return the number of evaluations in a run: fewer on a GPU, where saving can take longer than the steps.
 
     >>> evaluations_in(25, "cuda"), evaluations_in(25, "cpu")
     (2, 8)
@@ -100,7 +101,7 @@ def evaluations_in(seconds: float, device: str) -> int:
 
 
 def times(epochs: float) -> Message:
-    """Format the number of passes over a text; it is never rounded down to zero.
+    """Format a number of passes over a text; it is never rounded down to zero.
 
     >>> [str(times(epochs)) for epochs in (0.0231, 0.5, 3.14, 20)]
     ['0.023', '0.5', '3.1', '20.0']
@@ -109,7 +110,7 @@ def times(epochs: float) -> Message:
 
 
 def decay_for(steps: int) -> dict[str, int]:
-    """Return the final decay of the learning rate (WSD): most of a short run, otherwise the recipe's."""
+    """Return the steps of the final decay (WSD): most of the steps in a short run, otherwise those of the recipe."""
     return {"decay_steps": max(1, int(_SHORT_DECAY * steps))} if steps < _SHORT_STEPS else {}
 
 
@@ -122,12 +123,12 @@ def fit_to_time(
     seconds: float,
     most_steps: int | None = None,
 ) -> TrainConfig:
-    """Return the planned settings with the steps that fit in the time; ``steps`` is kept if it fits well enough.
+    """Return the planned settings with as many steps as fit in the time; ``steps`` is kept if it is close enough.
 
     ``done`` steps took ``spent`` seconds, and each further step, including evaluations and saving, will take ``pace``.
-    If the machine was busy when it was timed, the run can do more steps than planned, up to ``most_steps``, as long as
-    the learning rate has not begun to decay (WSD), because the steps done so far are then the same as in a longer plan.
-    A run is not changed in its second half.
+    If the machine was busy when it was timed, the run can do more steps than planned, up to ``most_steps``. It is only
+    extended before the learning rate has begun to decay (WSD), when the steps so far are the same as in a longer run. A
+    run is not changed in its second half.
 
     >>> plan = TrainConfig(steps=800, evaluate_every=100, decay_steps=480, schedule="stable")
     >>> fit_to_time(plan, 800, 100, spent=30.0, pace=0.3, seconds=120.0).steps

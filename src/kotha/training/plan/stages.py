@@ -1,11 +1,11 @@
-"""Stages of a training run: what to do with more time than one model can use.
+"""Stages of a training run: several models, for when there is more time than one model can use.
 
-A model that fits a small text stops improving after about twenty passes over it. With more time, a wider model with
-heavier dropout and weight decay, which reads half of its sequences backwards, becomes better. With still more, several
+A model that fits a small text stops improving after about twenty passes over it. With more time, a wider model is
+better, if it has more dropout and weight decay and reads half of its sequences backwards. With still more time, several
 models are trained as teachers, and one student is distilled from all of them; the student becomes better than each of
-its teachers (knowledge distillation, https://arxiv.org/abs/1503.02531). The table below says from which time each of
-these pays off. The unit is the number of passes over the text that the model of a single stage could do in the whole
-time. Measured on 32 MB of Bangla news and one H200 (benchmarks/results/stages_h200.json, minutes_h200.json).
+its teachers (knowledge distillation, https://arxiv.org/abs/1503.02531). The table below lists the time from which each
+plan is best, as the number of passes over the text that the model of a single stage could make in the whole time. It
+was measured on 32 MB of Bangla news and one H200 (benchmarks/results/stages_h200.json, minutes_h200.json).
 """
 
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from kotha.training.plan.rules import EVALUATIONS, pace_of, rates_for
 
 Quality = Literal["quick", "standard", "best"]
 
-# Seconds that each further stage takes to start: on a GPU, compiling.
+# Seconds that each further stage takes to start, on a GPU mostly for compiling.
 _START_SECONDS = {"cpu": 1.0, "cuda": 15.0}
 # The share of the time that training can use; the rest is for evaluations and saving.
 _USED = 0.96
@@ -27,10 +27,10 @@ _USED = 0.96
 _FORWARD = 1 / 3
 # The share of a stage's steps in which the learning rate falls.
 _DECAY = 5 / 6
-# Muon's peak rate at width 512 for many passes; it falls with the square root of the width.
+# Muon's peak learning rate at width 512 for many passes; it falls with the square root of the width.
 _MUON_AT_512 = 6e-3
 _TEACHER_EVALUATIONS = 3
-# How many sizes a wide model is above the ordinary one; each costs about twice as much as the one before.
+# Number of sizes by which a wide model is larger than the ordinary one; each size costs twice as much as the last.
 _WIDER = 2
 
 
@@ -51,7 +51,7 @@ _BACKWARDS_TEACHER = Role(30, False, {**_TEXT, **_BACKWARDS})
 _PLAIN_TEACHER = Role(15, False, _TEXT)
 _DISTILLED = {"dropout": 0.2, "weight_decay": 0.5}
 
-# From which number of passes each plan is used, and its stages. Fewer: a single ordinary stage.
+# The number of passes from which each plan is used, and its stages; below the last, a single ordinary stage is used.
 _PLANS: tuple[tuple[float, Quality, tuple[Role, ...]], ...] = (
     (
         450,
@@ -76,7 +76,7 @@ class Stage:
     seconds: float  # for training
 
     def to_dict(self) -> dict[str, Any]:
-        """The stage, ready for JSON."""
+        """Return the stage, ready for JSON."""
         return {
             "model": self.model.to_dict(),
             "training": self.settings.to_dict(),
@@ -88,7 +88,7 @@ class Stage:
 def plan_stages(
     text: TextSize, budget: Budget, design: Design, fixed: dict[str, Any], quality: Quality
 ) -> tuple[Stage, ...]:
-    """The stages that use the time best; none if a single ordinary stage, ``design``, does."""
+    """Return the stages that make the best use of the time; none if a single ordinary stage, ``design``, is best."""
     if quality == "quick" or budget.seconds <= 0:
         return ()
     tokens = text.tokens_with(design.model.vocab_size)
@@ -103,7 +103,7 @@ def plan_stages(
 def _fitted(
     text: TextSize, budget: Budget, design: Design, fixed: dict[str, Any], roles: tuple[Role, ...], seconds: float
 ) -> tuple[Stage, ...]:
-    """The stages of a plan, each with as many steps as fit in the time."""
+    """Return the stages of a plan, each with as many steps as fit in the time."""
     wide = _wide(text, budget, design, fixed) if any(role.wide for role in roles) else design
     sized = [wide if role.wide else design for role in roles]
     paces = [each.seconds_per_step for each in sized]
@@ -128,7 +128,7 @@ def _fitted(
 
 
 def _pace(steps: int, width: int, evaluations: int) -> dict[str, Any]:
-    """The settings that depend on the number of steps, and Muon's rate for many passes."""
+    """Return the settings that depend on the number of steps, and Muon's learning rate for many passes."""
     rate = max(rates_for(width)["muon_learning_rate"], _MUON_AT_512 * (512 / width) ** 0.5)
     return {
         **pace_of(steps, evaluations=evaluations),
@@ -138,7 +138,7 @@ def _pace(steps: int, width: int, evaluations: int) -> dict[str, Any]:
 
 
 def _wide(text: TextSize, budget: Budget, design: Design, fixed: dict[str, Any]) -> Design:
-    """A design two sizes up, or the largest size in between that fits in memory."""
+    """Return a design two sizes larger, or the largest size in between that fits in memory."""
     shared = {"context_length": design.context_length, "batch_size": design.settings.batch_size}
     index = RUNGS.index((design.model.n_layers, design.model.d_model))
     for rung in range(min(index + _WIDER, len(RUNGS) - 1), index, -1):

@@ -1,22 +1,23 @@
 """The work of a step (FLOPs) and its time: measured on this machine, or estimated for a named GPU.
 
-A weight in a matrix product takes 2 operations per position, a multiplication and an addition, and twice that in the
-backward pass: once for the gradient of its input, once for its own (only the latter in the first layer of a ViT, whose
-images need no gradients). Embeddings are looked up, without operations. Attention scores and weighted sums of values
-grow with the square of the length. All S positions are counted, including those hidden by a causal mask; a kernel that
-skips them does half of this part. Norms, activations and the softmax are not counted. The rule of thumb is 6 N
-operations per token for N parameters (Kaplan et al. 2020, https://arxiv.org/abs/2001.08361), which includes embeddings
-but not the quadratic part.
+A weight in a matrix product takes 2 operations per position (a multiplication and an addition), and twice that in the
+backward pass: one product for the gradient of the input and one for the gradient of the weight (only the latter in the
+first layer of a ViT, whose images need no gradients). Embeddings are looked up, which takes no operations. Attention
+scores and weighted sums of values grow with the square of the length. All S positions are counted, including those
+hidden by a causal mask; a kernel that skips them does only half of the attention operations. Norms, activations and the
+softmax are not counted. The rule of thumb is 6 N operations per token for N parameters (Kaplan et al. 2020,
+https://arxiv.org/abs/2001.08361), which includes embeddings but not the quadratic part.
 
-On this machine a small model is timed directly. For a large one, a model of one layer with a limited vocabulary is
+On this machine a small model is timed directly. For a large one, a model with one layer and a limited vocabulary is
 timed on a batch and on a few tokens, and then its layer alone. This gives the fixed time of a micro-batch (gradients of
-whole tables), the time per token and the time per layer; the optimizer is timed on a slice. The result is valid for the
-machine under its current load. Nothing is compiled for the measurement, so a GPU will be faster than predicted.
+whole tables), the time per token and the time per layer; the optimizer is timed on a slice of the weights. The result
+is valid for the machine under its current load. The timed steps are not compiled, so training on a GPU will be faster
+than predicted.
 
-For a named GPU (``gpus.json``) the speeds are the manufacturer's for dense products accumulated in float32: ``half`` in
-bfloat16 (float16 on GPUs without bfloat16), ``single`` in float32, by TF32 if available. No training run reaches them.
-The speed of this package was measured on one H200 (benchmarks/results/train_speed.json), with each step recorded as one
-CUDA graph:
+For a named GPU (``gpus.json``) the speeds are those that the manufacturer gives for dense products accumulated in
+float32: ``half`` in bfloat16 (float16 on GPUs without bfloat16), ``single`` in float32, by TF32 if available. No
+training run reaches them. The speed of this package was measured on one H200 (benchmarks/results/train_speed.json),
+with each step recorded as one CUDA graph:
 
 - The course's model with AdamW processed 1,077,680 tokens per second in batches of 64 x 128 and 1,401,625 in batches of
   512 x 128, 28 % and 36 % of the peak; ``gpt2`` processed 496,085 in batches of 32 x 1,024, 43 %. Two numbers predict
@@ -25,8 +26,9 @@ CUDA graph:
 - ``bangla-modern`` with Muon processed 1,141,885 in batches of 32 x 512. This is 4.3 ms per step more than those two
   numbers predict, or 0.08 ms per matrix that Muon updates.
 
-For other GPUs and models the same numbers are assumed, plus the time to pass over the optimizer's memory; another host
-or a newer torch changes them. The estimate is good enough to choose a GPU, but not to promise a time.
+For other GPUs and models the same two numbers are assumed, plus the time to read and write the optimizer's memory.
+Another host or a newer version of torch changes them. The estimate is good enough to choose a GPU, but not to promise a
+time.
 """
 
 import json
@@ -68,7 +70,7 @@ from kotha.training.tasks.masked_words import CHOSEN
 # -- work --------------------------------------------------------------------------------------------------------------
 
 _FORWARD, _TRAINING = 2, 6
-_PATCHES = 4  # in training: images need no gradients
+_PATCHES = 4  # in training, because images need no gradients
 
 
 @dataclass(frozen=True)
@@ -89,7 +91,8 @@ class Work:
 def count_work(model: ModelConfig, context_length: int) -> Work:
     """Count the operations of a model on sequences of a given length, by part.
 
-    A BERT's word head is applied only to masked positions. The source of a Seq2Seq is assumed as long as its target.
+    The word head of a BERT is applied only to masked positions. The source of a Seq2Seq is assumed to be as long as its
+    target.
     """
     n = positions(model, context_length)
     products = dict.fromkeys(("attention_matrices", "attention_scores", "feedforward", "head", "patches"), 0)
@@ -114,7 +117,7 @@ def _part(name: str) -> str:
 
 
 def _positions_processed(model: ModelConfig, name: str, n_positions: int) -> int:
-    """Return the number of positions of an example that a layer processes."""
+    """Return the number of positions in an example that a layer processes."""
     match model, name.removeprefix("body.").split(".")[0]:
         case GPTClassifierConfig() | BERTClassifierConfig(), "head" | "pooler":
             return 1
@@ -133,7 +136,7 @@ SHARE_OF_PEAK = 0.41
 SECONDS_PER_LAYER = 0.2e-3
 COMPILE_SECONDS = 70.0
 _SECONDS_PER_MUON_MATRIX = 0.08e-3
-# An optimizer step reads weights, gradients and two states, and writes all but the gradients.
+# An optimizer step reads weights, gradients and two state tensors, and writes all of them but the gradients.
 _PASSES, _FLOAT32 = 7, 4
 
 
@@ -159,7 +162,7 @@ GPUS = {name: GPU(**each) for name, each in _TABLE.items()}
 
 
 def gpu_named(name: str) -> GPU:
-    """Return the GPU of a name; for an unknown name, the error suggests the nearest one.
+    """Return the GPU with this name; for an unknown name, the error suggests the nearest one.
 
     >>> gpu_named("h200").precision
     'bfloat16'
@@ -171,7 +174,7 @@ def gpu_named(name: str) -> GPU:
 
 
 def gpu_here(device: torch.device) -> GPU | None:
-    """The specification of a GPU of this machine, if it is known."""
+    """Return the specification of a GPU in this machine, if it is known."""
     name = torch.cuda.get_device_name(device) if device.type == "cuda" else ""
     return next((each for each in GPUS.values() if name == each.title), None)
 
@@ -185,7 +188,7 @@ def arithmetic_of(precision: Precision, gpu: GPU | None) -> Arithmetic:
 
 
 def peak_of(arithmetic: Arithmetic, gpu: GPU | None) -> float:
-    """Peak operations per second: measured here, or specified for a named GPU."""
+    """Return the peak operations per second: measured here, or specified for a named GPU."""
     if gpu is None:
         return peak_flops_per_second(arithmetic.device, arithmetic.dtype)
     return gpu.peak(arithmetic.precision)
@@ -205,12 +208,12 @@ def _estimate(
 
 
 def moving_seconds(gpu: GPU, parameters: float) -> float:
-    """Return the seconds in which the optimizer passes over its memory."""
+    """Return the seconds in which the optimizer reads and writes its memory."""
     return _PASSES * _FLOAT32 * parameters / gpu.bandwidth
 
 
 def tokens_per_step(model: ModelConfig, training: TrainConfig, context_length: int) -> int:
-    """Positions processed in a step; a Seq2Seq processes two texts."""
+    """Return the number of positions processed in a step; a Seq2Seq processes two texts per example."""
     texts = 2 if isinstance(model, Seq2SeqConfig) else 1
     return training.batch_size * positions(model, context_length) * texts
 
@@ -219,12 +222,12 @@ def tokens_per_step(model: ModelConfig, training: TrainConfig, context_length: i
 
 # Target duration of a timed pass, so that the whole measurement takes a few seconds.
 _PASS_SECONDS = 0.2
-_LEAST_TOKENS, _FEW_TOKENS = 128, 8  # with fewer tokens, reading weights dominates
+_LEAST_TOKENS, _FEW_TOKENS = 128, 8  # with fewer tokens, reading the weights dominates
 _ROUNDS, _ENOUGH_SECONDS = 4, 0.4
 _WORDS = 8192
 # Rows and columns of the slice on which a large optimizer is timed.
 _SLICE = (256, 1024)
-# The step for comparing thread counts: small, because they matter most for small steps.
+# The step for comparing thread counts; it is small, because the count matters most for small steps.
 _BATCH, _CONTEXT = 8, 128
 
 
@@ -236,7 +239,7 @@ def predict_seconds_per_step(
     arithmetic: Arithmetic,
     gpu: GPU | None = None,
 ) -> float:
-    """Return the seconds of a step with all micro-batches and the optimizer, measured or estimated for a ``gpu``."""
+    """Return the seconds per step, with all micro-batches and the optimizer: measured, or estimated for a ``gpu``."""
     if gpu is not None:
         return _estimate(gpu, model, training, micro_batch_size, context_length, arithmetic.precision)
     micro_batches = -(-training.batch_size // micro_batch_size)
@@ -265,7 +268,7 @@ def predict_seconds_per_step(
 def use_fastest_threads() -> int:
     """Use all cores, or one if that is faster, as it can be on a busy machine; return the number of threads.
 
-    Sums can round differently with another number of threads, so a run records it.
+    With another number of threads sums can round differently, so a run records the number.
     """
     arithmetic, all_of_them = choose_arithmetic("auto"), torch.get_num_threads()
     if arithmetic.device.type == "cpu" and all_of_them > 1:
@@ -279,7 +282,7 @@ def use_fastest_threads() -> int:
 
 
 def _affordable(model: ModelConfig, batch_size: int, context_length: int, arithmetic: Arithmetic) -> tuple[int, int]:
-    """Return the part of a batch whose pass takes about the target duration: whole sequences, or a part of one."""
+    """Return the part of a batch that takes about the target duration: whole sequences, or a part of one sequence."""
     speed = peak_flops_per_second(arithmetic.device, arithmetic.dtype)
     work = count_work(model, context_length).training_per_token
     tokens = max(_LEAST_TOKENS, int(_PASS_SECONDS * speed / work))
@@ -311,7 +314,7 @@ def _built(config: ModelConfig, arithmetic: Arithmetic) -> Model:
 def _time(
     model: Model, training: TrainConfig | None, batch_size: int, context_length: int, arithmetic: Arithmetic
 ) -> tuple[float, float]:
-    """Time the gradients of a batch and an optimizer step, as medians of a few rounds after the first."""
+    """Time the gradients of a batch and an optimizer step; returns the medians of a few rounds after the first."""
     inputs = tuple(each.to(arithmetic.device) for each in example_inputs(model.config, batch_size, context_length))
     optimizers = None if training is None else Optimizers(model, training)
     scaler = torch.amp.GradScaler(enabled=False)
@@ -333,9 +336,9 @@ def _time(
 
 
 def _optimizer_seconds(model: ModelConfig, training: TrainConfig, arithmetic: Arithmetic) -> float:
-    """Extrapolate the seconds of an optimizer step of a large model: AdamW by numbers, Muon by its products."""
+    """Extrapolate the seconds of an optimizer step for a large model: AdamW by parameters, Muon by matrix products."""
     orthogonal, *others = split_parameters(build(model, "meta"), use_muon=training.optimizer == "muon")
-    move: Any = adamw  # not the optimizer class, which loads torch's compiler for two seconds
+    move: Any = adamw  # not the optimizer class, which takes two seconds to load torch's compiler
     tensors = [[torch.ones(_SLICE, device=arithmetic.device)] for _ in range(4)]  # weights, gradients, mean, square
     how: Any = {"lr": 1e-3, "beta1": 0.9, "beta2": 0.99, "weight_decay": 0.1, "eps": 1e-8}
     how |= {"amsgrad": False, "maximize": False, "foreach": arithmetic.device.type == "cuda"}
@@ -347,13 +350,13 @@ def _optimizer_seconds(model: ModelConfig, training: TrainConfig, arithmetic: Ar
 
 
 def _products(matrix: Tensor) -> float:
-    """The work to orthogonalize a matrix, up to a factor."""
+    """Return the work of orthogonalizing a matrix, up to a constant factor."""
     small, large = sorted(matrix.shape)
     return float(2 * small * small * large + small**3)
 
 
 def example_inputs(config: ModelConfig, batch_size: int, context_length: int) -> tuple[Tensor, ...]:
-    """Inputs of the right shape for ``model.hidden``."""
+    """Return inputs of the right shape for ``model.hidden``."""
     if isinstance(config, ViTConfig):
         return (torch.zeros(batch_size, config.n_channels, config.image_size, config.image_size),)
     tokens = torch.zeros(batch_size, context_length, dtype=torch.long)
@@ -363,8 +366,8 @@ def example_inputs(config: ModelConfig, batch_size: int, context_length: int) ->
 def _example_loss(model: Any, inputs: tuple[Tensor, ...], full: bool) -> Tensor:
     """Return a loss as in training of the model's family, with all targets 0.
 
-    A part of a model uses the CPU's implementation, whose speed is equal within a few percent, because torch's own
-    function loads torch's compiler at the first call. (The optimizers of a whole model load it anyway.)
+    For a part of a model this uses the CPU implementation, which is equally fast within a few percent, because torch's
+    own function loads torch's compiler at the first call. (The optimizers of a whole model load it anyway.)
     """
     hidden = model.hidden(*inputs)  # (B, T, C)
     if isinstance(model, ViT):

@@ -1,7 +1,7 @@
 """The report of a run: one offline page with its curves, samples and settings.
 
-It depends only on the files of the run folder, so it can be made at any time, also for an unfinished, stopped or older
-run. A missing value is None, and its curve or sentence is omitted. Each curve has a caption that explains it to a
+It depends only on the files in the run folder, so it can be generated at any time, also for an unfinished, stopped or
+older run. If a value is missing, its curve or sentence is omitted. Each curve has a caption that explains it to a
 beginner (``curves.json``).
 """
 
@@ -39,24 +39,24 @@ class Record:
 
     @cached_property
     def steps(self) -> list[dict[str, Any]]:
-        """The rows of steps."""
+        """The rows for training steps."""
         return [row for row in self.metrics if "validation" not in row and figure(row, "step") is not None]
 
     @cached_property
     def evaluations(self) -> list[dict[str, Any]]:
-        """The rows of evaluations."""
+        """The rows for evaluations."""
         return [row for row in self.metrics if mapping(row, "validation") and figure(row, "step") is not None]
 
     @cached_property
     def best(self) -> dict[str, Any] | None:
-        """The best evaluation: the one named by the summary, otherwise the one with the lowest loss."""
+        """The best evaluation: the one named in the summary, otherwise the one with the lowest loss."""
         named = [row for row in self.evaluations if row["step"] == self.summary.get("best_step")]
         measured = [row for row in self.evaluations if figure(row, "validation", "loss_nats") is not None]
         least = min(measured, key=lambda row: float(row["validation"]["loss_nats"]), default=None)
         return named[0] if named else least
 
     def line(self, *keys: str) -> list[Point]:
-        """Return a metric by step, from the rows that contain it."""
+        """Return the values of a metric by step, from the rows that contain it."""
         rows = self.evaluations if keys[0] == "validation" else self.steps
         points = [(float(row["step"]), figure(row, *keys)) for row in rows]
         return points if any(value is not None for _, value in points) else []
@@ -98,7 +98,7 @@ def report_document(record: Record) -> Report:
 
 
 def _samples(rows: list[dict[str, Any]]) -> list[Block]:
-    """Return the generated samples: some visible, the others folded."""
+    """Return the generated samples, some of them visible and the others folded."""
     count = min(_SHOWN_SAMPLES, len(rows))
     shown = {round(index * (len(rows) - 1) / max(1, count - 1)) for index in range(count)}
     blocks: list[Block] = [Heading(Message("Samples during training"))]
@@ -116,7 +116,7 @@ def _sample(row: dict[str, Any]) -> Quote:
 
 
 def _stages(summary: dict[str, Any]) -> list[Block]:
-    """The teachers and the student of a run with several stages."""
+    """Return the teachers and the student of a run with several stages."""
     rows: list[tuple[str, Text]] = []
     for number, each in enumerate(stages_of(summary), 1):
         bits, seconds = figure(each, "bits_per_byte"), figure(each, "seconds")
@@ -127,7 +127,7 @@ def _stages(summary: dict[str, Any]) -> list[Block]:
 
 
 def _settings(config: dict[str, Any], summary: dict[str, Any]) -> list[Block]:
-    """Return everything else that is needed to repeat the run."""
+    """Return all other settings that are needed to repeat the run."""
     about = {**mapping(config, "machine"), **mapping(config, "versions"), "data": mapping(config, "data")}
     sections = [
         (Message("Machine, versions and data"), about),
@@ -141,7 +141,7 @@ def _settings(config: dict[str, Any], summary: dict[str, Any]) -> list[Block]:
 
 
 def _pairs(values: dict[str, Any]) -> list[tuple[str, Text]]:
-    """Names and values as text; nested values are flattened."""
+    """Return names and values as text, with nested values flattened."""
     pairs: list[tuple[str, Text]] = []
     for name, value in values.items():
         if isinstance(value, dict):
@@ -199,7 +199,7 @@ def lead(record: Record) -> list[Text]:
 
 
 def result(validation: dict[str, Any]) -> Message:
-    """Return one evaluation as the end of a sentence."""
+    """Return the scores of an evaluation as the end of a sentence."""
     per_byte, per_character = figure(validation, "bits_per_byte"), figure(validation, "bits_per_character")
     accuracy, majority = figure(validation, "accuracy"), figure(validation, "majority")
     if accuracy is not None:
@@ -224,7 +224,7 @@ def result(validation: dict[str, Any]) -> Message:
 
 
 def loss_chart(record: Record) -> Curves | None:
-    """Training and validation loss, with reference levels."""
+    """Return a chart of training and validation loss, with reference levels."""
     training, validation = record.line("loss_nats"), record.line("validation", "loss_nats")
     if not training and not validation:
         return None
@@ -246,7 +246,7 @@ def loss_chart(record: Record) -> Curves | None:
 
 
 def references(record: Record) -> dict[str, float]:
-    """Return reference losses in nats: baselines, and the floor, which no model can go below."""
+    """Return reference losses in nats: baselines, and the floor, below which no model can go."""
     values = reference_losses(record.config)
     floor, best = figure(record.config, "floors", "bits_per_byte"), mapping(record.best or {}, "validation")
     loss, bits = figure(best, "loss_nats"), figure(best, "bits_per_byte")
@@ -256,7 +256,7 @@ def references(record: Record) -> dict[str, float]:
 
 
 def charts(record: Record, kind: Literal["validation", "health"]) -> list[Curves]:
-    """The curves of validation, in units that do not depend on the tokenizer, or of training health."""
+    """Return the validation curves, in units that do not depend on the tokenizer, or the curves of training health."""
     found = []
     for curve in _TEXTS[kind]:
         keys = curve["keys"]

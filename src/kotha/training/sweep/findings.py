@@ -1,8 +1,8 @@
 """The findings of a sweep: the importance of each setting, and the best trial compared with the default.
 
-The importance of a setting (PED-ANOVA, Watanabe et al. 2023) measures the difference between its values in the better
-trials and in all trials; the shares add up to one. It is unreliable with few trials. Each trial uses one seed, so a
-small gain may be chance.
+The importance of a setting (PED-ANOVA, Watanabe et al. 2023) measures how much its values in the better trials differ
+from those in all trials; the importances of all settings add up to one. With few trials they are unreliable. Each trial
+uses one seed, so a small gain may be due to chance.
 """
 
 import math
@@ -45,7 +45,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class SweepFindings:
-    """The findings of a sweep, as data, tables and a page."""
+    """The findings of a sweep, available as data, tables and a page."""
 
     data: str
     out: str
@@ -57,7 +57,7 @@ class SweepFindings:
     preset: str | None
     recipe: str
     minutes: float | None
-    changes: dict[str, Any]  # the best trial's changes to preset, recipe and time
+    changes: dict[str, Any]  # the best trial's changes to the preset, recipe and time limit
     at_an_end: list[str]  # settings whose best value is close to an end of the range
     best: Trial | None  # the trial with the lowest value
     default: Trial | None  # the default recipe, once it has completed
@@ -68,7 +68,7 @@ class SweepFindings:
 
     @property
     def command(self) -> str:
-        """The command that trains with the best settings."""
+        """Return the command that trains with the best settings."""
         changes = dict(self.changes)
         steps = changes.pop("steps", None)
         words = ["kotha", "train", self.data, "--out", "run"]
@@ -80,11 +80,11 @@ class SweepFindings:
         return shlex.join(words)
 
     def count(self, *states: str) -> int:
-        """The number of trials in these states."""
+        """Return the number of trials in these states."""
         return sum(each.state in states for each in self.trials)
 
     def tables(self) -> list[Table | Text]:
-        """The best trials, the importance of settings, and explanatory sentences."""
+        """Return tables of the best trials and of the importance of settings, with explanatory sentences."""
         best = trial_table(self, Message("{out}: the best trials", out=self.out))
         return [best, importance_table(self, Message("importance of settings")), *sentences(self)]
 

@@ -1,14 +1,14 @@
-"""A sweep: the default recipe to search around, and the loop that draws settings, trains and reports to the study.
+"""Hyperparameter search around the default recipe: draw settings, train, and report the result to the study.
 
-The default recipe is chosen once, with its sizes, context and share of the validation text. All trials keep these
-unless they are searched, so that they are evaluated in the same way and compared at equal time.
+The default recipe is chosen once, with its sizes, context length and share of the validation text. All trials use these
+values unless they are searched, so that trials are evaluated in the same way and compared at equal training time.
 
 Each trial is a run folder, so a pruned trial can be resumed, and the best trial is already a trained model. Trial 0 is
-the default recipe. Values are drawn by TPE (Bergstra et al. 2011), from the seed and the trial's number alone. A trial
-is stopped when its learning curve falls behind the others at the same share of the run (median pruning, or Hyperband).
-Before the learning rate decays, a curve can look worse than its final value would be, so no trial is stopped in the
-first quarter, or before a few trials have completed. A killed sweep continues when the command is run again; several
-processes can work on one sweep at the same time (``study.py``).
+the default recipe. Values are drawn by TPE (Bergstra et al. 2011), with random numbers that depend only on the seed and
+the trial's number. A trial is stopped when its learning curve is worse than the others at the same point of the run
+(median pruning, or Hyperband). Before the learning rate decays, a curve can look worse than it would finally be, so no
+trial is stopped in its first quarter, or before a few trials have completed. A killed sweep continues when the command
+is run again; several processes can work on one sweep at the same time (``study.py``).
 """
 
 from collections.abc import Callable
@@ -54,7 +54,7 @@ from kotha.training.sweep.study import (
 from kotha.training.train_run import train_run
 
 FIGURES = {"bits_per_byte": "bits/byte", "loss_nats": "nats"}  # the first one that the task measures is the objective
-# Number of trials that must complete before any is stopped, and of evaluations before a run can be stopped.
+# Number of trials that must complete before any is stopped, and number of evaluations before a run can be stopped.
 _FULL_TRIALS, _FIRST_PARTS = 4, EVALUATIONS // 4
 _RANDOM_TRIALS = 8
 _FORMAT = 1
@@ -72,7 +72,7 @@ class SweepRequest:
     training: TrainRequest  # the request of each trial, with its time limit
     search: tuple[str, ...] = ()  # search ranges as text; empty: the settings that usually matter
     prune: str = "median"  # median, hyperband or none
-    seed: int = 0  # of the drawn values
+    seed: int = 0  # seed for the drawn values
     trials: int = 20  # total over all processes
 
     def __post_init__(self) -> None:
@@ -102,11 +102,11 @@ class Sweep:
 
     @cached_property
     def searched(self) -> list[SearchDimension]:
-        """The searched settings."""
+        """The settings that are searched."""
         return read_search(self.search, preset(self.preset or USUAL_PRESET))
 
     def changes(self, values: dict[str, Value]) -> dict[str, Any]:
-        """Return the changes of a trial with these values, as for ``kotha train``."""
+        """Return the changes to the defaults in a trial with these values, as for ``kotha train``."""
         return {**self.fixed, **as_changes(values)}
 
     def request(self, values: dict[str, Value]) -> TrainRequest:
@@ -116,7 +116,7 @@ class Sweep:
 
 
 def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
-    """Describe a new sweep: the default recipe for the data and the time, and the settings to search."""
+    """Describe a new sweep: the default recipe for the data and the time limit, and the settings to search."""
     trial, given = request.training, dict(request.training.changes)
     # Validated before anything is timed.
     chosen = read_search(request.search, preset(trial.preset or USUAL_PRESET), given)
@@ -130,7 +130,7 @@ def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
         fixed = design.sizes if sizes_open and SIZE not in names else {}
         fixed |= {"context_length": settings.context_length}
         measured_by = {"evaluate_tokens": settings.evaluate_tokens}
-    elif not trial.timed:  # the recipe's evaluations may be too rare for a curve
+    elif not trial.timed:  # the recipe's evaluations may be too far apart for a learning curve
         measured_by = {"evaluate_every": max(1, -(-settings.steps // EVALUATIONS))}
     fixed = {name: value for name, value in {**fixed, **given}.items() if name not in names}
     return Sweep(
@@ -170,7 +170,7 @@ def read_sweep(description: dict[str, Any], data: Dataset, request: SweepRequest
 
 
 class SweepStopped(Exception):  # noqa: N818 - nothing went wrong
-    """A stop was requested; the current trial is saved and queued again."""
+    """Raised when a stop was requested; the current trial is saved and queued again."""
 
 
 class SweepRunner:
@@ -203,14 +203,14 @@ class SweepRunner:
         self._current: int | None = None  # the current trial
 
     def counted(self) -> list[Any]:
-        """Return the trials that are included in the total; failed ones were queued again."""
+        """Return the trials that count towards the total; failed ones were queued again."""
         return [each for each in self.study.get_trials(deepcopy=False) if each.state != self._states.FAIL]
 
     def run(self) -> None:
         """Run trials until there are enough, including those of other processes."""
         with database_errors(self._url):
             while True:
-                optuna().storages.fail_stale_trials(self.study)  # which queues them again
+                optuna().storages.fail_stale_trials(self.study)  # queues them again
                 states = [each.state for each in self.counted()]
                 if self._states.WAITING not in states and len(states) >= self._request.trials:
                     return
@@ -248,7 +248,7 @@ class SweepRunner:
             raise optuna().TrialPruned from error
 
     def _values(self, trial: Any, is_default: bool) -> dict[str, Value]:
-        """Return the values of a trial; the study records those of the default that lie within the search ranges."""
+        """Return the values of a trial; for the default, the study records those that lie within the search ranges."""
         seed = np.random.SeedSequence([self._request.seed, trial.number]).generate_state(1)[0]
         samplers, searched, defaults = optuna().samplers, self.sweep.searched, self.sweep.defaults
         self.study.sampler = samplers.TPESampler(seed=int(seed), n_startup_trials=_RANDOM_TRIALS, constant_liar=True)
@@ -308,13 +308,13 @@ class SweepRunner:
 
 
 def value_of(score: dict[str, Any]) -> float:
-    """Return the value of a score to minimize; infinity if there is none."""
+    """Return the value of a score that is minimized; infinity if there is none."""
     found = (figure(score, name) for name in FIGURES)
     return next((value for value in found if value is not None), float("inf"))
 
 
 def title_of(trial: Any) -> Message:
-    """Return the name of a trial, from its folder, which stays the same if the trial is repeated.
+    """Return the name of a trial, taken from its folder, which does not change if the trial is repeated.
 
     >>> from types import SimpleNamespace
     >>> str(title_of(SimpleNamespace(user_attrs={"folder": "trial-0007"}, number=9)))

@@ -1,10 +1,11 @@
 """The search space of a hyperparameter sweep: settings and their ranges, written as text.
 
-``learning_rate=1e-4..1e-2:log`` is a range, sampled uniformly in the logarithm; ``n_layers=2..6`` is a range of
-integers; ``dropout=0,0.1,0.2`` is a list of values. ``size=2x96,4x192`` sets layers and width together, with matching
-heads and feed-forward width (``plan/design.py``), because these settings seldom fit when drawn separately.
+``learning_rate=1e-4..1e-2:log`` is a range on a logarithmic scale, ``n_layers=2..6`` is a range of integers, and
+``dropout=0,0.1,0.2`` is a list of values. ``size=2x96,4x192`` sets layers and width together, with matching heads and
+feed-forward width (``plan/design.py``), because separately drawn values are rarely compatible.
 
-By default, settings near the default recipe are searched: rates up to a factor, batch and size by one step up or down.
+By default, values near the default recipe are searched: learning rates within a factor, and batch and model size one
+step up or down.
 """
 
 import math
@@ -24,7 +25,7 @@ from kotha.training.request import RunSetup
 
 SIZE = "size"
 Value = str | int | float | bool | None
-# Settings of the duration or the evaluation of a trial; trials that differ in them cannot be compared.
+# Settings that affect the duration or the evaluation of a trial; trials that differ in them cannot be compared.
 _MEASURES = (
     *("steps", "seed", "evaluate_every", "evaluate_tokens", "patience", "checkpoint_every"),
     *("keep_checkpoints", "teachers", "vocab_size", "micro_batch_size"),
@@ -39,7 +40,7 @@ _NEAR_AN_END = 0.05
 
 @dataclass(frozen=True)
 class SearchDimension:
-    """A searched setting: one of ``choices``, or, if there are none, a value between two ends."""
+    """A setting that is searched: one of ``choices`` or, if there are none, a value between two ends."""
 
     name: str
     choices: tuple[Value, ...] = ()
@@ -50,7 +51,7 @@ class SearchDimension:
 
     @property
     def words(self) -> str:
-        """The setting as text, in the syntax of ``read_search``.
+        """The setting and its range as text, in the syntax of ``read_search``.
 
         >>> SearchDimension("learning_rate", low=1e-4, high=0.01, log=True).words
         'learning_rate=0.0001..0.01:log'
@@ -118,7 +119,7 @@ def short(value: Value) -> str:
 def read_search(
     words: Sequence[str], model: ModelConfig, fixed: Mapping[str, Any] | None = None
 ) -> list[SearchDimension]:
-    """Parse search ranges; settings in ``fixed`` have a value and cannot be searched.
+    """Parse search ranges; settings in ``fixed`` already have a value and cannot be searched.
 
     >>> from kotha.model.presets import preset
     >>> [each.words for each in read_search(["n_layers=2..6", "dropout=0,0.1"], preset("mini"))]
@@ -158,7 +159,7 @@ def _read(text: str, model: ModelConfig) -> SearchDimension:
         raise UsageError("unknown setting {name!r}{nearest}", name=name, nearest=nearest(name, known))
     kinds = get_args(hints.get(name)) or (hints.get(name),)
     found = _between(name, ends, bool(colon), kinds) if is_range else _among(name, rest, kinds)
-    if name in get_type_hints(TrainConfig):  # reject values that every trial would reject
+    if name in get_type_hints(TrainConfig):  # reject values with which every trial would fail
         for value in found.choices or (found.low, found.high):
             TrainConfig().change(**{name: value})
     return found
@@ -206,7 +207,7 @@ def _value(text: str, is_fraction: bool) -> Value:
 
 
 def usual_search(choice: RunSetup, fixed: Mapping[str, Any], sizes_open: bool) -> list[SearchDimension]:
-    """Return the default search space around the default recipe, without the ``fixed`` settings."""
+    """Return the search space around the default recipe, without the ``fixed`` settings."""
     settings, batch = choice.settings, choice.settings.batch_size
     ends = {"weight_decay": _DECAYS}
     for name in ("learning_rate", *(["muon_learning_rate"] if settings.optimizer == "muon" else [])):
@@ -216,7 +217,7 @@ def usual_search(choice: RunSetup, fixed: Mapping[str, Any], sizes_open: bool) -
         "dropout": _DROPOUTS,
         "batch_size": tuple(sorted({max(1, batch // 2), batch, 2 * batch})),
     }
-    # The rung of the model's size and its neighbours; nothing if its size is not a rung.
+    # The model's size in the ladder of sizes, and its neighbours; empty if it is not one of these sizes.
     rungs = [f"{layers}x{width}" for layers, width in RUNGS]
     if sizes_open and (here := size_of(choice.model)) in rungs:
         index = rungs.index(here)

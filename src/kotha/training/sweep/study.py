@@ -3,8 +3,8 @@
 Each process sends a heartbeat for its trial every few seconds (Optuna). After a minute without a heartbeat, the trial
 is queued again with the same values, and resumes from its checkpoint if there is one.
 
-The description of the sweep (data, settings, search ranges) is stored in the study by the process that creates it, and
-read by all others.
+The process that creates the study stores the description of the sweep in it (data, settings, search ranges), which all
+other processes read.
 """
 
 import re
@@ -28,7 +28,7 @@ NEEDED = "a sweep needs Optuna; install it with: pip install 'kotha[sweep]'"
 
 
 def optuna() -> Any:
-    """Import Optuna with less logging; raise an error with install instructions if it is missing."""
+    """Import Optuna with less logging; if it is missing, raise an error with installation instructions."""
     found = library("optuna", NEEDED)
     found.logging.set_verbosity(found.logging.ERROR)
     return found
@@ -56,7 +56,7 @@ def without_password(url: str) -> str:
 
 @contextmanager
 def database_errors(url: str) -> Iterator[None]:
-    """Turn database errors into one line without the password."""
+    """Convert database errors to one-line errors that do not contain the password."""
     errors, exceptions = library("sqlalchemy.exc", NEEDED), optuna().exceptions
     try:
         with warnings.catch_warnings():  # Optuna's heartbeats are experimental
@@ -75,9 +75,9 @@ def _unusable(url: str, why: object) -> KothaError:
 
 
 def open_study(url: str, name: str, folder: Path, about: Callable[[], dict[str, Any]]) -> Any:
-    """Open the study of that name, or create it; on an error no folder is left behind.
+    """Open the study with this name, or create it; on an error no folder is left behind.
 
-    ``about`` returns the description of the sweep, stored for other processes.
+    ``about`` returns the description of the sweep, which is stored for other processes.
     """
     found = optuna()
     with filled_folder(folder):
@@ -102,7 +102,7 @@ def open_study(url: str, name: str, folder: Path, about: Callable[[], dict[str, 
 
 def _storage(url: str) -> Any:
     options: dict[str, Any] = {"pool_pre_ping": True}
-    if url.startswith("sqlite"):  # open the file for each query, and never leave it open
+    if url.startswith("sqlite"):  # open the file for each query, and close it afterwards
         options = {"connect_args": {"timeout": _WAIT_FOR_DATABASE}, "poolclass": library("sqlalchemy", NEEDED).NullPool}
     try:
         return optuna().storages.RDBStorage(
@@ -117,5 +117,5 @@ def _storage(url: str) -> Any:
 
 
 def requeue(study: Any, trial: Any) -> None:
-    """Queue the values of a trial again, in its own folder."""
+    """Queue the values of a trial again, to be run in the same folder."""
     optuna().storages.RetryHeartbeatStaleTrialCallback()(study, trial)

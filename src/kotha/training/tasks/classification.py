@@ -1,11 +1,12 @@
 """Classification of images and texts, with augmentation for small sets of images.
 
 The two tasks differ only in their inputs; ``_Classes`` has their common code. A text longer than the context is split
-into stretches, each a training example (``text/tokenizer/prompt.py``); at inference their predictions are averaged.
+into parts, each of which is a training example (``text/tokenizer/prompt.py``); at inference the predictions for the
+parts are averaged.
 
-With unbalanced classes, examples can be weighted by class (``class_weights="balanced"``, with weights of mean 1, as in
-scikit-learn). The best text classifier is the one with the highest macro-F1 (the mean of F1 over classes), the best
-image classifier the one with the lowest loss.
+If the classes are unbalanced, examples can be weighted by class (``class_weights="balanced"``; the weights have mean 1,
+as in scikit-learn). The best text classifier is the one with the highest macro-F1 (the mean of F1 over classes), the
+best image classifier the one with the lowest loss.
 """
 
 import math
@@ -32,7 +33,7 @@ from kotha.training.tasks.task import Batch, Score, Tensors, check_vocabulary
 
 
 class _Classes(ExamplesTask):
-    """Examples that each have a class (the last column); subclasses define the inputs."""
+    """Examples with a class in the last column; subclasses define the inputs."""
 
     part, reference_names = "examples", ("uniform over classes", "class frequencies")
     reads: tuple[str, ...]  # names of the input tensors of the model
@@ -51,7 +52,7 @@ class _Classes(ExamplesTask):
 
     @abstractmethod
     def _read(self, examples: Any, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
-        """The input tensors of some examples in a batch with others, and the number of positions."""
+        """Return the input tensors of some examples in a batch, and the number of positions."""
 
     def _as_batch(self, some: Any, rows: Sequence[int], among: Sequence[int]) -> Batch:
         tensors, positions = self._read(some[0], list(rows), among)
@@ -84,7 +85,7 @@ class _Classes(ExamplesTask):
 
 
 class ImageClasses(_Classes):
-    """Classify images; they are bytes (N, n_channels, height, width), scaled from 0..255 to -1..1."""
+    """Classify images, which are stored as bytes (N, n_channels, height, width) and scaled from 0..255 to -1..1."""
 
     name, reads = "image-classes", ("images",)
 
@@ -111,7 +112,7 @@ class ImageClasses(_Classes):
         self._augment = config.augment
 
     def batch(self, step: int, first: int, count: int) -> Batch:
-        """See Task; with augmentation, the change of an image depends on its position in the order of examples."""
+        """See Task; the augmentation of an image depends on its position in the order of examples."""
         batch = super().batch(step, first, count)
         if self._augment == "none":
             return batch
@@ -127,7 +128,7 @@ class ImageClasses(_Classes):
 
 
 class TextClasses(_Classes):
-    """Classify texts, for a ``TextClassifier`` around a BERT or a GPT."""
+    """Classify texts with a ``TextClassifier`` built on a BERT or a GPT."""
 
     name, reads = "text-classes", ("tokens", "real")
 
@@ -150,7 +151,7 @@ class TextClasses(_Classes):
         super().__init__(config, len(model.labels), train, held_out)
 
     def _encode(self, texts: Sequence[str], labels: Sequence[int]) -> Columns:
-        """The stretches of texts, and their labels."""
+        """Return the parts of texts, and their labels."""
         stretches = self._reader.encode(texts)
         text_of = [number for number, some in enumerate(stretches) for _ in some]
         return Ragged(each for some in stretches for each in some), torch.as_tensor(labels)[text_of]
@@ -170,15 +171,15 @@ class TextClasses(_Classes):
 
 # -- augmentation -----------------------------------------------------------------------------------------------------
 
-# Largest rotation in degrees, shift as a share of the side, and change of scale.
+# The largest rotation in degrees, shift as a share of the side, and change of scale.
 _TURN, _SHIFT, _SCALE = 12.0, 0.1, 0.12
 
 
 def augmented(images: Tensor, generators: Sequence[np.random.Generator], flip: bool = False) -> Tensor:
-    """Augment images, which helps with few of them: (N, n_channels, height, width) -> same.
+    """Augment images, which helps if there are few of them: (N, n_channels, height, width) -> same.
 
-    Each is transformed by its own generator, drawn from its turn, so a resumed run sees the same images; with ``flip``
-    half of them are mirrored.
+    Each image is transformed with its own random generator, seeded by its turn, so a resumed run sees the same images.
+    With ``flip``, half of them are mirrored.
     """
     moves = torch.tensor(np.stack([_move(each, flip) for each in generators]), dtype=images.dtype)  # (N, 2, 3)
     grid = affine_grid(moves, list(images.shape), align_corners=False)
@@ -186,7 +187,7 @@ def augmented(images: Tensor, generators: Sequence[np.random.Generator], flip: b
 
 
 def _move(generator: np.random.Generator, flip: bool) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
-    """A random rotation, scale and shift as a matrix (2, 3) from output to input coordinates."""
+    """Return a random rotation, scale and shift as a matrix (2, 3) from output to input coordinates."""
     turn, scale, across, down, mirrored = generator.uniform(-1, 1, 5)
     angle, size = math.radians(_TURN * turn), 1 + _SCALE * scale
     side = -1.0 if flip and mirrored < 0 else 1.0

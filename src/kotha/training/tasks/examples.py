@@ -1,12 +1,12 @@
 """Tasks over examples in memory: the order of the examples, and tasks whose outputs are token sequences.
 
 A turn is a position in the sequence of all examples over all epochs: turn 0 is the first example of the first epoch,
-and step s has the turns from s times the batch size on. In each epoch every example has one turn, in a new order. So a
-run does not have to save any state of the data. Examples of different lengths are batched with others of similar length
-(length-sorted batches), to reduce padding.
+and the first turn of step s is s times the batch size. In each epoch every example has one turn, in a new order. A run
+therefore does not have to save its position in the data. Examples of different lengths are batched with others of
+similar length (length-sorted batches), to reduce padding.
 
-``AnswerTokens`` is instruction tuning, where only the assistant's tokens are targets. ``Translation`` predicts a target
-from its source by teacher forcing.
+``AnswerTokens`` is for instruction tuning, where only the assistant's tokens are targets. ``Translation`` predicts a
+target from its source by teacher forcing.
 """
 
 import math
@@ -64,7 +64,7 @@ class Order:
         return int(self._shuffled(epoch)[position])
 
     def examples(self, step: int) -> list[int]:
-        """Return the indices of the examples of a step."""
+        """Return the indices of the examples in a step."""
         return [self.example(turn) for turn in self.turns(step)]
 
     def generator(self, turn: int) -> np.random.Generator:
@@ -106,7 +106,7 @@ class Ragged:
         return len(self.lengths)
 
     def padded(self, rows: Sequence[int], among: Sequence[int], filling: int) -> tuple[Tensor, Tensor]:
-        """Return some rows, padded to the longest of ``among``, and a mask of the real tokens: -> (n, T), (n, T)."""
+        """Return some rows, padded to the longest of ``among``, and a mask without the padding: -> (n, T), (n, T)."""
         lengths = self.lengths[list(rows)]
         real = np.arange(self.lengths[list(among)].max()) < lengths[:, None]
         padded = np.full(real.shape, filling, dtype=np.int64)
@@ -115,11 +115,11 @@ class Ragged:
         return torch.from_numpy(padded), torch.from_numpy(real)
 
 
-Columns = tuple[Ragged | Tensor, ...]  # one per property of the examples: rows of ids, images, labels
+Columns = tuple[Ragged | Tensor, ...]  # one for each property of the examples: rows of ids, images, labels
 
 
 class ExamplesTask(Task):
-    """A task over training and held-out examples in memory; subclasses make the batches."""
+    """A task with training and held-out examples in memory; subclasses create the batches."""
 
     context_length = 0
     too_long = 0  # number of examples that do not fit the context
@@ -135,14 +135,14 @@ class ExamplesTask(Task):
 
     @abstractmethod
     def _as_batch(self, some: Columns, rows: Sequence[int], among: Sequence[int]) -> Batch:
-        """A batch of some examples, padded to the longest of ``among``."""
+        """Return a batch of some examples, padded to the longest of ``among``."""
 
     @abstractmethod
     def _counts(self, some: Columns) -> Counts:
         """Count how often each answer is correct."""
 
     def _width(self, some: Columns) -> int:
-        """The largest number of positions of an example."""
+        """Return the largest number of positions in an example."""
         return sum(int(each.lengths.max()) for each in some if isinstance(each, Ragged))
 
     def batch(self, step: int, first: int, count: int) -> Batch:
@@ -156,7 +156,7 @@ class ExamplesTask(Task):
         return [self._as_batch(some, rows, rows) for rows in slices]
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """See Task; loss and accuracy are without label smoothing, given the correct preceding tokens."""
+        """See Task; loss and accuracy are computed without label smoothing, given the correct preceding tokens."""
         count = targets[self.part]
         return {"loss_nats": sums[self.part] / count, "accuracy": sums["right"] / count, self.part: count}
 
@@ -188,16 +188,16 @@ class _Sequences(ExamplesTask):
         super().__init__(config, model.vocab_size, train, self._prepare(Message("validation"), held_out))
 
     def _longest(self, model: TextConfig, config: TrainConfig) -> int:
-        """The length of the longest example that is used, in tokens."""
+        """Return the length of the longest example that is used, in tokens."""
         return model.context_length
 
     @abstractmethod
     def _encode(self, example: Any) -> tuple[Sequence[int], Sequence[int]] | None:
-        """The input and target rows of an example; None if it does not fit."""
+        """Return the input and target rows of an example; None if it does not fit."""
 
     @abstractmethod
     def _predicted(self, model: Any, tensors: Tensors) -> TokenHeadInputs:
-        """The inputs of the head, and the target tokens."""
+        """Return the inputs to the head, and the target tokens."""
 
     def _prepare(self, what: Message, examples: Sequence[Any]) -> Columns:
         found = [rows for rows in map(self._encode, examples) if rows is not None]
@@ -223,10 +223,10 @@ class _Sequences(ExamplesTask):
 class AnswerTokens(_Sequences):
     """Predict the assistant's turns of a conversation token by token (instruction tuning).
 
-    Conversations are formatted by the chat template. Only the assistant's tokens are targets: its text, and the end of
-    its turn, from which it learns to stop. The tokens of the prompt do not contribute to the loss. A conversation
-    longer than the context is skipped, because without its beginning the answer could not be predicted, and without its
-    end it would be incomplete.
+    Conversations are formatted by the chat template. Only the assistant's tokens are targets: its text, and the token
+    that ends its turn, so that the model learns to stop. The tokens of the prompt do not contribute to the loss. A
+    conversation longer than the context is skipped: without its beginning the answer could not be predicted, and
+    without its end the answer would be incomplete.
     """
 
     name = "answers"
@@ -236,11 +236,11 @@ class AnswerTokens(_Sequences):
 
     @cached_property
     def chat_template(self) -> ChatTemplate | None:  # type: ignore[override]
-        """The chat template, from the special tokens of the tokenizer."""
+        """The chat template, built from the special tokens of the tokenizer."""
         return ChatTemplate.of(self.tokenizer)
 
     def _encode(self, example: Dialogue) -> Any:
-        """Return each token but the last, and the token after each, IGNORED where it is not a target."""
+        """Return all tokens but the last, and for each the next token, or IGNORED if that is not a target."""
         assert self.chat_template is not None, "the tokenizer must have tokens for turns"
         tokens, is_target = self.chat_template.encode(self.tokenizer, example)
         return (
@@ -248,7 +248,7 @@ class AnswerTokens(_Sequences):
         )
 
     def _as_batch(self, some: Any, rows: Sequence[int], among: Sequence[int]) -> Batch:
-        inputs, _ = some[0].padded(rows, among, self._pad)  # padding comes last, where causal attention ignores it
+        inputs, _ = some[0].padded(rows, among, self._pad)  # padding is at the end, where causal attention ignores it
         targets, _ = some[1].padded(rows, among, IGNORED)
         tensors = {"inputs": inputs, "targets": targets}
         return Batch(tensors, {self.part: int((targets != IGNORED).sum())}, inputs.numel())
@@ -265,22 +265,22 @@ class AnswerTokens(_Sequences):
 
 
 TextPair = tuple[Sequence[int], Sequence[int]]
-"""A source and its target, as ids without special tokens."""
+"""A source and its target, as token ids without special tokens."""
 
 
 class Translation(_Sequences):
     """Predict a target token by token from its source (teacher forcing); works for any text-to-text task.
 
     The source ends with the end token; the target starts with the start token and ends with the end token. Batches are
-    as wide as their longest pair. A pair with an empty side, or longer than the context, is skipped, because from a
-    truncated target the model would learn to stop early.
+    as wide as their longest pair. A pair with an empty side is skipped, and so is a pair longer than the context,
+    because a truncated target would teach the model to stop early.
     """
 
     name = "translation"
 
     @cached_property
     def _ends(self) -> tuple[int, int]:
-        """Tokens that start and end a target."""
+        """Return the tokens that start and end a target."""
         special = self.tokenizer.special
         if not {"bos", "eos"} <= special.keys():
             raise DataError(

@@ -1,18 +1,19 @@
 """Masked words (MLM) and sentence pairs (NSP), the training tasks of BERT.
 
-A passage is a stretch that fits the context. A short document is one passage; a longer one is divided into as few
-passages of about equal length as possible. Every word is used once per epoch, except in documents of a single token,
-which cannot be divided in two.
+A passage is a part of a document that fits the context. A short document is one passage, and a longer one is divided
+into as few passages of about equal length as possible. Every word is used once per epoch, except in documents that
+consist of a single token, which cannot be divided in two.
 
-An example is ``[CLS] A [SEP] B [SEP]``. A passage is cut at a random position in its middle half; with probability 1/2
-B is the text that follows A, otherwise a stretch of another document with the same length, so that the length gives no
-hint. Then words are masked. Random choices differ in each epoch, as a function of the seed and the example's position.
+An example is ``[CLS] A [SEP] B [SEP]``. A passage is cut at a random position in its middle half. With probability 1/2,
+B is the text that follows A; otherwise it is a passage of the same length from another document, so that the length
+gives no hint. Then words are masked. Random choices differ between epochs; they depend on the seed and the example's
+position.
 
 Evaluation uses every passage of the validation split, with random choices that do not depend on the seed of the run.
 
-Exactly 15 % of the ordinary tokens are chosen, and at least one. Independently, each of them becomes the mask token
-with probability 80 %, becomes a random ordinary token with 10 %, and is unchanged with 10 %, so that the model must
-predict at every token, not only at masks (https://arxiv.org/abs/1810.04805, appendix A.1).
+Exactly 15 % of the ordinary tokens are chosen, but at least one. Each of them independently becomes the mask token with
+probability 80 %, becomes a random ordinary token with 10 %, and is unchanged with 10 %, so that the model has to
+predict every token, not only the masks (https://arxiv.org/abs/1810.04805, appendix A.1).
 """
 
 import math
@@ -43,13 +44,13 @@ _ROLES = ("cls", "sep", "mask", "pad")
 class Hidden(NamedTuple):
     """A text with some of its words masked."""
 
-    tokens: Ids  # (T,), the input of the model
+    tokens: Ids  # (T,), the input to the model
     places: Ids  # (K,), the masked positions, in order
     words: Ids  # (K,), the original tokens
 
 
 class Masking:
-    """Masks words in texts of one tokenizer."""
+    """Masks words in texts encoded by one tokenizer."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         missing = [role for role in _ROLES if role not in tokenizer.special]
@@ -65,9 +66,9 @@ class Masking:
         self.ordinary = np.flatnonzero(self.is_ordinary)
 
     def hide(self, tokens: Ids, generator: np.random.Generator) -> Hidden:
-        """Choose words of a text and mask them: (T,) -> (T,), (K,), (K,)."""
+        """Choose words in a text and mask them: (T,) -> (T,), (K,), (K,)."""
         candidates = np.flatnonzero(self.is_ordinary[tokens])
-        if not len(candidates):  # only unknown words, which are masked so that there is a target
+        if not len(candidates):  # only unknown words; they are masked, so that there is a target
             candidates = np.flatnonzero((tokens != self.cls) & (tokens != self.sep))
         places = np.sort(generator.choice(candidates, n_chosen(len(candidates)), replace=False))
         words = tokens[places]
@@ -80,7 +81,7 @@ class Masking:
 
 
 def n_chosen(n_words: int) -> int:
-    """Return the number of masked words in a text of ``n_words``.
+    """Return the number of masked words in a text of ``n_words`` words.
 
     >>> n_chosen(2), n_chosen(100)
     (1, 15)
@@ -95,21 +96,21 @@ _WORDS, _PAIRS = "words", "pairs"
 _MARKS = 3  # [CLS] and two [SEP]
 _SHORTEST_CONTEXT = 8
 _VALIDATION_SEED = 0
-# The fewest tokens that can be divided in two.
+# The smallest number of tokens that can be divided in two.
 _SHORTEST = 2
 
 
 @dataclass(frozen=True)
 class Example:
-    """Two stretches of text with words masked."""
+    """Two passages of text with some of their words masked."""
 
     hidden: Hidden
     n_first: int  # tokens of the first segment, with its special tokens
-    unrelated: bool  # whether the second stretch is from another document
+    unrelated: bool  # whether the second passage is from another document
 
 
 class MaskedWords(Task):
-    """Predict masked words, and whether two stretches of text belong together."""
+    """Predict masked words, and whether two passages of text belong together."""
 
     name = "masked-words"
 
@@ -216,7 +217,7 @@ def _filled(rows: list[Ids], width: int, filling: int) -> Ids:
 
 
 class Passages:
-    """The passages of a split, by number. A document that cannot be divided in two has none."""
+    """The passages of a split, by number; a document that cannot be divided in two has no passages."""
 
     def __init__(self, split: Split, longest: int) -> None:
         assert longest > _SHORTEST, "shorter passages could be single tokens"
@@ -238,21 +239,21 @@ class Passages:
         return int(self._ends[-1])
 
     def read(self, passage: int) -> Ids:
-        """The tokens of a passage."""
+        """Return the tokens of a passage."""
         index = self._document_of(passage)
         number = passage - int(self._ends[index] - self._counts[index])
         cuts = (each * int(self._sizes[index]) // int(self._counts[index]) for each in (number, number + 1))
         return self._stretch(index, *cuts)
 
     def from_other_document(self, passage: int, length: int, generator: np.random.Generator) -> Ids:
-        """Return a stretch of ``length`` tokens (or fewer) from another document than that of the passage."""
+        """Return up to ``length`` consecutive tokens from a document other than that of the passage."""
         other = int(generator.integers(len(self._documents) - 1))
         other += other >= self._document_of(passage)
         start = int(generator.integers(max(1, int(self._sizes[other]) - length + 1)))
         return self._stretch(other, start, start + length)
 
     def _document_of(self, passage: int) -> int:
-        """The index of the document that a passage belongs to."""
+        """Return the index of the document to which a passage belongs."""
         return int(np.searchsorted(self._ends, passage, side="right"))
 
     def _stretch(self, index: int, start: int, end: int) -> Ids:

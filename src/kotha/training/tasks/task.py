@@ -1,11 +1,11 @@
 """The interface between the training loop and a task, and the task of a GPT: predicting the next token.
 
-A task makes batches, computes their losses, and evaluates a model on held-out examples. A batch is a function of seed
-and step, so that a resumed run skips no data. A task is independent of optimizers, checkpoints and machines.
+A task creates batches, computes their losses, and evaluates a model on held-out examples. A batch is a function of the
+seed and the step, so that a resumed run skips no data. A task is independent of optimizers, checkpoints and machines.
 
-``PackedBatches`` shuffles the documents in each epoch, concatenates them, and cuts the endless stream into sequences:
-every token is a target exactly once per epoch, and there is no padding. ``OffsetBatches``, as in the course, starts
-each sequence at a random position. ``NextToken`` can also reverse a share of the sequences (reverse training) and learn
+``PackedBatches`` shuffles the documents in each epoch, concatenates them, and cuts the endless stream into sequences,
+so that every token is a target exactly once per epoch, without padding. ``OffsetBatches`` starts each sequence at a
+random position, as in the course. ``NextToken`` can also reverse a share of the sequences (reverse training) and learn
 from the predictions of teachers (knowledge distillation).
 """
 
@@ -46,19 +46,19 @@ POSITIONS_AT_ONCE = {"cuda": 1 << 15, "cpu": 1 << 12}
 class Batch:
     """Some examples, ready for a model."""
 
-    tensors: Tensors  # inputs of the losses, by name; the first dimension is the example
-    targets: dict[str, int]  # the number of predictions that each part of the loss averages
+    tensors: Tensors  # inputs to the losses, by name; the first dimension is the example
+    targets: dict[str, int]  # the number of predictions averaged by each part of the loss
     tokens: int  # positions processed by the model
 
     def to(self, device: torch.device) -> Tensors:
-        """The tensors on a device; copies to a GPU are asynchronous."""
+        """Return the tensors on a device; copies to a GPU are asynchronous."""
         if device.type != "cuda":
             return self.tensors
         return {name: each.pin_memory().to(device, non_blocking=True) for name, each in self.tensors.items()}
 
 
 class Task(Protocol):
-    """A training objective and its examples."""
+    """A training objective with its examples."""
 
     name: str  # name in a run's config
     tokenizer: Tokenizer | None = None  # tokenizer of the texts, saved with the model
@@ -83,7 +83,7 @@ class Task(Protocol):
         """Return the held-out examples."""
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """Return the metrics from the sums of ``measure``, including ``loss_nats``."""
+        """Return the metrics computed from the sums of ``measure``, including ``loss_nats``."""
 
     def error(self, score: Score) -> float:
         """Return the value by which the best model is selected: 0 or more, lower is better."""
@@ -105,7 +105,7 @@ def check_vocabulary(model: TextConfig, tokenizer: Tokenizer) -> None:
 
 
 def measuring_slices(n_examples: int, width: int, positions: int | None) -> list[range]:
-    """Slices of the evaluation examples that fit into one forward pass; ``positions`` limits their total.
+    """Return slices of the evaluation examples that each fit into one forward pass; ``positions`` limits their total.
 
     >>> measuring_slices(100, width=1024, positions=7000)
     [range(0, 4), range(4, 6)]
@@ -126,17 +126,17 @@ class NextToken(Task):
     """Predict each token from those before it.
 
     A share of the sequences can be reversed (reverse training, https://arxiv.org/abs/2403.13799), which improves models
-    trained on a small text. Teachers, which are trained models, can supply probabilities for all tokens as targets
+    trained on a small text. Trained models can serve as teachers, whose probabilities for all tokens are then targets
     (knowledge distillation).
 
-    Evaluation cuts the concatenated validation documents into windows that do not overlap; each token is a target once.
-    Each window starts without context, so the loss is a little higher than with a sliding window.
+    For evaluation, the concatenated validation documents are cut into windows that do not overlap, so each token is a
+    target once. Each window starts without context, so the loss is slightly higher than with a sliding window.
     """
 
     name = "next-token"
 
     def __init__(self, model: GPTConfig, config: TrainConfig, data: Dataset, run: Path | None = None) -> None:
-        """``run`` is the run folder, which holds teachers that are trained with the run."""
+        """``run`` is the run folder, which contains teachers that are trained as part of the run."""
         check_vocabulary(model, data.tokenizer)
         if config.teachers and config.backwards:
             raise ConfigError(
@@ -154,7 +154,7 @@ class NextToken(Task):
 
     @cached_property
     def auxiliary_models(self) -> Sequence[GPT]:  # type: ignore[override]
-        """The teachers. Those of the run itself have relative paths, and are trained before the model."""
+        """The teachers. Those trained as part of the run have relative paths."""
         return [self._read_teacher(str((self._run or Path()) / folder)) for folder in self._config.teachers]
 
     def set_total_steps(self, steps: int) -> None:
@@ -169,8 +169,9 @@ class NextToken(Task):
     def _reverse(self, sequences: Ids, step: int, first: int) -> None:
         """Reverse a random share of the sequences, determined by seed and step: (B, T + 1).
 
-        The following tokens predict a token as well as the preceding ones do, so a text can be used twice as often
-        before it is memorised. Reversed sequences are marked with the mask token, if the tokenizer has one.
+        A token can be predicted from the following tokens as well as from the preceding ones, so a text can be used
+        twice as often before it is memorised. Reversed sequences are marked with the mask token, if the tokenizer has
+        one.
         """
         draw = np.random.default_rng([self._config.seed, step, 1])
         reversed_rows = draw.random(first + len(sequences))[first:] < self._config.backwards
@@ -190,9 +191,9 @@ class NextToken(Task):
     def _teacher_outputs(self, tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return the hidden states and the head of each teacher: (B, T) -> (B, T, C), (V, C).
 
-        The text has only the actual token as target; a teacher gives probabilities for all tokens. On a small text, a
-        student of several teachers becomes better than each of them, even if it is smaller. The teachers' probabilities
-        are averaged.
+        In the text the only target is the actual token; a teacher gives probabilities for all tokens. The probabilities
+        of several teachers are averaged. On a small text their student becomes better than each of them, even if it is
+        smaller.
         """
         kind = tokens.device.type  # move the teachers to the student's device and precision
         narrow = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
@@ -257,7 +258,7 @@ def count_tokens(data: Dataset, split: str, vocab_size: int) -> Counts:
 
 
 def windows(line: NDArray[Any], length: int, count: int) -> Ids:
-    """Cut ids into sequences that overlap by one token, the target of the last position: -> (count, length + 1)."""
+    """Cut ids into sequences that overlap by one token, the target for the last position: -> (count, length + 1)."""
     indices = np.arange(count)[:, None] * length + np.arange(length + 1)
     sequences: Ids = line[indices].astype(np.int64)
     return sequences
@@ -293,7 +294,7 @@ class PackedBatches(_Batches):
         return windows(line, self._context_length, count)
 
     def _pieces(self, start: int, length: int) -> list[tuple[int, int, int]]:
-        """Return a stretch of the endless stream as (document, begin, end)."""
+        """Return a part of the endless stream as (document, begin, end)."""
         pieces: list[tuple[int, int, int]] = []
         epoch, position = divmod(start, self._split.info.tokens)
         while length > 0:
@@ -314,13 +315,13 @@ class PackedBatches(_Batches):
         return lru_cache(maxsize=2)(self._shuffle)  # a batch can span two epochs
 
     def _shuffle(self, epoch: int) -> tuple[Ids, Ids]:
-        """Return the order of the documents in an epoch, and the end of each."""
+        """Return the order of the documents in an epoch, and the position at which each ends."""
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self._lengths))
         return order, np.cumsum(self._lengths[order])
 
 
 class OffsetBatches(_Batches):
-    """Sequences from random positions of the documents in their original order."""
+    """Sequences from random positions in the concatenated documents, in their original order."""
 
     @cached_property
     def _line(self) -> NDArray[Any]:
