@@ -10,9 +10,9 @@ from tests.browser.inside_pages import opened, wait_until, written
 from kotha.evaluation.doctor.diagnosis import Diagnosis, doctor_page, examine
 from kotha.export.targets import supported_targets
 from kotha.i18n.catalogue import translate
-from kotha.training.plan.design import TextSize
 from kotha.training.plan.render import describe_plan
 from kotha.training.plan.step_time import gpu_named
+from kotha.training.plan.text_size import TextSize
 from kotha.training.request import TrainRequest
 
 SAMPLE = "এক গ্রামে <b>এক</b> রাখাল ছিল।"

@@ -11,9 +11,9 @@ from kotha.model.config import GPTConfig
 from kotha.report.table import Table
 from kotha.storage.atomic import write_page as write_page
 from kotha.training.plan.cluster import NETWORK, PER_NODE, STORAGE, Cluster, describe_cluster, read_tokens
-from kotha.training.plan.design import TextSize
 from kotha.training.plan.render import TrainingPlan, describe_plan
 from kotha.training.plan.step_time import gpu_named, use_fastest_threads
+from kotha.training.plan.text_size import TextSize
 from kotha.training.request import TrainRequest, choose_settings
 
 _GPU, _MOST_GB = "h200", 1_000_000

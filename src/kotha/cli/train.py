@@ -100,14 +100,8 @@ def train(
     """
     import kotha
 
-    arguments: dict[str, Any] = {
-        "minutes": minutes,
-        "preset": preset,
-        "recipe": recipe,
-        "quality": quality,
-        "start": from_,
-    }
-    arguments |= {"teachers": [model_path(each) for each in teacher], **vars(pairs), **vars(processes)}
+    arguments: dict[str, Any] = {"minutes": minutes, "preset": preset, "recipe": recipe, "quality": quality}
+    arguments |= {"start": from_, "teachers": [model_path(each) for each in teacher], **vars(pairs), **vars(processes)}
     arguments |= settings.given(kotha.train, steps=steps, checkpoint_every=checkpoint_every, seed=seed, lora=lora)
     is_first, alone = os.environ.get("RANK", "0") == "0", os.environ.get("WORLD_SIZE", "1") == "1"
     with training_display(prints=is_first) as listeners:

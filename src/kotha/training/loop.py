@@ -7,9 +7,8 @@ another machine continues as if it had not been interrupted, bit for bit on the 
 
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import cached_property
 from statistics import median_high
 from typing import Any
@@ -35,59 +34,14 @@ from kotha.training.optim import Average, Optimizers, learning_rate_share
 from kotha.training.plan.memory import check_memory, planned_conditions
 from kotha.training.plan.rules import fit_to_time
 from kotha.training.plan.step_time import count_work
+from kotha.training.progress import Progress
 from kotha.training.tasks.task import Batch, Task, Tensors
 
 # Reading a value waits for the GPU, so on a GPU only some steps are logged.
 _GPU_LOG_EVERY = 10
-_RECENT, _LAST_SPEEDS = 50, 200
 
 Sampler = Callable[[Any], str]
 OnEvent = Callable[[dict[str, Any]], None]
-
-
-@dataclass
-class Progress:
-    """The state of a run other than weights and optimizers; saved in each checkpoint.
-
-    Its clock counts the time spent on training steps, not on evaluations and saving.
-    """
-
-    step: int = 0
-    tokens: int = 0
-    seconds: float = 0.0
-    best_step: int | None = None
-    best_loss: float = math.inf
-    evaluations_without_gain: int = 0
-    evaluated_step: int = 0
-    recent: list[float] = field(default_factory=list)  # most recent losses
-
-    def __post_init__(self) -> None:
-        self.recent = [float(loss) for loss in self.recent]
-        self.speeds: deque[float] = deque(maxlen=_LAST_SPEEDS)  # tokens per second of recent steps
-        self._since: tuple[float, int] | None = None
-
-    def start_clock(self) -> None:
-        """Start the clock unless it is running."""
-        self._since = self._since or (time.perf_counter(), self.tokens)
-
-    def stop_clock(self) -> None:
-        """Stop the clock and add the elapsed time."""
-        if self._since is not None:
-            seconds, tokens = time.perf_counter() - self._since[0], self.tokens - self._since[1]
-            self.seconds += seconds
-            if tokens:
-                self.speeds.append(tokens / max(1e-9, seconds))
-            self._since = None
-
-    def complaint(self, loss: float, spike: float | None) -> Message | None:
-        """Describe what is wrong with a loss (not finite, or a spike); record a normal loss and return None."""
-        if not math.isfinite(loss):
-            return Message("is {loss}", loss=loss)
-        usual = sum(self.recent) / _RECENT if len(self.recent) == _RECENT else math.inf
-        if spike is not None and loss > usual + spike:
-            return Message("rose to {loss:.3f} from about {usual:.3f}", loss=loss, usual=usual)
-        self.recent = [*self.recent, loss][-_RECENT:]
-        return None
 
 
 class Training:

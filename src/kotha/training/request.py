@@ -21,20 +21,12 @@ from kotha.model.presets import preset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig, check_names, recipe
 from kotha.training.initial_weights import Origin
-from kotha.training.plan.design import (
-    RECIPE,
-    Budget,
-    Design,
-    TextSize,
-    budget_for,
-    check_enough,
-    limit_context,
-    propose,
-)
+from kotha.training.plan.design import RECIPE, Budget, Design, budget_for, check_enough, limit_context, propose
 from kotha.training.plan.memory import planned_context
 from kotha.training.plan.rules import EVALUATIONS, pace_of, times
 from kotha.training.plan.stages import Quality, Stage, plan_stages
 from kotha.training.plan.step_time import GPU
+from kotha.training.plan.text_size import TextSize
 
 # The default time limit, the largest one (a year), and the default preset.
 USUAL_MINUTES, LONGEST_MINUTES, USUAL_PRESET = 10.0, 525_600, "pocket"

@@ -14,8 +14,8 @@ from kotha.text.shards import Dataset
 from kotha.training.distributed import ALONE, Ranks
 from kotha.training.initial_weights import check_lora
 from kotha.training.loop import Training
-from kotha.training.plan.design import measure_text
 from kotha.training.plan.step_time import use_fastest_threads
+from kotha.training.plan.text_size import measure_text
 from kotha.training.reporting.report import write_report
 from kotha.training.request import USUAL_MINUTES, USUAL_PRESET, TrainRequest, choose_settings
 from kotha.training.start import check_held_out, resume_run, start_run

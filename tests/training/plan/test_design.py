@@ -9,11 +9,12 @@ from kotha.errors import ConfigError, DataError, KothaError, UsageError
 from kotha.model.config import GPTConfig
 from kotha.model.family import build
 from kotha.model.presets import preset
-from kotha.training.plan.design import Budget, Design, TextSize, budget_for, measure_text, propose
+from kotha.training.plan.design import Budget, Design, budget_for, propose
 from kotha.training.plan.memory import plan_memory
 from kotha.training.plan.render import reasons_for
 from kotha.training.plan.rules import choose_vocabulary, rates_for
 from kotha.training.plan.step_time import GPUS, count_work
+from kotha.training.plan.text_size import TextSize, measure_text
 
 NEWS = TextSize("news", 32_000_000, 12_000_000, 7000, 2_800_000, 8192, 150_000)
 SPEED = 2e10  # operations per second of a slow machine

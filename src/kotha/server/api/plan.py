@@ -21,7 +21,8 @@ from kotha.server.json_requests import Id, JsonObject, MessageField, ModelName
 from kotha.server.serial_executor import ProgressResponse
 from kotha.server.state import State, state_of
 from kotha.storage.json_files import as_json
-from kotha.training.plan.design import TextSize, budget_for
+from kotha.training.plan.design import budget_for
+from kotha.training.plan.text_size import TextSize
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 

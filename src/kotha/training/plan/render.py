@@ -19,7 +19,7 @@ from kotha.report.table import Table
 from kotha.training.config import TrainConfig
 from kotha.training.device import available_memory, choose_arithmetic, share_of_peak
 from kotha.training.optim import learning_rate_share, schedule_steps
-from kotha.training.plan.design import ASIDE, BASE, RECIPE, TOKENS_PER_PARAMETER, Design, TextSize, measure_text
+from kotha.training.plan.design import ASIDE, BASE, RECIPE, TOKENS_PER_PARAMETER, Design
 from kotha.training.plan.memory import largest_micro_batch, plan_memory, planned_conditions
 from kotha.training.plan.rules import times
 from kotha.training.plan.step_time import (
@@ -32,6 +32,7 @@ from kotha.training.plan.step_time import (
     tokens_per_step,
     use_fastest_threads,
 )
+from kotha.training.plan.text_size import TextSize, measure_text
 from kotha.training.request import TrainRequest, choose_settings
 
 _TEXTS = json.loads(Path(__file__).with_name("render.json").read_text(encoding="utf-8"))

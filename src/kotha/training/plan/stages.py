@@ -14,8 +14,9 @@ from typing import Any, Literal
 from kotha.artifacts.run_folder import TEACHERS
 from kotha.model.config import GPTConfig
 from kotha.training.config import TrainConfig
-from kotha.training.plan.design import RUNGS, Budget, Design, TextSize, shape
+from kotha.training.plan.design import RUNGS, Budget, Design, shape
 from kotha.training.plan.rules import EVALUATIONS, pace_of, rates_for
+from kotha.training.plan.text_size import TextSize
 
 Quality = Literal["quick", "standard", "best"]
 

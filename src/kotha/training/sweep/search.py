@@ -26,9 +26,10 @@ from kotha.i18n.message import Message, OnRemark, Option
 from kotha.model.presets import preset
 from kotha.text.shards import Dataset
 from kotha.training.loop import Training
-from kotha.training.plan.design import BASE, measure_text
+from kotha.training.plan.design import BASE
 from kotha.training.plan.rules import EVALUATIONS
 from kotha.training.plan.step_time import use_fastest_threads
+from kotha.training.plan.text_size import measure_text
 from kotha.training.request import USUAL_PRESET, TrainRequest, choose_settings, take_sizes
 from kotha.training.start import check_held_out
 from kotha.training.sweep.space import (
