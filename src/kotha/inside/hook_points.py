@@ -1,7 +1,8 @@
 """Hook points: names for the values that can be recorded in a model, from the residual stream to the logits.
 
-All architectures share one scheme. A model has one stack, ``blocks``, or two, ``encoder`` and ``decoder``; a layer is
-``blocks.0``, a value in it ``blocks.0.attention.weights`` or ``decoder.2.cross.queries``:
+All architectures share one naming scheme. A model has one stack, ``blocks``, or two, ``encoder`` and ``decoder``. A
+layer has a name such as ``blocks.0``, and a value in a layer a name such as ``blocks.0.attention.weights`` or
+``decoder.2.cross.queries``. In the table, ``L`` is the name of a layer:
 
 ==========================  ===============  =====================================================================
 site                        shape            value
@@ -89,12 +90,12 @@ def _layer_sites(block: Block) -> Iterator[Site]:
 
 
 def parts_of(block: Block) -> dict[str, nn.Module]:
-    """Return the parts of a layer in order of computation."""
+    """Return the parts of a layer in the order of computation."""
     return {part: module for part in AFTER if (module := getattr(block, part)) is not None}
 
 
 def stacks(model: nn.Module) -> dict[str, Stack]:
-    """Return the stacks of a model by name, in order of computation.
+    """Return a model's stacks by name, in the order of computation.
 
     >>> from kotha.model.family import build
     >>> from kotha.model.presets import preset

@@ -2,10 +2,11 @@
 
 The last norm and the head are applied to the output of each layer (nostalgebraist 2020,
 https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens). At the last layer this is the
-model's own prediction. Earlier layers were never trained to predict; their answers are an approximation.
+model's own prediction. Earlier layers were never trained to predict, so their answers are only an approximation.
 
-Works for models that predict tokens: a GPT predicts the next token, a BERT the token at each position, the decoder of a
-Seq2Seq the next token of the translation. A ViT raises ``UsageError``. On the page, rows are positions, columns layers.
+The lens works for models that predict tokens: a GPT predicts the next token, a BERT the token at each position, and a
+Seq2Seq decoder the next token in the translation. For a ViT it raises ``UsageError``. On the page, rows are positions
+and columns are layers.
 """
 
 from collections.abc import Sequence

@@ -5,9 +5,9 @@
     seen["blocks.0.attention.weights"]          # (B, H, T, S)
 
 Forward hooks exist only inside the ``with`` block. They change neither the weights nor the outputs, not even by
-rounding, and an untraced model has no overhead. A fused attention never computes its scores, so for the requested
-layers they are computed a second time from the same queries and keys, by the explicit implementation.
-``hook_points.py`` lists the names.
+rounding, and an untraced model has no overhead. A fused attention kernel does not expose its scores, so for the
+requested layers the explicit implementation computes them again from the same queries and keys. ``hook_points.py``
+lists the names.
 
 ``record`` traces one pass and returns the shape and statistics of each value, or the arrays. Masked positions are -inf
 in ``masked_scores``; the statistics exclude them and report their number.
@@ -94,8 +94,8 @@ def trace(
 ) -> Iterator[Trace]:
     """Record named activations of every pass inside the ``with`` block.
 
-    ``layers`` are names such as ``blocks.0`` (default: all), ``hook_points`` names or patterns such as
-    ``*.attention.weights``, ``more`` additional hook points.
+    ``layers`` are names such as ``blocks.0`` (default: all layers), ``hook_points`` are names or patterns such as
+    ``*.attention.weights`` (default: all), and ``more`` lists additional hook points.
     """
     chosen = None if layers is None else list(layers)
     known = [*sites(model, chosen), *more]
@@ -163,7 +163,7 @@ class Activation:
 def record(
     model: Model, given: ModelInput, layers: Sequence[str] | None = None, hook_points: Sequence[str] | None = None
 ) -> list[Activation]:
-    """Record every hook point of one pass; one that runs twice (a Seq2Seq's tokens) is split into source and target."""
+    """Record every hook point in one pass; one that runs twice (a Seq2Seq's tokens) is split into source and target."""
     with trace(model, layers=layers, hook_points=hook_points) as seen:
         given.pass_through(model)
     found = []
@@ -177,7 +177,7 @@ def record(
 
 
 def write_arrays(path: Path, found: Sequence[Activation]) -> None:
-    """Write the arrays by hook point as a NumPy .npz file, atomically."""
+    """Write the arrays to a NumPy .npz file, atomically, under the names of their hook points."""
     arrays: dict[str, Any] = {each.hook_point: each.values.float().numpy() for each in found}
     with atomic_file(path, ".npz") as file:
         np.savez_compressed(file.buffer, **arrays)

@@ -1,8 +1,8 @@
-"""Training data of the lessons: built-in texts as tokens, and the sizes of the models.
+"""Training data for lessons: built-in texts as tokens, and the model sizes.
 
-Lessons use the encyclopaedia entries of the built-in corpus, by default with one token per character: simple sentences
-that a small model learns in seconds. All conditions of a lesson get the same batches, so they differ only in what the
-lesson compares. The sequences of a step depend only on the seed and the step.
+Lessons use the encyclopaedia entries in the built-in corpus, by default with one token per character. These are simple
+sentences that a small model learns in seconds. All conditions in a lesson get the same batches, so they differ only in
+what the lesson compares. The sequences in a step depend only on the seed and the step.
 """
 
 import itertools
@@ -31,7 +31,7 @@ _TOKENIZER_DOCUMENTS = 300
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """Sizes of data and models: the course's GPT, small enough to train a dozen of them in minutes on two cores."""
+    """Data and model sizes: the course's GPT, small enough to train a dozen of them in minutes on two cores."""
 
     documents: int = 500  # training documents
     most_tokens: int | None = None  # limit of training tokens; None: no limit
@@ -47,15 +47,16 @@ class Sizes:
     optimizer: Literal["muon", "adamw"] = "muon"
 
     def gpt(self, **changes: Any) -> GPTConfig:
-        """Return the course's GPT in this size: learned positions, pre-norm, GELU, untied head, no dropout."""
+        """Return the course's GPT config in this size: learned positions, pre-norm, GELU, untied head, no dropout."""
         names = ("vocab_size", "context_length", "d_model", "n_layers", "n_heads")
         sizes = {name: getattr(self, name) for name in names}
         return GPTConfig(**{**sizes, "attention_bias": False, "tied_head": False, **changes})
 
     def training(self, seed: int) -> TrainConfig:
-        """Return the training config: Muon for the matrices of the blocks, AdamW for the rest, warm-up and cosine.
+        """Return the training config: Muon for the matrices in blocks, AdamW for the rest, warm-up and cosine decay.
 
-        Lessons that compare a transformer with another architecture use AdamW only, since Muon is made for its blocks.
+        Lessons that compare a transformer with another architecture use only AdamW, because Muon is meant for
+        transformer blocks.
         """
         return TrainConfig(
             steps=self.steps,
@@ -69,7 +70,7 @@ class Sizes:
 
 
 class Classroom:
-    """Texts as two sequences of tokens: training data and held-out text."""
+    """Texts as two token sequences: training data and held-out text."""
 
     def __init__(self, sizes: Sizes) -> None:
         self.sizes = sizes
@@ -80,18 +81,18 @@ class Classroom:
         self.held_out = self._line(self.held_out_texts)
 
     def gpt(self, **changes: Any) -> GPTConfig:
-        """Return the config of a GPT of this size for this tokenizer."""
+        """Return the config for a GPT of this size with this tokenizer."""
         return self.sizes.gpt(
             **{"vocab_size": self.tokenizer.vocab_size, **changes}
         )  # few texts can give a smaller vocabulary
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """All words of the training texts, split at white space."""
+        """All words in the training texts, split at white space."""
         return frozenset(word for text in self.texts for word in text.split())
 
     def batch(self, seed: int, step: int) -> Tensor:
-        """Return the sequences of a step, each one token longer than the context: (B, T + 1)."""
+        """Return the sequences for a step, each one token longer than the context: (B, T + 1)."""
         length = self.sizes.context_length
         places = len(self.learned) - length
         starts = np.random.default_rng([seed, step]).integers(0, places, self.sizes.batch_size)
