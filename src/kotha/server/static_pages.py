@@ -1,8 +1,8 @@
 """Static pages: the studio at ``/``, and the built book at ``/book/``.
 
-The book's pages contain a few inline scripts of the site builder. Its content security policy allows them by hash, so
-the stricter policy of all other pages (``security.py``) stays as it is. Inline styles are allowed because the builder's
-search needs them. These pages contain no user input and load nothing from other hosts.
+The book's pages contain a few inline scripts from the site generator. The content security policy for the book allows
+these scripts by hash, so the policy for all other pages (``security.py``) can stay stricter. Inline styles are allowed
+because the generator's search needs them. These pages contain no user input and load nothing from other hosts.
 """
 
 import base64
@@ -47,7 +47,7 @@ for path in pages():
 
 
 class Book(StaticFiles):
-    """The files of a built book; links out of its folder are not followed."""
+    """The files in a built book; links that lead out of its folder are not followed."""
 
     def __init__(self, folder: Path) -> None:
         if not is_file(folder / "index.html"):

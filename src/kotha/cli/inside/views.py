@@ -24,7 +24,7 @@ Html = Annotated[Page, Parameter(help="Output file for the result as an offline 
 
 
 def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **options: Any) -> Output:
-    """Return the output of a view; remarks on its input are always printed."""
+    """Return the output for a view; remarks about its input are always printed."""
     for remark in view.remarks:
         log(remark)
     return Output(view, *parts, page=html, **options)

@@ -177,7 +177,7 @@ def _slips(entry: Values, expected: Expected, values: Values) -> Iterator[Slip]:
 
 
 def _any_slips(expected: Expected) -> Iterator[tuple[str, tuple[float, ...]]]:
-    """Yield mistakes possible in any answer: sizes in another order, an inverted fraction, the decimal point."""
+    """Yield mistakes possible in any answer: sizes in another order, an inverted fraction, a wrong decimal point."""
     if len(expected.values) == 1:
         (value,) = expected.values
         if not expected.exact and value:

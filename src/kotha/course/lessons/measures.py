@@ -1,4 +1,4 @@
-"""Measures of the lessons: losses, predictions without the future or after shuffling, generated words, parameters."""
+"""Measures used in lessons: losses, predictions from a prefix or from shuffled tokens, generated words, parameters."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace

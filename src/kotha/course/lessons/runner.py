@@ -91,7 +91,7 @@ class MeasuredLesson:
         return self.words[key].fill(**{**asdict(self.sizes), **self.named.get(key, {})})
 
     def read(self, rows: Mapping[str, Row]) -> list[Bilingual]:
-        """Return the conclusions that fit the figures; ``{mask.held_out}`` in a text is the mean of a condition."""
+        """Return the conclusions that match the figures; ``{mask.held_out}`` in a text is a condition's mean."""
         first, *others = rows.values()
         if "held_out" in first["means"]:
             rows = {**rows, "best": min(others, key=lambda row: row["means"]["held_out"])}

@@ -144,7 +144,7 @@ def check(sheet: Sheet, computed: dict[str, Tensor]) -> None:
 
 
 def _weights(attention: Attention, query: int, key: int) -> dict[str, Array]:
-    """Return a head's slices of matrices, biases and gains by their names on a sheet; torch stores them transposed."""
+    """Return a head's slices of matrices, biases and gains by name; torch stores the matrices transposed."""
     found, width = {}, attention.d_head
     for letter, matrix, head, norm in (
         ("Q", attention.query, query, attention.query_norm),

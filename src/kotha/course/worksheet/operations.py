@@ -44,8 +44,7 @@ def decimals_for(value: float, precision: int) -> int:
 
 
 def written(value: float, precision: int) -> str:
-    """Format a number for arithmetic, with the decimals from ``decimals_for``, a real minus sign, and −∞ for masked
-    scores.
+    """Format a number with the decimals from ``decimals_for``, a real minus sign, and −∞ for masked scores.
 
     >>> written(0.5, 4), written(-0.33333, 4), written(0.00207654, 4), written(-math.inf, 4), written(1e-12, 4)
     ('0.5', '−0.3333', '0.002077', '−∞', '0.0')

@@ -185,7 +185,7 @@ def _head_lines(given: Matrices, shifted: bool) -> Iterator[str]:
 
 
 def _projection_lines(letter: str, source: str, given: Matrices) -> Iterator[str]:
-    """Yield the lines from vectors to Q, K or V, one for each step of the model; the last has the plain letter."""
+    """Yield the lines from vectors to Q, K or V, one for each step in the model; the last is named Q, K or V."""
     bias, gain, size = f"b_{letter}", f"g_{letter}", f"size_{letter}"
     done: list[tuple[list[str], str]] = [([], f"product {source} W_{letter}")]
     if bias in given:

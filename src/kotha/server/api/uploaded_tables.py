@@ -56,7 +56,7 @@ class TableProblem(WireResponse):
 
 
 class TableResponse(WireResponse):
-    """The content of a table, as training would read it."""
+    """The contents of a table, as training would read it."""
 
     fields: list[str]
     chosen: tuple[str, str]
@@ -68,7 +68,7 @@ class TableResponse(WireResponse):
 
 
 class ExampleTable(WireResponse):
-    """An example table as the content of a file."""
+    """An example table, as the contents of a file."""
 
     text: str
     file_type: FileType
@@ -108,7 +108,7 @@ def _summary(path: Path, use: Use, named: Named) -> JsonObject:
 
 
 def _read(path: Path, use: Use, named: Named, on_problem: OnProblem) -> tuple[list[tuple[str, str]], tuple[str, str]]:
-    """Return the readable rows of a table, and the names of their two columns."""
+    """Return a table's readable rows, and the names of their two columns."""
     if use == "classify":
         texts = read_labelled(path, *named, errors="skip", on_problem=on_problem)
         return list(zip(texts.texts, texts.labels, strict=True)), (texts.text_field, texts.label_field)
