@@ -32,7 +32,7 @@ from kotha.training.request import TrainRequest
 from kotha.training.train_run import train_run
 
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
-# Marks the folder of a demo: a new demo may replace its contents, but those of no other folder.
+# A file that marks a demo folder; a new demo may replace the contents of such a folder, but of no other.
 MARK = ".kotha-demo"
 # Training documents per held-out document.
 _TRAINED_PER_HELD_OUT = 20

@@ -30,7 +30,7 @@ _FILES = {
 
 
 class EvaluationMixin(OpenedModel):
-    """The evaluation methods of ``LanguageModel``."""
+    """Evaluation methods for ``LanguageModel``."""
 
     @checked(EvaluateOptions)
     def evaluate(

@@ -28,7 +28,7 @@ Text = TypeVar("Text", str, str | None)
 
 
 class InspectionMixin(OpenedModel):
-    """The inspection methods of ``LanguageModel``.
+    """Inspection methods for ``LanguageModel``.
 
     A view is displayed in a notebook as an offline page. ``save("x.html")`` writes the page, ``to_dict()`` returns the
     numbers, and ``found`` is the typed result. ``options`` are the other fields of the input: ``generate=12`` (also

@@ -79,7 +79,7 @@ def _end_workers() -> None:
 
     for child in active_children():
         child.kill()
-    # In a thread with a timeout: the interrupted code may hold a lock that the finalizers need.
+    # Runs in a thread with a timeout, because the interrupted code may hold a lock that the finalizers need.
     finalizers = Thread(target=util._run_finalizers, args=(0,), daemon=True)  # type: ignore[attr-defined]
     finalizers.start()
     finalizers.join(timeout=2)

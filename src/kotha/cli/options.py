@@ -41,7 +41,7 @@ def written(*endings: str, **more: Any) -> Parameter:
     return Parameter(converter=lambda _, words: check_file_place(Path(words[0].value), *endings), **more)
 
 
-# The fields of an API dataclass as options of a command; with Many, a list takes several words.
+# The fields of an API dataclass as command options; with Many, a list takes several words.
 Flat = Parameter(name="*")
 FlatMany = Parameter(name="*", consume_multiple=True)
 # For commands that print as they run; ``main`` prints the results of the others as JSON.
@@ -55,7 +55,7 @@ Run = Annotated[Path, Parameter(help=MODEL, **_BY_NAME)]
 RequiredRun = Annotated[
     Path, Parameter(help="Run folder (its best model), model folder, or box, the bundled model.", **_BY_NAME)
 ]
-# For uses that the bundled model does not support; naming it gives a clear error.
+# For commands that the bundled model does not support; naming it gives a clear error.
 RunOfOnesOwn = Annotated[Path, Parameter(help="Run folder (its best model) or model folder.", **_BY_NAME)]
 RunName = Annotated[str | None, Parameter(help=MODEL, name="RUN")]  # may also be a prompt
 Paths = Annotated[

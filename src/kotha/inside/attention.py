@@ -32,9 +32,9 @@ from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 
-# Limit for one page or JSON file: about 40 MB of text, which a browser still opens at once.
+# Limit for one page or JSON file: about 40 MB of text, which a browser can still open quickly.
 MOST_WEIGHTS = 16_000_000
-# Pages hold weights as base64-encoded 16-bit integers; this is the largest.
+# The largest value of the 16-bit integers that encode weights on pages.
 STEPS = 65_535
 _ALTERNATIVES = 5
 # Strongest weights listed in the summary of a head.
@@ -224,7 +224,7 @@ class Alignment:
 def alignment_view(
     bundle: Bundle, text: str, target: str | None = None, layer: int | None = None, write: Write | None = None
 ) -> View[Alignment]:
-    """Align a translation with its source: either the given ``target``, or what the model generates with ``write``."""
+    """Align a translation with its source; the translation is ``target``, or the model generates it with ``write``."""
     model = bundle.model
     if not isinstance(model, Seq2Seq):
         raise UsageError(

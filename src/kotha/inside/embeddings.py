@@ -212,7 +212,7 @@ class NearWords:
         return self.make_map()
 
     def page(self, name: str) -> dict[str, Any]:
-        """Return the data of the page; ``name`` is the model's name."""
+        """Return the data for the page; ``name`` is the model's name."""
         data = to_json(self)
         words = [{**word, "text": word["word"]} for word in data["words"]]
         return {"name": name, **data["model"], **to_json(self.map), "words": words}

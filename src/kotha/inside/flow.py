@@ -191,7 +191,7 @@ def _by(shape: Iterable[int]) -> str:
 
 
 def flow_view(bundle: Bundle, given: ModelInput) -> View[Flow]:
-    """Show the path of a text or an image through a model."""
+    """Show the values computed for a text or an image at every step of a model."""
     found = flow(bundle.model, given)
     extra = {"grid": given.grid, "masked": given.masked}
     return view_of("flow", given.title, found, lambda: to_json(found) | extra, given.remarks)

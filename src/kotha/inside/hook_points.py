@@ -41,8 +41,8 @@ from kotha.errors import UsageError, nearest
 from kotha.model.attention import Attention
 from kotha.model.block import Block, Stack
 
-# The residual site after each part of a layer, and the sites in an attention module; the fused implementation does not
-# compute the last three.
+# The residual site after each part of a layer, and the sites in an attention module. The last three are not computed by
+# the fused implementation.
 AFTER = {"attention": "residual_mid", "cross": "residual_cross", "feedforward": "residual_out"}
 ATTENTION_SITES = ("queries", "keys", "values", "head_outputs", "scores", "masked_scores", "weights")
 

@@ -38,7 +38,7 @@ _RECOMPUTED = ("scores", "masked_scores", "weights")
 
 
 class Trace:
-    """The recorded values of each hook point, pass by pass."""
+    """The values recorded at each hook point, pass by pass."""
 
     def __init__(self, known: Sequence[str], hook_points: Iterable[str] | None) -> None:
         self._wanted = None if hook_points is None else tuple(hook_points)
@@ -56,15 +56,15 @@ class Trace:
         return self._wanted is None or any(fnmatchcase(name, pattern) for pattern in self._wanted)
 
     def record(self, name: str, value: Tensor) -> None:
-        """Store a copy of the value of a hook point."""
+        """Store a copy of the value at a hook point."""
         self._seen.setdefault(name, []).append(value.detach().clone())
 
     def __getitem__(self, name: str) -> Tensor:
-        """Return the value of a hook point in the last pass."""
+        """Return the value at a hook point in the most recent pass."""
         return self.passes(name)[-1]
 
     def passes(self, name: str) -> list[Tensor]:
-        """Return the value of a hook point each time it ran: twice per pass for the token embedding of a Seq2Seq."""
+        """Return the value at a hook point each time it ran: twice per pass for a Seq2Seq's token embedding."""
         if name in self._seen:
             return self._seen[name]
         if name in self._known:
@@ -80,7 +80,7 @@ class Trace:
         return name in self._seen
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the recorded hook points in the order of their first recording."""
+        """Iterate over the recorded hook points, in the order in which they were first recorded."""
         return iter(self._seen)
 
 
@@ -144,7 +144,7 @@ def _recompute(attention: Attention, hooks: ExitStack) -> None:
 
 @dataclass(frozen=True)
 class Activation:
-    """The value of one hook point, without the batch dimension."""
+    """The value at one hook point, without the batch dimension."""
 
     hook_point: str
     values: Tensor

@@ -13,7 +13,7 @@ WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 66, 14, 44, 52
 _BUCKETS = 300
 _DOTS = 40  # a line of fewer points gets a dot on each
-# Values are clipped to this range, which keeps the arithmetic below free of overflow.
+# Values are clipped to this range, so that the arithmetic below cannot overflow.
 _LARGEST, _SMALLEST = 1e100, 1e-100
 # A range narrower than this share of its values is drawn as a constant, because all its ticks would look the same.
 _NARROWEST = 1e-4

@@ -45,7 +45,7 @@ def escape(text: str) -> str:
 
 def framed(html: str, title: str) -> str:
     """Return a page for a notebook, in a sandboxed frame that cannot access the notebook or the network."""
-    # A sandboxed page cannot report its height, so all get about the height of a screen.
+    # A sandboxed page cannot report its height, so every frame is about as high as a screen.
     look = "width:100%;height:min(90vh,46rem);border:0;resize:vertical"
     return f'<iframe title="{escape(title)}" sandbox="allow-scripts" style="{look}" srcdoc="{escape(html)}"></iframe>'
 

@@ -27,7 +27,7 @@ from kotha.storage import bundled
 _FIELDS = Path(__file__).with_name("fields.json")
 # Kotha's own routes, in the order of the OpenAPI document.
 _OWN_ROUTES = (text, inside, exercise, numbers, predict, runs, plan, judging, uploaded_tables)
-# uvicorn has already waited for open requests at shutdown; this is for the last steps of the batches.
+# At shutdown, uvicorn has already waited for open requests; this time is for the last steps of the batches.
 _DRAIN_SECONDS = 5.0
 
 
@@ -66,7 +66,7 @@ def make_app(
         yield
         if preload is not None:
             preload.cancel()
-        # In a thread: the event loop must stay free for streams to release their models.
+        # Runs in a thread, because streams need the event loop to release their models.
         await asyncio.to_thread(registry.close, _DRAIN_SECONDS)
 
     app = _App(

@@ -32,7 +32,7 @@ class Ticket:
 
     def __init__(self, batcher: "Batcher", request: Request, client: str, news: "News | None" = None) -> None:
         self.request, self.client = request, client
-        self.number: int | None = None  # of the engine, once submitted
+        self.number: int | None = None  # the request's number in the engine, once submitted
         self.paused = False  # was started, and waits in its queue again
         self.cancelled = False
         self._batcher, self._loop = batcher, asyncio.get_running_loop()

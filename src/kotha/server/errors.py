@@ -44,7 +44,7 @@ class ErrorResponse(BaseModel):
     error: ErrorDetail
 
 
-# Declared as ranges, since the guard can reject a request to any route.
+# Declared as ranges, because the guard can reject a request to any route.
 RESPONSES: dict[int | str, JsonObject] = {
     "4XX": {"model": ErrorResponse, "description": "The request was rejected; the message says why."},
     "5XX": {"model": ErrorResponse, "description": "The server could not process the request."},
@@ -136,8 +136,9 @@ def install(app: FastAPI) -> None:
         status, body, headers = answer(error)
         return JSONResponse(body, status, headers)
 
-    # Starlette raises what the handler of Exception handles once more, so that its traceback is logged. Lack of memory
-    # (RuntimeError from torch, OSError from the system) needs no traceback, so these types have their own handlers.
+    # Starlette raises an error again after the handler for Exception has handled it, so that its traceback is logged. A
+    # lack of memory (RuntimeError from torch, OSError from the system) needs no traceback, so these types have their
+    # own handlers.
     for kind in (KothaError, RequestValidationError, HTTPException, MemoryError, RuntimeError, OSError, Exception):
         app.add_exception_handler(kind, handle)
 

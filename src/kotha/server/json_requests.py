@@ -22,7 +22,7 @@ from kotha.i18n.message import Message
 
 # By pydantic's error type; placeholders are values of the error's context.
 _FAULTS: dict[str, str] = json.loads(FilePath(__file__).with_name("faults.json").read_text(encoding="utf-8"))
-# More combining marks on one character than any script needs; Unicode normalization takes quadratic time in them.
+# More combining marks on one character than any script needs; normalization takes quadratic time in their number.
 _MOST_MARKS = 30
 _HALF = regex.compile("[\ud800-\udfff]")  # surrogates: valid in JSON escapes, not in UTF-8
 _PILE = regex.compile(rf"\p{{M}}{{{_MOST_MARKS + 1}}}")
@@ -101,7 +101,7 @@ class WireRequest(BaseModel):
         return given
 
 
-# Defaults of requests: those of `kotha generate`, which were chosen by measurement.
+# Request defaults, which are those of `kotha generate`; they were chosen by measurement.
 _DEFAULTS = SamplingSettings()
 
 

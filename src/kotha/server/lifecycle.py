@@ -20,9 +20,9 @@ from kotha.server.security import refusal
 from kotha.server.settings import Limits, ServeSettings
 from kotha.server.state import State
 
-# Connections queued by the system, and how long open requests may continue after a signal to stop.
+# Number of connections queued by the system, and how long open requests may continue after a stop signal.
 _BACKLOG, _GRACE_SECONDS = 512, 30
-# Pause before accepting again when there are too many connections, or no file descriptors.
+# Pause before accepting connections again when there are too many, or no file descriptors.
 _FULL_SECONDS = 0.2
 
 _INVALID_HTTP = RefusedError("invalid HTTP request: its first line or a header is malformed or too long")

@@ -31,7 +31,7 @@ from kotha.server.settings import Limits
 from kotha.storage import bundled
 from kotha.storage.status import exists
 
-# Memory of an engine for cached prompt prefixes.
+# Memory that an engine may use for cached prompt prefixes.
 _PREFIX_CACHE_BYTES = 64 << 20
 
 
@@ -140,7 +140,7 @@ class ModelRegistry:
     @asynccontextmanager
     async def use(self, name: str) -> AsyncIterator[ServedModel]:
         """Load a model if necessary, and keep it loaded inside the ``with`` block."""
-        # In a thread: the lookup of a job reads the disk.
+        # Runs in a thread, because looking up a job reads from disk.
         path = self.model_paths[name] if name in self.model_paths else await asyncio.to_thread(self.path, name)
         served = self._opened.get(name) or await self._open(name, path)
         served.users += 1

@@ -38,7 +38,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
-# Values of sec-fetch-site for requests from pages of another site.
+# Values of sec-fetch-site for requests from pages on another site.
 _FOREIGN = ("cross-site", "same-site")
 _CLOSE = (b"connection", b"close")
 

@@ -58,7 +58,8 @@ class State:
     registry: ModelRegistry
     jobs: JobStore | None  # None: started without a folder for jobs
     indexes: Indexes
-    # `turns` runs slow work without a loaded model; `reading` runs quick work on files, which does not wait for it.
+    # `turns` runs slow work that needs no loaded model; `reading` runs quick work on files, which does not wait for
+    # `turns`.
     turns: SerialExecutor = field(default_factory=SerialExecutor)
     reading: SerialExecutor = field(default_factory=SerialExecutor)
 

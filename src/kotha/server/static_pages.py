@@ -19,10 +19,10 @@ from kotha.i18n.message import Option
 from kotha.report.built import pages
 from kotha.storage.status import is_file
 
-# Names of these files contain a hash of their content, so browsers may cache them for good.
+# The names of these files contain a hash of their contents, so browsers may cache them permanently.
 _NAMED_BY_CONTENT = "/studio/"
 _CACHED = "public, max-age=31536000, immutable"
-# File types of the book that are served.
+# File types in the book that are served.
 _KINDS = {".css", ".html", ".ipynb", ".js", ".json", ".png", ".svg", ".webp", ".woff2", ".xml"}
 _INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL)
 _POLICY = (
@@ -35,7 +35,7 @@ router = APIRouter(include_in_schema=False)
 
 
 async def page(request: Request) -> Response:
-    """Return a file of the studio."""
+    """Return one of the studio's files."""
     path = request.url.path
     content, kind = pages()[path]
     caching = _CACHED if path.startswith(_NAMED_BY_CONTENT) else "no-cache"
@@ -62,7 +62,7 @@ class Book(StaticFiles):
         self._headers = {"cache-control": "no-cache", "content-security-policy": policy}
 
     def file_response(self, full_path: Any, *given: Any, **how: Any) -> Response:
-        """Return a file of the book."""
+        """Return one of the book's files."""
         if Path(full_path).suffix not in _KINDS:
             raise HTTPException(404)
         response = super().file_response(full_path, *given, **how)

@@ -156,7 +156,7 @@ def their_step(model: GPTConfig, settings: TrainConfig, arithmetic: Arithmetic) 
 
 
 def twin(model: GPT) -> Any:
-    """Return the same model in transformers, with the same weights; raise an error if no layout fits."""
+    """Convert a GPT to a transformers model with the same weights; raise an error if no layout fits."""
     layout = choose_layout(model.config)
     kind = getattr(library("transformers", _MISSING), layout.architecture)
     theirs = kind(kind.config_class(**{**write_config(layout, model.config, None, "float32"), "pad_token_id": 0}))

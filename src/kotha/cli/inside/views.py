@@ -50,7 +50,7 @@ def attention(
 
     view = kotha.load(run, "cpu").attention(layers=layers, **vars(options))
     more = [Message("use --html FILE for a page with every head")]
-    # Without indentation: one line per weight would be too long.
+    # Not indented, because one line per weight would be too long.
     return viewed(view, html, attention_table(view.found), indent=None, remarks=more)
 
 

@@ -118,7 +118,7 @@ class FileScore:
 
     @property
     def note(self) -> str:
-        """The remark in English, as in exported files."""
+        """The remark in English, as it is written to exported files."""
         return "" if self.remark is None else str(self.remark)
 
     def parts(self) -> list[str]:

@@ -20,7 +20,7 @@ from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language, ascii_digits
 
-# Weight of what is corrected at a second try, and the cost of a hint, both as shares of the points.
+# The weight of corrections made in a second attempt, and the cost of a hint, both as shares of the points.
 _SECOND_TRY, _HINT_COST = 0.5, 0.1
 
 

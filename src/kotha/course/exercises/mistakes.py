@@ -20,7 +20,7 @@ from kotha.report.built import words
 
 _MOST_NAMED = 2
 _SAME = 1e-9
-# A mistake: its name, its result, and further values for its text.
+# A mistake: its name, the number it leads to, and further values for its text.
 _Way = tuple[str, float] | tuple[str, float, dict[str, Any]]
 
 

@@ -40,18 +40,19 @@ _NUMBER = re.compile(
 # Larger powers of ten do not fit a float.
 _MOST_POWER = 290
 FEWEST_DIGITS = 2
-# Sizes are often truncated instead of rounded (232 MB for 232.6); with this many digits that is accepted.
+# Sizes are often truncated instead of rounded (232 MB for 232.6); with this many digits, truncation is accepted.
 _DIGITS_CUT = 3
 # The workshop accepts -999 for minus infinity.
 _AS_GOOD_AS_MINUS_INFINITY = -99.0
 _EXACT = 1e-9
-# Significant digits of an exact value: as many as a float has.
+# The number of significant digits for an exact value, as many as a float has.
 _ENOUGH = 15
 # Expressions: their tokens, and alternative spellings.
 _PIECE = re.compile(rf"\s*({_DIGITS}|[-+*/^()√e])")
 _SPELLED = ((re.compile(r"\bexp\s*(?=\()"), "e^"), (re.compile(r"\bsqrt\b"), "√"), (re.compile(r"\*\*"), "^"))
 _SIGNS = str.maketrans({"−": "-", "–": "-", "×": "*", "·": "*", "x": "*", "÷": "/", "[": "(", "]": ")"})
-# A single number, optionally with a power of ten: its digits give its precision, so it is not read as an expression.
+# A single number, optionally with a power of ten, is not read as an expression, because its digits define its
+# precision.
 _BARE = re.compile(rf"[-+]?\s*{_DIGITS}(?:\s*\*\s*10\s*\^\s*\(?[-+]?\d+\)?)?")
 _ROOTS = re.compile(r"((?:√ )+)(e|[\d.e+-]+)")
 _LONGEST, _TOO_DEEP = 400, re.compile(r"(?:[-+(√]\s*){41}")

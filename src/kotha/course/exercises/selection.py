@@ -97,7 +97,7 @@ def choose(questions: Sequence[Question], wanted: str) -> list[Question]:
 
 def values_of(choice: QuestionChoice, sheet: Sheet) -> dict[str, Any]:
     """Return all values that texts and formulas in the question file can use, including those that the file defines."""
-    # The training recipe of the questions; its steps are max_iters, which the workshop does not state.
+    # The training recipe in the questions; its number of steps is max_iters, which the workshop does not mention.
     config, course, content = config_of(choice.preset), recipe("course"), data_file(FILE)
     if not isinstance(config, GPTConfig):
         names = {"preset": choice.preset, "family": config.family}

@@ -50,7 +50,7 @@ class Recurrent(nn.Module):
 
 def recurrent(config: GPTConfig) -> nn.Module:
     """Build an LSTM with as many layers and about as many parameters as a GPT."""
-    # An LSTM layer has 8 width² parameters, a block 12, so the LSTM is wider.
+    # An LSTM layer has 8 width² parameters and a block has 12 width², so the LSTM is made wider.
     widths = range(1, min(_WIDEST, 2 * config.d_model) + 1)
     return as_large_as(lambda: GPT(config), lambda width: Recurrent(config.vocab_size, width, config.n_layers), widths)
 

@@ -18,7 +18,7 @@ from kotha.model.loss import token_losses
 
 # Cuts per window; windows used for measuring, or per batch.
 _CUTS, _WINDOWS = 6, 64
-# Sampling settings of a lesson's model: conservative.
+# Conservative sampling settings for a lesson's model.
 _WRITING = SamplingSettings(temperature=0.5, top_k=10, repetition_penalty=None)
 _TEXTS, _WRITTEN = 3, 120
 

@@ -87,7 +87,7 @@ class MeasuredLesson:
         return Assignment(partial(build, self.room.gpt(**changes)), self.room)
 
     def title(self, key: str) -> Bilingual:
-        """Return the title of a condition."""
+        """Return a condition's title."""
         return self.words[key].fill(**{**asdict(self.sizes), **self.named.get(key, {})})
 
     def read(self, rows: Mapping[str, Row]) -> list[Bilingual]:
@@ -181,7 +181,7 @@ class MeasuredLesson:
                     "sizes": asdict(self.sizes),
                     "seeds": list(self.seeds),
                     "seconds": round(time.perf_counter() - began, 1),
-                    # Time of all cores, which other load does not distort.
+                    # The processor time of all cores, which does not depend on other load.
                     "processor_seconds": round(time.process_time() - worked, 1),
                     **plan.about,
                 },

@@ -30,9 +30,9 @@ from kotha.report.drawing import Picture, grid
 Paper = Literal["attention", "block", "thinking", "robot", "bank", "positions"]
 PAPERS: tuple[Paper, ...] = get_args(Paper)
 WEIGHTS = ("W_Q", "W_K", "W_V")
-# Limits of a sheet that can be computed by hand.
+# Size limits for a sheet that is computed by hand.
 _FEWEST, _MOST = 2, 12
-# Limits of work by hand: terms per cell, columns of values, tokens.
+# Limits on work by hand: terms per cell, columns of values, tokens.
 MOST_TERMS, MOST_COLUMNS, MOST_TOKENS = 12, 6, 12
 _PICTURE = (20, 512)
 

@@ -34,7 +34,7 @@ SAME = {
     "weights": "weights",
     "output": "head_outputs",
 }
-# Allowed error of the model's arithmetic, relative to the largest value: float32 has seven digits, and sums of a few
+# Error allowed in the model's arithmetic, relative to the largest value: float32 has seven digits, and sums of a few
 # hundred products lose two or three of them.
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 # Angles of rotary positions are float32 in every model, and their error grows with the position.
@@ -92,7 +92,7 @@ def read_head(
     crosses = part == "cross"
     with torch.no_grad(), trace(model, layers=[layer]) as seen:
         model(*inputs)
-    # The input of the attention: after the norm in pre-norm models, else the residual stream.
+    # The input to the attention module: the norm's output in pre-norm models, otherwise the residual stream.
     stream = "residual_mid" if crosses else "residual_in"
     x = _numbers(seen[f"{layer}.{f'{part}_norm' if layers(model)[layer].norm_order == 'pre' else stream}"][0])
     hidden = torch.isneginf(seen[f"{place}.masked_scores"][0, query])

@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("sheets.json")
 MINUS_INFINITY = "−∞"
 Array = NDArray[np.float64]
 Matrices = Mapping[str, Array]
-# Which operand a cell reads, and which cell of it.
+# The operand that a cell reads, and the cell in it.
 CellIndex = tuple[int, int, int]
 _MOST_LEADING_ZEROS = 4
 
@@ -188,7 +188,7 @@ COMPUTE: dict[str, Callable[..., Array]] = {
     # The sine and the cosine of each angle, interleaved: (T, C/2) -> (T, C).
     "waves": _waves,
 }
-# The template of a cell and the cells that it uses, if not simply the same cell of every operand.
+# The template for a cell, and the cells that it uses if they are not the same cell in every operand.
 _READS = {"turned": _pair, "joined": _beside, "waves": _wave}
 
 

@@ -31,9 +31,9 @@ from kotha.inside.view import View
 from kotha.report.single_file import sheet_page
 from kotha.storage.atomic import atomic_file
 
-# The arithmetic of every cell is shown up to this number of cells; above it, only the last row.
+# Up to this number of cells, the arithmetic for every cell is shown; above it, only for the last row.
 _ALL_CELLS = 24
-# Weight matrices have many rows and no arithmetic, so they get fewer rows.
+# Weight matrices have many rows and no arithmetic, so fewer of their rows are shown.
 _MOST_COLUMNS, _MOST_ROWS, _MOST_WEIGHT_ROWS = 10, 16, 8
 _GAP = "…"
 # Matrices without decimals.

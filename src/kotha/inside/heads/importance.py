@@ -42,7 +42,7 @@ from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 
-# Gate values for an attention, from its name and its head outputs (B, H, T, D).
+# Returns gate values for an attention module, given its name and its head outputs (B, H, T, D).
 Gate = Callable[[str, Tensor], Tensor]
 Loss = Callable[[Any, Any], Tensor]  # from a model and a batch
 

@@ -47,7 +47,7 @@ from kotha.inside.hook_points import attentions
 from kotha.inside.trace import trace
 from kotha.model.evaluating import evaluating
 
-# Number of probes, and the limits of their half length.
+# Number of probes, and the limits on the length of one half.
 _PROBES, _SHORTEST, _LONGEST = 6, 6, 40
 THRESHOLD, BROAD_THRESHOLD = 0.5, 0.9
 # Minimum score at which an unclear head is reported with a tendency.
@@ -125,7 +125,7 @@ def probes(vocabulary: Sequence[int], context_length: int, translates: bool = Fa
         return []
     chance, known = torch.Generator().manual_seed(0), torch.tensor(vocabulary)
     found = []
-    # Lengths close to the longest one: longer probes give more evidence.
+    # All lengths are close to the maximum, because longer probes give more evidence.
     for length in range(max(_SHORTEST, longest - 2 * _PROBES + 2), longest + 1, 2):
         if len(known) >= length:
             once = known[torch.randperm(len(known), generator=chance)[:length]]

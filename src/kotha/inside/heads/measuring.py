@@ -40,7 +40,7 @@ _LONGEST, _FEWEST = 256, 9
 _TOGETHER = 1024
 _BYTES_PER_TOKEN = 64  # an upper limit, so that only the needed part of a long text is read
 _HIDDEN = 0.15  # share of tokens masked for a BERT, as in training
-# More tokens take more time; with fewer, the order of similarly important heads is random.
+# More tokens take more time; with fewer, similarly important heads are ranked almost at random.
 TOKENS = 2048
 
 
@@ -107,7 +107,7 @@ class HeadExamination:
 
     @cached_property
     def passages(self) -> list[Passage]:
-        """All passages of the text."""
+        """All passages in the text."""
         return [passage for batch in self.batches for passage in batch.passages()]
 
     @cached_property
@@ -117,19 +117,19 @@ class HeadExamination:
 
     @property
     def rare(self) -> set[int]:
-        """The rarest tokens of the full text."""
+        """The rarest tokens in the full text."""
         return rarest(self.counts, besides=self.tokenizer.special.values())
 
     @property
     def punctuation(self) -> list[int]:
-        """Tokens of the text that consist of punctuation only."""
+        """Tokens in the text that consist only of punctuation."""
         occurring = (token for token in self.ordinary if token < len(self.counts) and self.counts[token])
         texts = ((token, self.tokenizer.decode([token]).strip()) for token in occurring)
         return [t for t, text in texts if text and all(unicodedata.category(character)[0] == "P" for character in text)]
 
     @cached_property
     def ordinary(self) -> list[int]:
-        """All tokens but the special ones."""
+        """All tokens except the special ones."""
         return sorted(set(range(self.tokenizer.vocab_size)) - set(self.tokenizer.special.values()))
 
 

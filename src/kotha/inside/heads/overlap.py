@@ -87,7 +87,7 @@ class HeadWeights:
 
     @cached_property
     def _spaces(self) -> list[tuple[Array, Array]]:
-        """Orthonormal bases of what each head detects and of where it writes, each (C, rank)."""
+        """Orthonormal bases of the subspaces that each head reads from and writes to, each (C, rank)."""
         return [(_row_space(q, k.T), _row_space(v, o)) for q, k, v, o in self._heads]
 
     def overlap(self, one: int, other: int) -> Overlap:

@@ -1,6 +1,6 @@
 """A study of all heads on one text: their kind, importance and similarity, as data and as a single offline page.
 
-Where a head attends is measured on passages, how important it is by the loss on batches (``measuring.py``).
+What a head attends to is measured on passages, and its importance by the loss on batches (``measuring.py``).
 """
 
 from collections.abc import Sequence

@@ -75,7 +75,7 @@ class Entry:
     places: tuple[int, ...] = ()  # index of each head's matrix; heads that share keys share an index
 
     def matrix(self, head: int | None = None) -> Tensor:
-        """Return the matrix of a head, or the only matrix."""
+        """Return a head's matrix, or the only matrix if there is one for all heads."""
         return self.values[self.places[self.heads.index(head or 0)]] if self.heads else self.values
 
     @property
@@ -270,7 +270,7 @@ def softmaxed(cell: Cell, site: str) -> Lines:
 
 @operation("activation")
 def activated(cell: Cell, site: str, *times: str, bend: str) -> Lines:
-    """An activation function of a number, multiplied by another number in a gated unit (SwiGLU)."""
+    """An activation function applied to a number, and multiplied by another number in a gated unit (SwiGLU)."""
     (number,) = cell.same(site)
     bent = BENDS[bend](*number)
     yield CellLine("bent", bend, (number,), bent)

@@ -106,7 +106,7 @@ class Ledger:
         return sum(each.nbytes for passes in self._seen.values() for each in passes)
 
     def _at(self, site: str, order: int = -1) -> Tensor:
-        """Return the value of a site without the batch dimension."""
+        """Return the value at a site, without the batch dimension."""
         return self._seen[site][order][0]
 
     def _put(

@@ -21,9 +21,9 @@ from kotha.server.json_requests import JsonObject
 from kotha.server.model_registry import ServedModel
 
 router = APIRouter(prefix="/api", tags=["Inside"])
-# Limits of the cached passes of one model; the last one is always cached.
+# Limits on the passes cached for one model; the most recent pass is always cached.
 _KEPT, _KEPT_BYTES = 4, 256 << 20
-# A line reports at most this many terms, the largest ones, and the sum of the others.
+# A line reports at most this many terms (the largest), and the sum of the others.
 _TERMS = 512
 
 

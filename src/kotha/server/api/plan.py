@@ -25,7 +25,7 @@ from kotha.training.plan.design import TextSize, budget_for
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 
-# Fields that are options of the plan; all others are changes to sizes and settings.
+# Fields that are planning options; all others change sizes and settings.
 _OPTIONS = {"preset", "recipe", "minutes", "memory_gb", "gpu"}
 _BYTES_PER_CHARACTER, _DOCUMENT_BYTES = 2.65, 2500
 

@@ -30,7 +30,7 @@ from kotha.server.state import State, state_of
 from kotha.storage.images import decode_png
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# No token has more characters, so a text that is too long can be rejected without tokenizing it.
+# No token has more characters than this, so a text that is too long can be rejected without tokenizing it.
 _CHARACTERS_OF_A_TOKEN = 64
 # Bangla example text for the OpenAPI document.
 EXAMPLE = "নদীর ধারে একটি গ্রাম"

@@ -1,5 +1,7 @@
-"""Tokenization (``/api/card``), and token probabilities for given text (``/api/read``), generated text (``/api/write``)
-and the next token (``/api/logits``).
+"""Tokenization and token probabilities.
+
+``/api/card`` tokenizes a text. The other routes return token probabilities: for a given text (``/api/read``), for
+generated text (``/api/write``), and for the next token (``/api/logits``).
 
 A prompt is a text or a list of token ids. With ids, a client can continue a text at any token without tokenizing it
 again. If the ids do not fit into the context, only the last ones are read, as in the engine.
@@ -49,9 +51,9 @@ from kotha.text.tokenizer.view import CutToken, ViewedToken, view_cuts, view_tok
 
 router = APIRouter(prefix="/api", tags=["Text"])
 _SEEDS = 1 << 31
-# Most likely tokens that come with their display form.
+# Number of most likely tokens that are returned with their display form.
 _SPELLED = 256
-# Positions whose scores are in memory at a time; with a large vocabulary each takes half a megabyte.
+# Number of positions whose scores are in memory at a time; with a large vocabulary, each takes half a megabyte.
 _SCORED = 64
 
 

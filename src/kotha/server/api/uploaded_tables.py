@@ -91,7 +91,7 @@ def _summary(path: Path, use: Use, named: Named) -> JsonObject:
     except KothaError as error:
         if not problems:
             raise
-        # Every row was skipped for this problem.
+        # Every row was skipped because of this problem.
         raise KothaError("{problem}", problem=problems[0]) from error
     fields = field_names(path)
     return {
@@ -122,7 +122,7 @@ def examples(use: ExampleUse, rows: ExampleRows = 400, seed: ExampleSeed = 0) ->
     documents = list(islice(stories(seed), rows))
     if use == "ask":
         return ExampleTable(text="\n\n".join(each.text for each in documents), file_type="txt")
-    # The sentences of a document's first paragraph, which stands under its title.
+    # The sentences in a document's first paragraph, which follows the title.
     sentences = [_SENTENCE_END.split(each.text.split("\n")[1]) for each in documents]
     if use == "classify":
         kinds = [_KINDS[each.kind] for each in documents]

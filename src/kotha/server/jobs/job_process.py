@@ -1,9 +1,9 @@
-"""The process for one job, ``python -m kotha.server.jobs.job_process FOLDER SERVER``. It runs the job's commands in
-sequence, and records how the last one ended.
+"""The process for one job, started as ``python -m kotha.server.jobs.job_process FOLDER SERVER``.
 
-The process runs in its own session, so it continues when the server stops. All its state is stored in the table and in
-the job's folder. Stop signals go to this process, which forwards them to the running command. It starts no command
-before its process id is in the table; if the server dies before writing the id, the process exits.
+The process runs the job's commands in sequence, and records how the last one ended. It has its own session, so it
+continues when the server stops. All its state is stored in the table and in the job's folder. Stop signals go to this
+process, which forwards them to the running command. It starts no command before its process id is in the table; if the
+server dies before writing the id, the process exits.
 """
 
 import json
@@ -68,7 +68,7 @@ def _run(words: list[str], folder: Path, signals: "_StopSignals") -> int:
             stdout=log,
             stderr=log,
             env={**os.environ, ERROR_VARIABLE: str(folder / ERROR)},
-            # If this process is killed, the system stops the command too: nothing else would.
+            # If this process is killed, the system also stops the command; nothing else would stop it.
             preexec_fn=partial(end_with_parent, signal.SIGTERM),
         )
         signals.forward_to(process)

@@ -16,14 +16,14 @@ from kotha.training.plan.rules import choose_vocabulary
 
 # Bounded by the length of a command line.
 MOST_TEXTS = 1000
-# Bytes, ASCII and special tokens take 364 entries of a unigram vocabulary; a smaller one has little room for pieces.
+# Bytes, ASCII and special tokens take 364 entries in a unigram vocabulary; a smaller one would have few pieces.
 LEAST_VOCABULARY = 512
 # Presets that train on plain text.
 _FAMILIES = {name: config.family for name, config in PRESETS.items() if config.family in ("gpt", "bert")}
 # Mean size of a generated story.
 _STORY_BYTES = 2500
 FindModel = Callable[[str], Path]
-# A leading dash would be read as a flag, and NUL marks the placeholders of commands.
+# A leading dash would be read as a flag, and NUL marks placeholders in commands.
 ColumnName = Annotated[str, Field(pattern=r"^[^-\x00][^\x00]*$", max_length=200)]
 TwoColumnNames = tuple[ColumnName, ColumnName]
 

@@ -52,9 +52,9 @@ from kotha.storage.status import exists, is_directory
 UPLOADS = "uploads"
 # Placeholders in commands; user input cannot contain NUL.
 OUT_PLACE, JOB_PLACE = "\0out", "\0job"
-# File of jobs of earlier versions: they are not listed, but their folders are kept.
+# File that earlier versions wrote for each job; these jobs are not listed, but their folders are kept.
 _OLD_JOB = "job.json"
-# Commands whose stage is named by their second word; all others by the first.
+# Commands whose stage is named after their second word; all others are named after the first.
 _GROUPS = ("corpus",)
 
 
@@ -75,7 +75,7 @@ class JobStore:
             yield table
 
     def _clear(self, table: sqlite3.Connection) -> None:
-        """Remove what a killed server left behind: folders that never became a job, and rows without a folder."""
+        """Remove leftovers from a killed server: folders that never became a job, and rows without a folder."""
         clear_leftovers(self.folder, "*")
         self.uploads.clear()
         known = {row["id"] for row in table.execute("SELECT id FROM jobs")}

@@ -121,8 +121,7 @@ def words_of(row: sqlite3.Row) -> list[str]:
 
 
 def needed_files(table: sqlite3.Connection) -> set[str]:
-    """Return the ids of files that jobs need: a resumed run reads its table again, and an index cites files by name.
-    """
+    """Return the ids of files that jobs need: a resumed run reads its table again, and an index cites files by name."""
     return {file for row in table.execute("SELECT files FROM jobs") for file in json.loads(row["files"])}
 
 

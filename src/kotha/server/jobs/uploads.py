@@ -46,7 +46,7 @@ class Uploads:
             pass
 
     def clear(self) -> None:
-        """Remove what a server left behind that was killed while it stored a file."""
+        """Remove files left behind by a server that was killed while it stored an upload."""
         clear_leftovers(self._folder, "*")
         for path in matching(self._folder, "*.name"):
             if not self.has(path.stem):

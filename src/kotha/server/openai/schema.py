@@ -31,7 +31,7 @@ from kotha.text.tokenizer.chat import Turn
 
 _TOKENS = 150
 _ENDS = {"end": "stop", "stop string": "stop", "length": "length", "cancelled": "length"}
-# Fields that are not supported, each with its value that has no effect; and fields that are ignored.
+# Unsupported fields, each with the value that has no effect, and fields that are ignored.
 _NOT_SUPPORTED: dict[str, Any] = {
     **dict.fromkeys(("presence_penalty", "frequency_penalty", "logit_bias", "suffix", "echo", "tools")),
     **dict.fromkeys(("logprobs", "top_logprobs")),  # in chats; completions support logprobs
