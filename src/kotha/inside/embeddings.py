@@ -7,8 +7,8 @@ Similarity is measured by cosine. In a small model all rows share components (wh
 frequent from rare words) that raise every cosine, so by default the mean is subtracted first (Mu & Viswanath 2018,
 https://arxiv.org/abs/1702.01417). This was tested with eight lists of related words (kinship, months, numbers, ...) on
 two models with 2 layers and width 96, trained on the built-in stories. With the mean subtracted, 56.9 % of the nearest
-words came from the same list in one model and 54.0 % in the other; without, 55.4 % and 52.5 %. The cosine of two random
-words fell from 0.18 to 0.00, so that a value is meaningful by itself.
+words came from the same list in one model and 54.0 % in the other; without subtraction, 55.4 % and 52.5 %. The cosine
+of two random words fell from 0.18 to 0.00, so that a value is meaningful by itself.
 
 The map (PCA) places words along the two principal components of the centred vectors. Two components never explain all
 of the variance, so the result includes the share that they explain. The sign of a component is arbitrary. It is chosen
@@ -128,7 +128,7 @@ class Neighbour:
 
 
 def nearest_words(table: Embeddings, word: Word, count: int = 10, centred: bool = True) -> list[Neighbour]:
-    """Return the rows closest to a word by cosine, closest first, without its own pieces."""
+    """Return the rows closest to a word by cosine, closest first, excluding the word's own pieces."""
     own = torch.isin(table.rows, torch.tensor(word.tokens))
     same_text = torch.tensor([table.texts[token].strip() == word.text for token in table.rows.tolist()])
     cosines = table.cosines(word.vector, centred).masked_fill(own | same_text, -torch.inf)

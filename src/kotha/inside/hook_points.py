@@ -56,7 +56,7 @@ class Site(NamedTuple):
 
 
 def sites(model: nn.Module, chosen: Iterable[str] | None = None) -> Iterator[Site]:
-    """Yield every site of a model, limited to the chosen layers if given."""
+    """Yield every site in a model, limited to the chosen layers if given."""
     known, prefixed = layers(model), len(stacks(model)) > 1
     wanted = list(known if chosen is None else chosen)
     unknown = next((name for name in sorted(wanted) if name not in known), None)

@@ -70,7 +70,7 @@ class ModelInput:
 
     @property
     def last_line(self) -> tuple[Piece, ...]:
-        """The pieces that the model predicts; for a Seq2Seq, the target."""
+        """The line that the model predicts, which for a Seq2Seq is the target."""
         return list(self.lines.values())[-1]
 
     def likeliest(self, probabilities: Tensor, count: int) -> tuple[TokenPrediction, ...]:
@@ -104,7 +104,7 @@ def read(
     target: str | None = None,
     write: Write | None = None,
 ) -> ModelInput:
-    """Prepare a text as model input; ``second`` is the second sentence of a BERT, ``target`` the translation."""
+    """Prepare a text as model input; ``second`` is a second sentence for a BERT, ``target`` a translation."""
     if isinstance(model, ViT):
         raise UsageError("this model is a ViT, which takes images, not text; give it an image")
     if isinstance(model, TextClassifier):
@@ -234,7 +234,7 @@ def _given(
 
 
 def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Encode a text, in which the mask token can be written by its name."""
+    """Encode a text that may contain the name of the mask token, such as ``[MASK]``."""
     if "mask" not in tokenizer.special:
         return tokenizer.encode(text)
     mask = tokenizer.special["mask"]

@@ -32,7 +32,7 @@ _BEST = 5
 
 @dataclass(frozen=True)
 class PositionPrediction:
-    """The prediction of one layer at one position, rounded to six decimals."""
+    """One layer's prediction at one position, rounded to six decimals."""
 
     best: tuple[TokenPrediction, ...]  # most likely tokens, best first
     rank_of_answer: int  # rank of the model's final answer in this layer, from 1
@@ -44,7 +44,7 @@ class PositionPrediction:
 
 @dataclass(frozen=True)
 class LayerPredictions:
-    """The predictions of one layer at every position; the first layer is the embedding."""
+    """One layer's predictions at every position; the first layer is the embedding."""
 
     layer: str
     positions: tuple[PositionPrediction, ...]
@@ -52,7 +52,7 @@ class LayerPredictions:
 
 @dataclass(frozen=True)
 class Lens:
-    """The predictions of every layer at every position of the predicted line."""
+    """Every layer's predictions at every position in the predicted line."""
 
     family: str
     question: Message

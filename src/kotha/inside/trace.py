@@ -92,7 +92,7 @@ def trace(
     hook_points: Iterable[str] | None = None,
     more: Iterable[Site] = (),
 ) -> Iterator[Trace]:
-    """Record named activations of every pass inside the ``with`` block.
+    """Record named activations for every pass inside the ``with`` block.
 
     ``layers`` are names such as ``blocks.0`` (default: all layers), ``hook_points`` are names or patterns such as
     ``*.attention.weights`` (default: all), and ``more`` lists additional hook points.

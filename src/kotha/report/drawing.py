@@ -1,8 +1,8 @@
 """Small SVG pictures for chapters, notebooks and slides: grids, bars, split texts and lines.
 
 ``grid(weights, rows, columns).save("weights.svg")`` writes a self-contained file with a light background, which makes
-it readable on dark pages too. A notebook displays the picture. The same numbers give the same bytes. Text uses the
-fonts on the reader's system, so browsers shape Bangla correctly.
+it readable on dark pages too. A notebook displays the picture. The same numbers always produce the same file. Text uses
+the fonts on the reader's system, so browsers shape Bangla correctly.
 
 Other axes, custom colours and animation are not supported; use matplotlib for those.
 """

@@ -46,7 +46,7 @@ TOKENS = 2048
 
 @dataclass(frozen=True, kw_only=True)
 class TextSource:
-    """The source of the text that heads are measured on."""
+    """The source of the text on which heads are measured."""
 
     text: str | None = None
     path: str | None = None  # a file, folder or data folder
@@ -91,7 +91,7 @@ def batch_loss(model: Any, batch: TargetBatch) -> Tensor:
 
 @dataclass(frozen=True)
 class HeadExamination:
-    """A model and the text that it is examined on."""
+    """A model and the text on which it is examined."""
 
     bundle: Bundle
     tokenizer: Tokenizer

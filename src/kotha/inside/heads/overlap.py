@@ -77,7 +77,7 @@ class HeadWeights:
 
     @cached_property
     def _heads(self) -> list[tuple[Array, Array, Array, Array]]:
-        """W_Q, W_K, W_V (C, D) and W_O (D, C) of each head, for row vectors: q = x W_Q."""
+        """Each head's W_Q, W_K, W_V (C, D) and W_O (D, C), for row vectors: q = x W_Q."""
         attention, width = self.attention, self.attention.d_head
         shared = [kv_head for kv_head, n_heads in enumerate(attention.queries_per_kv_head) for _ in range(n_heads)]
         weights = [getattr(attention, name).weight for name in ("query", "key", "value", "output")]

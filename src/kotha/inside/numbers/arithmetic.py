@@ -129,7 +129,7 @@ class CellOperation:
     lines: Callable[[Cell], Lines]
 
     def recipe(self, entries: Entries, head: int | None, row: int, column: int) -> Recipe:
-        """Return how the cell of a head, a row and a column was computed."""
+        """Return how the cell at a head, row and column was computed."""
         cell = Cell(entries, head, row, column)
         lines = tuple(self.lines(cell))
         return Recipe(tuple(cell.sources), lines)

@@ -268,7 +268,7 @@ class Ledger:
         return ends
 
     def _rotation(self, line: str) -> tuple[str, ...]:
-        """Add cosines and sines of rotary positions, if the model has them."""
+        """Add the cosines and sines for rotary positions, if the model has them."""
         positions: Any = getattr(self.model, "positions", None)
         turn = None
         if isinstance(positions, NoPositions):
@@ -300,7 +300,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class ResidualColumn:
-    """The vectors of all positions, before the first layer or after one."""
+    """The vectors at all positions, before the first layer or after one of the layers."""
 
     site: str
     layer: str | None  # None before the first layer
