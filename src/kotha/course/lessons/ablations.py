@@ -20,7 +20,7 @@ Encoder: a decoder attends to earlier tokens and predicts the next token at ever
 sides and predicts only masked tokens, so it needs more text for the same number of predictions. Both are measured on
 both tasks: predicting a masked token inside a text, and predicting the next token.
 
-Dropout: the training data is so small that the model memorizes it without dropout. Width: wider vectors can represent
+Dropout: the training data is so small that the model memorizes it. Width: wider vectors can represent
 more, which the course's table calls expressiveness.
 """
 

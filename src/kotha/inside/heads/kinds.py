@@ -278,7 +278,7 @@ class HeadClassifier:
         self._evenness: dict[str, Tensor] = {}  # by attention (H, 3): sums of entropy and distance, number of tokens
 
     def read(self, observations: Iterable[AttentionPattern]) -> None:
-        """Add the attention weights for passages from the text."""
+        """Add the attention weights for a passage from the text."""
         for observed in observations:
             self._add(observed, self._patterns(observed), on_probe=False)
             counted = observed.n_allowed >= FEWEST_CHOICES  # (T,)

@@ -75,7 +75,7 @@ class CellRequest(AblationRequest):
 
 
 class ValuesRequest(CellRequest):
-    """An input, and a window on a matrix in its forward pass."""
+    """An input, and the part of a matrix to return from its forward pass."""
 
     row: int = Field(0, ge=0)
     rows: int | None = Field(None, ge=1)
