@@ -1,4 +1,4 @@
-"""The Python API behind ``import kotha``: data, training, and models."""
+"""The Python API behind ``import kotha``: data, training and models."""
 
 import os
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Compare several models fairly."""
+"""Compare several models by measures that do not depend on the tokenizer."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -36,13 +36,13 @@ def compare(
     names: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
 ) -> Comparison:
-    """Compare models by bits per byte and per character; by perplexity too if they share a tokenizer.
+    """Compare models by bits per byte and per character, and also by perplexity if they share a tokenizer.
 
-    Without a ``text``, run folders are compared by their scores from training. With a ``text``, all models are
-    evaluated on it, model folders too, and each row says whether that model was trained on it. Only the first half
-    megabyte of a longer text is read, unless ``whole`` is set; the comparison says how many documents that is.
-    ``field`` names the field of a record that holds the text. A best model is named only if none was trained on the
-    text and the difference is statistically significant. ``names`` are the names of the rows (default: the folders).
+    Without a ``text``, run folders are compared by their scores from training. With a ``text``, all models, including
+    model folders, are evaluated on it, and each row says whether that model was trained on the text. Only the first
+    half megabyte of a longer text is read, unless ``whole`` is set; the comparison says how many documents were read.
+    ``field`` names the field of a record that holds the text. A best model is named only if no model was trained on the
+    text and the difference is statistically significant. ``names`` are the row names (default: the folders).
 
     >>> kotha.compare(["run", "run/best"], text="stories.jsonl").best is None  # both were trained on it
     True
@@ -73,7 +73,7 @@ def compare(
 
 
 def _with_model_name(on_progress: OnProgress | None, folder: Path) -> OnProgress | None:
-    """Add the name of the model to the stages of a progress callback."""
+    """Add the model's name to the stages reported to a progress callback."""
     name = Path(bundled.title(folder)).name
     return on_progress and (
         lambda stage, done, total: on_progress(Message("{stage} {name}", stage=stage, name=name), done, total)

@@ -1,4 +1,4 @@
-"""From text to a data folder: the built-in corpus, corpus reports, tokenizers, shards."""
+"""From text to a data folder: the built-in corpus, corpus reports, tokenizers and token shards."""
 
 import itertools
 import json
@@ -40,7 +40,7 @@ from kotha.text.tokenizer.view import view as view_tokens
 
 
 def built_in_stories(documents: int = 1000, *, seed: int = 0, kinds: Iterable[str] = ()) -> Iterator[Story]:
-    """Yield documents of the built-in corpus; the same seed gives the same documents."""
+    """Yield documents from the built-in corpus; the same seed gives the same documents."""
     if documents < 1:
         raise UsageError("{option} is too few; use at least 1", option=Option("documents", documents))
     return itertools.islice(endless(seed, kinds=tuple(kinds) or None), documents)
@@ -55,10 +55,11 @@ def write_stories(
     kinds: Iterable[str] = (),
     on_progress: OnProgress | None = None,
 ) -> Path:
-    """Write documents of the built-in corpus (Bangla stories, news and encyclopaedia entries) to .jsonl or .txt.
+    """Write documents from the built-in corpus (Bangla stories, news and encyclopaedia entries) to .jsonl or .txt.
 
     The same seed gives the same documents. ``kinds`` selects among story, news and entry. Each .jsonl line also holds
-    the kind of the document and its log-probability under the grammar, whose average no model can exceed.
+    the document's kind and its log-probability under the grammar; no model can exceed the average of these
+    log-probabilities.
 
     >>> kotha.write_stories("few.txt", documents=3)
     PosixPath('few.txt')
@@ -83,10 +84,11 @@ def _line(row: dict[str, Any]) -> str:
 def write_questions(
     out: AnyPath, stories: int = 200, *, seed: int = 0, per_story: int = 3, whole: bool = False
 ) -> tuple[Path, int]:
-    """Write questions about built-in stories with their answers to .jsonl; return the path and their number.
+    """Write questions about built-in stories, with answers, to .jsonl; return the path and the number of questions.
 
-    A line has an ``instruction`` (a paragraph of a story, or with ``whole`` the whole story, then a question), its
-    ``answer``, the number of the ``story`` and the ``kind`` of question. The file is for ``finetune_instruct``.
+    Each line has an ``instruction`` (a paragraph from a story, or the whole story if ``whole`` is set, followed by a
+    question), an ``answer``, the number of the ``story`` and the ``kind`` of question. ``finetune_instruct`` reads the
+    file.
 
     >>> kotha.write_questions("questions.jsonl", stories=10)
     (PosixPath('questions.jsonl'), 30)
@@ -117,7 +119,7 @@ def inspect_corpus(
     on_progress: OnProgress | None = None,
     on_problem: OnProblem | None = None,
 ) -> CorpusReport:
-    """Read a corpus once, and report its sizes, duplicates, language, scripts and unreadable documents."""
+    """Read a corpus once, and report its size, duplicates, language, scripts and unreadable documents."""
     sources, done = list_sources(listed(paths), errors=errors), 0
     total = sum(source.size or 0 for source in sources)
 
@@ -148,8 +150,8 @@ def compare_tokenizers(
 ) -> View[list[card.Card]]:
     """Compare tokenizers (files, folders or hub names) on a text: tokens per word, bytes per token, round trip.
 
-    With ``caution``, a BPE of the same size with GPT-2's split pattern is added. It is trained on the text itself,
-    which gives it an advantage.
+    With ``caution``, a BPE tokenizer of the same size with GPT-2's split pattern is added for comparison. It is trained
+    on the text itself, which gives it an advantage.
     """
     paths = listed(text)
     found = read_documents(paths, field=field, errors=errors, on_problem=on_problem)
@@ -168,7 +170,7 @@ def compare_tokenizers(
 
 
 def cut(tokenizer: str, text: str) -> dict[str, Any]:
-    """Tokenize a text: its tokens, and the text decoded from them."""
+    """Tokenize a text; return the tokens, and the text decoded from them."""
     loaded = import_tokenizer(tokenizer)
     tokens = view_tokens(loaded, text)
     return {"tokens": [vars(token) for token in tokens], "text": loaded.decode(token.id for token in tokens)}
@@ -197,12 +199,12 @@ def train_tokenizer(
     on: str | None = None,
     **more: Any,
 ) -> Tokenizer:
-    """Train a tokenizer on files, folders or globs; ``out`` also saves it, ``overwrite`` replaces an existing one.
+    """Train a tokenizer on files, folders or globs; save it to ``out``, if given.
 
-    ``kind`` is unigram, bpe, wordpiece or char; ``more`` is ``split`` (for bpe), ``level`` (for char) or ``rules`` of
-    normalization. Pieces are whole grapheme clusters: no vowel sign is split from its consonant. ``workers`` is the
-    number of processes that count the text (default: 1); ``on="ray"`` uses a cluster. The result is the same for any
-    number of processes.
+    ``kind`` is unigram, bpe, wordpiece or char. ``more`` are the options ``split`` (for bpe), ``level`` (for char) and
+    ``rules`` (for normalization). ``overwrite`` replaces a saved tokenizer. Pieces are made of complete grapheme
+    clusters, so a vowel sign is never split from its consonant. ``workers`` is the number of processes that count the
+    text (default: 1), and ``on="ray"`` uses a cluster. The result does not depend on the number of processes.
 
     >>> tokenizer = kotha.train_tokenizer("stories.jsonl", vocab_size=600)
     >>> tokenizer.decode(tokenizer.encode("নদীর ধারে"))
@@ -230,11 +232,12 @@ def prepare(
     on_problem: OnProblem | None = None,
     **options: Any,
 ) -> PrepareReport:
-    """Turn documents into a data folder at ``out``: remove duplicates, split, tokenize, and write token shards.
+    """Write documents to a data folder at ``out``: remove duplicates, split, tokenize, and write token shards.
 
-    ``tokenizer`` is a tokenizer or its path. ``options`` are those of ``PrepareOptions``: ``validation`` (a share of
-    the documents, or a file), ``seed``, ``field``, ``errors``, ``duplicates``, ``workers``, ``on``, ``overwrite`` …
-    The returned report says what was written and removed, and is accepted wherever a data folder is.
+    ``tokenizer`` is a tokenizer or its path. ``options`` are the fields of ``PrepareOptions``: ``validation`` (a share
+    of the documents, or a file), ``seed``, ``field``, ``errors``, ``duplicates``, ``workers``, ``on``, ``overwrite``
+    and others. The returned report describes what was written and removed, and can be passed wherever a data folder is
+    accepted.
 
     >>> data = kotha.prepare("stories.jsonl", "tokenizer", "more-data", validation=0.1)
     >>> data.train_documents, data.validation_documents

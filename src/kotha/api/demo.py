@@ -1,7 +1,7 @@
 """The whole pipeline on the built-in corpus: stories, a tokenizer, shards, training, generation and inspection.
 
-It begins with samples of the bundled model. Each step does its work and returns what to print; the caller prints it and
-shows the progress.
+The demo begins with samples from the bundled model. Each step does its work and returns text and tables, which the
+caller prints; the caller also shows the progress.
 """
 
 import json
@@ -32,7 +32,7 @@ from kotha.training.request import TrainRequest
 from kotha.training.train_run import train_run
 
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
-# Marks the folder of a demo: a new demo may replace its contents, but those of no other folder.
+# A file that marks a demo folder; a new demo may replace the contents of such a folder, but of no other.
 MARK = ".kotha-demo"
 # Training documents per held-out document.
 _TRAINED_PER_HELD_OUT = 20
@@ -48,7 +48,7 @@ _PROMPT_WORDS = 8
 
 
 class DemoStep(NamedTuple):
-    """One step: its name, its description, its work, and the status shown meanwhile."""
+    """A step: its name, its description, its work, and the status shown while it runs."""
 
     name: Message
     about: Message
@@ -85,7 +85,7 @@ class Demonstration:
         ]
 
     def report(self, commands: list[tuple[Message, str]]) -> Path:
-        """Write the page that links everything, with the commands to try next."""
+        """Write the page that links all results, with the commands to try next."""
         self.record = read_record(self.out / "run")
         atomic_write(self.out / "report.html", demo_page(self, str(self.out), commands))
         return self.out / "report.html"
@@ -128,7 +128,7 @@ class Demonstration:
         return [making.prepared_table(self.shards)]
 
     def train(self) -> list[Text | Table]:
-        """Train, keep a sample from before the first step, and evaluate on all held-out texts."""
+        """Train, save a sample from before the first step, and evaluate on all held-out texts."""
         data, run = Dataset(self.out / "data"), self.out / "run"
         self.floor = floor_bits_per_byte(self.held_out)
         shutil.rmtree(run, ignore_errors=True)
@@ -166,7 +166,7 @@ class Demonstration:
         return [*map(_quoted, self.texts)]
 
     def _look(self) -> list[Text | Table]:
-        """Write the pages that the report links to: what happens inside the model as it reads and writes."""
+        """Write the inspection pages that the report links to."""
         text = self.prompts[0]
         self.model.attention(text, generate=_INSPECTED_TOKENS).save(self.out / "attention.html")
         self.model.flow(text).save(self.out / "flow.html")
@@ -176,7 +176,7 @@ class Demonstration:
 
 
 def _quoted(text: str) -> str:
-    """Indent a text of the corpus or of the model."""
+    """Indent a text from the corpus or from the model."""
     return indent(text, "  ") + "\n"
 
 
@@ -185,6 +185,6 @@ def _first(documents: list[Story], kind: str) -> str:
 
 
 def _beginning(text: str) -> str:
-    """Return the first words of a text, with their line ends."""
+    """Return the first words of a text, with line breaks."""
     found = re.match(rf"(\S+\s+){{{_PROMPT_WORDS - 1}}}\S+", text)
     return found[0] if found else text

@@ -1,6 +1,7 @@
 """The page of ``kotha demo``: the loss curve, samples from before and after training, and what to try next.
 
-It is the first page that a new user opens, so it begins with the results. The training data is folded away at the end.
+It is the first page that a new user opens, so it begins with the results. The training data is in a collapsed section
+at the end.
 """
 
 import json
@@ -90,7 +91,7 @@ def _lead(demo: Any) -> Message:
 
 
 def _figures(demo: Any) -> list[tuple[str, Text]]:
-    """Return the score with the unigram baseline and the floor, all on the same texts."""
+    """Return the score, the unigram baseline and the lower bound, all for the same texts."""
     unseen = Message("bits per byte on {n:,} held-out texts; lower is better", n=demo.score.documents)
     return [
         (f"{demo.score.bits_per_byte:.3f}", unseen),
@@ -100,7 +101,7 @@ def _figures(demo: Any) -> list[tuple[str, Text]]:
 
 
 def _unigram(demo: Any) -> float:
-    """Return the bits per byte of a unigram model on the held-out texts."""
+    """Return a unigram model's bits per byte on the held-out texts."""
     return float(demo.score.baselines["unigram"]["bits_per_byte"])
 
 

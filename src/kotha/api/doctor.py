@@ -1,4 +1,4 @@
-"""Diagnose a training curve, from Python and for the command."""
+"""Diagnose a training curve, from Python and for ``kotha doctor``."""
 
 from pathlib import Path
 from typing import Any
@@ -18,9 +18,10 @@ from kotha.text.shards import Dataset
 
 @checked()
 def doctor(run: AnyPath, *, data: AnyPath | None = None, ngrams: bool = False) -> View[Diagnosis]:
-    """Diagnose the loss curve of a run, finished or not, with the evidence.
+    """Diagnose the loss curve of a finished or unfinished run, and return the findings with their evidence.
 
-    ``data`` is the data folder, if it has moved; ``ngrams`` also counts n-grams in it as a baseline.
+    ``data`` is the path of the data folder, if it has moved. With ``ngrams``, n-gram models of the data serve as a
+    baseline.
     """
     folder = RunFolder(Path(run))
     config, metrics = folder.about(), folder.metrics()
@@ -33,7 +34,7 @@ def doctor(run: AnyPath, *, data: AnyPath | None = None, ngrams: bool = False) -
 
 
 def _count(dataset: Dataset | None, config: dict[str, Any]) -> dict[str, float]:
-    """Return the losses of n-gram models on the run's data."""
+    """Return the losses that n-gram models reach on the run's data."""
     if dataset is None:
         raise UsageError(
             "{ngrams} needs the data folder, which was not found; name it with {data}",

@@ -1,4 +1,4 @@
-"""The embedding table of a model: neighbours, a map, and the rows that a training step changes."""
+"""A model's embedding table: neighbours, a map, and the rows that a training step changes."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -26,9 +26,9 @@ class WordsReport:
 def look(
     run: Path, words: Sequence[str] = (), map_: Path | None = None, text: str | None = None, **choice: Any
 ) -> WordsReport:
-    """Return the neighbours of words, a map of words as a page, and the rows that a step on a text would change.
+    """Return words' neighbours, a word map as a page, and the rows that a training step on a text would change.
 
-    ``choice`` is the ``count`` of neighbours, ``centred`` and ``map_words``.
+    ``choice`` may set ``count`` (the number of neighbours), ``centred`` and ``map_words``.
     """
     bundle = load(run, "cpu").bundle
     opened = Embeddings(bundle.model, bundle.tokenizer)

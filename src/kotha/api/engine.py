@@ -1,4 +1,4 @@
-"""The engine that commands write with: without torch where that gives the same text."""
+"""The engine with which commands generate text; it does not use torch where the text is the same without it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def open_engine(folder: Path, max_batch: int = 1, weights: 'Weights | Literal["stored"]' = "stored") -> Engine:
-    """Open the engine of a run or model folder, on a GPU if available."""
+    """Open an engine for a run or model folder, on a GPU if available."""
     light = light_model(folder) if weights in ("stored", "float32") else None
     if light is not None:
         model, tokenizer, chat = light

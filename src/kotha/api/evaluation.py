@@ -1,4 +1,4 @@
-"""Evaluate a model on text, questions, labelled examples or pairs, and on perturbed text."""
+"""Evaluate a model on text, perturbed text, questions, labelled examples or pairs."""
 
 import os
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ _FILES = {
 
 
 class EvaluationMixin(OpenedModel):
-    """The evaluation methods of ``LanguageModel``."""
+    """Evaluation methods for ``LanguageModel``."""
 
     @checked(EvaluateOptions)
     def evaluate(
@@ -41,12 +41,12 @@ class EvaluationMixin(OpenedModel):
         on_problem: "OnProblem | None" = None,
         **options: Any,
     ) -> Any:
-        """Evaluate the model; the score also says whether it was trained on the text.
+        """Evaluate the model; the score also says whether the model was trained on the text.
 
-        A GPT predicts a text (a file, a folder, a data folder, or a list of documents): loss, perplexity, bits per
-        byte. It also answers a file of questions, or runs a task of lm-evaluation-harness (.yaml). A BERT predicts
-        masked words, a Seq2Seq translates a table of pairs, a classifier classifies labelled texts or images.
-        ``options`` are those of ``EvaluateOptions``: ``context``, ``stride``, ``baselines`` (none, or auto) …
+        A GPT is evaluated on a text (a file, a folder, a data folder, or a list of documents) by loss, perplexity and
+        bits per byte, on a file of questions, or on an lm-evaluation-harness task (.yaml). A BERT predicts masked
+        words, a Seq2Seq translates a table of pairs, and a classifier classifies labelled texts or images. ``options``
+        are the fields of ``EvaluateOptions``: ``context``, ``stride``, ``baselines`` (none, or auto) and others.
 
         >>> score = lm.evaluate("stories.jsonl", context=32)
         >>> score.bits_per_byte < 8, str(score.seen.verdict)
@@ -60,7 +60,7 @@ class EvaluationMixin(OpenedModel):
         >>> kotha.load("moods").evaluate("moods.csv").labels
         ('ভালো', 'মন্দ')
 
-        ``perturb`` measures how far the score falls when the text is perturbed.
+        ``perturb`` measures how much worse the score becomes when the text is perturbed.
 
         >>> lm.evaluate("stories.jsonl", perturb=["latin"]).falls[0].after > 0
         True
@@ -100,7 +100,7 @@ class EvaluationMixin(OpenedModel):
         on_progress: OnProgress | None,
         on_problem: "OnProblem | None",
     ) -> Any:
-        """Evaluate on text, compared with n-gram baselines."""
+        """Evaluate on text, and compare the score with n-gram baselines."""
         from kotha.evaluation.contamination import look_up
         from kotha.evaluation.masked_words import evaluate_masked
         from kotha.evaluation.perplexity import MAX_TOKENS, count_baselines, evaluate_text
@@ -120,7 +120,7 @@ class EvaluationMixin(OpenedModel):
         return replace(score, seen=look_up(held_out, self.path), baselines=baselines)
 
     def _on_examples(self, path: Path, how: EvaluateOptions, on_progress: OnProgress | None) -> Any:
-        """Evaluate on pairs, labelled texts or images, compared with baselines from the run's training examples."""
+        """Evaluate on pairs, labelled texts or images, and compare with baselines from the run's training examples."""
         from kotha.evaluation.classification import evaluate_classifier, evaluate_images
         from kotha.evaluation.translation import evaluate_pairs
         from kotha.finetune.classify import ClassifyTexts
@@ -142,7 +142,7 @@ class EvaluationMixin(OpenedModel):
 
     @property
     def gpt(self) -> tuple[GPT, Tokenizer]:
-        """The model and tokenizer of a GPT; another family raises ``UsageError``.
+        """The model and tokenizer, if the model is a GPT; other families raise ``UsageError``.
 
         >>> model, tokenizer = lm.gpt
         """

@@ -1,6 +1,6 @@
-"""Train models on examples, translators on tables of pairs and classifiers on images, and score them.
+"""Train models on examples (translators on tables of pairs, classifiers on images), and score them.
 
-Each ``measure_`` function scores a new model on the held-out part, and writes the page of its run.
+Each ``measure_`` function scores a new model on the held-out examples, and writes the page for its run.
 """
 
 import os
@@ -45,9 +45,9 @@ def train_on_examples(
     resume: bool = False,
     **listeners: Any,
 ) -> None:
-    """Train a translator on a table of pairs, or a classifier on images, or resume one.
+    """Train a translator on a table of pairs or a classifier on images, or resume such a run.
 
-    ``of_pairs`` are the options for a table, None for images; ``listeners`` are on_event and on_remark.
+    ``of_pairs`` holds the options for a table, or is None for images; ``listeners`` are on_event and on_remark.
     """
     use = ClassifyImages(measure_images) if of_pairs is None else TranslatePairs(measure_pairs)
     if resume:
@@ -71,7 +71,7 @@ def _with_pairs(
     test: AnyPath | None,
     errors: Errors,
 ) -> ExamplesRequest:
-    """Add the pairs of the table to the request, in the requested direction, with the held-out pairs."""
+    """Add the pairs in the table to the request, in the requested direction, with the held-out pairs."""
     data = request.data
     if request.origin is None and request.preset is None:
         template = (
@@ -135,6 +135,6 @@ def measure_pairs(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> 
 
 
 def measure_answers(best: Bundle, parts: Parts[Any], run: Path, say: OnRemark) -> dict[str, Any]:
-    """Score the answers of a model, before or after instruction tuning."""
+    """Score a model's answers, before or after instruction tuning."""
     questions = parts.test.chosen(range(min(len(parts.test), _MAX_CONVERSATIONS)))
     return evaluate_instructions(best, questions, parts.train).to_dict()

@@ -1,4 +1,4 @@
-"""The tutor: questions with marking, the same questions on paper with their key, and the answers of a class."""
+"""The tutor: questions with automatic marking, the same questions on paper with a key, and a class's answers."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
@@ -20,7 +20,7 @@ _HEADINGS = tuple(map(Message, ("name", "questions", "points", "percent", "right
 
 
 def on_paper(choice: QuestionChoice, language: Language, *, key: bool) -> tuple[dict[str, Any], Iterable[str]]:
-    """Return the questions, with their answers if ``key``: as JSON, and as lines."""
+    """Return the questions as JSON and as lines, with their answers if ``key``."""
     questions = choice.prepare()
     record = {"choice": asdict(choice), "questions": key_dict(questions, language, key)}
     return record, paper_lines(questions, language, key)
@@ -38,7 +38,7 @@ def practise(
 ) -> dict[str, Any]:
     """Ask the chosen questions, mark the answers, and return a summary.
 
-    The answers are saved under a ``name`` in the file ``progress``, from which the next call resumes.
+    The answers are saved with the ``name`` in the file ``progress``, from which the next call resumes.
     """
     if progress is None and name is not None:
         raise UsageError(
@@ -85,7 +85,7 @@ def _begin(choice: QuestionChoice, language: Language, path: Path | None, name: 
 
 
 def mark_class(files: Sequence[Path], csv: Path | None = None) -> list[FileScore]:
-    """Mark answer files again from the answers; ``csv`` also writes the table."""
+    """Mark the answers in answer files again; if ``csv`` is given, also write the table to it."""
     rows = read_class(files)
     if csv is not None:
         atomic_write(csv, as_csv(rows), ".csv")
@@ -93,7 +93,7 @@ def mark_class(files: Sequence[Path], csv: Path | None = None) -> list[FileScore
 
 
 def class_table(rows: Sequence[FileScore]) -> list[Table | Text]:
-    """Return a table with a row for each file, and the questions of a single file."""
+    """Return a table with a row for each file and, for a single file, its questions."""
     cells: list[list[Text]] = [
         [
             row.name or "–",

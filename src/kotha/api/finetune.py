@@ -37,11 +37,11 @@ def finetune_classify(
     on_remark: OnRemark | None = None,
     **settings: Any,
 ) -> Run:
-    """Fine-tune a trained GPT or BERT to classify texts, from a table (csv, tsv, jsonl, parquet) of texts and labels.
+    """Fine-tune a trained GPT or BERT to classify texts, given a table (csv, tsv, jsonl, parquet) of texts and labels.
 
     ``text`` and ``label`` name the fields (default: guessed). A ``held_out`` share of each class is used for validation
-    and another for testing, unless files are given for them. ``settings`` are training settings; ``lora=8`` trains a
-    LoRA adapter of rank 8 instead of all weights.
+    and an equal share for testing, unless files are given for them. ``settings`` are training settings; ``lora=8``
+    trains a LoRA adapter of rank 8 instead of all weights.
 
     >>> run = kotha.finetune_classify("moods.csv", start="run", out="moods-again", steps=2)
     >>> sorted(run.summary)[:3]
@@ -80,12 +80,12 @@ def finetune_instruct(
     on_remark: OnRemark | None = None,
     **settings: Any,
 ) -> Run:
-    """Fine-tune a trained GPT to answer instructions, on pairs or ``messages`` (jsonl, csv, tsv, parquet).
+    """Fine-tune a trained GPT to follow instructions, given pairs or ``messages`` (jsonl, csv, tsv, parquet).
 
     ``instruction`` and ``answer`` name the fields of pairs (default: guessed). Rows with the same ``group`` stay in the
-    same split. The loss covers only the answers. A ``held_out`` share is used for validation and another for testing,
-    before and after training, unless ``test`` is a file. ``settings`` are training settings; ``lora=8`` trains a LoRA
-    adapter of rank 8 instead of all weights.
+    same split. The loss covers only the answers. A ``held_out`` share is used for validation and an equal share for
+    testing, unless ``test`` is a file; the model is tested before and after training. ``settings`` are training
+    settings; ``lora=8`` trains a LoRA adapter of rank 8 instead of all weights.
 
     >>> taught = kotha.finetune_instruct("pairs.jsonl", start="run", out="taught", steps=2)
     >>> taught.summary["before"]["instruction_tuned"], taught.summary["instruction_tuned"]

@@ -1,4 +1,4 @@
-"""An index of documents, for search and for answers with citations."""
+"""A document index, for search and for answers with citations."""
 
 import os
 from collections.abc import Iterable
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 class Index:
-    """A searchable index of documents, split into passages, in one file.
+    """A searchable index of documents split into passages, stored in one file.
 
-    With a ``model`` (a model or its path), passages are also compared by its embeddings; without one only by words,
-    which does not need torch.
+    With a ``model`` (a model or its path), passages are also compared by the model's embeddings. Without one, they are
+    compared only by words, which does not need torch.
 
     >>> index = kotha.Index("stories.index")
     >>> index.update("stories.jsonl").documents
@@ -61,8 +61,8 @@ class Index:
     ) -> IndexReport:
         """Update the index from files, folders or globs: txt, md, html, pdf, jsonl, csv, tsv, parquet.
 
-        Unchanged documents are kept; documents that no longer exist are removed. ``how`` is ``passage_length`` (maximum
-        length of a passage in characters), ``field`` and ``errors``.
+        Unchanged documents are kept, and documents that no longer exist are removed. ``how`` may set ``passage_length``
+        (the maximum length of a passage in characters), ``field`` and ``errors``.
 
         >>> index = kotha.Index("stories.index")
         >>> index.update("stories.jsonl").unchanged
@@ -77,7 +77,7 @@ class Index:
 
     @checked()
     def search(self, question: str, limit: int = 5, by: By | None = None) -> SearchResult:
-        """Return the passages that match a question best, with their scores; ``by`` is words, meaning or both.
+        """Return the passages that best match a question, with their scores; ``by`` is words, meaning or both.
 
         >>> found = kotha.Index("stories.index").search("নদীর ধারে", limit=2)
         >>> len(found.hits), found.hits[0].passage.place.startswith("line ")
@@ -87,9 +87,10 @@ class Index:
 
     @checked()
     def ask(self, question: str, limit: int = 5, by: By | None = None, *, tokens: int = 100) -> CitedAnswer:
-        """Answer a question from matching passages, with citations; ``found`` is False if none match.
+        """Answer a question from matching passages, with citations; ``found`` is False if no passage matches.
 
-        A model that was not trained to answer is not used: the best sentence is the answer, and ``remark`` says so.
+        A model that was not trained to answer is not used. The answer is then the best sentence, and ``remark`` says
+        so.
 
         >>> print(kotha.Index("stories.index").ask("zebra crossing?").answer)
         not found in these documents

@@ -28,12 +28,12 @@ Text = TypeVar("Text", str, str | None)
 
 
 class InspectionMixin(OpenedModel):
-    """The inspection methods of ``LanguageModel``.
+    """Inspection methods for ``LanguageModel``.
 
-    A view renders in a notebook as an offline page; ``save("x.html")`` writes the page, ``to_dict()`` returns the
+    A view is displayed in a notebook as an offline page. ``save("x.html")`` writes the page, ``to_dict()`` returns the
     numbers, and ``found`` is the typed result. ``options`` are the other fields of the input: ``generate=12`` (also
-    inspect 12 generated tokens), ``second`` (the second sentence for a BERT), ``target`` (a translation). A str is
-    always a text; a str that names a file raises an error. ``heads`` also accepts a file as a ``Path``.
+    inspect 12 generated tokens), ``second`` (the second sentence for a BERT) and ``target`` (a translation). A str is
+    always taken as text, so a str that names a file raises an error. ``heads`` also accepts a file as a ``Path``.
     """
 
     @contextmanager
@@ -43,7 +43,7 @@ class InspectionMixin(OpenedModel):
     ) -> "Iterator[Trace]":
         """Record the activations at every hook point while the model reads a text.
 
-        ``layers`` are numbers or names such as ``blocks.0``; ``hook_points`` are hook points or patterns such as
+        ``layers`` are numbers or names such as ``blocks.0``; ``hook_points`` are names or patterns such as
         ``*.weights`` (default: all).
 
         >>> with lm.trace("নদীর ধারে") as seen:
@@ -83,7 +83,8 @@ class InspectionMixin(OpenedModel):
     ) -> "View[Alignment]":
         """Align a text with its translation by the cross-attention of one decoder layer.
 
-        Without a ``target``, the model translates the text. ``layer`` counts from 0 (default: the last but one).
+        Without a ``target``, the model translates the text. ``layer`` counts from 0 (default: the second-to-last
+        layer).
 
         >>> kotha.load("seq2seq").alignment("নদীর ধারে", target="মা").save("alignment.html")
         PosixPath('alignment.html')
@@ -94,7 +95,7 @@ class InspectionMixin(OpenedModel):
 
     @checked(InputOptions)
     def flow(self, text: str | None = None, **options: Any) -> "View[Flow]":
-        """Follow a text through the model: shapes and figures at every stage, and the prediction.
+        """Return shapes and statistics at every stage of the forward pass, and the prediction.
 
         >>> lm.flow("নদীর ধারে").title
         'নদীর ধারে'
@@ -126,9 +127,9 @@ class InspectionMixin(OpenedModel):
         pair: tuple[str, str] | None = None,
         on_progress: OnProgress | None = None,
     ) -> "View[Study]":
-        """Measure what each head does and how much it matters, on a text or a file (default: the held-out documents).
+        """Measure what each head does and how important it is, on a text or a file (default: the held-out documents).
 
-        In a file, ``field`` names the field with the text, and ``pair`` the two fields of a translation.
+        For a file, ``field`` names the field with the text, and ``pair`` the two fields of a translation.
 
         >>> from pathlib import Path
         >>> lm.heads(Path("stories.jsonl"), tokens=66).found.tokens  # two windows of predictions
@@ -149,8 +150,8 @@ class InspectionMixin(OpenedModel):
     def worksheet(self, text: str, **which: Any) -> "SheetView":
         """Write out the arithmetic of one attention head: every product, sum and exponential.
 
-        ``which`` is ``layer`` and ``head``; for a Seq2Seq also ``target``, ``stack`` (encoder or decoder) and ``part``
-        (attention or cross).
+        ``which`` may set ``layer`` and ``head``, and for a Seq2Seq also ``target``, ``stack`` (encoder or decoder) and
+        ``part`` (attention or cross).
 
         >>> lm.worksheet("নদীর ধারে", layer=1, head=2).save_spreadsheet("sheet.xlsx")
         PosixPath('sheet.xlsx')

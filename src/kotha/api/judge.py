@@ -1,4 +1,4 @@
-"""Blind comparison of models by people, from Python."""
+"""Blind comparison of models by human judges, from Python."""
 
 import os
 from collections.abc import Sequence
@@ -34,10 +34,10 @@ def judge(
 ) -> JudgingSession:
     """Let models continue prompts, and save the continuations as blind pairs for people to judge.
 
-    ``prompts`` is a list, or a file with one prompt per line. Without models, the comparison in ``out`` is opened
-    again. ``how`` are fields of ``SamplingSettings``. On the result, ``left_for`` returns the remaining pairs of a
-    judge, ``record`` saves a judgement, ``page`` writes a page for judges without Kotha, ``collect`` reads the files it
-    returns, and ``result`` reports the ranking.
+    ``prompts`` is a list, or a file with one prompt per line. Without models, the existing comparison in ``out`` is
+    opened. ``how`` are fields of ``SamplingSettings``. On the result, ``left_for`` returns a judge's remaining pairs,
+    ``record`` saves a judgement, ``page`` writes a page for judges without Kotha, ``collect`` reads the files that the
+    page saves, and ``result`` returns the ranking.
 
     >>> judging = kotha.judge(["run", "other"], ["নদীর ধারে", "মা"], out="judging", tokens=5)
     >>> pair = judging.left_for("মিনা")[0]

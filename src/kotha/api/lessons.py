@@ -24,7 +24,7 @@ WORDS = words("common")
 def teach(
     name: str, *, seeds: int = 3, steps: int | None = None, on_progress: OnProgress | None = None
 ) -> "LessonResult":
-    """Train and measure the models of a lesson, with ``seeds`` models per kind."""
+    """Train and measure the models in a lesson, with ``seeds`` models of each kind."""
 
     def report_progress(done: int, total: int) -> None:
         if on_progress is not None:
@@ -37,7 +37,7 @@ def teach(
 
 
 def save_lesson(found: "LessonResult", record: dict[str, Any], out: Path, language: Language = "en") -> None:
-    """Write the result of a lesson to a folder as NAME.json and NAME.svg."""
+    """Write a lesson's result to a folder as NAME.json and NAME.svg."""
     name = found.plain["lesson"]
     out.mkdir(parents=True, exist_ok=True)
     atomic_write(out / f"{name}.json", as_json(record, 1) + "\n", ".json")

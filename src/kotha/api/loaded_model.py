@@ -1,4 +1,4 @@
-"""A loaded model with its tokenizer, its device, and its name in messages."""
+"""A loaded model with its tokenizer, its device, and its name for use in messages."""
 
 import os
 import reprlib
@@ -42,7 +42,7 @@ _USES = {
 
 
 class OpenedModel:
-    """The base of ``LanguageModel``: a bundle and the path it was loaded from."""
+    """The base class of ``LanguageModel``: a bundle and the path from which it was loaded."""
 
     def __init__(self, bundle: Bundle, path: AnyPath | None = None) -> None:
         self.bundle = bundle
@@ -59,7 +59,7 @@ class OpenedModel:
 
     @property
     def tokenizer(self) -> Tokenizer | None:
-        """The tokenizer; None for a model that does not read text.
+        """The tokenizer, or None if the model does not take text.
 
         >>> lm.tokenizer.vocab_size
         600
@@ -68,7 +68,7 @@ class OpenedModel:
 
     @property
     def config(self) -> ModelConfig:
-        """The sizes and settings of the model.
+        """The model's sizes and settings.
 
         >>> lm.config.d_model
         96
@@ -77,7 +77,7 @@ class OpenedModel:
 
     @property
     def device(self) -> torch.device:
-        """The device of the parameters.
+        """The device that holds the parameters.
 
         >>> lm.device
         device(type='cpu')
@@ -89,7 +89,7 @@ class OpenedModel:
         return "this" if self.path is None else bundled.title(self.path)
 
     def _held_out(self, tokenizer: Tokenizer, text: AnyPath | Sequence[str], **reading: Any) -> "HeldOut":
-        """Read the documents of a file, a folder or a data folder; or take the texts of a list."""
+        """Read the documents in a file, a folder or a data folder, or take the texts in a list."""
         from kotha.text.held_out import from_texts, read_held_out
 
         if not isinstance(text, str | os.PathLike):
@@ -103,7 +103,7 @@ class OpenedModel:
             raise
 
     def _data(self, baselines: AnyPath) -> Dataset | None:
-        """Return the data folder for the baselines, if any; auto is the folder the run was trained on, if it exists."""
+        """Return the data folder for the baselines, if any; auto is the run's data folder, if it still exists."""
         if baselines == "auto":
             found = None if self.path is None else find_data(run_config(self.path), self.path)
         else:
@@ -111,14 +111,14 @@ class OpenedModel:
         return None if found is None else Dataset(found)
 
     def _training_examples(self, task: Any) -> Any:
-        """Return the training examples of the run, if the run folder has them."""
+        """Return the run's training examples, if the run folder has them."""
         from kotha.finetune.examples import EXAMPLES
 
         available = self.path is not None and is_directory(self.path / EXAMPLES)
         return task.read_parts(self.path).train if available else None
 
     def _as(self, kind: type[Family]) -> tuple[Family, Tokenizer]:
-        """Return the model and the tokenizer if the model is of this family; else raise ``UsageError``."""
+        """Return the model and the tokenizer if the model belongs to this family; otherwise raise ``UsageError``."""
         if not isinstance(self.model, kind) or self.tokenizer is None:
             raise self._family_error(_ONLY[kind])
         return self.model, self.tokenizer

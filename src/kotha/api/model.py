@@ -1,7 +1,7 @@
 """A loaded model: generation, evaluation, inspection and export.
 
-``LanguageModel`` only calls the packages that do the work. For more than its methods offer, use its ``model``,
-``tokenizer`` and ``engine``. Evaluation is in ``evaluation.py``, inspection in ``inside.py``.
+``LanguageModel`` only calls the packages that do the work. For anything its methods do not offer, use its ``model``,
+``tokenizer`` and ``engine``. Evaluation is in ``evaluation.py``, and inspection in ``inside.py``.
 """
 
 import os
@@ -54,9 +54,9 @@ Texts = TypeVar("Texts", str, list[str])
 def load(path: AnyPath = bundled.NAME, device: str = "auto", adapter: AnyPath | None = None) -> "LanguageModel":
     """Load a model from a run folder (its best model), a model folder or a Hugging Face folder (default: box).
 
-    ``box`` is the bundled model; ``kotha card`` describes it. ``device`` is cpu, cuda, or auto: a GPU if available.
-    ``adapter`` is a LoRA adapter folder trained on this model, or the run that wrote it; it is merged into the weights.
-    No code in a folder is ever executed.
+    ``box`` is the bundled model, which ``kotha card`` describes. ``device`` is cpu, cuda, or auto (a GPU if available).
+    ``adapter`` is a LoRA adapter folder trained on this model, or the run that wrote it; the adapter is merged into the
+    weights. Code in a folder is never executed.
 
     >>> kotha.load("run").config.family
     'gpt'
@@ -118,11 +118,11 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         stop: Sequence[str] = (),
         **how: Any,
     ) -> Texts:
-        """Continue a text, or each text of a list; return the prompt with its continuation.
+        """Continue a text, or each text in a list; return the prompt with its continuation.
 
-        Generation ends after ``tokens`` tokens, before a text of ``stop``, or when the model ends the document. The
-        same seed gives the same text, alone or in a list. ``how`` is temperature (0 always takes the likeliest token),
-        top_k, top_p, min_p and repetition_penalty.
+        Generation ends after ``tokens`` tokens, before any of the ``stop`` texts, or when the model ends the document.
+        The same seed gives the same text, whether a prompt is given alone or in a list. ``how`` may set temperature (0
+        always takes the most likely token), top_k, top_p, min_p and repetition_penalty.
 
         >>> text = lm.generate("নদীর ধারে", tokens=5, seed=1)
         >>> text.startswith("নদীর ধারে")
@@ -140,7 +140,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
     def stream(
         self, prompt: str = "", *, tokens: int = 150, seed: int = 0, stop: Sequence[str] = (), **how: Any
     ) -> Iterator[str]:
-        """Stream the continuation that ``generate`` would return, in whole grapheme clusters.
+        """Stream the continuation that ``generate`` would return, in complete grapheme clusters.
 
         >>> letters = lm.stream("নদীর ধারে", tokens=5, seed=1)
         >>> "নদীর ধারে" + "".join(letters) == lm.generate("নদীর ধারে", tokens=5, seed=1)
@@ -153,10 +153,10 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
     def engine(
         self, max_batch: int = 1, weights: Weights | Literal["stored"] | None = None, *, kept_bytes: int = 0
     ) -> Engine:
-        """Return the engine behind ``generate``, for custom requests: probabilities, many texts, narrower weights.
+        """Return the engine that ``generate`` uses, for custom requests: probabilities, many texts, narrower weights.
 
-        ``stored`` copies the weights in their own type into a layout that is fast to read. ``kept_bytes`` limits
-        the memory of the prompt cache, which speeds up prompts with the same beginning.
+        ``stored`` keeps the weights' type, but copies them into a layout that is fast to read. ``kept_bytes`` limits
+        the size of the prompt cache, which speeds up prompts with the same beginning.
 
         >>> from kotha.generation.request import Request
         >>> [result] = lm.engine().generate([Request(prompt="মা", tokens=3, alternatives=2)])
@@ -173,7 +173,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     @checked()
     def chat(self, *, plain: bool = False) -> Conversation:
-        """Start a conversation; ``say`` returns the answer to a turn.
+        """Start a conversation, whose ``say`` method returns the answer to a turn.
 
         A model that was not trained for conversations continues the text instead, with a warning.
 
@@ -196,7 +196,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     @checked()
     def fill(self, text: str, *, words: int = 5) -> "Filled":
-        """Return the likeliest words for each ``[MASK]`` in a text (BERT only).
+        """Return the most likely words for each ``[MASK]`` in a text (BERT only).
 
         >>> filled = kotha.load("bert").fill("নদীর ধারে [MASK] থাকে।", words=3)
         >>> len(filled.words), len(filled.words[0])
@@ -221,9 +221,10 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     @checked()
     def embed(self, texts: str | Sequence[str], *, layer: int = 0, on_progress: OnProgress | None = None) -> "Vectors":
-        """Embed texts as unit vectors, whose dot product is their similarity: a numpy (texts, d_model), or (d_model,).
+        """Embed one text or several as unit vectors: a NumPy array of shape (d_model,) or (texts, d_model).
 
-        A vector is the mean of a text's token vectors after a ``layer``; 0 is the embedding table itself.
+        A vector is the mean of a text's token vectors after a ``layer``, where 0 is the embedding table. The dot
+        product of two vectors is the similarity of their texts.
 
         >>> vectors = lm.embed(["নদীর ধারে", "নদীর ধারে", "মা"])
         >>> vectors.shape, bool(vectors[0] @ vectors[1] > vectors[0] @ vectors[2])
@@ -236,7 +237,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     @checked()
     def embedder(self, layer: int = 0) -> "Embedder":
-        """Return the embedder behind ``embed``, for a custom index.
+        """Return the embedder that ``embed`` uses, for a custom index.
 
         >>> lm.embedder().note.width
         96
@@ -249,7 +250,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     @checked()
     def translate(self, text: Texts, *, beams: int = 4, on_progress: OnProgress | None = None) -> Texts:
-        """Translate a text, or each text of a list, by beam search (Seq2Seq only).
+        """Translate a text, or each text in a list, by beam search (Seq2Seq only).
 
         >>> isinstance(kotha.load("seq2seq").translate("নদীর ধারে"), str)
         True
@@ -270,9 +271,9 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
     def classify(
         self, text: AnyPath | Sequence[AnyPath], *, why: bool = False
     ) -> "Classification | list[Classification]":
-        """Classify a text, or each text of a list, with probabilities; ``why`` adds the contribution of each token.
+        """Classify a text, or each text in a list, with probabilities; ``why`` adds the contribution of each token.
 
-        For a ViT, the arguments are paths of images; ``attention(image=…)`` shows its attention.
+        For a ViT, pass paths of images; ``attention(image=…)`` shows its attention.
 
         >>> answer = kotha.load("moods").classify("বাহ, কী চমৎকার")
         >>> answer.label in answer.probabilities
@@ -307,11 +308,11 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         lines: Sequence[str] | None = None,
         overwrite: bool = False,
     ) -> "ParityReport":
-        """Export the model for other tools, and verify that the outputs agree: ``passed`` of the report.
+        """Export the model for other tools, and verify that the outputs match (``passed`` in the report).
 
-        ``hf`` is a Hugging Face folder, ``gguf`` a file for llama.cpp, ``onnx`` graphs for onnxruntime, ``web`` one
-        page for any browser. ``weights`` is the weight type of the export, such as ``q8_0``; ``license`` goes into the
-        model card; ``lines`` are the texts on which both models are compared.
+        ``hf`` writes a Hugging Face folder, ``gguf`` a file for llama.cpp, ``onnx`` graphs for onnxruntime, and ``web``
+        a single page for any browser. ``weights`` is the exported weight type, such as ``q8_0``; ``license`` is written
+        to the model card; ``lines`` are the texts on which both models are compared.
 
         >>> lm.export("gguf", "elsewhere").passed
         True
@@ -323,7 +324,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
 
 def _device(name: str) -> str:
-    """Return the device of a name; raise ``UsageError`` if it is not available."""
+    """Return the device with this name; raise ``UsageError`` if it is not available."""
     n_gpus = torch.cuda.device_count()
     if name == "auto":
         return "cuda" if n_gpus else "cpu"
@@ -336,7 +337,7 @@ def _device(name: str) -> str:
 
 
 def _is_huggingface(path: Path) -> bool:
-    """Whether a folder is in Hugging Face's format, by its config; errors in it are reported when it is loaded."""
+    """Return whether a folder has a Hugging Face config; errors in the config are reported when it is loaded."""
     file = path / folders.CONFIG_FILE
     with suppress(KothaError):
         return "model_type" in read_table(file)

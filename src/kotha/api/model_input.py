@@ -1,7 +1,7 @@
-"""The input of an inspected model: a text, a pair or an image, and the tokens that the model generates.
+"""The input to an inspected model: a text, a pair or an image, and the tokens that the model generates.
 
-Generation here is the simplest possible: a GPT continues the text (greedy, or by temperature), a Seq2Seq translates it.
-``kotha.inside`` only reads the result.
+Generation here is kept as simple as possible: a GPT continues the text (greedily or with a temperature), and a Seq2Seq
+translates it. ``kotha.inside`` only receives the result.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ from kotha.model.seq2seq import Seq2Seq
 
 
 def read_input(bundle: Bundle, options: InputOptions, otherwise: str | None = None) -> ModelInput:
-    """Build the input of a model; ``otherwise`` is the text if none is given and the model reads text."""
+    """Build the input to a model; ``otherwise`` is the text to use if none is given and the model takes text."""
     if options.image is not None:
         title: Text = Message("An image") if isinstance(options.image, np.ndarray) else Path(options.image).name
         return replace(read_image(bundle.model, options.image), title=title)
@@ -38,7 +38,7 @@ def read_input(bundle: Bundle, options: InputOptions, otherwise: str | None = No
 
 
 def _writer(bundle: Bundle, options: InputOptions) -> Write | None:
-    """Return a function that generates ids: for a GPT if requested, for a Seq2Seq also without a target."""
+    """Return a function that generates ids, for a GPT if requested, and for a Seq2Seq also if there is no target."""
     model, generate = bundle.model, options.generate
     special = {} if bundle.tokenizer is None else bundle.tokenizer.special
     if isinstance(model, Seq2Seq) and (generate is not None or options.target is None):
@@ -56,7 +56,7 @@ def _writer(bundle: Bundle, options: InputOptions) -> Write | None:
 
 
 def translator(bundle: Bundle, beams: int, tokens: int | None = None) -> Write:
-    """Return a function that translates to ids, because tokenizing the translated text could give other ids."""
+    """Return a function that translates to ids; tokenizing the translated text again could give different ids."""
     model: Any = bundle.model
     special = {} if bundle.tokenizer is None else bundle.tokenizer.special
 
@@ -70,7 +70,7 @@ def translator(bundle: Bundle, beams: int, tokens: int | None = None) -> Write:
 
 
 def continuation(bundle: Bundle, options: InputOptions) -> str:
-    """Return the model's continuation of a text, as long as requested."""
+    """Return the model's continuation of a text, with the requested number of tokens."""
     given = read_input(bundle, options)
     ids = [piece.id for piece in given.last_line[given.written_from :] if piece.id is not None]
     return "" if bundle.tokenizer is None else bundle.tokenizer.decode(ids)

@@ -1,7 +1,7 @@
-"""The options of API functions as frozen dataclasses, which commands parse and pass on unchanged.
+"""Options for API functions as frozen dataclasses, which commands parse and pass on unchanged.
 
-This module does not import torch, so wrong options are rejected before anything heavy is loaded. The string below a
-field is its help.
+This module does not import torch, so invalid options are rejected before torch is loaded. The string below a field is
+its help text.
 """
 
 import os
@@ -16,7 +16,7 @@ from kotha.text.choices import Errors
 
 @dataclass(frozen=True)
 class InputOptions:
-    """The input of an inspected model, and the number of tokens it generates."""
+    """The input to an inspected model, and the number of tokens that it generates."""
 
     text: str | None = None
     """Input text; [MASK] hides a word from a BERT."""
@@ -72,7 +72,7 @@ class EvaluateOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SweepOptions:
-    """Options of a sweep."""
+    """Options for a sweep."""
 
     out: Path | None = None
     """Sweep folder to create or to resume, with one run per trial (default: DATA-sweep)."""
@@ -96,7 +96,7 @@ class SweepOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class PlanOptions:
-    """Options of a plan: for a preset, or a design for a budget."""
+    """Options for planning a run with a preset, or for designing a model for a budget."""
 
     preset: str | None = None
     """Preset name, such as bangla-58m."""
@@ -118,7 +118,7 @@ class PlanOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterOptions:
-    """Options of a cluster estimate."""
+    """Options for a cluster estimate."""
 
     gpus: int | None = None
     """Number of GPUs, to estimate a cluster."""
@@ -134,7 +134,7 @@ class ClusterOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SheetOptions:
-    """Options of a worksheet."""
+    """Options for a worksheet."""
 
     sheet: Literal["attention", "block", "thinking", "robot", "bank", "positions"] = "attention"
     """Sheet: attention (one head), block, positions, or an example of the course notes (thinking, robot, bank)."""
@@ -161,12 +161,12 @@ class SheetOptions:
 
     @property
     def of_model(self) -> dict[str, Any]:
-        """The options that select a head of a model."""
+        """The options that select one of the model's heads."""
         return {name: getattr(self, name) for name in ("layer", "head", "stack", "part", "target")}
 
 
 def is_setting(name: str) -> bool:
-    """Whether a name is a training setting or a model size.
+    """Return whether a name is a training setting or a model size.
 
     >>> is_setting("batch_size"), is_setting("d_model"), is_setting("out")
     (True, True, False)

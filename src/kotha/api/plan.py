@@ -1,4 +1,4 @@
-"""Estimates of a training run, designs for a budget, and estimates of clusters."""
+"""Estimates for training runs and clusters, and model designs for a budget."""
 
 from collections.abc import Callable
 from typing import Any
@@ -26,11 +26,11 @@ def plan(
     text: TextSize | None = None,
     before_timing: Callable[[], Any] = use_fastest_threads,
 ) -> TrainingPlan:
-    """Estimate a preset's parameters, compute, memory and time; or design a model for memory, minutes and data.
+    """Estimate a preset's parameters, compute, memory and time, or design a model for a memory or time budget and data.
 
     The result has ``found`` for JSON, tables, sentences and a page. ``settings`` are training settings and model sizes.
-    ``text`` is the size of a text that does not exist yet, instead of ``data``. A few small steps are timed after
-    ``before_timing`` has set the number of threads.
+    ``text`` is the size of a text that does not exist yet, for use instead of ``data``. ``before_timing``, which sets
+    the number of threads, is called before a few small steps are timed.
     """
     preset, minutes, memory_gb, name = options.preset, options.minutes, options.memory_gb, Option("preset", "NAME")
     if preset is None and memory_gb is None and minutes is None:

@@ -34,7 +34,7 @@ from kotha.training.train_run import train_run
 
 
 class Run:
-    """A run folder, finished or not.
+    """A run folder, whose training may be unfinished.
 
     >>> run = kotha.Run("run")
     >>> run.summary["steps"]
@@ -61,7 +61,7 @@ class Run:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The final figures of the run.
+        """The run's final figures.
 
         >>> sorted(run.summary)[:3]
         ['best_step', 'bits_per_byte', 'bits_per_character']
@@ -73,7 +73,7 @@ class Run:
 
     @property
     def metrics(self) -> list[dict[str, Any]]:
-        """The logged rows: steps, evaluations, samples.
+        """The logged rows: steps, evaluations and samples.
 
         >>> run.metrics[0]["step"]
         1
@@ -91,7 +91,7 @@ class Run:
 
     @cached_property
     def model(self) -> LanguageModel:
-        """The best model of the run.
+        """The best model saved in the run.
 
         >>> run.model.config.family
         'gpt'
@@ -127,26 +127,26 @@ def train(
 ) -> Run:
     """Train a model on a data folder, a table of pairs or images for ``minutes`` or ``steps``; return its run folder.
 
-    Without a preset, model sizes, batch size and learning rates are chosen to fit the text and the time. If there is
-    time for it and ``quality`` is best, several teachers are trained and distilled into the model. ``start`` is a
-    run, a model folder, a Hugging Face folder or ``"box"`` to fine-tune. ``teachers`` are runs or model folders to
-    distil from. ``recipe`` is course, classic or modern; ``prompt`` begins the samples. ``on_event`` and
-    ``tensorboard`` receive figures, ``on_remark`` messages. Under torchrun all processes train together; ``shard``
-    shards the model across them (FSDP).
+    Without a preset, the model sizes, batch size and learning rates are chosen to fit the text and the time. If
+    ``quality`` is best and there is enough time, several teachers are trained and distilled into the model. ``start``
+    is a run, a model folder, a Hugging Face folder or ``"box"``, to be fine-tuned. ``teachers`` are runs or model
+    folders to distil from. ``recipe`` is course, classic or modern. Samples continue the ``prompt``. ``on_event`` and
+    ``tensorboard`` receive figures, and ``on_remark`` receives messages. Under torchrun, all processes train one model
+    together; ``shard`` shards it across them (FSDP).
 
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]
     2
 
-    A table of pairs (tsv, csv, jsonl, parquet) trains a translator. ``pair`` names its fields (default: guessed);
-    ``reverse`` translates in the reverse direction; ``tokenizer`` is for both languages (default: a new one).
-    ``validation`` and ``test`` are files of pairs (default: held out); ``errors`` is stop or skip.
+    Given a table of pairs (tsv, csv, jsonl, parquet), a translator is trained. ``pair`` names the fields (default:
+    guessed), and ``reverse`` swaps source and target. ``tokenizer`` is used for both languages (default: a new one).
+    ``validation`` and ``test`` are files of pairs (default: held-out pairs from the table). ``errors`` is stop or skip.
 
     >>> run = kotha.train("pairs.tsv", preset="pocket-seq2seq", steps=2, out="translator", d_model=24, vocab_size=600)
     >>> sorted(run.summary)[:3]
     ['baselines', 'best_step', 'bleu']
 
-    Images (one folder per class, or an .npz archive of images and labels) train a classifier.
+    Given images (one folder per class, or an .npz archive of images and labels), a classifier is trained.
 
     >>> run = kotha.train("shapes.npz", preset="vit-digits", steps=2, out="eyes", image_size=14)
     >>> run.model.config.labels
@@ -209,7 +209,7 @@ def _train(
 
 
 def _both(first: OnEvent | None, second: OnEvent) -> OnEvent:
-    """Combine two listeners."""
+    """Combine two listeners into one."""
 
     def notify(event: dict[str, Any]) -> None:
         second(event)
@@ -225,5 +225,5 @@ def origin_at(path: AnyPath) -> Origin:
 
 
 def sampler(dataset: Dataset, prompt: str = "") -> Callable[[Any], str | None]:
-    """Return a function that writes a sample with a GPT; None for other models."""
+    """Return a function that generates a sample with a GPT, or returns None for other models."""
     return lambda model: write(model, dataset.tokenizer, prompt, tokens=60) if isinstance(model, GPT) else None

@@ -1,4 +1,4 @@
-"""Tables of scores, by kind, and the scores of runs trained on examples."""
+"""Score tables for each kind of score, and the scores of runs trained on examples."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -36,7 +36,7 @@ class PresentedScore(NamedTuple):
 
 
 def present_score(lm: LanguageModel, score: Any) -> PresentedScore:
-    """Prepare the result of ``evaluate`` for display; a harness task gives a dict."""
+    """Prepare the result of ``evaluate`` for display; for a harness task the result is a dict."""
     name = bundled.title(lm.path or Path())
     if isinstance(score, dict):
         rows = [[key, f"{value:.4f}" if isinstance(value, float) else str(value)] for key, value in score.items()]
@@ -51,8 +51,7 @@ def present_score(lm: LanguageModel, score: Any) -> PresentedScore:
 
 
 def summary_score(run: Run) -> PresentedScore | None:
-    """Return the held-out score of a translator, a classifier or an instruction-tuned model, and the path of its page;
-    None for a run on a data folder."""
+    """Return the held-out score of a translator, classifier or instruction-tuned model, or None for other runs."""
     summary, name = run.summary, str(run.path)
     if "bleu" in summary:
         translated = TranslationScore.of_summary(summary)

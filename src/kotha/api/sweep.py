@@ -1,4 +1,4 @@
-"""Search for better settings with many short training runs, from Python and for the command."""
+"""Search for better settings with many short training runs, from Python and for ``kotha sweep``."""
 
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,9 @@ def sweep(
     on_event: OnEvent | None = None,
     on_remark: OnRemark | None = None,
 ) -> SweepFindings:
-    """Search settings by training on a data folder; trial 0 is the recipe with the given ``settings``.
+    """Search for settings by training on a data folder; trial 0 uses the recipe with the given ``settings``.
 
-    A stop raises ``SweepStopped``; the same call resumes. ``storage`` is a database URL.
+    If the sweep is stopped, ``SweepStopped`` is raised; the same call resumes it. ``storage`` is a database URL.
     """
     out = options.out or default_folder(data)
     training = TrainRequest(options.preset, options.recipe, options.minutes, changes=settings)
@@ -36,7 +36,7 @@ def sweep(
 
 
 def default_folder(data: Path) -> Path:
-    """Return the default folder of a sweep, next to its data, so that the same command finds it again.
+    """Return the default sweep folder, next to the data, so that the same command finds it again.
 
     >>> default_folder(Path("corpus/data")).as_posix()
     'corpus/data-sweep'

@@ -1,4 +1,4 @@
-"""Tables of inspection results, a recorded forward pass, and pruning of heads."""
+"""Tables of inspection results, the recording of a forward pass, and head pruning."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ from kotha.report.table import Table
 
 
 def attention_table(found: AttentionMaps) -> Table:
-    """Return a table of the strongest attention weights of every head, with its averages."""
+    """Return a table with each head's averages and its strongest attention weights."""
     header = [
         Message("head"),
         Message("strongest attention"),
@@ -46,7 +46,7 @@ def attention_table(found: AttentionMaps) -> Table:
 
 
 def flow_tables(view: View[Flow]) -> list[Table]:
-    """Return tables of shapes and figures at every stage, and of each prediction."""
+    """Return tables of shapes and statistics at every stage, and of each prediction."""
     found = [view.found.table()]
     for answer in view.found.answers:
         best = [[each.text, f"{each.probability:.2%}"] for each in answer.best]
@@ -55,7 +55,7 @@ def flow_tables(view: View[Flow]) -> list[Table]:
 
 
 def lens_table(view: View[Lens]) -> Table:
-    """Return a table of each layer's prediction at each position, and its distance from the final one."""
+    """Return a table of each layer's prediction at each position, and its distance from the final prediction."""
     found = view.found
     rows: list[list[str]] = []
     marks: dict[tuple[int, int], str] = {}
@@ -98,7 +98,7 @@ def prune_heads(
     on_progress: OnProgress | None = None,
     **source: Any,
 ) -> Pruned:
-    """Write a model folder without the named or the least important heads, and measure both models.
+    """Write a model folder without the named heads or the least important ones, and measure both models.
 
     ``source`` is the text to measure on: ``text``, ``path``, ``field``, ``pair``, ``tokens``.
     """

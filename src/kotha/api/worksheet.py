@@ -1,4 +1,4 @@
-"""Worksheets of attention: built-in examples, custom matrices, or a head of a model."""
+"""Attention worksheets: built-in examples, custom matrices, or a head in a model."""
 
 from kotha.api.options import SheetOptions
 from kotha.course.worksheet.builtin_sheets import paper_sheet, student_sheet
@@ -14,7 +14,7 @@ from kotha.i18n.numbers import Language
 def worksheet(options: SheetOptions, language: Language = "en") -> SheetView:
     """Return a worksheet: a built-in one by name, or one with another ``size`` or ``seed``.
 
-    ``matrices`` is a file of custom matrices; a ``text`` is read by the model of ``run``.
+    ``matrices`` is a file of custom matrices; if a ``text`` is given, it is the input to the model in ``run``.
     """
     run, text, size, own = options.run, options.text, options.size, options.sheet
     if own != "attention" or options.matrices is not None:

@@ -1,4 +1,4 @@
-"""The command line. ``run`` installs the signal handlers before it imports anything heavy."""
+"""The command line. ``run`` installs signal handlers before it imports any large package."""
 
 import gc
 import os
@@ -6,7 +6,7 @@ import sys
 
 
 def run() -> int:
-    """Run the command of ``sys.argv`` and return its exit code; an interrupt gives no traceback."""
+    """Run the command in ``sys.argv`` and return its exit code; an interrupt prints no traceback."""
     from kotha.cli import interrupts
 
     interrupts.install_signal_handlers()

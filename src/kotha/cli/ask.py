@@ -106,7 +106,7 @@ def ask(
 
 
 def _model_and_question(run: str | None, question: str | None) -> tuple[str | None, str]:
-    """Return the model and the question of ``RUN QUESTION``; the model is None for ``QUESTION`` alone."""
+    """Return the model and the question from ``RUN QUESTION``; the model is None if only ``QUESTION`` is given."""
     if run is None:
         raise UsageError("ask needs a QUESTION; see kotha ask --help")
     if question is not None:

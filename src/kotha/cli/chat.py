@@ -59,7 +59,7 @@ def chat(
 
 
 def _lines(as_json: bool) -> Iterator[str]:
-    """Yield the user's lines until the input ends or the user quits."""
+    """Yield lines from the user until the input ends or the user quits."""
     interactive = sys.stdin.isatty() and not as_json
     if interactive:
         log(_ADVICE)

@@ -1,9 +1,9 @@
-"""Make control characters visible on a terminal instead of executing them.
+"""Show control characters on a terminal as visible symbols instead of executing them.
 
-A model, a corpus or a file name may contain escape sequences, which set colours, move the cursor, rename the window or
-overwrite earlier lines. On a terminal, each control character is shown as a symbol (ESC as ␛), and each bidirectional
-mark as its code point. Pipes and files receive every character unchanged. Joiners, which Bangla needs, are not control
-characters.
+A generated text, a corpus or a file name may contain escape sequences, which set colours, move the cursor, rename the
+window or overwrite earlier lines. On a terminal, each control character is shown as a symbol (ESC as ␛), and each
+bidirectional mark as its code point. Output to pipes and files is not changed. Joiners, which Bangla needs, are not
+treated as control characters.
 """
 
 import sys
@@ -20,7 +20,7 @@ _SHOWN: dict[int, str] = {
 
 
 def visible(text: str) -> str:
-    r"""Return a text with its control characters made visible.
+    r"""Return a text with its control characters replaced by visible symbols.
 
     >>> visible("\x1b[31mকথা\r")
     '␛[31mকথা␍'
@@ -29,7 +29,7 @@ def visible(text: str) -> str:
 
 
 class _Terminal:
-    """A terminal stream that makes control characters visible."""
+    """A terminal stream that replaces control characters with visible symbols."""
 
     def __init__(self, stream: TextIO) -> None:
         self.plain = stream
@@ -53,7 +53,7 @@ def plain_stream(stream: TextIO) -> TextIO:
 
 @contextmanager
 def visible_controls() -> Iterator[None]:
-    """Make control characters visible in everything printed inside the context."""
+    """Make control characters visible in everything printed inside the ``with`` block."""
     before = sys.stdout, sys.stderr
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)

@@ -57,7 +57,7 @@ def demo(
 
 
 def next_steps(folder: str, program: str, minutes: float) -> list[tuple[Message, str]]:
-    """Suggest what to try next: descriptions with commands to copy."""
+    """Return suggestions for what to try next, as descriptions with commands to copy."""
     from kotha.api.demo_page import TEXTS
 
     here, language = shlex.quote(folder), current_language()

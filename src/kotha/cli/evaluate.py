@@ -1,4 +1,4 @@
-"""``kotha evaluate``: scores of a model on a text, compared with baselines."""
+"""``kotha evaluate``: a model's scores on a text, compared with baselines."""
 
 import os
 from typing import Annotated

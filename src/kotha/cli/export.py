@@ -1,6 +1,6 @@
 """``kotha export`` and ``kotha import``: write a model for other programs, or read one from them.
 
-Both directions verify that the two models agree.
+Both commands verify that the outputs of the two models match.
 """
 
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``kotha finetune``: fine-tune a trained model to classify texts or to answer instructions."""
+"""``kotha finetune``: fine-tune a trained model to classify texts or to follow instructions."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from kotha.cli.training_display import training_display
 
 @group
 class FinetuneOptions:
-    """Options of every fine-tuning command."""
+    """Options shared by all fine-tuning commands."""
 
     out: Path
     """Run folder to create or to resume."""

@@ -79,7 +79,7 @@ def generate(
 
 
 def _dropped_text(result: "Result", context_length: int) -> Text:
-    """Say which part of the text did not fit in the model's context."""
+    """Return a remark that says which part of the text did not fit in the model's context."""
     if result.prompt_tokens > context_length:
         template = "; only the last {n:,} tokens of the prompt were read, because the model's context is that long"
         return Message(template, n=context_length)
@@ -91,7 +91,7 @@ def _dropped_text(result: "Result", context_length: int) -> Text:
 
 
 def show(prompt: str, engine: "Engine", request: "Request") -> "Result":
-    """Print a prompt and stream its continuation, and end the line."""
+    """Print a prompt, stream its continuation, and end the line."""
     print(prompt, end="", flush=True)
     result = None
     for event in engine.stream(request):

@@ -1,4 +1,4 @@
-"""Help of commands in the user's language: cyclopts' help, with texts from the catalogue and paragraphs re-wrapped."""
+"""Command help in the user's language: cyclopts' help with translated texts and re-wrapped paragraphs."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ _CYCLOPTS_TEXTS = (
 
 
 class Help(DefaultFormatter):
-    """Help formatter that translates headings and descriptions; a text without a translation stays as it is."""
+    """A help formatter that translates headings and descriptions; text without a translation stays in English."""
 
     def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:
         """Print a panel, with descriptions in the last column."""
@@ -33,7 +33,7 @@ class Help(DefaultFormatter):
             console.print(Text(f"{translate('Usage:')} {usage}", style="bold"))
 
     def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:
-        """Print the description of the command, paragraph by paragraph."""
+        """Print the command's description, one paragraph at a time."""
         console.print(Text(_translated(description) + "\n"))
 
 
@@ -53,6 +53,6 @@ def _describe(entry: HelpEntry) -> Text:
 
 
 def _translated(description: Any) -> str:
-    """Translate a description of cyclopts."""
+    """Translate a description that cyclopts passes to the formatter."""
     plain = str(getattr(description, "primary_renderable", description) or "")
     return "\n\n".join(translate(" ".join(part.split())) for part in plain.split("\n\n"))

@@ -1,10 +1,10 @@
-"""Handle Ctrl-C and SIGTERM at any moment of any command: one line, no partial output, exit code 130 (143).
+"""Handle Ctrl-C and SIGTERM at any point in any command: one line, no partial output, exit code 130 or 143.
 
-Python raises KeyboardInterrupt wherever the program happens to be. Inside a destructor the exception is lost; inside an
-import it is reported as an import error; inside code run by ``exec``, as when a dataclass is created, it ends the
-program by a signal. So this handler raises nothing: it removes partial output, prints one line and ends the process. A
-command that has something to save (training), or for which an interrupt is input (chat), installs its own handler for
-that time.
+Python raises KeyboardInterrupt at whatever point the program has reached. Inside a destructor the exception is lost,
+inside an import it is reported as an import error, and inside code run by ``exec`` (as when a dataclass is created) the
+program is ended by a signal. This handler therefore raises no exception: it removes partial output, prints one line and
+ends the process. Commands that have something to save (training), or that treat an interrupt as input (chat),
+temporarily install their own handlers.
 """
 
 import os
@@ -28,7 +28,7 @@ _SHOW_CURSOR = "\x1b[?25h\r\x1b[K"  # a progress bar hides the cursor
 class StoppedError(KothaError):
     """Work was interrupted and saved; the message says how to resume.
 
-    Under torchrun the exit code is 0, because torchrun takes any other code for a failure and restarts.
+    Under torchrun the exit code is 0, because torchrun treats any other code as a failure and restarts.
     """
 
     def __init__(self, template: str, /, alone: bool = True, **values: Any) -> None:
@@ -37,7 +37,7 @@ class StoppedError(KothaError):
 
 
 def stopped(summary: Mapping[str, Any], *command: object, alone: bool = True) -> StoppedError | None:
-    """Return an error that says how to resume, if the training run was stopped; else None."""
+    """Return an error that says how to resume if the training run was stopped, otherwise None."""
     if not summary["stopped"]:
         return None
     resume = shlex.join(["kotha", *map(str, command)])
@@ -46,14 +46,14 @@ def stopped(summary: Mapping[str, Any], *command: object, alone: bool = True) ->
 
 
 def install_signal_handlers() -> None:
-    """Make interrupts end the program with one line, unless the parent process ignores them."""
+    """Make interrupts print one line and end the program, unless the parent process ignores them."""
     for number in (signal.SIGTERM, signal.SIGINT):
         if signal.getsignal(number) != signal.SIG_IGN:
             signal.signal(number, stop)
 
 
 def ignore_signals() -> None:
-    """Ignore interrupts, once the result has been printed."""
+    """Ignore interrupts; called once the result has been printed."""
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.SIG_IGN)
 
@@ -79,21 +79,21 @@ def _end_workers() -> None:
 
     for child in active_children():
         child.kill()
-    # In a thread with a timeout: the interrupted code may hold a lock that the finalizers need.
+    # Runs in a thread with a timeout, because the interrupted code may hold a lock that the finalizers need.
     finalizers = Thread(target=util._run_finalizers, args=(0,), daemon=True)  # type: ignore[attr-defined]
     finalizers.start()
     finalizers.join(timeout=2)
 
 
 def say_at_once(line: str) -> None:
-    """Write a line to stderr from a signal handler, without Python's streams, which may be in use."""
+    """Write a line to stderr from a signal handler, bypassing Python's streams, which may be in use."""
     with suppress(OSError):
         os.write(2, f"{_SHOW_CURSOR if os.isatty(2) else ''}{line}\n".encode())
 
 
 @contextmanager
 def raised() -> Iterator[None]:
-    """Raise KeyboardInterrupt on Ctrl-C, for a command that handles it."""
+    """Raise KeyboardInterrupt on Ctrl-C inside the ``with`` block, for commands that handle it."""
     before = signal.getsignal(signal.SIGINT)
     if before != stop:  # a notebook or a test has its own handler
         yield
@@ -106,7 +106,7 @@ def raised() -> Iterator[None]:
 
 
 def read_line(prompt: str = "") -> str | None:
-    """Read a line, with a prompt on a terminal only; None at the end of the input."""
+    """Read a line, showing the prompt only on a terminal; return None at the end of the input."""
     with raised():
         if prompt and sys.stdin.isatty():
             try:

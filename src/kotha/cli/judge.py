@@ -85,7 +85,7 @@ def _pairs(count: int) -> Plural:
 
 
 def _ask_judge(judging: "JudgingSession", judge: str) -> None:
-    """Show one pair after another, and save each answer before the next pair."""
+    """Show the pairs one after another, and save each answer before showing the next pair."""
     remaining = judging.left_for(judge)
     for index, pair in enumerate(remaining):
         _show(pair, len(judging.pairs) - len(remaining) + index + 1, len(judging.pairs))
@@ -104,7 +104,7 @@ def _show(pair: "BlindPair", number: int, count: int) -> None:
 
 
 def _choice() -> "Choice | None":
-    """Return the choice; None to stop."""
+    """Return the judge's choice, or None to stop."""
     while True:
         try:
             answer = read_line(translate(_QUESTION))

@@ -1,7 +1,7 @@
-"""The user's language at the terminal: ``--language``, else ``KOTHA_LANGUAGE``, else English.
+"""The user's language at the terminal: ``--language``, otherwise ``KOTHA_LANGUAGE``, otherwise English.
 
-Commands and lower packages produce messages; this module turns them into text. ``--json`` is the same in every
-language.
+Commands and the packages that they call produce messages, which this module translates into text. The output of
+``--json`` is the same in every language.
 """
 
 import os
@@ -26,7 +26,7 @@ class _Current:
 
 
 def requested_language(words: Sequence[str]) -> Language:
-    """Return the language that a command line requests; an unknown one is left for the command to reject.
+    """Return the language that a command line requests; if it is unknown, the command rejects it later.
 
     >>> requested_language(["plan", "--language", "bn"]), requested_language(["plan", "--language=bn"])
     ('bn', 'bn')
@@ -42,7 +42,7 @@ def requested_language(words: Sequence[str]) -> Language:
 
 @contextmanager
 def use_language(words: Sequence[str]) -> Iterator[None]:
-    """Use the language of a command line inside the context."""
+    """Use the language that a command line requests inside the ``with`` block."""
     before, _Current.language = _Current.language, requested_language(words)
     try:
         with pages_open_in(_Current.language):
@@ -57,7 +57,7 @@ def current_language() -> Language:
 
 
 def translate(text: "Messenger | str") -> str:
-    """Translate a message into the command's language, with arguments as flags; a string is returned as is."""
+    """Translate a message into the command's language, naming arguments as flags; return a string unchanged."""
     return catalogue.translate(text, _Current.language, flags=True)
 
 

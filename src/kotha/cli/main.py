@@ -1,6 +1,6 @@
-"""``kotha``: the entry point of the command line.
+"""``kotha``: the command-line entry point.
 
-Commands are imported when they are called, so that help is quick and imports nothing heavy.
+Commands are imported only when they are called, so that help is fast and imports no large package.
 """
 
 import errno
@@ -48,7 +48,7 @@ COMMANDS: dict[str, dict[str, Any]] = json.loads(Path(__file__).with_name("comma
 
 
 def build(words: Sequence[str]) -> App:
-    """Build the command line, importing only the command that ``words`` call."""
+    """Build the command line, importing only the command named in ``words``."""
     display: dict[str, Any] = {}
     if sys.stdout.isatty() or sys.stderr.isatty():  # cyclopts prints its own colours
         from kotha.cli.terminal import notes, results
@@ -82,7 +82,7 @@ def build(words: Sequence[str]) -> App:
 
 
 def _loaded(target: str) -> Callable[..., None]:
-    """Import a command, add the common options, and print its result, as JSON if requested."""
+    """Import a command and add the common options; its result is printed, as JSON if requested."""
     module, _, name = target.partition(":")
     function = getattr(import_module(f"kotha.{module}"), name)
     signature = inspect.signature(function)
@@ -106,18 +106,18 @@ def _loaded(target: str) -> Callable[..., None]:
 
 
 def _options(words: Sequence[str]) -> list[str]:
-    """Return the options of the called command."""
+    """Return the options that the called command accepts."""
     *_, app = build(words).parse_commands(words)[1]
     return [name for each in app.assemble_argument_collection() for name in each.names] if app.default_command else []
 
 
 def _default(value: Any) -> str | None:
-    """Return a default as help shows it; None and an empty list are not shown."""
+    """Return a default value as shown in help; None and an empty list are not shown."""
     return None if value is None or value == () else str(value) or '""'
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run a command; a user error gives one line on stderr and an exit code, never a traceback."""
+    """Run a command; for a user error, print one line on stderr and return an exit code, without a traceback."""
     words = sys.argv[1:] if arguments is None else arguments
     _use_utf8()
     with visible_controls(), use_language(words):
@@ -148,7 +148,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _file_error(error: OSError) -> Message:
-    """Convert an error of the file system to a message."""
+    """Convert a file system error to a message."""
     if error.filename and error.errno == errno.ENOENT:
         return Message("{where} not found; check the path", where=error.filename)
     if error.filename and error.errno == errno.EISDIR:
@@ -158,7 +158,7 @@ def _file_error(error: OSError) -> Message:
 
 
 def _use_utf8() -> None:
-    """Write UTF-8 even if the locale names another encoding."""
+    """Write UTF-8 output even if the locale specifies another encoding."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower().replace("-", "") != "utf8":
             stream.reconfigure(encoding="utf-8")
@@ -188,7 +188,7 @@ def _fail(message: Messenger, code: int) -> int:
 
 
 def _with_skip_hint(error: KothaError, words: list[str]) -> Messenger:
-    """Return the error, with a hint at ``--errors skip`` if the command has that option."""
+    """Return the error, with a hint about ``--errors skip`` if the command has that option."""
     if isinstance(error, CorpusError) and error.skippable and "--errors" in _options(words):
         return Message("{error}, or skip it with --errors skip", error=error)
     return error

@@ -11,14 +11,14 @@ from kotha.storage.status import is_directory
 
 
 def model_path(word: str | None) -> Path:
-    """Return the folder of the model that an argument names; warn if a local folder is called box too."""
+    """Return the folder of the model that an argument names; warn if there is also a local folder called box."""
     if word == bundled.NAME and is_directory(Path(word)):
         log(Message("{name} is the bundled model; for the folder here write ./{name}", name=bundled.NAME))
     return bundled.model_path(word)
 
 
 def model_and_words(first: str | None, others: tuple[str, ...], command: str) -> tuple[Path, tuple[str, ...]]:
-    """Return the model's folder and the words of ``RUN WORD…``, ``WORD…`` or no arguments.
+    """Return the model's folder and the words, given ``RUN WORD…``, ``WORD…`` or no arguments.
 
     A single ASCII word that is not a path raises an error, because it may be a mistyped folder.
     """
@@ -36,14 +36,14 @@ def model_and_words(first: str | None, others: tuple[str, ...], command: str) ->
 
 
 def model_not_text(word: str) -> Path:
-    """Return the model's folder; an argument that looks like a text raises an error, because texts need ``--text``."""
+    """Return the model's folder; raise an error if the argument looks like a text, which needs ``--text``."""
     if not word.isascii() and not os.path.exists(word):  # noqa: PTH110 - a text may be too long for a path
         raise UsageError("{word} not found; name a run folder, or give a text with --text", word=word)
     return model_path(word)
 
 
 def model_and_prompt(first: str | None, second: str | None, command: str) -> tuple[Path, str]:
-    """Return the model's folder and the prompt of ``RUN PROMPT``, ``RUN``, ``PROMPT`` or no arguments.
+    """Return the model's folder and the prompt, given ``RUN PROMPT``, ``RUN``, ``PROMPT`` or no arguments.
 
     A single ASCII word that is not a path raises an error, because it may be a mistyped folder.
     """

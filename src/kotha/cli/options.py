@@ -1,7 +1,7 @@
-"""Options that several commands share, and settings from NAME=VALUE arguments or TOML files.
+"""Options shared by several commands, and settings from NAME=VALUE arguments or TOML files.
 
-The help of an option is in the docstring of its command or below the field of its group; only types shared by several
-commands carry their own help.
+The help text for an option is in its command's docstring, or below the field in an option group. Only types shared by
+several commands define their own help.
 """
 
 import inspect
@@ -29,16 +29,19 @@ Group = TypeVar("Group")
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def group(fields: type[Group]) -> type[Group]:
-    """Make a dataclass whose fields are options of a command."""
+    """Make a dataclass whose fields are command options."""
     return Parameter(name="*")(dataclass(frozen=True, kw_only=True)(fields))
 
 
 def written(*endings: str, **more: Any) -> Parameter:
-    """Return a parameter for an output file, checked before the command runs; other ``endings`` are not overwritten."""
+    """Return a parameter for an output file, whose path is checked before the command runs.
+
+    With ``endings``, an existing file may be replaced only if its name ends in one of them.
+    """
     return Parameter(converter=lambda _, words: check_file_place(Path(words[0].value), *endings), **more)
 
 
-# The fields of an API dataclass as options of a command; with Many, a list takes several words.
+# The fields of an API dataclass as command options; with Many, a list takes several words.
 Flat = Parameter(name="*")
 FlatMany = Parameter(name="*", consume_multiple=True)
 # For commands that print as they run; ``main`` prints the results of the others as JSON.
@@ -52,7 +55,7 @@ Run = Annotated[Path, Parameter(help=MODEL, **_BY_NAME)]
 RequiredRun = Annotated[
     Path, Parameter(help="Run folder (its best model), model folder, or box, the bundled model.", **_BY_NAME)
 ]
-# For uses that the bundled model does not support; naming it gives a clear error.
+# For commands that the bundled model does not support; naming it gives a clear error.
 RunOfOnesOwn = Annotated[Path, Parameter(help="Run folder (its best model) or model folder.", **_BY_NAME)]
 RunName = Annotated[str | None, Parameter(help=MODEL, name="RUN")]  # may also be a prompt
 Paths = Annotated[
@@ -79,14 +82,14 @@ More = Annotated[
 
 @group
 class MoreSettings:
-    """Settings of a training run that have no option of their own."""
+    """Training settings that have no option of their own."""
 
     config: Path | None = None
     """TOML file with settings."""
     set_: More = ()
 
     def given(self, train: Callable[..., Any], **flags: Any) -> dict[str, Any]:
-        """Return all settings and the given ``flags``; an argument of ``train`` itself raises an error."""
+        """Return all settings and the given ``flags``; raise an error if a setting is an argument of ``train``."""
         found = {**from_toml(self.config), **from_words(self.set_)}
         own = inspect.signature(train).parameters.keys() - flags.keys()
         for name in found:
@@ -119,14 +122,14 @@ class Writing:
     """Type of the weights; narrower types are faster, with almost the same output."""
 
     def settings(self, index: int = 0) -> "SamplingSettings":
-        """Return the sampling settings of a text; each index has its own seed."""
+        """Return the sampling settings for a text; each index has its own seed."""
         from kotha.api.engine import SamplingSettings
 
         return SamplingSettings(seed=self.seed + index, **{name: getattr(self, name) for name in _SAMPLING_FIELDS})
 
 
 def from_toml(path: Path | None) -> dict[str, Any]:
-    """Read the settings of a TOML file; without a file, return none."""
+    """Read settings from a TOML file; without a file, return an empty dict."""
     if path is None:
         return {}
     import tomllib
@@ -145,7 +148,7 @@ def from_toml(path: Path | None) -> dict[str, Any]:
 
 
 def from_words(words: tuple[str, ...]) -> dict[str, Any]:
-    """Parse the settings of ``--set NAME=VALUE``; a value is TOML, or else a plain string."""
+    """Parse settings from ``--set NAME=VALUE``; a value that is not valid TOML is a plain string."""
     if not words:
         return {}
     import tomllib

@@ -59,7 +59,7 @@ def classify(
 
 
 def _line(text: str, answer: "Classification") -> "Line":
-    """Format the probabilities and the text; with ``why``, colour its tokens by their contribution."""
+    """Format the probabilities and the text; with ``why``, colour the tokens by their contribution."""
     from rich.text import Text as Line
 
     line = Line()
@@ -120,7 +120,7 @@ def translate(
 
 
 def _read_lines(file: Path) -> list[str]:
-    """Read the lines of a file, split at newlines only, so that each line gets one translation."""
+    """Read the lines in a file, split only at newlines, so that each line gets one translation."""
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:

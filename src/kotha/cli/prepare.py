@@ -1,4 +1,4 @@
-"""``kotha prepare``: turn documents into token shards."""
+"""``kotha prepare``: convert documents to token shards."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -13,7 +13,7 @@ from kotha.i18n.message import Message
 
 @group
 class PrepareCommandOptions:
-    """How documents are read and encoded."""
+    """Options for reading and encoding documents."""
 
     seed: int = 0
     """Random seed for the choice of held-out documents."""

@@ -1,4 +1,4 @@
-"""Terminal output of commands: results on stdout, progress and remarks on stderr."""
+"""Terminal output for commands: results on stdout, progress and remarks on stderr."""
 
 import sys
 import time
@@ -33,7 +33,7 @@ _SECONDS_BETWEEN_LINES = 60
 
 
 class Output:
-    """The output of a command: ``found`` for ``--json``; else ``parts`` on stdout and ``remarks`` on stderr.
+    """A command's output: ``found`` with ``--json``, otherwise ``parts`` on stdout and ``remarks`` on stderr.
 
     ``found`` is also saved as a ``page``, if a path is given.
     """
@@ -73,16 +73,16 @@ class Commands(NamedTuple):
 
 
 class _VisibleConsole(Console):
-    """A console that passes rich's own escape sequences, and makes those in the text visible."""
+    """A console that writes rich's own escape sequences, but shows those in the text as visible symbols."""
 
     def render(self, renderable: Any, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Render as rich does, with control characters in the text made visible."""
+        """Render as rich does, but show control characters in the text as visible symbols."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else visible(text), style, control)
 
 
 def console(stream: TextIO, **settings: Any) -> Console:
-    """Return a console on a stream; output to a pipe or a file is not changed."""
+    """Return a console for a stream; text written to a pipe or a file is not changed."""
     kind = _VisibleConsole if stream.isatty() else Console
     return kind(file=plain_stream(stream), highlight=False, **settings)
 
@@ -122,10 +122,10 @@ def print_parts(*parts: Any) -> None:
 
 
 def rendered(table: Table) -> RichTable:
-    """Convert a table for the terminal; the best cells are green, the worst yellow.
+    """Convert a table for the terminal; the best cells are green, and the worst yellow.
 
-    Messages are translated. Strings are data and stay as they are, except in ``labels`` columns, where they are looked
-    up as messages without values.
+    Messages are translated. Strings are data and are not translated, except in ``labels`` columns, where they are
+    looked up as messages without values.
     """
     styles = {"best": "bold green", "worst": "yellow"}
     built = RichTable(title=escape(translate(table.title)) or None, title_justify="left", header_style="bold")
@@ -151,9 +151,9 @@ def status(message: Message) -> Iterator[Any]:
 
 @contextmanager
 def progress() -> Iterator[OnProgress]:
-    """Yield a function (stage, done, total) that draws a progress bar per stage, with the time left.
+    """Yield a function (stage, done, total) that draws a progress bar for each stage, with the remaining time.
 
-    Without a terminal, it prints a line when a stage begins, and once a minute after that.
+    If the output is not a terminal, the function prints a line when a stage begins, and once a minute after that.
     """
     console = notes()
     share = (TextColumn("{task.description:<12}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
@@ -180,9 +180,10 @@ def progress() -> Iterator[OnProgress]:
 
 @contextmanager
 def report_problems() -> Iterator[Callable[[Messenger], None]]:
-    """Yield a function that prints the first problems of a corpus on stderr and counts the rest.
+    """Yield a function that prints the first problems in a corpus on stderr and counts the rest.
 
-    The latest problem is printed only when another one follows: if it stops the command, the error reports it.
+    The latest problem is printed only when another one follows, because a problem that stops the command is reported as
+    its error.
     """
     count = 0
     latest: Messenger | str = ""

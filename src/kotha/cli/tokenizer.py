@@ -47,7 +47,7 @@ def card(
 
 @group
 class TokenizerOptions:
-    """Options of the tokenizer and of its training text."""
+    """Options for the tokenizer and its training text."""
 
     kind: Kind = "unigram"
     """Algorithm: unigram suits most uses; wordpiece is BERT's; llama.cpp reads unigram and bpe."""

@@ -36,7 +36,7 @@ class PairOptions:
 
 @group
 class ProcessOptions:
-    """How the processes of a training run work, and what they log."""
+    """Options for the processes in a training run, and for what they log."""
 
     resume: bool = False
     """Resume from the last checkpoint in --out."""
@@ -133,7 +133,7 @@ def _described(run: "Run", error: Any) -> Output:
 
 
 def _stages(stages: list[dict[str, Any]]) -> Table:
-    """Return a table of what each stage of a run gave."""
+    """Return a table with the results of each stage in a run."""
     header = [Message("stage"), Message("layers x width"), Message("steps"), Message("time"), Message("bits per byte")]
     rows = [
         [

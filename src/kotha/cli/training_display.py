@@ -1,4 +1,4 @@
-"""The display of a training run: a progress line that updates in place, and a line per evaluation."""
+"""The display for a training run: a progress line that is updated in place, and a line per evaluation."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
@@ -35,7 +35,7 @@ _UNITS = {
 def training_display(prints: bool = True, many: bool = False) -> Iterator[dict[str, Any]]:
     """Yield ``on_event`` and ``on_remark`` for a training run; only the process that ``prints`` shows them.
 
-    For one run among ``many``, only the progress line and the stop are shown.
+    For one of ``many`` runs, only the progress line and an early stop are shown.
     """
     console = notes()
     live = Live(Text(translate(Message("starting …"))), console=console, transient=True, refresh_per_second=4)
@@ -62,7 +62,7 @@ def training_display(prints: bool = True, many: bool = False) -> Iterator[dict[s
 
 
 def evaluation_line(event: dict[str, Any]) -> Text:
-    """Format an evaluation in one line, with a sample of the model."""
+    """Format an evaluation in one line, with a sample from the model."""
     found = event["validation"]
     figures = [Message(unit, value=found[key]) for key, unit in _UNITS.items() if key in found][:2]
     shares = [name for name in found if "accuracy" in name or name == "macro_f1"]
@@ -74,19 +74,19 @@ def evaluation_line(event: dict[str, Any]) -> Text:
 
 
 def stage_of(event: dict[str, Any]) -> str:
-    """Return the stage of a run with teachers, as the start of a line."""
+    """Return the stage in a run with teachers, as text at the start of a line."""
     if "stage" not in event:
         return ""
     return translate(Message("stage {stage}/{stages}  ", stage=event["stage"], stages=event["stages"]))
 
 
 def label(name: str) -> Remark:
-    """Return the label of a figure of a summary."""
+    """Return the label for a figure in a summary."""
     return _LABELS.get(name) or name.replace("_", " ")
 
 
 def readable(name: str, value: Any) -> Remark:
-    """Format a figure of a summary for people."""
+    """Format a figure in a summary for display."""
     if name.endswith("_bytes"):
         return Message("{size}", size=Size(value))
     if isinstance(value, float):
@@ -97,7 +97,7 @@ def readable(name: str, value: Any) -> Remark:
 
 
 def progress_line(event: dict[str, Any], start: str = "") -> Text:
-    """Format a step in one line: progress, loss, speed, memory and time left; a long line is truncated."""
+    """Format a step in one line: progress, loss, speed, memory and remaining time; a long line is truncated."""
     done, steps, share = event["step"], event["steps"], event["peak_share"]
     left = (steps - done) * event["tokens"] / max(1, done) / max(1e-9, event["tokens_per_second"])
     minutes, seconds = divmod(round(left), 60)

@@ -1,4 +1,4 @@
-"""Convert parser errors to messages; a mistyped option is reported rather than the missing option it leads to."""
+"""Convert parser errors to messages; a mistyped option is reported instead of the missing option that it causes."""
 
 from collections.abc import Iterable
 from typing import get_args
@@ -12,7 +12,7 @@ from kotha.i18n.message import Message
 
 
 def misuse(error: CycloptsError, options: Iterable[str]) -> Message:
-    """Convert a parser error to a message; ``options`` are those of the called command."""
+    """Convert a parser error to a message; ``options`` are the options of the called command."""
     error.verbose = False
     if isinstance(error, UnusedCliTokensError):
         unused = " ".join(error.unused_tokens or [])

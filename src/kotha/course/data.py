@@ -1,4 +1,4 @@
-"""Data files of the course: texts in both languages (or one line of arithmetic for both), and formulas."""
+"""The course's data files: texts in both languages (or one line of arithmetic for both), and formulas."""
 
 import ast
 import json
@@ -30,13 +30,13 @@ _NAMES: dict[str, Any] = {
 
 @cache
 def data_file(path: Path) -> dict[str, Any]:
-    """Return the contents of a JSON file of this package (cached)."""
+    """Return the contents of a JSON file in this package (cached)."""
     data: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return data
 
 
 def bilingual(entry: str | Mapping[str, str], values: Mapping[str, Any] | None = None) -> Bilingual:
-    """Return a text of a data file as a message, with the values that it uses.
+    """Return a text from a data file as a message, with the values that it uses.
 
     >>> str(bilingual({"en": "{n} rows", "bn": "{n}টি সারি"}, {"n": 3, "more": 4}))
     '3 rows'
@@ -54,7 +54,7 @@ def both(text: Text) -> dict[str, str]:
 
 
 def calculate(formula: str, values: Mapping[str, Any]) -> Any:
-    """Evaluate a formula; a name alone may have a value of any type.
+    """Evaluate a formula; if it is only a name, its value may be of any type.
 
     >>> calculate("2 * width + 1", {"width": 4}), calculate("not width > 3", {"width": 4})
     (9, False)

@@ -1,15 +1,15 @@
-"""Attention maps of every head in every layer, with and without the causal mask, and word alignment of translations.
+"""Attention maps for every head in every layer, with and without the causal mask, and word alignment for translations.
 
-A map holds the weights (H, T, S) of one forward pass, and the weights that the same queries and keys would produce
-under the other mask: without the mask for a causal head, with one for a bidirectional head. The model does not use the
-second set; it shows the effect of the mask.
+A map holds the weights (H, T, S) from one forward pass, and also the weights that the same queries and keys would
+produce under the other mask: no mask for a causal head, the causal mask for a bidirectional one. The model does not use
+this second set; it is recorded to show the effect of the mask.
 
-Generated text needs only one pass: in a causal model, the row from which a token was generated does not change when
-more tokens follow. ``WrittenToken`` records that row and the alternatives at that step.
+Generated text needs only one pass, because in a causal model the row that a token was generated from does not change
+when more tokens follow. ``WrittenToken`` records that row and the most likely tokens at that step.
 
-An alignment shows which source words each word of a translation was written from: the cross-attention of one decoder
-layer, averaged over its heads. In deep models the last layer but one aligns best (https://arxiv.org/abs/1909.02074), so
-it is the default. Attention weights hint at causes; they do not prove them.
+An alignment shows which source words the model attended to while it generated each word of a translation. It is the
+cross-attention of one decoder layer, averaged over the heads. The default is the second-to-last layer, which aligns
+best in deep models (https://arxiv.org/abs/1909.02074). Attention weights suggest causes but do not prove them.
 """
 
 import base64
@@ -32,9 +32,9 @@ from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 
-# Limit for one page or JSON file: about 40 MB of text, which a browser still opens at once.
+# Limit for one page or JSON file: about 40 MB of text, which a browser can still open quickly.
 MOST_WEIGHTS = 16_000_000
-# Pages hold weights as base64-encoded 16-bit integers; this is the largest.
+# The largest value of the 16-bit integers that encode weights on pages.
 STEPS = 65_535
 _ALTERNATIVES = 5
 # Strongest weights listed in the summary of a head.
@@ -66,7 +66,7 @@ class WrittenToken:
 
 @dataclass(frozen=True)
 class AttentionMaps:
-    """Every attention map of one pass."""
+    """All attention maps from one forward pass."""
 
     family: str
     lines: dict[str, tuple[Piece, ...]]
@@ -90,7 +90,7 @@ class HeadSummary:
 
 
 def attention_maps(model: Model, given: ModelInput, chosen: Iterable[str] | None = None) -> AttentionMaps:
-    """Return the weights of every attention module for an input; ``chosen`` names layers such as ``blocks.0``."""
+    """Return every attention module's weights for an input; ``chosen`` limits them to layers such as ``blocks.0``."""
     wanted = None if chosen is None else list(chosen)
     _check_size(model, given, wanted)
     places = ["*.queries", "*.keys", "*.weights"]
@@ -107,7 +107,7 @@ def attention_maps(model: Model, given: ModelInput, chosen: Iterable[str] | None
 
 
 def summarize(each: AttentionMap) -> list[HeadSummary]:
-    """Summarize each head of a map."""
+    """Summarize each head in a map."""
     alike = each.queries == each.keys
     found = []
     for head, weights in zip(each.heads, each.weights, strict=True):  # (T, S)
@@ -188,12 +188,12 @@ def attention_view(bundle: Bundle, given: ModelInput, chosen: Iterable[str] | No
 
 
 def _packed(weights: Tensor | None) -> str | None:
-    """Encode weights from 0 to 1 as base64 of little-endian 16-bit integers."""
+    """Encode weights between 0 and 1 as little-endian 16-bit integers in base64."""
     return None if weights is None else _base64((weights.numpy() * STEPS).round().astype("<u2"))
 
 
 def _image(image: Tensor) -> dict[str, Any]:
-    """Convert an image input of any scale to RGB pixels: (n_channels, height, width) -> RGB, row by row."""
+    """Rescale an image input to RGB pixels in row order: (n_channels, height, width) -> RGB."""
     low, high = float(image.min()), float(image.max())
     low, high = (-1.0, 1.0) if low >= -1 and high <= 1 else (low, high)
     bright = ((image - low) / (high - low) * 255).round().clamp(0, 255).to(torch.uint8)
@@ -224,7 +224,7 @@ class Alignment:
 def alignment_view(
     bundle: Bundle, text: str, target: str | None = None, layer: int | None = None, write: Write | None = None
 ) -> View[Alignment]:
-    """Align a translation with its source: either the given ``target``, or what the model generates with ``write``."""
+    """Align a translation with its source; the translation is ``target``, or the model generates it with ``write``."""
     model = bundle.model
     if not isinstance(model, Seq2Seq):
         raise UsageError(

@@ -1,22 +1,23 @@
-"""Token embeddings: the row of a word, its nearest neighbours, a 2D map, and the rows that a training step changes.
+"""Token embeddings: the vector for a word, its nearest neighbours, a 2D map, and the rows that a training step changes.
 
-A word inside a text is preceded by a space, and so is its token. A word of several tokens has no row of its own; the
-mean of their rows is used instead, and callers should report this.
+Inside a text a word follows a space, so its token starts with a space. A word that takes several tokens has no row of
+its own; the mean of their rows is used instead, and callers should report this.
 
-Similarity is measured by cosine. All rows of a small model share components (which separate used from unused rows and
-frequent from rare words), and these raise every cosine, so the mean is subtracted first by default. In a test with
-eight lists of related words (kinship, months, numbers, ...) and two models of 2 layers and width 96 trained on the
-stories, 56.9 % of the nearest words came from the same list when the mean was subtracted and 55.4 % when it was not
-(54.0 % and 52.5 % for the second model), and the cosine of two random words fell from 0.18 to 0.00, so that a value is
-meaningful by itself. (Mu & Viswanath 2018, https://arxiv.org/abs/1702.01417)
+Similarity is measured by cosine. In a small model all rows share components (which separate used from unused rows and
+frequent from rare words) that raise every cosine, so by default the mean is subtracted first (Mu & Viswanath 2018,
+https://arxiv.org/abs/1702.01417). This was tested with eight lists of related words (kinship, months, numbers, ...) on
+two models with 2 layers and width 96, trained on the built-in stories. With the mean subtracted, 56.9 % of the nearest
+words came from the same list in one model and 54.0 % in the other; without subtraction, 55.4 % and 52.5 %. The cosine
+of two random words fell from 0.18 to 0.00, so that a value is meaningful by itself.
 
 The map (PCA) places words along the two principal components of the centred vectors. Two components never explain all
-of the variance, so the result includes the share that they explain. The sign of a component is arbitrary; here the word
-with the largest absolute coordinate is on the positive side, so that the same model always gives the same map.
+of the variance, so the result includes the share that they explain. The sign of a component is arbitrary. It is chosen
+so that the word with the largest absolute coordinate is on the positive side, and the same model always gives the same
+map.
 
-A lookup gives a gradient only to the rows of the tokens that it reads. If the output head has its own weights, rows of
-tokens that are not in the batch do not change (except by weight decay). If the head and the embedding share weights,
-every row also gets a gradient from the softmax.
+A lookup gives a gradient only to the rows for the tokens in the batch. If the output head has its own weights, the
+other rows do not change (except by weight decay). If the head and the embedding share weights, every row also gets a
+gradient from the softmax.
 """
 
 import re
@@ -54,7 +55,7 @@ class Word:
 
 
 class Embeddings:
-    """The token embedding of a model with the text of each row; lower ids are assumed to be more frequent."""
+    """A model's token embedding, with the text for each row; tokens with lower ids are assumed to be more frequent."""
 
     def __init__(self, model: Model, tokenizer: Tokenizer | None) -> None:
         table = getattr(model, "tokens", None)
@@ -65,7 +66,7 @@ class Embeddings:
         self.width = self.vectors.shape[1]
         special = set(tokenizer.special.values())
         self.texts = ["" if token in special else _text(tokenizer, token) for token in range(tokenizer.vocab_size)]
-        """Text of each row, with its leading space; empty for special tokens and single bytes."""
+        """The text for each row, with its leading space; empty for special tokens and single bytes."""
         self.rows = torch.tensor([token for token, text in enumerate(self.texts) if text.strip()])
         """Rows that can be returned as neighbours: those with a text."""
         self.mean = self.vectors[self.rows].mean(0)
@@ -83,7 +84,7 @@ class Embeddings:
         return list(found.values())[:count]
 
     def find(self, text: str) -> Word:
-        """Return the row of a word, or the mean of its pieces.
+        """Return the row for a word, or the mean of the rows for its pieces.
 
         Raises ``UsageError`` if the vocabulary cannot spell the word without byte tokens.
         """
@@ -100,7 +101,7 @@ class Embeddings:
         return Word(bare, tuple(tokens), pieces, self.vectors[tokens].mean(0))
 
     def cosines(self, vector: Tensor, centred: bool = True) -> Tensor:
-        """Return the cosine of each of the ``rows`` with a vector; ``centred`` subtracts the mean: (C,) -> (N,)."""
+        """Return the cosine between a vector and each of the ``rows``; ``centred`` subtracts the mean: (C,) -> (N,)."""
         start = self.mean if centred else torch.zeros_like(self.mean)
         return torch.cosine_similarity(self.vectors[self.rows] - start, (vector - start)[None])
 
@@ -119,7 +120,7 @@ def _text(tokenizer: Tokenizer, token: int) -> str:
 
 @dataclass(frozen=True)
 class Neighbour:
-    """A row close to a word."""
+    """A row that is close to a word."""
 
     token: int
     text: str
@@ -127,7 +128,7 @@ class Neighbour:
 
 
 def nearest_words(table: Embeddings, word: Word, count: int = 10, centred: bool = True) -> list[Neighbour]:
-    """Return the rows closest to a word by cosine, closest first, without its own pieces."""
+    """Return the rows closest to a word by cosine, closest first, excluding the word's own pieces."""
     own = torch.isin(table.rows, torch.tensor(word.tokens))
     same_text = torch.tensor([table.texts[token].strip() == word.text for token in table.rows.tolist()])
     cosines = table.cosines(word.vector, centred).masked_fill(own | same_text, -torch.inf)
@@ -211,7 +212,7 @@ class NearWords:
         return self.make_map()
 
     def page(self, name: str) -> dict[str, Any]:
-        """Return the data of the page; ``name`` is the model's name."""
+        """Return the data for the page; ``name`` is the model's name."""
         data = to_json(self)
         words = [{**word, "text": word["word"]} for word in data["words"]]
         return {"name": name, **data["model"], **to_json(self.map), "words": words}
@@ -243,7 +244,7 @@ def embeddings_view(
 
 @dataclass(frozen=True)
 class TouchedRows:
-    """Number of embedding rows with a gradient, by the source of the gradient."""
+    """The number of embedding rows that receive a gradient, by where the gradient comes from."""
 
     vocab_size: int
     tied: bool

@@ -1,10 +1,10 @@
-"""Flow: the values of one input at every step through the model, from the token embedding to the answer.
+"""Flow: the values computed for one input at every step of the model, from the token embedding to the answer.
 
-A station is a measured hook point. It has the shape of its values, their mean, standard deviation and range, the
-length of the vector at each position, and for attention the entropy of each head. Stations are in order of computation;
-norms come before or after their part as in the model. This answers question 12a of the workshop (from a text to the
-distribution of the next token). The page (``web/src/pages/views/Flow.svelte``) has the labels in both languages
-(``report/studio/words/flow.json``).
+A station is a measured hook point. It records the shape of the values, their mean, standard deviation and range, the
+length of the vector at each position and, for attention, the entropy of each head. Stations are in the order of
+computation, so norms come before or after their part, as in the model. Together they answer question 12a of the
+workshop (from a text to the next-token distribution). The page (``web/src/pages/views/Flow.svelte``) takes its labels
+in both languages from ``report/studio/words/flow.json``.
 """
 
 from collections.abc import Iterable, Iterator
@@ -120,7 +120,7 @@ def _start(model: Model, seen: Trace, stack: str, order: int) -> Iterator[Statio
 
 
 def _layer(seen: Trace, name: str, block: Block) -> Iterator[Station]:
-    """Yield the stations of one layer in order of computation."""
+    """Yield the stations in one layer, in the order of computation."""
     for part in parts_of(block):
         norm, added = f"{name}.{part}_norm", _part(seen, f"{name}.{part}", part, block)
         if block.norm_order == "post":
@@ -157,7 +157,7 @@ def _end(model: Model, seen: Trace) -> Iterator[Station]:
 
 
 def final_answers(model: Model, given: ModelInput, output: Any) -> tuple[FinalAnswer, ...]:
-    """Return the final predictions from the model's output: at each masked position of a BERT, else at the last one."""
+    """Return the model's final predictions: at each masked position for a BERT, otherwise at the last position."""
     if isinstance(model, ViT):
         questions = {Message("what the image shows"): output[0]}
     elif isinstance(model, BERT):
@@ -191,7 +191,7 @@ def _by(shape: Iterable[int]) -> str:
 
 
 def flow_view(bundle: Bundle, given: ModelInput) -> View[Flow]:
-    """Show the path of a text or an image through a model."""
+    """Show the values computed for a text or an image at every step of a model."""
     found = flow(bundle.model, given)
     extra = {"grid": given.grid, "masked": given.masked}
     return view_of("flow", given.title, found, lambda: to_json(found) | extra, given.remarks)

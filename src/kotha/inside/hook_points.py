@@ -1,7 +1,8 @@
 """Hook points: names for the values that can be recorded in a model, from the residual stream to the logits.
 
-All architectures share one scheme. A model has one stack, ``blocks``, or two, ``encoder`` and ``decoder``; a layer is
-``blocks.0``, a value in it ``blocks.0.attention.weights`` or ``decoder.2.cross.queries``:
+All architectures share one naming scheme. A model has one stack, ``blocks``, or two, ``encoder`` and ``decoder``. A
+layer has a name such as ``blocks.0``, and a value in a layer a name such as ``blocks.0.attention.weights`` or
+``decoder.2.cross.queries``. In the table, ``L`` is the name of a layer:
 
 ==========================  ===============  =====================================================================
 site                        shape            value
@@ -40,8 +41,8 @@ from kotha.errors import UsageError, nearest
 from kotha.model.attention import Attention
 from kotha.model.block import Block, Stack
 
-# The residual site after each part of a layer, and the sites in an attention module; the fused implementation does not
-# compute the last three.
+# The residual site after each part of a layer, and the sites in an attention module. The last three are not computed by
+# the fused implementation.
 AFTER = {"attention": "residual_mid", "cross": "residual_cross", "feedforward": "residual_out"}
 ATTENTION_SITES = ("queries", "keys", "values", "head_outputs", "scores", "masked_scores", "weights")
 
@@ -55,7 +56,7 @@ class Site(NamedTuple):
 
 
 def sites(model: nn.Module, chosen: Iterable[str] | None = None) -> Iterator[Site]:
-    """Yield every site of a model, limited to the chosen layers if given."""
+    """Yield every site in a model, limited to the chosen layers if given."""
     known, prefixed = layers(model), len(stacks(model)) > 1
     wanted = list(known if chosen is None else chosen)
     unknown = next((name for name in sorted(wanted) if name not in known), None)
@@ -89,12 +90,12 @@ def _layer_sites(block: Block) -> Iterator[Site]:
 
 
 def parts_of(block: Block) -> dict[str, nn.Module]:
-    """Return the parts of a layer in order of computation."""
+    """Return the parts of a layer in the order of computation."""
     return {part: module for part in AFTER if (module := getattr(block, part)) is not None}
 
 
 def stacks(model: nn.Module) -> dict[str, Stack]:
-    """Return the stacks of a model by name, in order of computation.
+    """Return a model's stacks by name, in the order of computation.
 
     >>> from kotha.model.family import build
     >>> from kotha.model.presets import preset
@@ -115,7 +116,10 @@ def layers(model: nn.Module) -> dict[str, Block]:
 
 
 def choose_layers(model: nn.Module, words: Sequence[str | int]) -> list[str] | None:
-    """Resolve layer names: ``blocks.0``, or ``0`` for that layer of every stack; no names mean all (None)."""
+    """Resolve layer names such as ``blocks.0``, or ``0`` for that layer in every stack.
+
+    Without names, returns None, which means all layers.
+    """
     if not words:
         return None
     known, found = list(layers(model)), list[str]()

@@ -1,11 +1,11 @@
 """Model inputs: a text, a pair of texts or an image as tensors, with a readable name for each position.
 
 Inspection needs tensors for the model and, for the reader, each position as a piece of text (or a patch of the image).
-A piece that is only part of a character is marked. Pieces are grouped into named lines: ``tokens``, for a Seq2Seq
-``source`` and ``target``, and for a ViT ``patches``.
+A piece that is only part of a character is marked. Pieces are grouped into named lines: ``source`` and ``target`` for a
+Seq2Seq, ``patches`` for a ViT, and ``tokens`` for all other models.
 
-This module does not generate text. To include generated tokens, pass ``write``, a function from the ids so far to the
-new ids.
+This module does not generate text. To include generated tokens, pass ``write``, a function that takes the ids so far
+and returns the new ones.
 """
 
 from collections.abc import Callable, Sequence
@@ -57,7 +57,7 @@ class TokenPrediction:
 
 @dataclass(frozen=True)
 class ModelInput:
-    """The inputs of a model, with a readable piece for each position."""
+    """The inputs to a model, with a readable piece for each position."""
 
     inputs: tuple[Tensor, ...]
     lines: dict[str, tuple[Piece, ...]]  # pieces by line name
@@ -70,7 +70,7 @@ class ModelInput:
 
     @property
     def last_line(self) -> tuple[Piece, ...]:
-        """The pieces that the model predicts; for a Seq2Seq, the target."""
+        """The line that the model predicts, which for a Seq2Seq is the target."""
         return list(self.lines.values())[-1]
 
     def likeliest(self, probabilities: Tensor, count: int) -> tuple[TokenPrediction, ...]:
@@ -104,7 +104,7 @@ def read(
     target: str | None = None,
     write: Write | None = None,
 ) -> ModelInput:
-    """Prepare a text as model input; ``second`` is the second sentence of a BERT, ``target`` the translation."""
+    """Prepare a text as model input; ``second`` is a second sentence for a BERT, ``target`` a translation."""
     if isinstance(model, ViT):
         raise UsageError("this model is a ViT, which takes images, not text; give it an image")
     if isinstance(model, TextClassifier):
@@ -135,7 +135,7 @@ def read(
 
 
 def read_image(model: Model, image: Image) -> ModelInput:
-    """Prepare an image (n_channels, height, width) or an image file as input of a ViT: class token, patches by row."""
+    """Prepare an image (n_channels, height, width) or an image file as input to a ViT: class token, patches by row."""
     if not isinstance(model, ViT):
         raise UsageError(
             "only a ViT takes an image, and this model is a {family}; give it a text", family=model.config.family
@@ -150,7 +150,10 @@ def read_image(model: Model, image: Image) -> ModelInput:
 
 
 def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
-    """Return a token in readable form: space as ␣, a lone sign on ◌, part of a character in ‹›, special by name."""
+    """Return a token in readable form.
+
+    A space is shown as ␣, a combining sign on ◌, part of a character in ‹›, and a special token by its name.
+    """
     if token >= tokenizer.vocab_size:
         return Piece(f"‹{token}›", token)  # an id beyond the tokenizer's vocabulary
     if token in tokenizer.special.values():
@@ -161,7 +164,7 @@ def name_piece(tokenizer: Tokenizer, token: int) -> Piece:
 
 
 def speller(tokenizer: Tokenizer | None) -> Spell:
-    """Return a function from an id to its text; without a tokenizer, to its number."""
+    """Return a function that converts an id to its text, or to its number if there is no tokenizer."""
     return str if tokenizer is None else lambda token: name_piece(tokenizer, token).text
 
 
@@ -231,7 +234,7 @@ def _given(
 
 
 def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:
-    """Encode a text; the text of the mask token becomes the mask token."""
+    """Encode a text that may contain the name of the mask token, such as ``[MASK]``."""
     if "mask" not in tokenizer.special:
         return tokenizer.encode(text)
     mask = tokenizer.special["mask"]
@@ -250,7 +253,7 @@ def _check_length(what: Message, n_tokens: int, most: int) -> None:
 
 
 def special(tokenizer: Tokenizer, role: str) -> int:
-    """Return the special token of a role, which must exist."""
+    """Return the id of the special token for a role, or raise ``UsageError`` if the tokenizer has none."""
     if role not in tokenizer.special:
         raise UsageError("this tokenizer has no {role} token, which the model's input requires", role=role)
     return tokenizer.special[role]

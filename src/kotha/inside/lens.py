@@ -2,10 +2,11 @@
 
 The last norm and the head are applied to the output of each layer (nostalgebraist 2020,
 https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens). At the last layer this is the
-model's own prediction. Earlier layers were never trained to predict; their answers are an approximation.
+model's own prediction. Earlier layers were never trained to predict, so their answers are only an approximation.
 
-Works for models that predict tokens: a GPT predicts the next token, a BERT the token at each position, the decoder of a
-Seq2Seq the next token of the translation. A ViT raises ``UsageError``. On the page, rows are positions, columns layers.
+The lens works for models that predict tokens: a GPT predicts the next token, a BERT the token at each position, and a
+Seq2Seq decoder the next token in the translation. For a ViT it raises ``UsageError``. On the page, rows are positions
+and columns are layers.
 """
 
 from collections.abc import Sequence
@@ -31,7 +32,7 @@ _BEST = 5
 
 @dataclass(frozen=True)
 class PositionPrediction:
-    """The prediction of one layer at one position, rounded to six decimals."""
+    """One layer's prediction at one position, rounded to six decimals."""
 
     best: tuple[TokenPrediction, ...]  # most likely tokens, best first
     rank_of_answer: int  # rank of the model's final answer in this layer, from 1
@@ -43,7 +44,7 @@ class PositionPrediction:
 
 @dataclass(frozen=True)
 class LayerPredictions:
-    """The predictions of one layer at every position; the first layer is the embedding."""
+    """One layer's predictions at every position; the first layer is the embedding."""
 
     layer: str
     positions: tuple[PositionPrediction, ...]
@@ -51,7 +52,7 @@ class LayerPredictions:
 
 @dataclass(frozen=True)
 class Lens:
-    """The predictions of every layer at every position of the predicted line."""
+    """Every layer's predictions at every position in the predicted line."""
 
     family: str
     question: Message

@@ -5,9 +5,9 @@
     seen["blocks.0.attention.weights"]          # (B, H, T, S)
 
 Forward hooks exist only inside the ``with`` block. They change neither the weights nor the outputs, not even by
-rounding, and an untraced model has no overhead. A fused attention never computes its scores, so for the requested
-layers they are computed a second time from the same queries and keys, by the explicit implementation.
-``hook_points.py`` lists the names.
+rounding, and an untraced model has no overhead. A fused attention kernel does not expose its scores, so for the
+requested layers the explicit implementation computes them again from the same queries and keys. ``hook_points.py``
+lists the names.
 
 ``record`` traces one pass and returns the shape and statistics of each value, or the arrays. Masked positions are -inf
 in ``masked_scores``; the statistics exclude them and report their number.
@@ -38,7 +38,7 @@ _RECOMPUTED = ("scores", "masked_scores", "weights")
 
 
 class Trace:
-    """The recorded values of each hook point, pass by pass."""
+    """The values recorded at each hook point, pass by pass."""
 
     def __init__(self, known: Sequence[str], hook_points: Iterable[str] | None) -> None:
         self._wanted = None if hook_points is None else tuple(hook_points)
@@ -56,15 +56,15 @@ class Trace:
         return self._wanted is None or any(fnmatchcase(name, pattern) for pattern in self._wanted)
 
     def record(self, name: str, value: Tensor) -> None:
-        """Store a copy of the value of a hook point."""
+        """Store a copy of the value at a hook point."""
         self._seen.setdefault(name, []).append(value.detach().clone())
 
     def __getitem__(self, name: str) -> Tensor:
-        """Return the value of a hook point in the last pass."""
+        """Return the value at a hook point in the most recent pass."""
         return self.passes(name)[-1]
 
     def passes(self, name: str) -> list[Tensor]:
-        """Return the value of a hook point each time it ran: twice per pass for the token embedding of a Seq2Seq."""
+        """Return the value at a hook point each time it ran: twice per pass for a Seq2Seq's token embedding."""
         if name in self._seen:
             return self._seen[name]
         if name in self._known:
@@ -80,7 +80,7 @@ class Trace:
         return name in self._seen
 
     def __iter__(self) -> Iterator[str]:
-        """Iterate over the recorded hook points in the order of their first recording."""
+        """Iterate over the recorded hook points, in the order in which they were first recorded."""
         return iter(self._seen)
 
 
@@ -92,10 +92,10 @@ def trace(
     hook_points: Iterable[str] | None = None,
     more: Iterable[Site] = (),
 ) -> Iterator[Trace]:
-    """Record named activations of every pass inside the ``with`` block.
+    """Record named activations for every pass inside the ``with`` block.
 
-    ``layers`` are names such as ``blocks.0`` (default: all), ``hook_points`` names or patterns such as
-    ``*.attention.weights``, ``more`` additional hook points.
+    ``layers`` are names such as ``blocks.0`` (default: all layers), ``hook_points`` are names or patterns such as
+    ``*.attention.weights`` (default: all), and ``more`` lists additional hook points.
     """
     chosen = None if layers is None else list(layers)
     known = [*sites(model, chosen), *more]
@@ -144,7 +144,7 @@ def _recompute(attention: Attention, hooks: ExitStack) -> None:
 
 @dataclass(frozen=True)
 class Activation:
-    """The value of one hook point, without the batch dimension."""
+    """The value at one hook point, without the batch dimension."""
 
     hook_point: str
     values: Tensor
@@ -163,7 +163,7 @@ class Activation:
 def record(
     model: Model, given: ModelInput, layers: Sequence[str] | None = None, hook_points: Sequence[str] | None = None
 ) -> list[Activation]:
-    """Record every hook point of one pass; one that runs twice (a Seq2Seq's tokens) is split into source and target."""
+    """Record every hook point in one pass; one that runs twice (a Seq2Seq's tokens) is split into source and target."""
     with trace(model, layers=layers, hook_points=hook_points) as seen:
         given.pass_through(model)
     found = []
@@ -177,7 +177,7 @@ def record(
 
 
 def write_arrays(path: Path, found: Sequence[Activation]) -> None:
-    """Write the arrays by hook point as a NumPy .npz file, atomically."""
+    """Write the arrays to a NumPy .npz file, atomically, under the names of their hook points."""
     arrays: dict[str, Any] = {each.hook_point: each.values.float().numpy() for each in found}
     with atomic_file(path, ".npz") as file:
         np.savez_compressed(file.buffer, **arrays)

@@ -28,7 +28,7 @@ Data = dict[str, Any]
 
 @dataclass(frozen=True)
 class View(Generic[Found]):
-    """A result and the ways to show it."""
+    """A result, with methods to show it."""
 
     title: Text
     found: Found = field(repr=False)
@@ -65,7 +65,7 @@ class View(Generic[Found]):
 
 
 def to_json(value: Any) -> Any:
-    """Convert a result to JSON types: dataclasses by the fields in their repr, tensors to six decimals."""
+    """Convert a result to JSON types: dataclasses to the fields in their repr, tensors to numbers with six decimals."""
     if isinstance(value, dict):
         return {name: to_json(each) for name, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""The built files of the studio, and its texts."""
+"""The studio's built files, and its texts."""
 
 import json
 from functools import cache
@@ -21,7 +21,7 @@ _KINDS = {
 
 @cache
 def pages() -> dict[str, tuple[bytes, str]]:
-    """The files that the server serves, by path: content and media type. No other path is ever looked up."""
+    """The content and media type of each file that the server serves, by path. No other path is ever looked up."""
     found = {
         f"/{path.relative_to(STATIC).as_posix()}": (path.read_bytes(), _KINDS[path.suffix])
         for path in walk(STATIC)
@@ -34,6 +34,6 @@ def pages() -> dict[str, tuple[bytes, str]]:
 
 @cache
 def words(room: str) -> dict[str, dict[str, str]]:
-    """The texts of one part of the studio by key, each in English (``en``) and Bangla (``bn``)."""
+    """The texts for one part of the studio by key, each in English (``en``) and Bangla (``bn``)."""
     found: dict[str, dict[str, str]] = json.loads((WORDS / f"{room}.json").read_text(encoding="utf-8"))
     return found

@@ -1,6 +1,6 @@
-"""Line charts as SVG, for chapters and lessons (``drawing.lines``), without a library or a script.
+"""SVG line charts for chapters and lessons (``drawing.lines``); they need no library and contain no script.
 
-Not supported: levels, markers, zoom; pages draw those with `kotha.report.document.Curves`.
+Levels, markers and zoom are not supported; pages draw those with `kotha.report.document.Curves`.
 """
 
 import math
@@ -13,7 +13,7 @@ WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 66, 14, 44, 52
 _BUCKETS = 300
 _DOTS = 40  # a line of fewer points gets a dot on each
-# Values are clipped to this range, which keeps the arithmetic below free of overflow.
+# Values are clipped to this range, so that the arithmetic below cannot overflow.
 _LARGEST, _SMALLEST = 1e100, 1e-100
 # A range narrower than this share of its values is drawn as a constant, because all its ticks would look the same.
 _NARROWEST = 1e-4
@@ -40,7 +40,7 @@ def chart(series: Lines, x: str, y: str, *, log_y: bool = False, from_zero: bool
 
 
 def thin(points: Sequence[Point]) -> list[Point]:
-    """Reduce a line to about 600 points that look the same: the lowest, the highest and a gap of each bucket.
+    """Reduce a line to about 600 points that look the same: the lowest, the highest and any gap in each bucket.
 
     >>> len(thin([(step, float(step % 7)) for step in range(10_000)]))
     601
@@ -89,7 +89,7 @@ class _Scale:
     def over(
         cls, values: Sequence[float], start: float, end: float, log: bool = False, rounded: bool = False
     ) -> "_Scale":
-        """A scale that covers all values; ``rounded`` extends it to a tick at both ends."""
+        """Make a scale that covers all values; ``rounded`` extends it to a tick at both ends."""
         low, high = (min(values), max(values)) if values else (1.0, 10.0)
         if high - low <= _NARROWEST * max(abs(low), abs(high)):
             low, high = (low / 2, high * 2) if low > 0 else (low * 2 - 1, high / 2 + 1)
@@ -102,13 +102,13 @@ class _Scale:
         return cls(low, high, start, end, log)
 
     def coordinate(self, value: float) -> float:
-        """The coordinate of a value, to a tenth of a unit."""
+        """Return the coordinate for a value, rounded to a tenth of a unit."""
         low, high, position = (math.log(each) if self.log else each for each in (self.low, self.high, value))
         share = min(1.0, max(0.0, (position - low) / (high - low)))
         return round(self.start + share * (self.end - self.start), 1)
 
     def ticks(self) -> list[float]:
-        """Round values for labels."""
+        """Return round values to label."""
         if self.log:
             fine = _log_ticks(self.low, self.high)
             return fine if len(fine) <= 7 else fine[:: 3 * math.ceil(len(fine) / 18)]
@@ -118,19 +118,19 @@ class _Scale:
 
 
 def _log_ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 times each power of ten, from low to high."""
+    """Return 1, 2 and 5 times each power of ten, from low to high."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     return [tick for power in powers for digit in (1, 2, 5) if low <= (tick := float(f"{digit}e{power}")) <= high]
 
 
 def _round_step(span: float) -> float:
-    """A step of 1, 2 or 5 times a power of ten that divides a span into about five parts."""
+    """Return 1, 2 or 5 times a power of ten as a step that divides a span into about five parts."""
     power = 10.0 ** math.floor(math.log10(span / 5))
     return min((digit * power for digit in (1, 2, 5, 10)), key=lambda step: abs(math.log(span / step / 5)))
 
 
 def drawable_points(points: Sequence[Point], log: bool = False) -> list[Point]:
-    """Points with drawable values; others become gaps."""
+    """Return the points, with a gap in place of each value that cannot be drawn."""
     clipped = ((_drawable(x), _drawable(y, log)) for x, y in points)
     return [(x, y) for x, y in clipped if x is not None]
 
@@ -145,7 +145,7 @@ def _drawable(value: float | None, log: bool = False) -> float | None:
 
 
 def _grid(across: _Scale, up: _Scale, integers: bool) -> str:
-    """Lines and numbers of both axes; ``integers``: label only integers on the x axis (steps, layers)."""
+    """Draw grid lines and numbers for both axes; ``integers`` labels only integers on the x axis (steps, layers)."""
     right, bottom = WIDTH - RIGHT, HEIGHT - BOTTOM
     lines, labels = "", ""
     for tick in up.ticks():
@@ -163,7 +163,7 @@ def _grid(across: _Scale, up: _Scale, integers: bool) -> str:
 
 
 def _texts(names: Lines, x: str, y: str) -> str:
-    """The titles of the axes, and a legend if there are several lines."""
+    """Draw the axis titles, and a legend if there are several lines."""
     texts = f'<text x="0" y="16" fill="{_SOFT}">{escape(y)}</text>'
     texts += f'<text x="{WIDTH - RIGHT}" y="{HEIGHT - 6}" text-anchor="end" fill="{_SOFT}">{escape(x)}</text>'
     if len(names) < 2:

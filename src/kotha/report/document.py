@@ -1,7 +1,7 @@
-"""A document: blocks of text, tables and curves as data, rendered by the built page ``web/src/pages/document``.
+"""A document: text, tables and curves as blocks of data, rendered by the page built from ``web/src/pages/document``.
 
-Messages are stored as templates and values, with the Bangla of the templates, so that a reader can switch the language
-of the page. Strings are data (generated text, names, numbers) and are not translated.
+Messages are stored as templates and values, with the templates also in Bangla, so that a reader can switch the page's
+language. Strings are data (generated text, names, numbers) and are not translated.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from kotha.report.table import Table
 
 @dataclass(frozen=True)
 class Heading:
-    """Starts a section."""
+    """A heading that starts a section."""
 
     text: Text
 
@@ -50,7 +50,7 @@ class Confusion:
 
 @dataclass(frozen=True)
 class Settings:
-    """Names of settings and their values, in as many columns as fit."""
+    """Setting names and their values, in as many columns as fit."""
 
     pairs: Sequence[tuple[str, Text]]
 
@@ -65,7 +65,7 @@ class DrawnLine:
     look: str = "plain"  # smoothed: pale below its running mean; dots: a dot on each point; faint: without a name
 
     def __post_init__(self) -> None:
-        """Thin and round the points to what a chart can show."""
+        """Thin out and round the points to the resolution of a chart."""
         kept = thin(drawable_points(self.points))
         shown = [(x, None if y is None else float(f"{y:.5g}")) for x, y in kept]
         object.__setattr__(self, "points", shown)
@@ -88,7 +88,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Quote:
-    """A quoted passage with a label above it; line breaks are kept, and ``given`` is its bold beginning."""
+    """A quoted passage with a label above it; line breaks are kept, and ``given`` is the beginning, shown in bold."""
 
     text: str
     label: Text = ""
@@ -97,7 +97,7 @@ class Quote:
 
 @dataclass(frozen=True)
 class Pieces:
-    """Tokens as coloured pieces: (text, whether it is only part of a character)."""
+    """Tokens as coloured pieces, each given as its text and whether it is only part of a character."""
 
     pieces: Sequence[tuple[str, bool]]
 

@@ -1,10 +1,10 @@
-"""Small SVG pictures for chapters, notebooks and slides: grids, bars, split texts, lines.
+"""Small SVG pictures for chapters, notebooks and slides: grids, bars, split texts and lines.
 
-``grid(weights, rows, columns).save("weights.svg")`` writes a self-contained file, with a light background that is
-readable on dark pages too; a notebook displays the picture. The same numbers give the same bytes. Text uses the fonts
-of the reader's system, so browsers shape Bangla correctly.
+``grid(weights, rows, columns).save("weights.svg")`` writes a self-contained file with a light background, which makes
+it readable on dark pages too. A notebook displays the picture. The same numbers always produce the same file. Text uses
+the fonts on the reader's system, so browsers shape Bangla correctly.
 
-Not supported: other axes, custom colours, animation; use matplotlib for those.
+Other axes, custom colours and animation are not supported; use matplotlib for those.
 """
 
 from collections.abc import Mapping, Sequence
@@ -28,7 +28,7 @@ _SMALLEST_CELL = 4
 
 @dataclass(frozen=True)
 class Picture:
-    """An SVG drawing; ``save`` writes it, a notebook displays it."""
+    """An SVG drawing, which ``save`` writes to a file and a notebook displays."""
 
     inner: str
     width: float
@@ -45,7 +45,7 @@ class Picture:
         )
 
     def save(self, path: str | PathLike[str]) -> Self:
-        """Write the picture to an .svg file; returns the picture, so that a notebook displays it."""
+        """Write the picture to an .svg file and return it, so that a notebook displays it."""
         if Path(path).suffix != ".svg":
             raise UsageError("{path}: pictures are saved as SVG; use a path that ends in .svg", path=path)
         atomic_write(Path(path), self.svg())
@@ -64,9 +64,9 @@ def grid(
     digits: int | None = 2,
     cell: float = 64,
 ) -> Picture:
-    """Numbers as cells, darker the further from zero: green above, brown below. ``digits=None`` hides the numbers.
+    """Draw numbers as cells, darker the further from zero: green above, brown below. ``digits=None`` hides the numbers.
 
-    ``values`` are rows of numbers: a list of lists, a NumPy array, a tensor.
+    ``values`` are rows of numbers, as a list of lists, a NumPy array or a tensor.
 
     >>> picture = grid([[1, 0], [0.25, 0.75]], ["ক", "খ"], ["ক", "খ"])
     >>> picture.svg().count("<rect")
@@ -90,7 +90,7 @@ def grid(
 
 
 def bars(values: Mapping[str, float], *, title: str = "", digits: int = 0) -> Picture:
-    """A bar for each name, with its value after it.
+    """Draw a bar for each name, followed by its value.
 
     >>> bars({"চিহ্ন": 9, "টোকেন": 2}).svg().count("<rect")
     3
@@ -110,7 +110,7 @@ def bars(values: Mapping[str, float], *, title: str = "", digits: int = 0) -> Pi
 
 
 def pieces(lines: Mapping[str, Sequence[str]], *, title: str = "") -> Picture:
-    """A text split in several ways, one per line, with a box around each piece.
+    """Draw a text split in several ways, one per line, with a box around each piece.
 
     >>> pieces({"চিহ্ন": ["ক", "থ", "া"], "অক্ষর": ["ক", "থা"]}).svg().count("<rect")
     6
@@ -134,7 +134,7 @@ def pieces(lines: Mapping[str, Sequence[str]], *, title: str = "") -> Picture:
 
 
 def lines(series: Lines, *, x: str, y: str, title: str = "", log_y: bool = False, from_zero: bool = False) -> Picture:
-    """Lines over a common x axis with a legend; see ``kotha.report.chart``.
+    """Draw lines over a common x axis, with a legend; see ``kotha.report.chart``.
 
     >>> lines({"loss": [(0, 8.3), (100, 5.1)]}, x="step", y="loss").svg().count("<path")
     2
@@ -171,7 +171,7 @@ def beside(*pictures: Picture, across: int = 2, title: str = "") -> Picture:
 
 
 def _titled(parts: Sequence[str], width: float, height: float, title: str) -> Picture:
-    """A picture with its title above, at least as wide as the title."""
+    """Make a picture with a title above it, at least as wide as the title."""
     heading = _text(_EDGE, _EDGE + 14, title, weight=True) if title else ""
     return Picture(heading + "".join(parts), max(width, _EDGE * 2 + _width(title)), height, title)
 
@@ -205,7 +205,7 @@ def _text(x: float, y: float, text: str, anchor: str = "start", colour: str = _I
 
 
 def _width(text: str) -> float:
-    """The approximate width of a text; combining signs count about half."""
+    """Return the approximate width of a text; combining signs count about half."""
     signs = sum("\u09bc" <= letter <= "\u09cd" or letter in "\u0981\u200c\u200d" for letter in text)
     wide = sum(letter > "\u0900" for letter in text) - signs
     return 5.0 * signs + 9.5 * wide + 8.6 * (len(text) - signs - wide)

@@ -1,4 +1,4 @@
-"""Helpers of all pages: escaping for HTML, scripts and frames, and the initial language."""
+"""Helpers shared by all pages: escaping for HTML, scripts and frames, and the initial language."""
 
 import re
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ def page_language() -> Language:
 
 
 def escape(text: str) -> str:
-    """Escape text for HTML and XML; characters that they do not allow become U+FFFD.
+    """Escape text for HTML and XML; characters that these do not allow become U+FFFD.
 
     >>> escape("<b>" + chr(0) + "কথা")
     '&lt;b&gt;\ufffdকথা'
@@ -44,14 +44,14 @@ def escape(text: str) -> str:
 
 
 def framed(html: str, title: str) -> str:
-    """A page for a notebook, in a sandboxed frame without access to the notebook or the network."""
-    # A sandboxed page cannot report its height, so all get about the height of a screen.
+    """Return a page for a notebook, in a sandboxed frame that cannot access the notebook or the network."""
+    # A sandboxed page cannot report its height, so every frame is about as high as a screen.
     look = "width:100%;height:min(90vh,46rem);border:0;resize:vertical"
     return f'<iframe title="{escape(title)}" sandbox="allow-scripts" style="{look}" srcdoc="{escape(html)}"></iframe>'
 
 
 def as_script(data: Any) -> str:
-    r"""JSON that is safe inside a ``<script>`` element.
+    r"""Return data as JSON that is safe inside a ``<script>`` element.
 
     >>> as_script({"token": "</script>"})
     '{"token": "\\u003c/script\\u003e"}'

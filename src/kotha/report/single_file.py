@@ -1,8 +1,8 @@
-"""Single-file pages: styles, script and data in one HTML file, with a strict content security policy.
+"""Single-file pages: one HTML file with styles, script and data, and a strict content security policy.
 
-Scripts and styles are prebuilt (``static/single``) and allowed by hash only, so that no text in the data can run and
-nothing is fetched. The components are those of the studio (``web/src/pages``), with their data in the file instead of
-from a server.
+Scripts and styles are prebuilt (``static/single``) and allowed only by hash, so that text in the data cannot run as a
+script and nothing is fetched. The pages use the studio's components (``web/src/pages``), but their data comes from the
+file instead of a server.
 """
 
 import base64
@@ -98,7 +98,7 @@ def _plain(value: Any) -> Any:
 
 
 def _templates(data: Any) -> Iterator[str]:
-    """The templates of all messages in a page's data, including nested ones."""
+    """Yield the templates of all messages in a page's data, including nested ones."""
     if isinstance(data, dict):
         if "template" in data:
             yield data["template"]

@@ -1,4 +1,4 @@
-"""Tables for the terminal, pages and notebooks."""
+"""Tables for terminals, pages and notebooks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

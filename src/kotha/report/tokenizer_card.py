@@ -1,4 +1,4 @@
-"""Report cards of tokenizers as one offline page: metrics, and a sample text split by each tokenizer."""
+"""Tokenizer report cards on one offline page: metrics, and a sample text split by each tokenizer."""
 
 from collections.abc import Sequence
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""The FastAPI app: the model registry, the OpenAI-compatible routes, Kotha's own routes, and the guard around them."""
+"""The FastAPI app: the model registry, the OpenAI-compatible routes, Kotha's own routes, and the security guard."""
 
 import asyncio
 import json
@@ -27,18 +27,18 @@ from kotha.storage import bundled
 _FIELDS = Path(__file__).with_name("fields.json")
 # Kotha's own routes, in the order of the OpenAPI document.
 _OWN_ROUTES = (text, inside, exercise, numbers, predict, runs, plan, judging, uploaded_tables)
-# uvicorn has already waited for open requests at shutdown; this is for the last steps of the batches.
+# At shutdown, uvicorn has already waited for open requests; this time is for the last steps of the batches.
 _DRAIN_SECONDS = 5.0
 
 
 class _App(FastAPI):
-    """FastAPI's app with the field descriptions of ``fields.json``: by schema name, or for all schemas (``*``).
+    """A FastAPI app with field descriptions from ``fields.json``, either for one schema or for all (``*``).
 
-    Schemas listed under ``complete`` are dataclasses with defaults; in an answer all their fields are required.
+    Schemas listed under ``complete`` are dataclasses with defaults, whose fields are all required in an answer.
     """
 
     def openapi(self) -> dict[str, Any]:
-        """Return the OpenAPI document of all routes."""
+        """Return the OpenAPI document for all routes."""
         document = super().openapi()
         descriptions = json.loads(_FIELDS.read_text(encoding="utf-8"))
         for name, schema in document["components"]["schemas"].items():
@@ -66,7 +66,7 @@ def make_app(
         yield
         if preload is not None:
             preload.cancel()
-        # In a thread: the event loop must stay free for streams to release their models.
+        # Runs in a thread, because streams need the event loop to release their models.
         await asyncio.to_thread(registry.close, _DRAIN_SECONDS)
 
     app = _App(
@@ -89,7 +89,10 @@ def make_app(
 
 
 async def _open_first(registry: ModelRegistry) -> None:
-    """Open the first model before the first request; errors are reported by the request that needs the model."""
+    """Open the first model before the first request.
+
+    Errors are not reported here, but by the request that needs the model.
+    """
     for name in list(registry.model_paths)[:1]:
         with suppress(Exception):
             async with registry.use(name):
@@ -101,12 +104,12 @@ def _add_running(app: FastAPI) -> None:
 
     @app.get("/health", tags=["Running"])
     async def health() -> dict[str, str]:
-        """Return ok as soon as the server is up; needs no key."""
+        """Return ok as soon as the server is up; no key is required."""
         return {"status": "ok"}
 
     @app.get("/ready", tags=["Running"])
     async def ready(request: Request) -> dict[str, str]:
-        """Return the name of an open model; opens the first model if none is open."""
+        """Return the name of a loaded model; load the first model if none is loaded."""
         registry = state_of(request).registry
         async with registry.use(next(iter(registry.opened or registry.model_paths))) as served:
             return {"status": "ready", "model": served.name}

@@ -1,9 +1,9 @@
-"""Continuous batching: one engine serves many clients, and requests join and leave the batch between two steps.
+"""Continuous batching: one engine serves many clients, and requests join and leave the batch between steps.
 
-Each client has its own queue, and the clients take turns, so a client with many requests delays only itself. Rows of
-the batch are shared in the same way: if one client has more than its share while another waits, its newest text is
-paused and resumed later, with the same result. Queues are bounded; a full queue rejects the request at once. Text is
-sent as it is generated, and a client that disconnects frees its row before the next step.
+Each client has its own queue, and the queues are served in turn, so a client with many requests delays only itself. The
+rows in the batch are shared in the same way: if one client has more than its share while another waits, its newest text
+is paused and resumed later, with the same result. Queues are bounded; if a queue is full, the request is rejected at
+once. Text is sent as it is generated. When a client disconnects, its row is freed before the next step.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from kotha.server.metrics import TOKENS
 
 @dataclass(frozen=True)
 class StreamChunk:
-    """Text generated since the previous chunk; the last chunk has the result."""
+    """Text generated since the previous chunk; the last chunk also holds the result."""
 
     text: str
     result: Result | None = None
@@ -32,7 +32,7 @@ class Ticket:
 
     def __init__(self, batcher: "Batcher", request: Request, client: str, news: "News | None" = None) -> None:
         self.request, self.client = request, client
-        self.number: int | None = None  # of the engine, once submitted
+        self.number: int | None = None  # the request's number in the engine, once submitted
         self.paused = False  # was started, and waits in its queue again
         self.cancelled = False
         self._batcher, self._loop = batcher, asyncio.get_running_loop()
@@ -47,7 +47,7 @@ class Ticket:
         return [chunk.result async for chunk in self if chunk.result is not None][-1]
 
     def cancel(self) -> None:
-        """Cancel the request; does nothing if it has ended."""
+        """Cancel the request, unless it has ended."""
         self._batcher.cancel(self)
 
     def publish(self, news: StreamChunk | Exception) -> None:
@@ -59,7 +59,7 @@ News = asyncio.Queue[tuple[Ticket, StreamChunk | Exception]]
 
 
 async def letters(tickets: Sequence[Ticket], news: News) -> AsyncIterator[tuple[int, StreamChunk]]:
-    """Yield the chunks of tickets that share a queue, each with the ticket's index, until all have results."""
+    """Yield chunks for tickets that share a queue, each with the ticket's index, until every ticket has a result."""
     unfinished = len(tickets)
     try:
         while unfinished:
@@ -74,7 +74,7 @@ async def letters(tickets: Sequence[Ticket], news: News) -> AsyncIterator[tuple[
 
 
 class Batcher:
-    """Runs an engine in a thread of its own."""
+    """Runs an engine in its own thread."""
 
     def __init__(self, engine: Engine, most_waiting: int, most_waiting_for_one: int, name: str = "") -> None:
         self.engine, self._name = engine, name
@@ -132,7 +132,7 @@ class Batcher:
         return sum(not ticket.paused for ticket in list(self._begun.values()))
 
     def close(self, seconds: float | None = None) -> None:
-        """Accept no more requests, finish the accepted ones, and end the thread; drop what exceeds ``seconds``."""
+        """Stop accepting requests, finish the accepted ones (for at most ``seconds``), and end the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -156,7 +156,7 @@ class Batcher:
                     ticket.publish(StreamChunk(event.text, event.result, event.written))
 
     def _update_batch(self) -> bool:
-        """Remove cancelled requests and fill free rows from the queues, client by client; False at the end."""
+        """Remove cancelled requests and fill free rows from the queues, client by client; return False at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._to_cancel or self.engine.busy or self._closing)
             for ticket in self._to_cancel:
@@ -195,7 +195,7 @@ class Batcher:
         return ticket
 
     def _preempt(self) -> list[Ticket]:
-        """Pause a text of the client with the most rows, and return the request that takes its row, if any."""
+        """Pause a text from the client with the most rows, and return the request that takes its row, if any."""
         running = {number: ticket.client for number, ticket in self._begun.items() if not ticket.paused}
         rows = Counter(running.values())
         share = max(1, len(running) // len(rows.keys() | self._waiting.keys()))
@@ -212,7 +212,7 @@ class Batcher:
         return [self._next(client)]
 
     def _drop_all(self, error: Exception) -> None:
-        """Fail all requests in the batch with an error; paused ones are resumed later."""
+        """Report an error to all requests in the batch; paused ones are resumed later."""
         with self._changed:
             dropped = {number: ticket for number, ticket in self._begun.items() if not ticket.paused}
             for number in dropped:

@@ -18,7 +18,7 @@ from kotha.storage import bundled
 
 # The rooms of the studio, as named in its URLs.
 ROOMS = ("write", "look", "hand", "tokens", "design", "train", "compare", "teach")
-# Batch rows of `open`: enough for one reader; more rows would cost memory and start-up time.
+# Batch rows for `open`: enough for a single user; more rows would cost memory and start-up time.
 _ROWS = 8
 
 
@@ -139,7 +139,7 @@ def _prepare(needed: str) -> None:
     """Check that FastAPI and uvicorn are installed."""
     for name in ("fastapi", "uvicorn"):
         library(name, needed)
-    # Idle OpenMP threads must not spin: the threads that answer requests need the cores too.
+    # Idle OpenMP threads must not spin, because the threads that answer requests need the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 

@@ -1,7 +1,7 @@
-"""Error answers in OpenAI's form: a message that says what to do, a type, and the parameter that caused the error.
+"""Error answers in OpenAI's format: a message that says what to do, a type, and the parameter that caused the error.
 
-An error may have its own ``status``, ``param`` and ``code``. Answers contain the names of models and files, never their
-paths on the server (``by_name``).
+An exception may define its own ``status``, ``param`` and ``code``. Answers contain the names of models and files, never
+their paths on the server (``by_name``).
 """
 
 import logging
@@ -28,7 +28,7 @@ _RETRY_AFTER = {"Retry-After": "1"}
 
 
 class ErrorDetail(BaseModel):
-    """An error, in OpenAI's form."""
+    """An error in OpenAI's format."""
 
     message: str
     type: str
@@ -39,12 +39,12 @@ class ErrorDetail(BaseModel):
 
 
 class ErrorResponse(BaseModel):
-    """The body of every error answer."""
+    """The body of every error response."""
 
     error: ErrorDetail
 
 
-# Declared as ranges, since the guard can reject a request to any route.
+# Declared as ranges, because the guard can reject a request to any route.
 RESPONSES: dict[int | str, JsonObject] = {
     "4XX": {"model": ErrorResponse, "description": "The request was rejected; the message says why."},
     "5XX": {"model": ErrorResponse, "description": "The server could not process the request."},
@@ -62,7 +62,7 @@ class RefusedError(KothaError):
 
 
 def start_with(argument: str) -> Message:
-    """Return the advice to start the server with an option."""
+    """Return the advice to start the server with a certain option."""
     return Message("start `kotha serve` with {flag}", flag=Option(argument, ...).flag)
 
 
@@ -81,7 +81,7 @@ def check_most(count: int, most: int, what: Message, param: str | None = None, c
 
 @contextmanager
 def refusing(*kinds: type[KothaError], param: str | None = None) -> Iterator[None]:
-    """Convert errors of some kinds to RefusedError, where the request and not the server causes them."""
+    """Convert some errors to RefusedError, where they are caused by the request and not by the server."""
     try:
         yield
     except kinds as error:
@@ -99,7 +99,7 @@ def as_error(message: Messenger, status: int, param: str | None = None, code: st
 
 
 def answer(error: Exception) -> tuple[int, JsonObject, dict[str, str]]:
-    """Return status, body and headers for an error; an unexpected one is logged with its traceback."""
+    """Return the status, body and headers for an error; unexpected errors are logged with their tracebacks."""
     client_fault = 400 if isinstance(error, UsageError | TokenizerError) else None  # a text that cannot be tokenized
     if isinstance(error, KothaError) and (status := getattr(error, "status", client_fault)) is not None:
         body = as_error(error, status, getattr(error, "param", None), getattr(error, "code", None))
@@ -130,21 +130,22 @@ def answer(error: Exception) -> tuple[int, JsonObject, dict[str, str]]:
 
 
 def install(app: FastAPI) -> None:
-    """Install ``answer`` as the handler of all errors of an app."""
+    """Install ``answer`` as the handler for all errors in an app."""
 
     async def handle(_: Request, error: Exception) -> JSONResponse:
         status, body, headers = answer(error)
         return JSONResponse(body, status, headers)
 
-    # Starlette raises what the handler of Exception handles once more, so that its traceback is logged. Lack of memory
-    # (RuntimeError from torch, OSError from the system) needs no traceback, so these types have their own handlers.
+    # Starlette raises an error again after the handler for Exception has handled it, so that its traceback is logged. A
+    # lack of memory (RuntimeError from torch, OSError from the system) needs no traceback, so these types have their
+    # own handlers.
     for kind in (KothaError, RequestValidationError, HTTPException, MemoryError, RuntimeError, OSError, Exception):
         app.add_exception_handler(kind, handle)
 
 
 @contextmanager
 def by_name(names: Mapping[str, str]) -> Iterator[None]:
-    """Replace paths by names in the messages of errors raised inside.
+    """Replace paths with names in the messages of errors raised inside the ``with`` block.
 
     >>> with by_name({"/home/me/news.index": "news"}):
     ...     raise KothaError("/home/me/news.index is empty")

@@ -1,8 +1,8 @@
-"""JSON requests: unknown fields are rejected, and validation is cheap even for hostile input.
+"""JSON requests. Unknown fields are rejected, and validation is cheap even for hostile input.
 
-Only the first error is reported, since collecting the errors of a million numbers would take minutes. Messages replace
-pydantic's own (``faults.json``). Names and tags are one visible line: invisible characters and direction marks could
-make a name look like another.
+Only the first error is reported, because collecting errors for a million numbers would take minutes. Kotha's messages
+replace pydantic's (``faults.json``). Names and tags must be a single line of visible characters: with invisible
+characters and direction marks, one name could look like another.
 """
 
 import json
@@ -22,7 +22,7 @@ from kotha.i18n.message import Message
 
 # By pydantic's error type; placeholders are values of the error's context.
 _FAULTS: dict[str, str] = json.loads(FilePath(__file__).with_name("faults.json").read_text(encoding="utf-8"))
-# More combining marks on one character than any script needs; Unicode normalization takes quadratic time in them.
+# More combining marks on one character than any script needs; normalization takes quadratic time in their number.
 _MOST_MARKS = 30
 _HALF = regex.compile("[\ud800-\udfff]")  # surrogates: valid in JSON escapes, not in UTF-8
 _PILE = regex.compile(rf"\p{{M}}{{{_MOST_MARKS + 1}}}")
@@ -43,9 +43,9 @@ TextsOrIds = str | Texts | Ids | IdLists
 
 
 class FieldError(KothaError, ValueError):
-    """An error of a validator, for one field or for several together.
+    """A validation error for one field, or for several fields together.
 
-    ``param`` is the field that caused it; if given, the message already names the field.
+    ``param`` is the field that caused the error; if it is given, the message already names the field.
     """
 
     def __init__(self, template: str, /, param: str | None = None, names_field: bool = False, **values: Any) -> None:
@@ -54,7 +54,7 @@ class FieldError(KothaError, ValueError):
 
 
 class TranslatableMessage(BaseModel):
-    """A message in English, with its template and values for clients that show it in another language."""
+    """A message in English, with its template and values, so that clients can show it in another language."""
 
     text: str
     template: str
@@ -73,7 +73,7 @@ MessageField = Annotated[
 
 
 class WireRequest(BaseModel):
-    """Base class of requests."""
+    """Base class for requests."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -101,7 +101,7 @@ class WireRequest(BaseModel):
         return given
 
 
-# Defaults of requests: those of `kotha generate`, which were chosen by measurement.
+# Request defaults, which are those of `kotha generate`; they were chosen by measurement.
 _DEFAULTS = SamplingSettings()
 
 
@@ -123,7 +123,7 @@ class SamplingFields(WireRequest):
 
 
 def as_list(given: TextsOrIds) -> list[str | tuple[int, ...]]:
-    """Return one input or several, texts or token ids, as a list.
+    """Return the input as a list, whether it is one input or several, texts or token ids.
 
     >>> as_list("নদী"), as_list([7, 8]), as_list([[7], [8, 9]])
     (['নদী'], [(7, 8)], [(7,), (8, 9)])
@@ -136,7 +136,7 @@ def as_list(given: TextsOrIds) -> list[str | tuple[int, ...]]:
 
 
 def _texts_in(given: Any) -> Iterator[str]:
-    """Yield all strings of a request, field names too; the body limit bounds the work."""
+    """Yield all strings in a request, including field names; the limit on the body's size bounds the work."""
     waiting = [given]
     while waiting:
         each = waiting.pop()
@@ -149,7 +149,7 @@ def _texts_in(given: Any) -> Iterator[str]:
 
 
 def first_fault(fault: JsonObject) -> tuple[Messenger, str | None]:
-    """Return the message for an error of pydantic's, and the field that caused it."""
+    """Return the message for a pydantic error, and the field that caused it."""
     context = fault.get("ctx", {})
     if fault["type"] == "json_invalid":
         return Message(
@@ -168,7 +168,7 @@ def first_fault(fault: JsonObject) -> tuple[Messenger, str | None]:
 
 
 def in_words(fault: JsonObject) -> Messenger:
-    """Return the message for an error of pydantic's, without the field.
+    """Return the message for a pydantic error, without the field.
 
     >>> str(in_words({"type": "greater_than_equal", "msg": "Input should be greater …", "ctx": {"ge": 1000.0}}))
     'it must be 1,000 or more'
@@ -191,7 +191,7 @@ _BETWEEN = ","  # separates tags in input fields
 
 
 def seen_name(name: str) -> str:
-    """Return a name without invisible characters, shortened; for names that are not typed, such as a file's.
+    """Return a name without invisible characters, shortened. Used for names that no user typed, such as file names.
 
     >>> seen_name("report\u202efdp.txt\\x00")
     'reportfdp.txt'
@@ -201,7 +201,7 @@ def seen_name(name: str) -> str:
 
 
 def tidy_name(name: str, longest: int = LONGEST_NAME) -> str:
-    """Return a name as it is stored: one line, NFC, single spaces.
+    """Return a name as it is stored: on one line, in NFC, with single spaces.
 
     >>> tidy_name("  ছোট   মডেল ")
     'ছোট মডেল'
@@ -216,7 +216,7 @@ def tidy_name(name: str, longest: int = LONGEST_NAME) -> str:
 
 
 def tidy_tag(tag: str) -> str:
-    """Return a tag as it is stored: like a name, not empty, without commas.
+    """Return a tag as it is stored: like a name, but not empty and without commas.
 
     >>> tidy_tag("ছোট, বড়")
     Traceback (most recent call last):

@@ -20,9 +20,9 @@ from kotha.server.security import refusal
 from kotha.server.settings import Limits, ServeSettings
 from kotha.server.state import State
 
-# Connections queued by the system, and how long open requests may continue after a signal to stop.
+# Number of connections queued by the system, and how long open requests may continue after a stop signal.
 _BACKLOG, _GRACE_SECONDS = 512, 30
-# Pause before accepting again when there are too many connections, or no file descriptors.
+# Pause before accepting connections again when there are too many, or no file descriptors.
 _FULL_SECONDS = 0.2
 
 _INVALID_HTTP = RefusedError("invalid HTTP request: its first line or a header is malformed or too long")
@@ -34,7 +34,7 @@ def run(
     device: str,
     on_ready: Callable[[str], None],
 ) -> None:
-    """Serve until a signal; ``on_ready`` gets the address. Texts in progress are finished before it returns."""
+    """Serve until a stop signal, then finish the texts in progress; ``on_ready`` is called with the address."""
     app = make_app(models, settings, device)
     listening = listen(settings.host, settings.port)
     address, at = listening.getsockname()[:2]
@@ -43,10 +43,10 @@ def run(
 
 
 class HttpConnection(H11Protocol):
-    """uvicorn's h11 protocol with Kotha's error body and headers for invalid HTTP, which never reaches the guard."""
+    """uvicorn's h11 protocol, with Kotha's error body and headers for invalid HTTP, which does not reach the guard."""
 
     def send_400_response(self, msg: str) -> None:
-        """Answer 400 and close the connection: the start of a next request cannot be found."""
+        """Return 400 and close the connection, because the start of the next request cannot be found."""
         headers, body = refusal(_INVALID_HTTP, (b"connection", b"close"))
         for event in (h11.Response(status_code=400, headers=headers), h11.Data(data=body), h11.EndOfMessage()):
             self.transport.write(self.conn.send(event) or b"")
@@ -90,7 +90,7 @@ class HttpServer(uvicorn.Server):
             await loop.connect_accepted_socket(partial(protocol, **options), connection)
 
     async def _close_idle(self) -> None:
-        """Close idle connections; uvicorn's keep-alive limit covers only those that have had a request."""
+        """Close idle connections, because uvicorn's keep-alive limit covers only those that have had a request."""
         idle: dict[Any, tuple[Any, float]] = {}  # by connection: its last request, and since when it is idle
         while True:
             await asyncio.sleep(min(1.0, self._limits.body_seconds / 4))
@@ -107,7 +107,7 @@ class HttpServer(uvicorn.Server):
 
 
 def server_config(app: FastAPI) -> uvicorn.Config:
-    """Return uvicorn's config for an app; with ``log`` its messages go to Kotha's log."""
+    """Return uvicorn's config for an app, with its messages sent to Kotha's log."""
     state: State = app.state.kotha
     return uvicorn.Config(
         guarded(app),
@@ -127,7 +127,7 @@ def server_config(app: FastAPI) -> uvicorn.Config:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; called before models are loaded, so a port in use is reported at once."""
+    """Return a listening socket; called before models are loaded, so that a port in use is reported at once."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         return socket.create_server(address[:2], family=family, backlog=_BACKLOG)

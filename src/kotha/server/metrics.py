@@ -1,4 +1,4 @@
-"""Prometheus metrics and one log line for each request. They contain routes and statuses, never user input."""
+"""Prometheus metrics, and one log line per request. Both contain routes and statuses, never user input."""
 
 import logging
 import time
@@ -19,13 +19,17 @@ _log = logging.getLogger("kotha.serve")
 
 
 class RequestWatch:
-    """Middleware that counts and times requests; it runs inside the guard, so rejected requests are not counted."""
+    """Middleware that counts and times requests; it runs behind the guard, so rejected requests are not counted."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Process a request, and count it before its last part is sent, so a client that has its answer is counted."""
+        """Process a request.
+
+        It is counted before the last part of its answer is sent, so that a client with a complete answer finds its
+        request counted.
+        """
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

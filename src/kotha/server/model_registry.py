@@ -1,7 +1,7 @@
-"""The models of a server, by name: loaded on first use, unloaded when memory is short.
+"""A server's models by name, loaded on first use and unloaded when memory is short.
 
 A model in use is never unloaded. Loading takes seconds and runs in a thread; concurrent requests for the same model
-wait for one load. If a folder cannot be loaded, the request reports the error and the next request tries again.
+share a single load. If a folder cannot be loaded, the request reports the error, and the next request tries again.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ from kotha.server.settings import Limits
 from kotha.storage import bundled
 from kotha.storage.status import exists
 
-# Memory of an engine for cached prompt prefixes.
+# Memory that an engine may use for cached prompt prefixes.
 _PREFIX_CACHE_BYTES = 64 << 20
 
 
@@ -50,7 +50,7 @@ class ServedModel:
 
     @cached_property
     def apart(self) -> Bundle:
-        """The model for inspection; a copy if a batch uses the same weights, which hooks must not affect."""
+        """The model for inspection; a copy if a batch uses the same weights, because hooks must not affect it."""
         bundle = self.model.bundle
         if self.batcher is not None and self.batcher.engine.model is bundle.model:
             return replace(bundle, model=copy.deepcopy(bundle.model))
@@ -58,7 +58,7 @@ class ServedModel:
 
     @cached_property
     def head_weights(self) -> list[HeadWeights]:
-        """Properties of each head that follow from its weights alone; computed once."""
+        """Properties of each head that depend only on its weights; computed once."""
         return head_weights(self.apart.model)
 
     @cached_property
@@ -68,12 +68,12 @@ class ServedModel:
 
     @property
     def supports_chat(self) -> bool:
-        """Whether it was fine-tuned for conversation."""
+        """Whether the model was fine-tuned for conversation."""
         return self.batcher is not None and self.batcher.engine.chat is not None
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of its weights, copies included."""
+        """Size of the model's weights in bytes, including copies."""
         models = [self.model.model]
         models += [] if self.batcher is None else [self.batcher.engine.model]
         models += [self.apart.model] if "apart" in vars(self) else []
@@ -81,13 +81,13 @@ class ServedModel:
         return sum({id(tensor): tensor.nbytes for tensor in tensors}.values())
 
     def close(self, seconds: float | None = None) -> None:
-        """Finish the texts in progress, within ``seconds``."""
+        """Finish the texts in progress, for at most ``seconds``."""
         if self.batcher is not None:
             self.batcher.close(seconds)
 
 
 class ModelRegistry:
-    """The models of a server by name, including those that its jobs trained."""
+    """A server's models by name, including those trained by its jobs."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class ModelRegistry:
         return self.model_paths if self._jobs is None else {**self.model_paths, **self._jobs.trained()}
 
     def path(self, name: str) -> Path:
-        """Return the folder of a model; reads the disk, so call it from a thread."""
+        """Return a model's folder; this reads from disk, so it must be called in a thread."""
         if name in self.model_paths:
             return self.model_paths[name]
         path = None if self._jobs is None else self._jobs.trained_as(name)
@@ -139,8 +139,8 @@ class ModelRegistry:
 
     @asynccontextmanager
     async def use(self, name: str) -> AsyncIterator[ServedModel]:
-        """Load a model if necessary, and keep it loaded while the context is open."""
-        # In a thread: the lookup of a job reads the disk.
+        """Load a model if necessary, and keep it loaded inside the ``with`` block."""
+        # Runs in a thread, because looking up a job reads from disk.
         path = self.model_paths[name] if name in self.model_paths else await asyncio.to_thread(self.path, name)
         served = self._opened.get(name) or await self._open(name, path)
         served.users += 1
@@ -167,7 +167,7 @@ class ModelRegistry:
             del self._opening[name]
 
     def _unload_unused(self) -> None:
-        """Unload the least recently used models until the rest fit; keep those in use and the newest."""
+        """Unload the least recently used models until the rest fit, except those in use and the newest."""
         by_use = sorted(self._opened.values(), key=lambda served: served.last_used)
         for served in by_use[:-1]:
             if sum(each.n_bytes for each in self._opened.values()) <= self._limits.model_bytes:
@@ -184,7 +184,7 @@ class ModelRegistry:
             self._opened.pop(name).close(0)
 
     def close(self, seconds: float) -> None:
-        """Finish the texts in progress within ``seconds``, and unload all models."""
+        """Finish the texts in progress, for at most ``seconds``, and unload all models."""
         until = time.monotonic() + seconds
         for name in list(self._opened):
             self._opened.pop(name).close(max(0.0, until - time.monotonic()))

@@ -1,11 +1,11 @@
-"""Access control: every request is checked here before any other code sees it.
+"""Access control: every request is checked here before any other code processes it.
 
-Listening on loopback is not enough: a page of another site in the user's browser can reach it too. So the ``Host``
-header must name this server (against DNS rebinding), and a browser's request must come from the server's own pages. If
-there is an API key, every path needs it except ``/health``, the book and the studio's files; these contain no user
-data, and the studio asks for the key itself. Bodies are bounded in size and time before they are read, and every answer
-has headers, among them a content security policy (CSP), that keep browsers from framing it or sharing it with other
-sites.
+Listening only on loopback is not enough, because pages from other sites in the user's browser can reach it too. The
+``Host`` header must therefore name this server (against DNS rebinding), and a browser's request must come from the
+server's own pages. If an API key is set, every path requires it except ``/health``, the book and the studio's files;
+these contain no user data, and the studio asks for the key itself. Limits on size and time apply to bodies before they
+are read. Every answer has headers, including a content security policy (CSP), that prevent browsers from framing it or
+sharing it with other sites.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
-# Values of sec-fetch-site for requests from pages of another site.
+# Values of sec-fetch-site for requests from pages on another site.
 _FOREIGN = ("cross-site", "same-site")
 _CLOSE = (b"connection", b"close")
 
@@ -48,7 +48,7 @@ _LINGER_SECONDS, _LINGER_BYTES = 5.0, 64 << 20  # for reading the rest of a requ
 
 
 class Guard:
-    """ASGI middleware around the whole app that checks every request."""
+    """ASGI middleware that wraps the whole app and checks every request."""
 
     def __init__(self, app: ASGIApp, settings: ServeSettings) -> None:
         self._app, self._settings = app, settings
@@ -86,7 +86,7 @@ class Guard:
         await self._app(scope, _once(body, receive), guarded)
 
     def _check(self, scope: Scope, headers: dict[str, str]) -> None:
-        """Raise RefusedError if the host, the origin, the key or the length of a request is not acceptable."""
+        """Raise RefusedError if a request's host, origin, key or length is not acceptable."""
         host, origin, key = headers.get("host", ""), headers.get("origin"), self._settings.key
         if not self._is_ours(host):
             advice = start_with("name")
@@ -114,17 +114,17 @@ class Guard:
         return limits.file_bytes if scope["path"] == FILES_PATH else limits.body_bytes
 
     def _is_our_page(self, origin: str, host: str) -> bool:
-        """Whether an ``Origin`` header is a page of this server: same name, port and scheme.
+        """Return whether an ``Origin`` header refers to this server: same name, port and scheme.
 
-        The server speaks plain HTTP; only for a name given as ``--name`` a proxy may have added TLS. For other names,
-        ``https:`` is a different server, even if name and port look the same.
+        The server uses plain HTTP; a proxy may have added TLS only for a name given as ``--name``. For other names,
+        ``https:`` is a different server, even if the name and port are the same.
         """
         behind_proxy = _name_in(host) in {name.lower() for name in self._settings.names}
         schemes = ("http", "https") if behind_proxy else ("http",)
         return origin in {f"{scheme}://{host}" for scheme in schemes}
 
     def _is_ours(self, host: str) -> bool:
-        """Whether a ``Host`` header names this server."""
+        """Return whether a ``Host`` header names this server."""
         name = _name_in(host)
         if name is None:
             return False
@@ -152,7 +152,7 @@ def _too_large(most: int) -> RefusedError:
 
 
 async def _read_body(receive: Receive, most: int) -> bytes | None:
-    """Read the complete body of a request; None if the client disconnects."""
+    """Read a request's complete body; return None if the client disconnects."""
     parts: list[bytes] = []
     while True:
         message = await receive()
@@ -166,7 +166,7 @@ async def _read_body(receive: Receive, most: int) -> bytes | None:
 
 
 def _once(body: bytes, receive: Receive) -> Receive:
-    """Return a receive function that yields the body, then later messages."""
+    """Return a receive function that returns the body first, and then later messages."""
     waiting = [body]
 
     async def handed() -> AsgiMessage:
@@ -186,7 +186,7 @@ def with_headers(headers: Any) -> list[tuple[bytes, bytes]]:
 
 
 def refusal(error: RefusedError, *more: tuple[bytes, bytes]) -> tuple[list[tuple[bytes, bytes]], bytes]:
-    """Return the headers and the body of an error answer."""
+    """Return the headers and body for an error response."""
     body = json.dumps(as_error(error, error.status)).encode()
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     return with_headers([*headers, *more]), body
@@ -206,7 +206,7 @@ async def _refuse(send: Send, receive: Receive, error: RefusedError) -> None:
 async def _drain(receive: Receive) -> None:
     """Read and discard the rest of a request.
 
-    Closing the connection while the client still sends would reset it, and the client would not get the answer.
+    Closing the connection while the client is still sending would reset it, and the client would not get the answer.
     """
     n_bytes = 0
     with suppress(TimeoutError):

@@ -1,9 +1,9 @@
-"""Run blocking work in a thread, one task at a time: for work that must not overlap, such as hooks in a model.
+"""Run blocking work in a thread, one task at a time; used for work that must not overlap, such as hooks in a model.
 
-Waiting tasks wait in the event loop and hold no thread. A thread cannot be stopped from outside: if the client
-disconnects or the time is up, the request ends at once, and the work stops at its next progress report or when it is
-done. The limits bound all work, so every task gets its turn. Long work can share its turn: at each progress report,
-waiting tasks go first.
+Waiting tasks wait in the event loop and do not use a thread. A thread cannot be stopped from outside, so if the client
+disconnects or the time is up, the request ends at once, but the work stops only at its next progress report or when it
+is done. The server's limits bound all work, so every task gets its turn. Long-running work can let waiting tasks run
+first at each progress report.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class ProgressResponse:
 
 
 class SerialExecutor:
-    """Runs one task at a time; ``how_far`` is the progress of the running one."""
+    """Runs one task at a time; ``how_far`` is the progress of the running task."""
 
     def __init__(self) -> None:
         self.how_far: ProgressResponse | None = None
@@ -50,9 +50,9 @@ class SerialExecutor:
     async def run(
         self, request: Request, seconds: float, work: Callable[[OnProgress], T], *, shares: bool = False
     ) -> T:
-        """Run ``work`` in a thread when its turn comes; it is stopped at a progress report if the request has ended.
+        """Run ``work`` in a thread when its turn comes, and stop it at a progress report if the request has ended.
 
-        ``shares``: let waiting tasks run at each progress report; the work must have no hooks in a model then.
+        If ``shares``, waiting tasks run at each progress report; the work must not have hooks in a model at that point.
         """
         cancelled, loop = threading.Event(), asyncio.get_running_loop()
         progress: ProgressResponse | None = None
@@ -110,7 +110,7 @@ class SerialExecutor:
 
 
 async def while_wanted(request: Request, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-    """Await work; cancel it and raise RefusedError if the client disconnects or the time is up."""
+    """Await ``work``; cancel it and raise RefusedError if the client disconnects or the time is up."""
 
     async def disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":

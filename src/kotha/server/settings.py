@@ -1,4 +1,4 @@
-"""The settings of a server: its address, key and limits."""
+"""Server settings: address, key and limits."""
 
 import ipaddress
 import stat
@@ -17,7 +17,7 @@ _LONGEST_KEY_FILE = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Limits on the size and number of requests; a request that exceeds one is rejected."""
+    """Limits on the size and number of requests; a request that exceeds a limit is rejected."""
 
     body_bytes: int = 2 << 20
     file_bytes: int = 64 << 20  # size of an uploaded file
@@ -43,7 +43,7 @@ class Limits:
 
 @dataclass(frozen=True, kw_only=True)
 class ServeSettings:
-    """The settings of a server."""
+    """A server's settings."""
 
     host: str = "127.0.0.1"
     port: int = 8000
@@ -82,7 +82,10 @@ class ServeSettings:
 
 
 def is_open(path: Path) -> bool:
-    """Whether other users of this machine may read a file; a warning only, since container secrets often are."""
+    """Return whether other users on this machine can read a file.
+
+    This causes only a warning, because container secrets are often readable.
+    """
     return bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
 
 

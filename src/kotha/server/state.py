@@ -1,4 +1,4 @@
-"""The state of a server that its routes share: models, indexes, jobs and settings."""
+"""The state that a server's routes share: models, indexes, jobs and settings."""
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -18,7 +18,7 @@ from kotha.server.settings import ServeSettings
 
 
 class Indexes:
-    """Indexes by name; reads the disk, so use it from a thread."""
+    """Indexes by name; its methods read from disk, so they must be called in a thread."""
 
     def __init__(self, paths: Iterable[str], jobs: JobStore | None = None) -> None:
         self._paths, self._jobs = dict[str, str](), jobs
@@ -33,13 +33,13 @@ class Indexes:
                 index.measures  # noqa: B018 - raises if the file is not an index
 
     def all(self) -> dict[str, tuple[str, str]]:
-        """Return title and path of each index by name; paths are never sent to clients."""
+        """Return each index's title and path by name; paths are never sent to clients."""
         made = {} if self._jobs is None else self._jobs.indexed()
         return {name: (name, path) for name, path in self._paths.items()} | made
 
     @contextmanager
     def opened(self, name: str, model: LanguageModel | None = None) -> Iterator[Index]:
-        """Open an index for one request, in the thread that uses it."""
+        """Open an index for one request; must be called in the thread that uses the index."""
         known = self.all()
         if not known:
             raise RefusedError("this server has no indexes; {advice}", 404, advice=start_with("index"))
@@ -58,12 +58,13 @@ class State:
     registry: ModelRegistry
     jobs: JobStore | None  # None: started without a folder for jobs
     indexes: Indexes
-    # `turns` runs slow work without a loaded model; `reading` runs quick work on files, which does not wait for it.
+    # `turns` runs slow work that needs no loaded model; `reading` runs quick work on files, which does not wait for
+    # `turns`.
     turns: SerialExecutor = field(default_factory=SerialExecutor)
     reading: SerialExecutor = field(default_factory=SerialExecutor)
 
     def job_store(self, param: str | None = None) -> JobStore:
-        """Return the jobs and files; raises RefusedError if the server was started without a folder for them."""
+        """Return the store for jobs and files; raises RefusedError if the server was started without one."""
         if self.jobs is None:
             advice = start_with("jobs")
             raise RefusedError("this server has no folder for jobs and files; {advice}", 404, param, advice=advice)
@@ -77,5 +78,5 @@ def state_of(request: Request) -> State:
 
 
 def client_of(request: Request) -> str:
-    """Return the client's IP address; clients behind one address share a queue."""
+    """Return the client's IP address; clients with the same address share a queue."""
     return request.client.host if request.client is not None else "unknown"

@@ -1,8 +1,8 @@
 """Static pages: the studio at ``/``, and the built book at ``/book/``.
 
-The book's pages contain a few inline scripts of the site builder. Its content security policy allows them by hash, so
-the stricter policy of all other pages (``security.py``) stays as it is. Inline styles are allowed because the builder's
-search needs them. These pages contain no user input and load nothing from other hosts.
+The book's pages contain a few inline scripts from the site generator. The content security policy for the book allows
+these scripts by hash, so the policy for all other pages (``security.py``) can stay stricter. Inline styles are allowed
+because the generator's search needs them. These pages contain no user input and load nothing from other hosts.
 """
 
 import base64
@@ -19,10 +19,10 @@ from kotha.i18n.message import Option
 from kotha.report.built import pages
 from kotha.storage.status import is_file
 
-# Names of these files contain a hash of their content, so browsers may cache them for good.
+# The names of these files contain a hash of their contents, so browsers may cache them permanently.
 _NAMED_BY_CONTENT = "/studio/"
 _CACHED = "public, max-age=31536000, immutable"
-# File types of the book that are served.
+# File types in the book that are served.
 _KINDS = {".css", ".html", ".ipynb", ".js", ".json", ".png", ".svg", ".webp", ".woff2", ".xml"}
 _INLINE_SCRIPT = re.compile(rb"<script(?![^>]*\bsrc=)[^>]*>(.*?)</script>", re.DOTALL)
 _POLICY = (
@@ -35,7 +35,7 @@ router = APIRouter(include_in_schema=False)
 
 
 async def page(request: Request) -> Response:
-    """Return a file of the studio."""
+    """Return one of the studio's files."""
     path = request.url.path
     content, kind = pages()[path]
     caching = _CACHED if path.startswith(_NAMED_BY_CONTENT) else "no-cache"
@@ -47,7 +47,7 @@ for path in pages():
 
 
 class Book(StaticFiles):
-    """The files of a built book; links out of its folder are not followed."""
+    """The files in a built book; links that lead out of its folder are not followed."""
 
     def __init__(self, folder: Path) -> None:
         if not is_file(folder / "index.html"):
@@ -62,7 +62,7 @@ class Book(StaticFiles):
         self._headers = {"cache-control": "no-cache", "content-security-policy": policy}
 
     def file_response(self, full_path: Any, *given: Any, **how: Any) -> Response:
-        """Return a file of the book."""
+        """Return one of the book's files."""
         if Path(full_path).suffix not in _KINDS:
             raise HTTPException(404)
         response = super().file_response(full_path, *given, **how)

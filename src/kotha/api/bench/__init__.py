@@ -1,1 +1,1 @@
-"""Benchmarks of this machine, compared with other implementations of the same work."""
+"""Benchmarks on this machine, compared with other implementations of the same work."""

@@ -1,8 +1,8 @@
-"""A benchmark: several implementations do the same work in turns, and the median of the rounds is reported.
+"""A benchmark: several implementations do the same work in turn, and the median over all rounds is reported.
 
-Each implementation is warmed up when it is created. Then each round runs every implementation once, in reverse order
-every other round, so that a temporary slowdown of the machine affects all of them and the ratios stay meaningful. The
-first implementation is Kotha's, and its errors are raised; another one that fails is skipped with a remark.
+Each implementation is warmed up when it is created. Each round then runs every implementation once, in reverse order in
+every other round, so that a temporary slowdown affects all of them and the ratios stay meaningful. The first
+implementation is Kotha's, and its errors are raised. If another implementation fails, it is skipped with a remark.
 """
 
 import time
@@ -36,7 +36,7 @@ class BenchmarkResult:
     remarks: list[Text] = field(default_factory=list)  # the same as messages, and skipped implementations
 
     def implementations(self) -> dict[str, dict[str, float]]:
-        """Return the rates of each implementation, and the speedup of Kotha, by the medians."""
+        """Return each implementation's rate and Kotha's speedup over it, computed from the medians."""
         ours, *_ = self.seconds.values()
         found = {}
         for name, each in self.seconds.items():

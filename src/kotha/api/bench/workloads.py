@@ -1,9 +1,9 @@
-"""The benchmarked implementations: Kotha's training step, engine and tokenizer, and Hugging Face's for the same work.
+"""The benchmarked implementations: Kotha's training step, engine and tokenizer, and their Hugging Face counterparts.
 
-Training compares a step of Kotha's loop with the step that users of ``transformers`` write: the same weights, tokens,
-optimizer, clipping and precision, and so the same losses. Dropout is off, because the random masks would differ; on a
-GPU both are compiled. Generation uses the same weights and prompts, and tokenization the same tokenizer.json. Kotha's
-tokenization is that of ``kotha prepare`` in one process, without a word cache from another round.
+For training, a step of Kotha's loop is compared with the step that ``transformers`` users write. Both use the same
+weights, tokens, optimizer, clipping and precision, so their losses match. Dropout is off, because the random masks
+would differ; on a GPU both are compiled. Generation uses the same weights and prompts, and tokenization the same
+tokenizer.json. Kotha tokenizes as ``kotha prepare`` does in one process, without a word cache from another round.
 """
 
 import itertools
@@ -68,7 +68,7 @@ class RandomTokens(NextToken):
 
 
 def gpt_only(model: str | ModelConfig) -> GPTConfig:
-    """Return a GPT config, given or by preset name, without dropout; another family raises ``UsageError``."""
+    """Return a GPT config without dropout, from a config or a preset name; other families raise ``UsageError``."""
     config = config_of(model) if isinstance(model, str) else model
     if not isinstance(config, GPTConfig):
         raise UsageError(
@@ -115,7 +115,7 @@ def bench_training(
 
 
 def constant_settings(batch_size: int, arithmetic: Arithmetic) -> TrainConfig:
-    """Return settings that make every step alike: no gradient accumulation, and a constant learning rate."""
+    """Return settings that make all steps equal: no gradient accumulation, and a constant learning rate."""
     compiled = "on" if arithmetic.device.type == "cuda" else "off"
     given: Any = {"schedule": "constant", "warmup_steps": 0, "precision": arithmetic.precision, "compile": compiled}
     return TrainConfig(batch_size=batch_size, micro_batch_size=batch_size, **given)
@@ -157,7 +157,7 @@ def their_step(model: GPTConfig, settings: TrainConfig, arithmetic: Arithmetic) 
 
 
 def twin(model: GPT) -> Any:
-    """Return the same model in transformers, with the same weights; an error if no layout fits."""
+    """Convert a GPT to a transformers model with the same weights; raise an error if no layout fits."""
     layout = choose_layout(model.config)
     kind = getattr(library("transformers", _MISSING), layout.architecture)
     theirs = kind(kind.config_class(**{**write_config(layout, model.config, None, "float32"), "pad_token_id": 0}))
@@ -176,7 +176,7 @@ def bench_writing(
     rounds: int,
     tell: OnProgress,
 ) -> BenchmarkResult:
-    """Measure generated tokens per second in a batch; transformers has no int8 and uses float32.
+    """Measure generated tokens per second in a batch; transformers uses float32 instead of int8.
 
     ``of`` is a model or a run (default: an untrained model with the preset's sizes).
     """
@@ -216,7 +216,7 @@ def our_writer(model: GPT, weights: Weights, batch_size: int, n_tokens: int) -> 
 
 
 def their_writer(model: GPT, weights: Weights, batch_size: int, n_tokens: int) -> Work:
-    """Return the same function with transformers."""
+    """Return the same function, implemented with transformers."""
     ids = prompts(model, batch_size)
     theirs = twin(model).to(ids.device, DTYPES[weights])
     options: Any = {"do_sample": True, "temperature": DRAWN.temperature, "top_k": DRAWN.top_k}
@@ -258,7 +258,7 @@ def our_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:
 
 
 def their_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:
-    """Return the same function with transformers; special tokens in the text are plain text in both."""
+    """Return the same function, implemented with transformers; special tokens in the text are plain text in both."""
     same = tokenizers.Tokenizer.from_str(tokenizer.backend.to_str())
     theirs = library("transformers", _MISSING).PreTrainedTokenizerFast(tokenizer_object=same)
     return lambda: theirs(list(texts), add_special_tokens=False, split_special_tokens=True)["input_ids"]

@@ -1,4 +1,4 @@
-"""``kotha inside embeddings``: the embedding table of a model."""
+"""``kotha inside embeddings``: inspect a model's embedding table."""
 
 from typing import Annotated, Any
 

@@ -1,9 +1,9 @@
 """Measure what each head does, and remove heads: ``kotha inside heads`` and ``prune``.
 
-Ablation is the increase of the loss, in nats, when one head is removed; gradient is the slope of the loss as the head
-is scaled up. A head has a kind if its weight is at least halfway from chance to always. By default, prune removes the
-heads with the lowest ablation. Each is measured alone in the full model and all are removed at once, so two heads that
-substitute for each other both look unimportant.
+Ablation is the increase in loss, in nats, when one head is removed; gradient is the slope of the loss as the head's
+output is scaled. A head is assigned a kind if its attention share for that kind is at least halfway between chance and
+1. By default, ``prune`` removes the heads with the lowest ablation. Each head is measured alone in the full model, but
+all are removed at once, so two heads that can replace each other both look unimportant.
 """
 
 from pathlib import Path

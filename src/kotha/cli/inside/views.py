@@ -24,7 +24,7 @@ Html = Annotated[Page, Parameter(help="Output file for the result as an offline 
 
 
 def viewed(view: "View[Any]", html: Path | None, *parts: Table | Text, **options: Any) -> Output:
-    """Return the output of a view; remarks on its input are always printed."""
+    """Return the output for a view; remarks about its input are always printed."""
     for remark in view.remarks:
         log(remark)
     return Output(view, *parts, page=html, **options)
@@ -50,7 +50,7 @@ def attention(
 
     view = kotha.load(run, "cpu").attention(layers=layers, **vars(options))
     more = [Message("use --html FILE for a page with every head")]
-    # Without indentation: one line per weight would be too long.
+    # Not indented, because one line per weight would be too long.
     return viewed(view, html, attention_table(view.found), indent=None, remarks=more)
 
 

@@ -1,4 +1,4 @@
-"""Attention as arithmetic: ``kotha inside worksheet``, a tutor (``exercise``), and the ``score`` of a class."""
+"""Attention as arithmetic: ``kotha inside worksheet``, a tutor (``exercise``), and scores for a class (``score``)."""
 
 import sys
 from pathlib import Path
@@ -63,7 +63,7 @@ def _steps(view: "SheetView") -> list[Any]:
 
 @group
 class QuestionOptions:
-    """Which questions to ask."""
+    """Options that select the questions to ask."""
 
     set: Literal["workshop", "assessment"] = "workshop"
     """Question set: workshop (twelve questions) or assessment (six)."""
@@ -77,7 +77,7 @@ class QuestionOptions:
 
 @group
 class AnswerFileOptions:
-    """The answer file."""
+    """Options for the answer file."""
 
     progress: Annotated[Path | None, written(".json")] = None
     """Answer file to save to and to resume from; the student hands it in."""

@@ -1,1 +1,1 @@
-"""The twelve questions of the workshop as a bilingual quiz with automatic grading."""
+"""The workshop's twelve questions as a bilingual quiz with automatic grading."""

@@ -1,8 +1,8 @@
-"""Answer files: a student's answers, saved after each question so that they can be resumed and handed in.
+"""Answer files: a student's answers, saved after each question, so that a quiz can be resumed and handed in.
 
-A file holds the name, the questions with their numbers, and everything that was typed. Points are recomputed from these
-answers whenever the file is read, so editing the points in a file has no effect. It cannot prove who typed the answers;
-files with the same questions and the same typed answers are reported for a teacher to check.
+A file holds the student's name, the questions with their numbers, and everything that was typed. Points are recomputed
+from these answers whenever the file is read, so editing the points in a file has no effect. A file cannot prove who
+typed the answers. Files with the same questions and the same answers are reported, so that a teacher can check them.
 """
 
 import csv
@@ -48,7 +48,7 @@ class AnswerFile:
         return replace(self, answers=(*self.answers, GivenAnswer(outcome.question, outcome.tries, outcome.hints)))
 
     def outcomes(self) -> tuple[Outcome, ...]:
-        """Grade every answer again."""
+        """Grade all answers again."""
         known = {question.id: question for question in self.choice.prepare()}
         unknown = [answer.question for answer in self.answers if answer.question not in known]
         if unknown:
@@ -99,7 +99,7 @@ def _answer(entry: Mapping[str, Any]) -> GivenAnswer:
 
 @dataclass(frozen=True)
 class FileScore:
-    """The score of an answer file, graded again."""
+    """The score for an answer file, which is graded again."""
 
     file: str
     name: str = ""
@@ -113,12 +113,12 @@ class FileScore:
 
     @property
     def percent(self) -> float:
-        """Points as a percentage of the possible points; a bonus can bring it above 100."""
+        """Points as a percentage of the possible points; with bonus points it can exceed 100."""
         return round(100 * self.points / self.possible, 1) if self.possible else 0.0
 
     @property
     def note(self) -> str:
-        """The remark in English, as in exported files."""
+        """The remark in English, as it is written to exported files."""
         return "" if self.remark is None else str(self.remark)
 
     def parts(self) -> list[str]:
@@ -135,7 +135,10 @@ class FileScore:
 
 
 def read_class(files: Sequence[Path]) -> list[FileScore]:
-    """Grade several files, sorted by name; an unreadable file gets a row with the error, a single one raises it."""
+    """Grade several files, sorted by name.
+
+    An unreadable file gets a row with the error; if it is the only file, the error is raised.
+    """
     seen: dict[Any, FileScore] = {}
     found = []
     for file in files:
@@ -171,9 +174,9 @@ def _marked(file: Path) -> FileScore:
 
 
 def as_csv(rows: Sequence[FileScore]) -> str:
-    """Return the scores as CSV: one line per file, with a column for each question that occurs.
+    """Return the scores as CSV: one line per file, with a column for each question in any file.
 
-    A name that a spreadsheet would read as a formula gets an apostrophe before it.
+    A name that a spreadsheet would read as a formula is prefixed with an apostrophe.
     """
     asked = list(dict.fromkeys(outcome.question for row in rows for outcome in row.by_question))
     stream = io.StringIO()

@@ -1,7 +1,8 @@
-"""Grading of answers: how much of an answer is right, which mistakes explain the rest, and the score of a quiz.
+"""Grading: how much of an answer is right, which mistakes explain the rest, and the score for a quiz.
 
-Numbers are graded cell by cell with a diagnosis of mistakes, words by a rubric, an order by its pairs. Both the tutor
-and the check of answer files use this module, so the same answer always earns the same points.
+Numbers are graded cell by cell, and common mistakes are recognized. Answers in words are graded by a rubric, and an
+order by its pairs. The tutor and the code that checks answer files both use this module, so the same answer always
+earns the same points.
 """
 
 import math
@@ -19,7 +20,7 @@ from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language, ascii_digits
 
-# Weight of what is corrected at a second try, and the cost of a hint, both as shares of the points.
+# The weight of corrections made in a second attempt, and the cost of a hint, both as shares of the points.
 _SECOND_TRY, _HINT_COST = 0.5, 0.1
 
 
@@ -35,7 +36,7 @@ class GradedAnswer:
 
 
 def judge(question: Question, typed: str) -> GradedAnswer:
-    """Judge a typed answer."""
+    """Grade a typed answer."""
     if not typed.strip():
         return GradedAnswer(Verdict.SKIPPED)
     if question.expected is not None:
@@ -68,7 +69,7 @@ def _numbers(question: Question, expected: Expected, typed: str) -> GradedAnswer
 
 
 def _how_to_type(expected: Expected, found: int) -> Iterator[Message]:
-    """Say how many numbers are expected and how to type them."""
+    """Yield messages about how many numbers are expected and how to type them."""
     wanted, columns = len(expected.values), expected.columns
     yield Message("Numbers found: {found}, numbers expected: {wanted}.", found=found, wanted=wanted)
     if wanted > 1:
@@ -93,8 +94,8 @@ def _of_cells(question: Question, expected: Expected, found: Grade) -> list[Mess
 def judge_order(given: list[int], order: Flowchart) -> GradedAnswer:
     """Compare a typed order with the right one.
 
-    Each pair of pieces in the right order counts +1, each pair in the wrong order -1 (Kendall's tau), so a random order
-    earns nothing on average and one swap of neighbours costs little. Missing pieces earn nothing.
+    Each pair of pieces counts +1 in the right order and -1 in the wrong order (Kendall's tau). A random order therefore
+    earns nothing on average, and swapping two neighbours costs little. Missing pieces earn nothing.
     """
     rank = {number: place for place, number in enumerate(order.numbers)}
     if not given or len(set(given)) != len(given) or not set(given) <= rank.keys():
@@ -135,24 +136,24 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Summary:
-    """The outcomes of the answered questions, with all questions."""
+    """All questions of a quiz, with the outcomes of those answered."""
 
     outcomes: tuple[Outcome, ...]
     questions: Sequence[Question]
 
     @property
     def possible(self) -> int:
-        """Points of all questions without the bonus."""
+        """Points for all questions, without the bonus."""
         return sum(question.points for question in self.questions if not question.bonus)
 
     @property
     def worth(self) -> int:
-        """Points that make 100 %: the same, or the bonus points if there are only bonus questions."""
+        """The points that count as 100 %: ``possible``, or the bonus points if there are only bonus questions."""
         return self.possible or sum(question.points for question in self.questions)
 
     @property
     def right(self) -> int:
-        """Number of fully right answers."""
+        """Number of completely correct answers."""
         return sum(outcome.verdict is Verdict.RIGHT for outcome in self.outcomes)
 
     @property
@@ -177,7 +178,7 @@ class Summary:
 
 
 def mark(question: Question, tries: tuple[str, ...], hints: int, language: Language) -> Outcome:
-    """Grade all tries at a question."""
+    """Grade all attempts at a question."""
     judged = [judge(question, typed) for typed in tries] or [GradedAnswer(Verdict.SKIPPED)]
     last, best = judged[-1], max(judged, key=lambda each: each.credit)
     if last.verdict is Verdict.SKIPPED or not best.credit:
@@ -199,7 +200,7 @@ def mark(question: Question, tries: tuple[str, ...], hints: int, language: Langu
 
 
 def earned(points: int, credits: Sequence[float], hints: int) -> float:
-    """Return the points for the shares of each try, rounded to half points.
+    """Return the points earned, given the share that each attempt got right, rounded to half points.
 
     >>> earned(10, [1.0], 0), earned(10, [0.0, 1.0], 0), earned(10, [0.8, 1.0], 0), earned(10, [1.0], 2)
     (10.0, 5.0, 9.0, 8.0)

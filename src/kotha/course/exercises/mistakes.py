@@ -1,8 +1,8 @@
-"""Diagnosis of mistakes: compute the results of common mistakes for these numbers, and name the one that was typed.
+"""Diagnosis of mistakes: compute what common mistakes lead to, and find the one that gives the typed number.
 
-The counterpart of ``web/src/math/diagnosis.ts``, for a full matrix: a mistake that explains many wrong cells is more
-likely than one that explains a single cell. Both use the same texts (the studio's catalogue, ``wrong.…``) and are
-tested with the same cases (``web/tests/data/mistakes.json``).
+This is the counterpart to ``web/src/math/diagnosis.ts`` for a full matrix: a mistake that explains many wrong cells is
+more likely than one that explains a single cell. Both modules use the same texts (the studio's catalogue, ``wrong.…``)
+and are tested with the same cases (``web/tests/data/mistakes.json``).
 """
 
 import math
@@ -20,14 +20,14 @@ from kotha.report.built import words
 
 _MOST_NAMED = 2
 _SAME = 1e-9
-# A mistake: its name, its result, and further values for its text.
+# A mistake: its name, the number it leads to, and further values for its text.
 _Way = tuple[str, float] | tuple[str, float, dict[str, Any]]
 
 
 def diagnose(
     sheet: Sheet, step: SheetStep, typed: Sequence[Typed], cells: Sequence[tuple[int, int]], slack: float = 0.0
 ) -> list[Slip]:
-    """Return at most two mistakes that explain the numbers typed for wrong cells, best explanation first."""
+    """Return at most two mistakes that explain the wrong numbers, best explanation first."""
     found: dict[str, dict[int, Slip]] = {}
     for place, (number, (row, column)) in enumerate(zip(typed, cells, strict=True)):
         for slip in slips_of(sheet, step, row, column):
@@ -43,7 +43,7 @@ def diagnose(
 
 
 def slips_of(sheet: Sheet, step: SheetStep, row: int, column: int) -> list[Slip]:
-    """Return the common mistakes for a cell, likeliest first, with their texts (``wrong.…``) from the catalogue."""
+    """Return the common mistakes for a cell, most likely first, with their texts (``wrong.…``) from the catalogue."""
     operation, truth = step.operation, float(step.values[row, column])
     assert operation is not None, f"{step.name} is given, not worked out"
     cell = {"left": operation.operands[0], "right": operation.operands[-1], "row": row + 1, "column": column + 1}
@@ -82,7 +82,7 @@ def _of_product(given: Matrices, operation: Operation, row: int, column: int) ->
 
 
 def _along(line: Array, other: Array) -> float:
-    """Multiply two lines up to the shorter length, as when the wrong line was taken."""
+    """Multiply two lines up to the shorter length, as a student does who takes the wrong line."""
     length = min(len(line), len(other))
     return float((line[:length] * other[:length]).sum())
 
@@ -129,7 +129,7 @@ def _softmax(scores: Array) -> Array:
 
 
 def _of_softmax(given: Matrices, row: int, column: int) -> Iterator[_Way]:
-    """Yield mistakes in the full softmax, from the scores on."""
+    """Yield mistakes made anywhere in the softmax, starting from the scores."""
     powers, masked = given["powers"], given.get("masked", given["scores"])[row]
     hidden = np.isneginf(masked)
     seen, power = masked[~hidden], float(powers[row, column])

@@ -1,15 +1,15 @@
 """Compare a typed number with the right one, and check that it is precise enough.
 
-Numbers come as students type them: Bangla digits, powers of ten, fractions, percentages, words for millions, units of
-bytes. The precision of an answer counts as well: 0.51 stands for anything that rounds to it. A comma can group digits
-(8,192 and the South Asian 5,81,39,648) or separate two numbers (0.37,0.57); both readings are returned, and the
-expected number of values decides. Where one number is expected, an expression for it is accepted too:
-``1.0×0.2 + 0.5×0.1``, ``0.37/1.414``, ``e^0.5 / (e^0.5 + 1)``. The page uses the same rules
-(``web/src/math/sums.ts``); one list of cases tests both.
+Students may type Bangla digits, powers of ten, fractions, percentages, words such as million, and units such as MB. The
+precision of an answer counts as well: 0.51 stands for any number that rounds to it. A comma can group digits (8,192 and
+the South Asian 5,81,39,648) or separate two numbers (0.37,0.57). Both readings are returned, and the number of values
+that the question expects selects one. If a single number is expected, an expression is accepted too: ``1.0×0.2 +
+0.5×0.1``, ``0.37/1.414``, ``e^0.5 / (e^0.5 + 1)``. The page follows the same rules (``web/src/math/sums.ts``), and both
+are tested with the same list of cases.
 
-A number is right if the true value rounds to it. One digit is not enough, unless the answer is exact. Intermediate
-rounding (the workshop's 1.414 for √2, scores with three decimals) leads to small errors; each question says how much is
-allowed. Counts that can be known exactly must be exact.
+A number is right if the true value rounds to it. One digit is not enough, unless the answer is exact. Rounding
+intermediate results (the workshop's 1.414 for √2, scores with three decimals) leads to small errors, and each question
+defines how large an error is allowed. Counts that can be computed exactly must be exact.
 """
 
 import math
@@ -40,18 +40,19 @@ _NUMBER = re.compile(
 # Larger powers of ten do not fit a float.
 _MOST_POWER = 290
 FEWEST_DIGITS = 2
-# Sizes are often truncated instead of rounded (232 MB for 232.6); with this many digits that is accepted.
+# Sizes are often truncated instead of rounded (232 MB for 232.6); with this many digits, truncation is accepted.
 _DIGITS_CUT = 3
 # The workshop accepts -999 for minus infinity.
 _AS_GOOD_AS_MINUS_INFINITY = -99.0
 _EXACT = 1e-9
-# Significant digits of an exact value: as many as a float has.
+# The number of significant digits for an exact value, as many as a float has.
 _ENOUGH = 15
 # Expressions: their tokens, and alternative spellings.
 _PIECE = re.compile(rf"\s*({_DIGITS}|[-+*/^()√e])")
 _SPELLED = ((re.compile(r"\bexp\s*(?=\()"), "e^"), (re.compile(r"\bsqrt\b"), "√"), (re.compile(r"\*\*"), "^"))
 _SIGNS = str.maketrans({"−": "-", "–": "-", "×": "*", "·": "*", "x": "*", "÷": "/", "[": "(", "]": ")"})
-# A single number, optionally with a power of ten: its digits give its precision, so it is not read as an expression.
+# A single number, optionally with a power of ten, is not read as an expression, because its digits define its
+# precision.
 _BARE = re.compile(rf"[-+]?\s*{_DIGITS}(?:\s*\*\s*10\s*\^\s*\(?[-+]?\d+\)?)?")
 _ROOTS = re.compile(r"((?:√ )+)(e|[\d.e+-]+)")
 _LONGEST, _TOO_DEEP = 400, re.compile(r"(?:[-+(√]\s*){41}")
@@ -68,7 +69,7 @@ class Typed:
 
     @property
     def rounded(self) -> "Typed":
-        """The same number with its trailing zeros read as rounding: 16,000,000 for anything near 16 million."""
+        """The same number, with its trailing zeros read as rounding: 16,000,000 stands for anything near 16 million."""
         if self.step != 1 or not self.value or not math.isfinite(self.value):
             return self
         text = f"{abs(self.value):.0f}"
@@ -77,7 +78,7 @@ class Typed:
 
 
 def readings(text: str) -> list[list[Typed]]:
-    """Return the numbers in an answer for each reading of its commas; only the part after the last equals sign counts.
+    """Return the numbers in an answer, for each way to read its commas; only what follows the last = counts.
 
     >>> [[each.value for each in found] for found in readings("৮,১৯২")]
     [[8192.0], [8.0, 192.0]]
@@ -109,7 +110,7 @@ def _typed(found: re.Match[str]) -> Typed:
 
 
 def worked_sum(text: str) -> float | None:
-    """Evaluate a typed expression; None for a single number and for anything that is not a complete expression.
+    """Evaluate a typed expression; return None for a single number or for anything that is not a complete expression.
 
     >>> worked_sum("১.০×০.২ + ০.৫×০.১"), worked_sum("√2 + e^0"), worked_sum("0.25"), worked_sum("2 +")
     (0.25, 2.414213562373095, None, None)
@@ -148,7 +149,7 @@ _BEST_FIRST = (Verdict.RIGHT, Verdict.COARSE, Verdict.WRONG)
 
 @dataclass(frozen=True)
 class Expected:
-    """The right numbers, row by row."""
+    """The correct numbers, row by row."""
 
     values: tuple[float, ...]
     columns: int = 1  # numbers per row
@@ -166,14 +167,14 @@ class Expected:
 
 @dataclass(frozen=True)
 class Slip:
-    """A common mistake: the numbers that it leads to, and its explanation."""
+    """A common mistake, with the numbers that it leads to and an explanation."""
 
     name: str
     words: Bilingual
     values: tuple[float, ...]
 
     def led_to(self, numbers: list[Typed] | tuple[Typed, ...], expected: Expected) -> bool:
-        """Return whether the mistake explains exactly these numbers; sizes in bytes are compared in bytes."""
+        """Return whether the mistake leads to exactly these numbers; sizes in bytes are compared in bytes."""
         scale = 1e9 if expected.bytes is not None and numbers[0].in_bytes else 1.0
         plain = replace(expected, bytes=None)
         pairs = zip(numbers, self.values, strict=True)
@@ -220,7 +221,7 @@ def _grade(numbers: list[Typed], values: tuple[float, ...], expected: Expected) 
 
 
 def compare(number: Typed, value: float | None, expected: Expected) -> Verdict:
-    """Compare a number with the right one, as precisely as ``expected`` requires."""
+    """Compare a number with the right one, to the precision that ``expected`` requires."""
     if value is None:  # a unit of bytes, but the answer is not a size
         return Verdict.WRONG
     if value == -math.inf:

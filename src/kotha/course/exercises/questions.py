@@ -1,9 +1,9 @@
-"""The questions of the quiz, from ``questions.json``.
+"""The quiz questions, read from ``questions.json``.
 
-The file is content that a teacher can read and change: texts in both languages, hints, rubrics, and formulas for right
-answers and common mistakes over the values of a ``QuestionChoice``. An entry with ``when`` applies only if that formula
-holds. A question is answered by numbers (``answer``), by a matrix of the sheet (``step``), by an order of pieces
-(``order``) or in words (``rubric``).
+A teacher can read and change this file. It holds texts in both languages, hints and rubrics, and formulas that compute
+right answers and common mistakes from the values of a ``QuestionChoice``. An entry with ``when`` applies only if that
+formula is true. A question is answered with numbers (``answer``), a matrix on the sheet (``step``), an order of pieces
+(``order``) or words (``rubric``).
 """
 
 import math
@@ -30,7 +30,7 @@ _POWERS = (10.0, 0.1, 100.0, 0.01, 1e3, 1e-3, 1e6, 1e-6)
 
 @dataclass(frozen=True)
 class Question:
-    """A question, answered by numbers (``expected``), an order of pieces (``order``) or words (``rubric``)."""
+    """A question, answered with numbers (``expected``), an order of pieces (``order``) or words (``rubric``)."""
 
     id: str  # number in the workshop and part: 2c, 9a-2
     sheet: Sheet  # the sheet of its matrices
@@ -50,17 +50,17 @@ class Question:
 
     @property
     def number(self) -> int:
-        """Its number in the workshop."""
+        """The question's number in the workshop."""
         return int("".join(character for character in self.id[:2] if character.isdigit()))
 
     @property
     def weight(self) -> int:
-        """Amount of work relative to the other parts of the same question."""
+        """The amount of work, relative to the other parts of the same question."""
         return 3 if self.step or self.order else 2 if self.rubric else 1
 
 
 def all_questions(set: SetName, sheet: Sheet, values: Values) -> list[Question]:
-    """Return the questions of a set in order, with the answers for these values."""
+    """Return the questions in a set, in order, with the answers for these values."""
     entry = data_file(FILE)["sets"][set]
     found = [question for each in entry["questions"] for question in _made(each, sheet, values)]
     points: dict[str, int] = {}
@@ -96,7 +96,7 @@ def _made(entry: Values, sheet: Sheet, values: Values) -> Iterator[Question]:
 
 
 def _of_words(entry: Values, sheet: Sheet, values: Values) -> Question:
-    """Build a question whose answer is not a matrix of the sheet."""
+    """Build a question whose answer is not a matrix on the sheet."""
     rubric = Rubric(entry["rubric"]) if "rubric" in entry else None
     expected = _expected(entry, values) if "answer" in entry else None
     if expected is not None:
@@ -118,7 +118,7 @@ def _of_words(entry: Values, sheet: Sheet, values: Values) -> Question:
 
 
 def _of_step(entry: Values, sheet: Sheet, values: Values, row: int | None = None) -> Question:
-    """Build a question whose answer is a matrix of the sheet, or a row of one."""
+    """Build a question whose answer is a matrix on the sheet, or one of its rows."""
     step, hints = sheet.steps[entry["step"]], data_file(FILE)["hints"]
     height, width = step.values.shape
     cells = [(down, across) for down in (range(height) if row is None else [row]) for across in range(width)]
@@ -166,7 +166,7 @@ def _expected(entry: Values, values: Values) -> Expected:
 
 
 def _slips(entry: Values, expected: Expected, values: Values) -> Iterator[Slip]:
-    """Yield the common mistakes of a question, its own first."""
+    """Yield the common mistakes for a question, starting with those from its own entry."""
     texts = data_file(FILE)["slips"]
     for name, where in entry.items():
         if _holds(where, values):
@@ -177,7 +177,7 @@ def _slips(entry: Values, expected: Expected, values: Values) -> Iterator[Slip]:
 
 
 def _any_slips(expected: Expected) -> Iterator[tuple[str, tuple[float, ...]]]:
-    """Yield mistakes possible in any answer: sizes in another order, an inverted fraction, the decimal point."""
+    """Yield mistakes possible in any answer: sizes in another order, an inverted fraction, a wrong decimal point."""
     if len(expected.values) == 1:
         (value,) = expected.values
         if not expected.exact and value:

@@ -1,9 +1,9 @@
-"""Answers in words and orders: words matched by a rubric, and pieces to put in order.
+"""Answers that are not numbers: words, which are matched by a rubric, and pieces to put in order.
 
-A rubric is a list of things to mention, each with the keywords that identify it, in both languages. A keyword matches
-the beginning of a word, since Bangla and English add endings; if an entry has several words, all must occur. Only words
-are matched, not meaning: unusual wording earns too little, a list of keywords too much. The rubric is therefore shown
-afterwards, and a teacher should read the answer.
+A rubric is a list of things to mention, each with the keywords that identify it in both languages. A keyword matches
+the beginning of a word, because Bangla and English words have endings; if a keyword entry has several words, all of
+them must occur. Only words are matched, not their meaning, so unusual wording earns too little and a list of keywords
+too much. The rubric is therefore shown after the answer, and a teacher should read the answer.
 """
 
 import random
@@ -35,7 +35,7 @@ class Rubric:
         self.things: list[Thing] = [thing for part in self.parts for thing in part["things"]]
 
     def read(self, text: str) -> tuple[list[Thing], int, list[Bilingual]]:
-        """Return the things that a text mentions, the number that counts, and replies to misconceptions.
+        """Return the things that a text mentions, the number of them that count, and replies to misconceptions.
 
         >>> mask = {"en": "the mask", "bn": "মাস্ক", "known_by": ["mask", "মাস্ক"]}
         >>> rubric = Rubric({"lead": "?", "parts": [{"enough": 1, "things": [mask]}], "misbeliefs": []})
@@ -60,7 +60,7 @@ def _tokens(text: str) -> list[str]:
 
 
 def _occurs(tokens: list[str], word: str) -> bool:
-    """Return whether any token begins with the word; numbers and single letters must match exactly."""
+    """Return whether any token starts with the word; numbers and single letters must match exactly."""
     exact = word[0].isdigit() or (len(word) == 1 and word.isascii())
     return word in tokens if exact else any(token.startswith(word) for token in tokens)
 
@@ -79,7 +79,7 @@ class Flowchart:
 
 
 def shuffled(pieces: tuple[Bilingual, ...], seed: int) -> Flowchart:
-    """Number the pieces at random, never in the right order."""
+    """Number the pieces in a random order that is never the right one."""
     numbers = list(range(1, len(pieces) + 1))
     draw = random.Random(seed)
     while numbers == sorted(numbers):

@@ -1,8 +1,8 @@
-"""The choice of questions, and of the numbers that they are about: sizes of a preset, training recipe, sheet, counts.
+"""The choice of questions, and of the numbers in them: preset sizes, training recipe, worksheet and counts.
 
-The numbers are those of the workshop, or drawn from a seed so that no two students have the same. A ``QuestionChoice``
-is small enough to be stored in an answer file; the same questions with the same numbers are rebuilt from it when a
-student resumes or a teacher grades.
+The numbers are those used in the workshop, or are drawn from a seed so that no two students get the same ones. A
+``QuestionChoice`` is small enough to be stored in an answer file. When a student resumes or a teacher grades the file,
+the same questions with the same numbers are rebuilt from it.
 """
 
 import random
@@ -58,14 +58,14 @@ class QuestionChoice:
 
     @property
     def sheet(self) -> str:
-        """A name for the numbers."""
+        """A name that identifies the numbers."""
         drawn = "" if self.seed is None else f", seed {self.seed}"
         return f"{self.set}{'' if self.size is None else f', {self.size}'}{drawn}"
 
 
 @lru_cache(maxsize=8)
 def _prepared(choice: QuestionChoice) -> list[Question]:
-    """Build all questions of a set; cached, since all files of a class often share one choice."""
+    """Build all questions in a set; cached, because all files in a class often share one choice."""
     if choice.seed is not None and not 0 <= choice.seed < _MOST_SEED:
         seed = Option("seed", choice.seed)
         raise UsageError("{seed} is out of range; use 0 to {most}", seed=seed, most=_MOST_SEED - 1)
@@ -74,7 +74,7 @@ def _prepared(choice: QuestionChoice) -> list[Question]:
 
 
 def choose(questions: Sequence[Question], wanted: str) -> list[Question]:
-    """Return the questions of a number (7) or part (7c), in Latin or Bangla digits, or all of them."""
+    """Return the questions with a number (7) or a part (7c), in Latin or Bangla digits, or all questions."""
     wanted = ascii_digits(wanted).strip().lower()
     if wanted in ("all", "সব"):
         return list(questions)
@@ -96,8 +96,8 @@ def choose(questions: Sequence[Question], wanted: str) -> list[Question]:
 
 
 def values_of(choice: QuestionChoice, sheet: Sheet) -> dict[str, Any]:
-    """Return all values that texts and formulas of the question file can use, including those it defines itself."""
-    # The training recipe of the questions; its steps are max_iters, which the workshop does not state.
+    """Return all values that texts and formulas in the question file can use, including those that the file defines."""
+    # The training recipe in the questions; its number of steps is max_iters, which the workshop does not mention.
     config, course, content = config_of(choice.preset), recipe("course"), data_file(FILE)
     if not isinstance(config, GPTConfig):
         names = {"preset": choice.preset, "family": config.family}
@@ -149,7 +149,7 @@ def _of_sheet(sheet: Sheet) -> dict[str, Any]:
 
 
 def _drawn(seed: int, vocab_size: int) -> dict[str, Any]:
-    """Draw other training figures in the range of the workshop's."""
+    """Draw other training figures, in the same range as the workshop's."""
     draw = random.Random(seed)
     samples, held_out = draw.randint(3_000, 9_999), draw.randint(160, 520)
     each = draw.uniform(240, 400)

@@ -1,9 +1,10 @@
-"""The tutor: asks questions, gives hints, names mistakes, allows a second try, and counts points.
+"""The tutor, which asks questions, gives hints, explains mistakes, allows a second attempt and counts points.
 
-It reads and writes through two functions, so it works alike at a terminal, with a pipe and in a test. An empty line
-skips a question, ``?`` asks for a hint, the end of input ends the quiz. A second try counts half of what it corrects.
-With input from a pipe there is one try, and an unreadable answer cannot be retyped. The same questions can be printed
-with their answer key; anyone with Kotha can print the key for any seed, so it is not a secret.
+It reads and writes through two functions, so it works the same way in a terminal, with a pipe and in a test. An empty
+line skips a question, ``?`` asks for a hint, and the end of input ends the quiz. Corrections made in a second attempt
+earn half their points. If the input is a pipe, there is only one attempt, and an answer that cannot be parsed cannot be
+retyped. The same questions can be printed with their answer key. The key is not a secret: anyone with Kotha can print
+it for any seed.
 """
 
 import math
@@ -37,7 +38,7 @@ _VERDICTS = {
 
 @dataclass
 class Quiz:
-    """Asks questions one after another."""
+    """A quiz that asks its questions one after another."""
 
     language: Language
     read: Read
@@ -47,7 +48,7 @@ class Quiz:
     _hints: int = field(default=0, init=False)
 
     def ask_all(self, questions: list[Question], done: tuple[Outcome, ...] = ()) -> Summary:
-        """Ask all questions without an outcome in ``done``, until the input ends; then print the score."""
+        """Ask all questions that have no outcome in ``done``, until the input ends; then print the score."""
         outcomes, answered = list(done), {outcome.question for outcome in done}
         left = [question for question in questions if question.id not in answered]
         for number, question in enumerate(left):
@@ -101,7 +102,7 @@ class Quiz:
             self._write(Message("Try once more; corrections now count half."))
 
     def _answer(self, question: Question) -> str | None:
-        """Read a complete answer, and answer requests for hints."""
+        """Read a complete answer, giving hints when asked."""
         while (typed := self.read("> ")) is not None:
             if typed.strip().lower() not in _ASKS_FOR_HINT:
                 return self._rest_of_matrix(question, typed).strip()
@@ -125,7 +126,7 @@ class Quiz:
         self._write(_VERDICTS.get(judged.verdict, Message("Not right.")), *judged.feedback)
 
     def _done(self, question: Question, tries: list[str]) -> Outcome:
-        """Print the result and, unless it was right, the solution."""
+        """Print the result and, unless the answer was right, the solution."""
         outcome = mark(question, tuple(tries), self._hints, self.language)
         last = judge(question, tries[-1])
         self._react(last)
@@ -143,7 +144,7 @@ class Quiz:
 
 
 def _number(points: float) -> float | int:
-    """Drop a zero decimal from points."""
+    """Return points without a zero decimal."""
     return int(points) if points == int(points) else points
 
 
@@ -152,7 +153,7 @@ def _asked(question: Question, worth: Message, language: Language) -> str:
 
 
 def shown(question: Question, language: Language) -> Iterator[str]:
-    """Yield the matrices or the pieces that a question shows."""
+    """Yield lines with the matrices or the pieces that a question shows."""
     for name in question.shows:
         for row, values in enumerate(question.sheet.matrices[name].tolist()):
             before = f"{name} =" if row == 0 else ""
@@ -163,7 +164,7 @@ def shown(question: Question, language: Language) -> Iterator[str]:
 
 
 def explained(question: Question, judged: GradedAnswer, language: Language) -> Iterator[str]:
-    """Yield the solution; for a matrix with the wrong cell, for words with the things to mention."""
+    """Yield the solution, with the wrong cell for a matrix, or the things to mention for an answer in words."""
     if question.rubric is not None:
         yield translate(Message("A good answer mentions (matched by keywords; check it yourself too):"), language)
         for part in question.rubric.parts:
@@ -180,7 +181,7 @@ def explained(question: Question, judged: GradedAnswer, language: Language) -> I
 
 
 def paper_lines(questions: list[Question], language: Language, answers: bool) -> Iterator[str]:
-    """Yield the questions for printing, with answers and solutions if ``answers``."""
+    """Yield the questions as lines to print, with answers and solutions if ``answers``."""
     for question in questions:
         yield _asked(question, Message("{points} points", points=question.points), language)
         yield from shown(question, language)
@@ -192,7 +193,7 @@ def paper_lines(questions: list[Question], language: Language, answers: bool) ->
 
 
 def answer_of(question: Question) -> str:
-    """Return what to type for full marks; empty for a question answered in words.
+    """Return an answer that earns full marks, or an empty string for a question answered in words.
 
     >>> from kotha.course.exercises.selection import QuestionChoice
     >>> [answer_of(each) for each in QuestionChoice(questions="2").prepare()[:2]]

@@ -1,25 +1,27 @@
 """Lessons that remove or change one part of a small GPT and measure the effect.
 
 Positions: attention is a weighted sum, which does not depend on the order of its terms. With one layer and no
-positions, the prediction is the same for any order of the past. With two layers the causal mask reveals some order:
-each position has seen a different past (Haviv et al. 2022, https://arxiv.org/abs/2203.16634).
+positions, the prediction is the same for any order of the earlier tokens. With two layers the model can infer some of
+the order, because under the causal mask each position attends to a different set of tokens (Haviv et al. 2022,
+https://arxiv.org/abs/2203.16634).
 
-Joined: position and token have separate numbers in each vector. They cannot interfere, but the token has fewer numbers.
-When positions are added, both use the full width, and the model has to separate them.
+Joined: token and position are concatenated, so each uses its own part of the vector. They cannot interfere, but fewer
+dimensions are left for the token. When positions are added, both use the full width, and the model has to separate
+them.
 
-Mask: without it, the token to predict is visible one position to the right. The loss falls to almost nothing, on
-held-out text too, since the model copies its right neighbour. In generation there is none, and the model fails.
+Mask: without it, the token to predict is visible one position to the right. The loss falls to almost zero, on held-out
+text too, because the model copies that token. In generation the token does not exist yet, and the model fails.
 
-Residuals: without them each part replaces its input instead of adding to it. Token information and gradients must then
-pass through every softmax and every matrix. Each softmax averages, so without residual connections the vectors of all
+Residuals: without residual connections, each part replaces its input instead of adding to it. Token information and
+gradients must then pass through every softmax and every matrix. Because each softmax averages, the vectors at all
 positions become similar (Dong et al. 2021, https://arxiv.org/abs/2103.03404).
 
-Encoder: the decoder sees the past and predicts the next token at every position. The encoder sees both sides and
-predicts masked tokens only, so it reads more text for the same number of predictions. Both are measured on both tasks:
-a masked token inside a text, and the next token.
+Encoder: a decoder attends to earlier tokens and predicts the next token at every position. An encoder attends to both
+sides and predicts only masked tokens, so it needs more text for the same number of predictions. Both are measured on
+both tasks: predicting a masked token inside a text, and predicting the next token.
 
-Dropout: the training data is so small that the model memorizes it. Width: wider vectors can represent more, which the
-course's table calls expressiveness.
+Dropout: the training data is so small that the model memorizes it. Width: wider vectors can represent
+more, which the course's table calls expressiveness.
 """
 
 from functools import partial
@@ -49,7 +51,7 @@ _HOLES = 0.25  # share of tokens masked while the encoder is trained
 
 
 def positions(lesson: MeasuredLesson) -> LessonPlan:
-    """Compare models of one and two layers with and without positions; measure whether order matters to them."""
+    """Compare models with one and two layers, with and without positions; measure whether token order affects them."""
     tasks = {
         f"{depth}_{way}": lesson.on_text(GPT, n_layers=n_layers, positions=positions)
         for depth, n_layers in (("one", 1), ("two", 2))
@@ -82,12 +84,13 @@ def mask(lesson: MeasuredLesson) -> LessonPlan:
 def residuals(lesson: MeasuredLesson) -> LessonPlan:
     """Compare a shallow and a deep model with and without residual connections.
 
-    Measures at initialization the gradient of the first block relative to the last, and the similarity of positions.
+    At initialization, the lesson measures the first block's gradient relative to the last block's, and how similar the
+    vectors at different positions are.
     """
 
     @torch.no_grad()
     def alike(run: Taught) -> float:
-        """Return the mean cosine between the vectors of different positions; 1 if all are the same."""
+        """Return the mean cosine between the vectors at different positions; 1 if all are the same."""
         torch.manual_seed(run.seed)
         model = run.task.make()
         rows = functional.normalize(model.hidden(lesson.windows[:_WINDOWS, :-1]), dim=-1)  # (N, T, C)
@@ -105,7 +108,7 @@ def residuals(lesson: MeasuredLesson) -> LessonPlan:
 def dropout(lesson: MeasuredLesson) -> LessonPlan:
     """Compare dropout rates, applied to the outputs of the parts and to the attention weights.
 
-    Measures the loss on the training data, and the gap to the loss on held-out text.
+    The lesson measures the loss on the training data, and how much higher the loss on held-out text is.
     """
     read_before = lesson.room.windows(len(lesson.windows), learned=True)
     tasks = {
@@ -122,13 +125,13 @@ def dropout(lesson: MeasuredLesson) -> LessonPlan:
 
 
 def width(lesson: MeasuredLesson) -> LessonPlan:
-    """Compare the same model in four widths, each twice the previous one."""
+    """Compare the same model at four widths, each twice the previous one."""
     tasks = {key: lesson.on_text(GPT, d_model=named["width"]) for key, named in lesson.named.items()}
     return LessonPlan(tasks, {"table": lambda run: float(run.model.tokens.weight.numel())})
 
 
 def filled_holes(model: Filler, sequences: Tensor) -> Tensor:
-    """Return the loss of predicting masked tokens from both sides: (B, T + 1) -> ()."""
+    """Return the loss for predicting masked tokens from both sides: (B, T + 1) -> ()."""
     tokens = sequences[:, 1:]
     holes = torch.rand(tokens.shape) < _HOLES
     holes[:, 0] |= ~holes.any(dim=1)  # at least one per row
@@ -146,17 +149,17 @@ def _at_hole(model: Any, some: Tensor, place: int) -> Tensor:
 
 
 def loss_at_holes(model: GPT, windows: Tensor) -> float:
-    """Return the loss of tokens inside a text: the encoder sees everything but the token, the decoder only the past."""
+    """Return the loss for tokens inside a text; an encoder gets all other tokens, a decoder only the earlier ones."""
     return loss_at(model, windows, cuts(windows.shape[1] - 1)[:-1], _at_hole)
 
 
 def loss_behind(model: GPT, windows: Tensor) -> float:
-    """Return the loss of the next token given only the past, as in generation."""
+    """Return the next-token loss given only the earlier tokens, as in generation."""
     return loss_at(model, windows, cuts(windows.shape[1] - 1)[:-1])
 
 
 def encoder(lesson: MeasuredLesson) -> LessonPlan:
-    """Compare encoder and decoder on both tasks after the same number of predictions."""
+    """Compare an encoder and a decoder on both tasks after the same number of predictions."""
     config = lesson.room.gpt(positions="rotary")  # relative positions are learned faster
     look, steps = partial(loss_at_holes, windows=lesson.windows), lesson.sizes.steps
     return LessonPlan(

@@ -1,4 +1,4 @@
-"""The list of lessons with their questions, durations, measures and texts; does not import torch."""
+"""The list of lessons with their questions, durations, measures and texts; it does not need torch."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

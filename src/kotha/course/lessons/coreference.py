@@ -1,9 +1,9 @@
-"""Lesson: who is সে? What the heads of a trained model attend to at a pronoun.
+"""Lesson: whom does সে refer to? It measures what a trained model's heads attend to at a pronoun.
 
-“শিক্ষক ঘাটে, রহিম মাঠে। সে রহিম।” and “শিক্ষক ঘাটে, রহিম মাঠে। তিনি শিক্ষক।” Bangla uses সে for a child and তিনি for
-an adult; the order of the two people is random. After the pronoun the model has to name the person that it refers to.
-The heads with the most attention on the right person are found, and then silenced to see whether the answer depends on
-them.
+Examples are “শিক্ষক ঘাটে, রহিম মাঠে। সে রহিম।” and “শিক্ষক ঘাটে, রহিম মাঠে। তিনি শিক্ষক।” Bangla uses সে for a child
+and তিনি for an adult; the order of the two people is random. After the pronoun the model has to name the person to whom
+it refers. The lesson finds the heads with the most attention on the right person and silences them, to test whether the
+answer depends on them.
 """
 
 from functools import partial
@@ -32,7 +32,7 @@ _PEOPLE = (0, 3)
 
 
 def draw(seed: tuple[int, ...], rows: int) -> Tensor:
-    """Draw texts about a child and an adult in random order, with the pronoun of one of them: (rows, T + 1)."""
+    """Draw texts about a child and an adult in random order, with a pronoun for one of them: (rows, T + 1)."""
     random = np.random.default_rng(seed)
     children = random.integers(0, len(_CHILDREN), rows)
     grown = random.integers(0, len(_GROWN), rows) + len(_CHILDREN)
@@ -59,7 +59,7 @@ def answer(model: Any, rows: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def who_is_it(batch_size: int) -> Puzzle:
-    """Return the task of naming the person that the pronoun refers to."""
+    """Return the task of naming the person to whom the pronoun refers."""
     return Puzzle(draw, answer, batch_size, held_out=512)
 
 
@@ -82,7 +82,7 @@ def looks(model: GPT, rows: Tensor) -> dict[str, tuple[float, float]]:
 
 
 def with_and_without(model: GPT, puzzle: Puzzle) -> dict[str, dict[str, float]]:
-    """Measure right answers with and without some heads, and the attention of the best remaining head."""
+    """Measure the share of right answers with and without some heads, and the attention of the best remaining head."""
     rows = puzzle.windows()
     by_look = [name for name, _ in sorted(looks(model, rows).items(), key=lambda each: -each[1][0])]
     half, found = len(by_look) // 2, {}

@@ -1,8 +1,8 @@
 """Lesson: one wide head compared with several narrow ones of the same total size.
 
-The task is designed for this question: after a row of symbols, the model names those at four positions. A head has one
-softmax, so one weighted mean per query; the order of four symbols is hard to recover from one mean. Several heads give
-several means.
+The task is designed for this question: after a row of symbols, the model has to name those at four positions. A head
+has a single softmax and therefore returns one weighted mean per query, from which the order of four symbols is hard to
+recover. Several heads return several means.
 """
 
 from functools import partial
@@ -30,7 +30,7 @@ def draw(seed: tuple[int, ...], rows: int) -> Tensor:
 
 
 class Recaller(GPT):
-    """A GPT of one layer that predicts four symbols at once at the question token."""
+    """A one-layer GPT that predicts four symbols at once at the question token."""
 
     def __init__(self, config: GPTConfig) -> None:
         super().__init__(config)
@@ -38,7 +38,7 @@ class Recaller(GPT):
         initialize(self, config)
 
     def recall(self, rows: Tensor) -> tuple[Tensor, Tensor]:
-        """Return the logits and the symbols of the four positions: (B, T + 1) -> (B, 4, symbols), (B, 4)."""
+        """Return the logits and the symbols for the four positions: (B, T + 1) -> (B, 4, symbols), (B, 4)."""
         logits: Tensor = self.head(self.hidden(rows)[:, -1])
         return logits.view(-1, len(_PLACES), _SYMBOLS), rows[:, _PLACES]
 
@@ -49,13 +49,13 @@ def four_places(batch_size: int) -> Puzzle:
 
 
 def make(sizes: Sizes, n_heads: int) -> Recaller:
-    """Build a model of one layer with ``n_heads`` heads of the same total width."""
+    """Build a one-layer model with ``n_heads`` heads, always with the same total width."""
     config = sizes.gpt(vocab_size=_SYMBOLS + 1, context_length=_LENGTH + 1, n_layers=1, n_heads=n_heads)
     return Recaller(config)
 
 
 def heads(lesson: MeasuredLesson) -> LessonPlan:
-    """Compare numbers of heads by right symbols, fully right rows and attention parameters."""
+    """Compare different numbers of heads by correct symbols, completely correct rows and attention parameters."""
     puzzle = four_places(lesson.sizes.batch_size)
     return LessonPlan(
         {key: puzzle.task(partial(make, lesson.sizes, n)) for key, n in {"one": 1, "two": 2, "four": 4}.items()},

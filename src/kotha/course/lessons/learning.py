@@ -1,7 +1,7 @@
-"""The training loop of a lesson, as simple as possible, with the held-out loss along the way.
+"""A minimal training loop for lessons, which also records the held-out loss during training.
 
-It does the same as ``kotha.training.loop`` without checkpoints, folders or resuming. The unusual models of a lesson
-have no config that could be saved in a run folder.
+It does the same as ``kotha.training.loop``, but without checkpoints, folders or resuming. The unusual models in a
+lesson have no config that could be saved in a run folder.
 """
 
 import statistics
@@ -26,7 +26,7 @@ from kotha.training.optim import Optimizers, learning_rate_share
 _LOOKS, _WINDOWS_ON_THE_WAY = 8, 64
 # The reported training loss is the mean of the last steps.
 _LAST = 25
-# Seeds outside those of the steps: for held-out examples, and for a puzzle's fixed training examples.
+# Seeds that no step uses, for held-out examples and for a puzzle's fixed training examples.
 HELD_OUT, _KNOWN = 2**31, 2**30
 
 
@@ -37,7 +37,7 @@ def next_tokens(model: Any, sequences: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Puzzle:
-    """A synthetic task and its data: randomly drawn examples with right answers."""
+    """A synthetic task and its data: randomly drawn examples with their right answers."""
 
     draw: Callable[[tuple[int, ...], int], Tensor]  # examples from a seed, one per row
     answer: Callable[[Any, Tensor], tuple[Tensor, Tensor]]  # logits of answers (…, V), and the right answers (…)
@@ -46,7 +46,7 @@ class Puzzle:
     known: int | None = None  # number of fixed training examples; None: each step draws new ones
 
     def batch(self, seed: int, step: int) -> Tensor:
-        """Return the examples of a step."""
+        """Return the examples for a step."""
         if self.known is None:
             return self.draw((seed, step), self.rows)
         chosen = np.random.default_rng((seed, step)).integers(0, self.known, self.rows)
@@ -57,13 +57,13 @@ class Puzzle:
         return self.draw((HELD_OUT,), self.held_out if most is None else min(most, self.held_out))
 
     def loss(self, model: Any, rows: Tensor) -> Tensor:
-        """Return the loss of the answers."""
+        """Return the loss for the answers."""
         scores, truth = self.answer(model, rows)
         return cross_entropy(scores.flatten(0, -2), truth.flatten())
 
     @torch.no_grad()
     def right(self, model: Any, rows: Tensor | None = None) -> Tensor:
-        """Return which answers are correct."""
+        """Return a mask of the correct answers."""
         with evaluating(model):
             scores, truth = self.answer(model, self.windows() if rows is None else rows)
         return scores.argmax(dim=-1) == truth
@@ -73,13 +73,13 @@ class Puzzle:
         return self.right(model, rows).float().mean().item()
 
     def task(self, make: Callable[[], nn.Module]) -> "Assignment":
-        """Return the assignment of training a model on this task."""
+        """Return the assignment to train a model on this task."""
         return Assignment(make, self, self.loss, self.share_right)
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """A model, its training data and its loss."""
+    """A training assignment: a model, its training data and its loss."""
 
     make: Callable[[], Any]
     desk: Classroom | Puzzle
@@ -90,7 +90,7 @@ class Assignment:
 
 @dataclass
 class Taught:
-    """A trained model, with figures from its training."""
+    """A trained model, with figures recorded during training."""
 
     model: Any
     task: Assignment
@@ -129,7 +129,7 @@ def learn(task: Assignment, sizes: Sizes, seed: int, on_step: Callable[[], None]
 
 
 def gradients_by_block(model: nn.Module) -> list[float]:
-    """Return the root mean square of the gradient in the matrices of each block; empty if there are no blocks."""
+    """Return the root mean square gradient over each block's matrices; empty if the model has no blocks."""
     blocks = getattr(getattr(model, "stack", None), "blocks", ())
     found = []
     for block in blocks:
@@ -139,6 +139,6 @@ def gradients_by_block(model: nn.Module) -> list[float]:
 
 
 def curve(runs: Sequence[Taught]) -> Line:
-    """Return the mean of the curves over seeds."""
+    """Return the mean curve over all seeds."""
     points = zip(*(run.curve for run in runs), strict=True)
     return [(float(each[0][0]), statistics.fmean(y for _, y in each)) for each in points]

@@ -1,8 +1,8 @@
-"""Lesson: an LSTM compared with a transformer of equal size, trained in the same time.
+"""Lesson: an LSTM compared with a transformer of equal size, trained for the same time.
 
-Three measures: held-out loss, tokens processed in the time, and reach. Reach is measured on a synthetic task: repeat
-the symbol from a fixed number of positions back. A transformer attends to it; an LSTM has to carry all symbols in
-between in one vector.
+It measures the held-out loss, the tokens processed in that time, and the reach. Reach is measured on a synthetic task:
+repeat the symbol that occurred a fixed number of positions earlier. A transformer can attend to that symbol, whereas an
+LSTM has to keep all symbols since then in one vector.
 """
 
 import time
@@ -38,7 +38,7 @@ class Recurrent(nn.Module):
         self.head = nn.Linear(width, vocab_size, bias=False)
 
     def hidden(self, tokens: Tensor) -> Tensor:
-        """Return the input of the head: (B, T) -> (B, T, C)."""
+        """Return the input to the head: (B, T) -> (B, T, C)."""
         y: Tensor = self.stack(self.tokens(tokens))[0]
         return y
 
@@ -49,8 +49,8 @@ class Recurrent(nn.Module):
 
 
 def recurrent(config: GPTConfig) -> nn.Module:
-    """Build the LSTM with as many layers and about as many parameters as a GPT."""
-    # An LSTM layer has 8 width² parameters, a block 12, so the LSTM is wider.
+    """Build an LSTM with as many layers and about as many parameters as a GPT."""
+    # An LSTM layer has 8 width² parameters and a block has 12 width², so the LSTM is made wider.
     widths = range(1, min(_WIDEST, 2 * config.d_model) + 1)
     return as_large_as(lambda: GPT(config), lambda width: Recurrent(config.vocab_size, width, config.n_layers), widths)
 
@@ -68,7 +68,7 @@ def echo(rows: int, length: int, back: int) -> Puzzle:
 
 
 def seconds_per_step(task: Assignment, sizes: Sizes) -> float:
-    """Return the processor time of a step, the median of a few; other load on the machine does not count."""
+    """Return the median processor time of a few steps; other load on the machine does not affect it."""
     times = [time.process_time()]
     tried = replace(task, steps=_TRIED, look=lambda model: 0.0)
     learn(tried, sizes, 0, lambda: times.append(time.process_time()))
@@ -77,7 +77,7 @@ def seconds_per_step(task: Assignment, sizes: Sizes) -> float:
 
 
 def lstm(lesson: MeasuredLesson) -> LessonPlan:
-    """Train the LSTM as long as the transformer; compare them on text and on repeating near and far symbols."""
+    """Train an LSTM as long as a transformer; compare them on text and on repeating recent and distant symbols."""
     sizes, steps = lesson.sizes, {}
     tasks: dict[str, Assignment] = {}
     backs = {name: min(back, sizes.context_length // 2) for name, back in (("near", _NEAR), ("far", _FAR))}

@@ -1,4 +1,4 @@
-"""Measures of the lessons: losses, predictions without the future or after shuffling, generated words, parameters."""
+"""Measures used in lessons: losses, predictions from a prefix or from shuffled tokens, generated words, parameters."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,14 +18,14 @@ from kotha.model.loss import token_losses
 
 # Cuts per window; windows used for measuring, or per batch.
 _CUTS, _WINDOWS = 6, 64
-# Sampling settings of a lesson's model: conservative.
+# Conservative sampling settings for a lesson's model.
 _WRITING = SamplingSettings(temperature=0.5, top_k=10, repetition_penalty=None)
 _TEXTS, _WRITTEN = 3, 120
 
 
 @torch.no_grad()
 def held_out_losses(model: Any, windows: Tensor) -> Tensor:
-    """Return the loss of each held-out token in nats, from one pass per window: (N, T + 1) -> (N, T)."""
+    """Return the loss for each held-out token in nats, from one pass per window: (N, T + 1) -> (N, T)."""
     with evaluating(model):
         found = [
             token_losses(model.hidden(some[:, :-1]), model.head.weight, some[:, 1:], model.head.bias)
@@ -49,7 +49,7 @@ def cuts(length: int) -> list[int]:
 
 
 def from_the_past(model: Any, some: Tensor, place: int) -> Tensor:
-    """Return the logits of the token at a position, given only the tokens before it: (N, V)."""
+    """Return the logits for the token at a position, given only the tokens before it: (N, V)."""
     scores: Tensor = model(some[:, :place])[:, -1]
     return scores
 
@@ -58,7 +58,7 @@ def from_the_past(model: Any, some: Tensor, place: int) -> Tensor:
 def loss_at(
     model: Any, windows: Tensor, places: Sequence[int], guess: Callable[[Any, Tensor, int], Tensor] = from_the_past
 ) -> float:
-    """Return the mean loss of the tokens at some positions; ``guess`` returns the logits: (N, T + 1) -> (N, V)."""
+    """Return the mean loss for the tokens at some positions; ``guess`` returns the logits: (N, T + 1) -> (N, V)."""
     windows, losses = windows[:_WINDOWS], []
     with evaluating(model):
         for place in places:
@@ -67,12 +67,12 @@ def loss_at(
 
 
 def blind_loss(model: Any, windows: Tensor) -> float:
-    """Return the next-token loss given only the past, as in generation."""
+    """Return the next-token loss given only the earlier tokens, as in generation."""
     return loss_at(model, windows, cuts(windows.shape[1] - 1))
 
 
 def sighted_loss(model: Any, windows: Tensor) -> float:
-    """Return the loss of the same tokens as in training, where the model gets the full window."""
+    """Return the loss for the same tokens when the model gets the full window, as in training."""
     places = [place - 1 for place in cuts(windows.shape[1] - 1)]
     return held_out_losses(model, windows[:_WINDOWS])[:, places].mean().item()
 
@@ -81,7 +81,7 @@ def sighted_loss(model: Any, windows: Tensor) -> float:
 def moved_by_shuffling(model: Any, windows: Tensor, seed: int = 0) -> float:
     """Return how much the last prediction changes when the earlier tokens are shuffled, from 0 to 1.
 
-    This is the total variation distance of the two distributions: half the sum of the absolute differences.
+    This is the total variation distance between the two distributions: half the sum of the absolute differences.
     """
     windows = windows[:_WINDOWS, :-1]
     order = np.random.default_rng(seed).permutation(windows.shape[1] - 1)
@@ -108,7 +108,7 @@ def let_write(model: GPT, room: Classroom, seed: int) -> tuple[list[str], float]
 
 
 def parameters_of(*modules: nn.Module) -> float:
-    """Return the number of parameters of some modules."""
+    """Return the number of parameters in some modules."""
     return float(sum(each.numel() for module in modules for each in module.parameters()))
 
 

@@ -1,4 +1,4 @@
-"""Lesson: how many parameters the attention of a layer has, by formula and by counting in torch.
+"""Lesson: how many parameters the attention in a layer has, by formula and by counting in torch.
 
 Nothing is trained: the layer is built, and its parameters are counted.
 """
@@ -25,7 +25,9 @@ _CONDITIONS: dict[str, dict[str, Any]] = {
 
 
 def by_formula(config: BlockConfig) -> int:
-    """Return the size of the four matrices: Q and output of d_model x heads d_head, K and V narrower if shared.
+    """Return the total size of the four matrices.
+
+    Q and the output matrix have d_model x heads d_head numbers; K and V are narrower if heads share them.
 
     >>> by_formula(BlockConfig(d_model=512, n_heads=8, attention_bias=False))
     1048576
@@ -36,19 +38,19 @@ def by_formula(config: BlockConfig) -> int:
 
 
 def by_counting(config: BlockConfig) -> tuple[float, float]:
-    """Build a layer without allocating it, and count the parameters of its attention and feed-forward part."""
+    """Build a layer without allocating it, and count the parameters in its attention and its feed-forward part."""
     with torch.device("meta"):
         block = Block(config)
     return parameters_of(block.attention), parameters_of(block.feedforward)
 
 
 def config_of(**changes: Any) -> BlockConfig:
-    """Return the config of the course's layer, without attention biases, with some changes."""
+    """Return the config of the course's layer (without attention biases), with some changes."""
     return BlockConfig(d_model=_WIDTH, n_heads=_HEADS, attention_bias=False).replace(**changes)
 
 
 def parameters(lesson: MeasuredLesson) -> LessonPlan:
-    """Count the parameters of each kind of layer by formula and by building it; seeds do not matter."""
+    """Count the parameters in each kind of layer by formula and by building it; the result does not depend on seeds."""
     figures = {}
     for key, changes in _CONDITIONS.items():
         config = config_of(**changes)

@@ -1,7 +1,7 @@
-"""The result of a lesson: conditions with their figures for each seed, conclusions, a plot, texts.
+"""The result of a lesson: conditions with their figures for each seed, conclusions, a plot and texts.
 
-It is stored as JSON with each text in both languages, so that a page made later shows what was measured. A figure is
-the mean over seeds; the number after ± is the largest deviation of a seed.
+It is stored as JSON with each text in both languages, so that a page can be made from it later. A figure is the mean
+over seeds; the number after ± is the largest deviation of any seed from it.
 """
 
 import statistics
@@ -39,7 +39,7 @@ class LessonResult:
         return {row["key"]: row for row in self.plain["conditions"]}
 
     def table(self, language: Language = "en") -> Table:
-        """Return the figures as a table, with the best one of each column marked."""
+        """Return the figures as a table, with the best one in each column marked."""
         figures, rows, marks = self.plain["figures"], self.plain["conditions"], {}
         for column, figure in enumerate(figures, 1):
             means = {n: row["means"][figure["key"]] for n, row in enumerate(rows) if figure["key"] in row["means"]}

@@ -1,7 +1,8 @@
-"""The runner of lessons: trains models seed by seed, measures them, and draws conclusions from the figures.
+"""The lesson runner, which trains models seed by seed, measures them, and draws conclusions from the figures.
 
-Each lesson is a function with the lesson's name, in the module given in ``lessons.json``. It returns a ``LessonPlan``:
-which models are trained on what, and what is measured. Columns, sizes, conditions for conclusions and texts are data.
+Each lesson is a function with the lesson's name, in the module given in ``lessons.json``. It returns a ``LessonPlan``,
+which defines the models, their training data and what is measured. Columns, sizes, texts and the conditions for
+conclusions come from data files.
 """
 
 import platform
@@ -37,7 +38,7 @@ Figures = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class LessonPlan:
-    """The assignments of a lesson by condition, and what is measured."""
+    """The training assignments in a lesson by condition, and what is measured."""
 
     tasks: Mapping[str, Assignment] = field(default_factory=dict)
     measures: Mapping[str, Measure] = field(default_factory=dict)  # by column, in addition to the common ones
@@ -67,30 +68,30 @@ class MeasuredLesson:
 
     @cached_property
     def room(self) -> Classroom:
-        """The texts, tokenized."""
+        """The tokenized texts."""
         return classroom(self.sizes)
 
     @cached_property
     def windows(self) -> Tensor:
-        """Windows of held-out text."""
+        """Windows from held-out text."""
         return self.room.windows()
 
     @cached_property
     def named(self) -> dict[str, dict[str, Any]]:
-        """Numbers of each condition that titles and conclusions use."""
+        """The numbers that titles and conclusions use, by condition."""
         told, sizes = self.told.get("named", {}), asdict(self.sizes)
         return {key: {name: calculate(each, sizes) for name, each in named.items()} for key, named in told.items()}
 
     def on_text(self, build: Callable[..., nn.Module], **changes: Any) -> Assignment:
-        """Return the assignment of training a model with these config changes on the classroom's texts."""
+        """Return the assignment to train a model with these config changes on the classroom's texts."""
         return Assignment(partial(build, self.room.gpt(**changes)), self.room)
 
     def title(self, key: str) -> Bilingual:
-        """Return the title of a condition."""
+        """Return a condition's title."""
         return self.words[key].fill(**{**asdict(self.sizes), **self.named.get(key, {})})
 
     def read(self, rows: Mapping[str, Row]) -> list[Bilingual]:
-        """Return the conclusions that fit the figures; ``{mask.held_out}`` in a text is the mean of a condition."""
+        """Return the conclusions that match the figures; ``{mask.held_out}`` in a text is a condition's mean."""
         first, *others = rows.values()
         if "held_out" in first["means"]:
             rows = {**rows, "best": min(others, key=lambda row: row["means"]["held_out"])}
@@ -109,7 +110,7 @@ class MeasuredLesson:
         return [self.words[key].fill(**means, **values) for key in chosen if key]
 
     def measure(self, plan: LessonPlan, runs: Mapping[str, Taught]) -> Figures:
-        """Return all figures of one seed."""
+        """Return all figures for one seed."""
         if plan.figures is not None:
             return plan.figures(runs)
         measures: dict[str, Measure] = {
@@ -125,7 +126,7 @@ class MeasuredLesson:
     def train(
         self, plan: LessonPlan, on_step: Callable[[int, int], None]
     ) -> tuple[list[dict[str, Taught]], list[Figures]]:
-        """Run every task with every seed, seed by seed, so that temporary load affects all conditions alike."""
+        """Train every condition with one seed before the next, so that temporary load affects all conditions alike."""
         # Measuring counts as one step per seed.
         total = len(self.seeds) * (1 + sum(task.steps or self.sizes.steps for task in plan.tasks.values()))
         done, runs, figures = 0, [], []
@@ -180,7 +181,7 @@ class MeasuredLesson:
                     "sizes": asdict(self.sizes),
                     "seeds": list(self.seeds),
                     "seconds": round(time.perf_counter() - began, 1),
-                    # Time of all cores, which other load does not distort.
+                    # The processor time of all cores, which does not depend on other load.
                     "processor_seconds": round(time.process_time() - worked, 1),
                     **plan.about,
                 },
@@ -189,7 +190,7 @@ class MeasuredLesson:
 
 
 def _chosen(entry: Any, values: Mapping[str, Any]) -> str | None:
-    """Return the key of the text that an entry selects: itself, or by its condition ``when``, or None."""
+    """Return the key of the text that an entry selects (the entry itself, or by its condition ``when``), or None."""
     if entry is None or isinstance(entry, str):
         return entry
     holds = all(calculate(formula, values) for formula in entry["when"])

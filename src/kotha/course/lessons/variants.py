@@ -1,6 +1,6 @@
-"""Models with one part removed or replaced, built from the parts of ``kotha.model``.
+"""Models with one part removed or replaced, built from parts of ``kotha.model``.
 
-A GPT is built as usual, one part is replaced, and all weights are initialized again.
+Each model is built as a normal GPT; then one part is replaced, and all weights are initialized again.
 """
 
 import torch
@@ -17,10 +17,10 @@ from kotha.model.position import NoPositions
 
 
 class LooksAhead(GPT):
-    """A GPT without the causal mask: every position sees the full text, including the token to predict."""
+    """A GPT without the causal mask: every position attends to the full text, including the token to predict."""
 
     def hidden(self, tokens: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        """Return the input of the head: (B, T) -> (B, T, C)."""
+        """Return the input to the head: (B, T) -> (B, T, C)."""
         positions = positions_of(tokens, self.config)
         x = self.positions(self.tokens(tokens), positions)  # (B, T, C)
         y: Tensor = self.stack(self.dropout(x), encoder_mask(real), self.positions.rotation(positions))
@@ -28,9 +28,9 @@ class LooksAhead(GPT):
 
 
 class Filler(LooksAhead):
-    """An encoder that predicts masked tokens; the mask has its own row in the embedding, but is never predicted.
+    """An encoder that predicts masked tokens; the mask token has a row in the embedding, but is never predicted.
 
-    For generation a mask is appended to the text and filled, token by token.
+    To generate text, a mask token is appended and replaced by the prediction, one token at a time.
     """
 
     def __init__(self, config: GPTConfig) -> None:
@@ -40,7 +40,7 @@ class Filler(LooksAhead):
         initialize(self, config)
 
     def forward(self, tokens: Tensor, real: Tensor | None = None, cache: Cache | None = None) -> Tensor:
-        """Append a mask and return the logits; the last position predicts the next token: (B, T) -> (B, T, V)."""
+        """Append a mask token and return the logits; the last row predicts the next token: (B, T) -> (B, T, V)."""
         holes = torch.full_like(tokens[:, :1], self.hole)
         tokens = torch.cat((tokens, holes), dim=1)[:, -self.config.context_length :]
         logits: Tensor = self.head(self.hidden(tokens))
@@ -60,7 +60,7 @@ class JoinedPositions(NoPositions):
 
 
 def with_joined_positions(config: GPTConfig, width: int) -> GPT:
-    """Build a GPT in which ``width`` numbers of each vector hold the position and the others the token."""
+    """Build a GPT in which ``width`` numbers in each vector hold the position and the others the token."""
     model = GPT(config)
     model.tokens = nn.Embedding(config.vocab_size, config.d_model - width)
     model.positions = JoinedPositions(config.context_length, width)

@@ -1,7 +1,8 @@
 """Lesson: a ViT compared with a convolutional network (CNN) of equal size, on synthetic digits.
 
-A convolution uses neighbouring pixels and does the same at every position: this property of images is built in. A ViT
-has to learn it, so it needs more images, and fails on digits at positions where it has seen none in training.
+A convolution combines neighbouring pixels in the same way at every position, so a CNN recognizes a digit wherever it
+is. A ViT has to learn this from data. It needs more images, and fails on digits at positions where none occurred in
+training.
 """
 
 import json
@@ -44,7 +45,7 @@ def bitmap(digit: int) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=8)
 def draw(seed: tuple[int, ...], count: int, corners: range = _HOME) -> Tensor:
-    """Draw digits at random positions; a row is the digit, then its pixels: (count, 1 + pixels)."""
+    """Draw digits at random positions; each row holds the digit and then its pixels: (count, 1 + pixels)."""
     random = np.random.default_rng(seed)
     digits = random.integers(0, N_DIGITS, count)
     down, across = (random.choice(corners, count) for _ in range(2))
@@ -57,17 +58,17 @@ def draw(seed: tuple[int, ...], count: int, corners: range = _HOME) -> Tensor:
 
 
 def images_of(rows: Tensor) -> Tensor:
-    """Return the images of examples: (B, 1 + pixels) -> (B, 1, side, side)."""
+    """Return the images in examples: (B, 1 + pixels) -> (B, 1, side, side)."""
     return rows[:, 1:].view(-1, 1, SIDE, SIDE)
 
 
 def digits_of(rows: Tensor) -> Tensor:
-    """Return the digits of examples: (B, 1 + pixels) -> (B,)."""
+    """Return the digits in examples: (B, 1 + pixels) -> (B,)."""
     return rows[:, 0].long()
 
 
 def digits(count: int, batch_size: int) -> Puzzle:
-    """Return the task of recognising digits, with ``count`` training images."""
+    """Return the task of recognizing digits, with ``count`` training images."""
     answer = lambda model, rows: (model(images_of(rows)), digits_of(rows))
     return Puzzle(draw, answer, batch_size, _NEW_DIGITS, known=count)
 
@@ -82,7 +83,7 @@ class Convolutions(nn.Module):
         self.head = nn.Linear(2 * channels, N_DIGITS)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Return the logits of images: (B, 1, side, side) -> (B, digits)."""
+        """Return the logits for images: (B, 1, side, side) -> (B, digits)."""
         x = nn.functional.max_pool2d(self.first(images).relu(), 2)  # (B, channels, side / 2, side / 2)
         x = self.second(x).relu().amax(dim=(-2, -1))  # (B, 2 channels)
         logits: Tensor = self.head(x)
@@ -105,12 +106,12 @@ def vit(sizes: Sizes) -> ViT:
 
 
 def convolutions(sizes: Sizes) -> nn.Module:
-    """Build the CNN with the number of parameters closest to the ViT's."""
+    """Build the CNN whose number of parameters is closest to the ViT's."""
     return as_large_as(partial(vit, sizes), Convolutions, range(1, _MOST_CHANNELS + 1))
 
 
 def vision(lesson: MeasuredLesson) -> LessonPlan:
-    """Compare both with few and with many images; measure digits at positions seen and not seen in training."""
+    """Compare both with few and with many images, and test on digits at positions that do not occur in training."""
     makers: dict[str, Callable[[Sizes], nn.Module]] = {"vit": vit, "cnn": convolutions}
     puzzles = {key: digits(named["count"], lesson.sizes.batch_size) for key, named in lesson.named.items()}
     puzzle, elsewhere = puzzles["vit_many"], draw((HELD_OUT,), _NEW_DIGITS, ELSEWHERE)

@@ -1,8 +1,8 @@
-"""Built-in sheets that need no model: the workshop's head, a transformer block, examples of the notes, positions.
+"""Built-in sheets that need no model: the workshop's head, a transformer block, examples from the notes, positions.
 
-``sheets.json`` holds the given numbers, texts and steps of each; everything else is computed without torch, so a sheet
-appears at once. The block is post-norm, as in “Attention Is All You Need” (2017) and in chapter 5 of the book. Tests
-compare every matrix with torch.
+``sheets.json`` holds the given numbers, texts and steps of each sheet. Everything else is computed without torch, so a
+sheet is ready at once. The block is post-norm, as in “Attention Is All You Need” (2017) and in chapter 5 of the book.
+Tests compare every matrix with torch.
 """
 
 from collections.abc import Sequence
@@ -30,9 +30,9 @@ from kotha.report.drawing import Picture, grid
 Paper = Literal["attention", "block", "thinking", "robot", "bank", "positions"]
 PAPERS: tuple[Paper, ...] = get_args(Paper)
 WEIGHTS = ("W_Q", "W_K", "W_V")
-# Limits of a sheet that can be computed by hand.
+# Size limits for a sheet that is computed by hand.
 _FEWEST, _MOST = 2, 12
-# Limits of work by hand: terms per cell, columns of values, tokens.
+# Limits on work by hand: terms per cell, columns of values, tokens.
 MOST_TERMS, MOST_COLUMNS, MOST_TOKENS = 12, 6, 12
 _PICTURE = (20, 512)
 
@@ -43,7 +43,7 @@ def workshop_matrices() -> dict[str, Array]:
 
 
 def workshop_sheet(given: Matrices | None = None, tokens: Sequence[Text] | None = None) -> Sheet:
-    """Return the sheet of a causal head for some matrices (default: the workshop's, questions 1 to 5).
+    """Return the sheet for a causal head with these matrices (default: the workshop's, as in questions 1 to 5).
 
     >>> workshop_sheet().steps["Q"].values.round(2).tolist()
     [[0.37, 0.57], [0.39, 0.34], [0.3, 0.55]]
@@ -54,7 +54,7 @@ def workshop_sheet(given: Matrices | None = None, tokens: Sequence[Text] | None 
 
 
 def student_sheet(size: str | None = None, seed: int | None = None) -> Sheet:
-    """Return the workshop's sheet; ``seed`` draws other numbers, ``size`` such as 4x6x3 changes its shape.
+    """Return the workshop's sheet; ``seed`` draws other numbers, and ``size`` (such as 4x6x3) changes its shape.
 
     >>> student_sheet("4x6x3", 1).steps["W_Q"].values.shape
     (6, 3)
@@ -134,9 +134,9 @@ def _drawn(block: Sheet, seed: int) -> Sheet:
 
 
 def positions_picture() -> Picture:
-    """Draw sinusoidal positions, a row for each position: green above zero, brown below.
+    """Draw sinusoidal position encodings, one row per position: green above zero, brown below.
 
-    All sines are to the left of all cosines, as in the notes; a sheet has them in pairs, as in the paper.
+    All sines are to the left of all cosines, as in the notes; a sheet shows them in pairs, as in the paper.
     """
     n_places, width = _PICTURE
     pairs = positions(n_places, width)
@@ -146,7 +146,7 @@ def positions_picture() -> Picture:
 
 
 def positions(n_places: int, width: int) -> Array:
-    """Return sines and cosines in pairs: (n_places, width)."""
+    """Return sinusoidal position encodings with sines and cosines in pairs: (n_places, width)."""
     speeds = COMPUTE["speeds"](np.arange(width // 2, dtype=np.float64)[None], np.array([[float(width)]]))
     return COMPUTE["waves"](np.arange(n_places, dtype=np.float64)[:, None] * speeds)
 
@@ -154,8 +154,8 @@ def positions(n_places: int, width: int) -> Array:
 def for_paper(sheet: Sheet) -> Sheet:
     """Reduce a model's sheet to what can be computed by hand.
 
-    Products of long rows become given matrices, and steps that only they need are dropped; of wide values the first
-    columns remain.
+    Products with too many terms become given matrices, and steps needed only for them are dropped. If the values are
+    wide, only their first columns are kept.
     """
     n_tokens = max(len(sheet.tokens), len(sheet.key_tokens))
     if n_tokens > MOST_TOKENS:

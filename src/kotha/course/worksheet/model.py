@@ -1,7 +1,7 @@
-"""Worksheets of a real model: one head on one text, checked against torch.
+"""Worksheets for a real model: one head on one text, checked against torch.
 
-Vectors, masks and results come from ``inside.trace``, weights are the head's slices of the model's matrices. The sheet
-computes everything itself, and every quantity that torch also computes must agree.
+Vectors, masks and results come from ``inside.trace``; the weights are the head's slices of the model's matrices. The
+sheet computes everything itself, and every quantity that torch also computes must match.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ SAME = {
     "weights": "weights",
     "output": "head_outputs",
 }
-# Allowed error of the model's arithmetic, relative to the largest value: float32 has seven digits, and sums of a few
+# Error allowed in the model's arithmetic, relative to the largest value: float32 has seven digits, and sums of a few
 # hundred products lose two or three of them.
 _TOLERANCE = {torch.float64: 1e-9, torch.float32: 1e-4}
 # Angles of rotary positions are float32 in every model, and their error grows with the position.
@@ -51,7 +51,7 @@ def model_sheet(
     layer: int = 0,
     head: int = 0,
 ) -> Sheet:
-    """Return the sheet of one head for a text; ``stack`` defaults to the only stack or the decoder."""
+    """Return the sheet for one head on a text; ``stack`` defaults to the only stack or the decoder."""
     if isinstance(bundle.model, ViT):
         raise UsageError("this model is a ViT, which takes images; a worksheet needs a model that takes text")
     model = bundle.widened().model
@@ -64,7 +64,7 @@ def model_sheet(
 
 
 def find_site(known: list[str], stack: str | None, layer: int, part: str) -> str:
-    """Return the name of an attention; ``stack`` defaults to the last one.
+    """Return the name of an attention module; ``stack`` defaults to the last one.
 
     >>> find_site(["blocks.0.attention"], None, 0, "attention")
     'blocks.0.attention'
@@ -85,14 +85,14 @@ def read_head(
     key_tokens: Sequence[Text] | None = None,
     shifted: bool = True,
 ) -> Sheet:
-    """Return the sheet of one head for inputs with a batch of one, in float32 or float64."""
+    """Return the sheet for one head, given inputs with a batch size of one, in float32 or float64."""
     attention = attentions(model)[place]
     query, key, sharing = _slices(attention, place, head)
     layer, _, part = place.rpartition(".")
     crosses = part == "cross"
     with torch.no_grad(), trace(model, layers=[layer]) as seen:
         model(*inputs)
-    # The input of the attention: after the norm in pre-norm models, else the residual stream.
+    # The input to the attention module: the norm's output in pre-norm models, otherwise the residual stream.
     stream = "residual_mid" if crosses else "residual_in"
     x = _numbers(seen[f"{layer}.{f'{part}_norm' if layers(model)[layer].norm_order == 'pre' else stream}"][0])
     hidden = torch.isneginf(seen[f"{place}.masked_scores"][0, query])
@@ -123,7 +123,7 @@ def read_head(
 
 
 def _slices(attention: Attention, place: str, head: int) -> tuple[int, int, list[int]]:
-    """Return a head's index among queries and among keys (heads may be pruned), and the heads that share its keys."""
+    """Return a head's index among queries and keys (other heads may be pruned), and the heads that share its keys."""
     if head not in attention.heads:
         heads = list(attention.heads)
         raise UsageError("{place} has no head {head}; its heads are {heads}", head=head, place=place, heads=heads)
@@ -134,7 +134,7 @@ def _slices(attention: Attention, place: str, head: int) -> tuple[int, int, list
 
 
 def check(sheet: Sheet, computed: dict[str, Tensor]) -> None:
-    """Assert that the sheet's numbers equal torch's."""
+    """Assert that the sheet's numbers match torch's."""
     turned = _TURN_PER_PLACE * len(sheet.key_tokens) if "angles" in sheet.steps else 0.0
     for name, tensor in computed.items():
         computed_here, expected = sheet.masked if name == "masked" else sheet.steps[name].values, _numbers(tensor)
@@ -144,7 +144,7 @@ def check(sheet: Sheet, computed: dict[str, Tensor]) -> None:
 
 
 def _weights(attention: Attention, query: int, key: int) -> dict[str, Array]:
-    """Return a head's slices of matrices, biases and gains by their names on a sheet; torch stores them transposed."""
+    """Return a head's slices of matrices, biases and gains by name; torch stores the matrices transposed."""
     found, width = {}, attention.d_head
     for letter, matrix, head, norm in (
         ("Q", attention.query, query, attention.query_norm),

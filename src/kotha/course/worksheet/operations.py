@@ -1,11 +1,11 @@
-"""The operations of a worksheet's steps.
+"""The operations used in worksheet steps.
 
-An operation computes a matrix in double precision, writes the arithmetic of one cell as on paper, and gives the same
-cell as a spreadsheet formula (templates in ``sheets.json``). Operands are names of matrices; the callers know the
-matrices and their cells in a spreadsheet.
+An operation computes a matrix in double precision, writes the arithmetic for one cell as on paper, and writes the same
+cell as a spreadsheet formula (with templates from ``sheets.json``). Operands are names of matrices; the callers supply
+the matrices and their cells in a spreadsheet.
 
-Most operations read one number of each operand, or one row of the first, so templates are enough. An operand with one
-row or one column is broadcast, as in NumPy.
+Most operations read one number from each operand, or one row from the first, so templates are enough. An operand with a
+single row or column is broadcast, as in NumPy.
 """
 
 import math
@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("sheets.json")
 MINUS_INFINITY = "−∞"
 Array = NDArray[np.float64]
 Matrices = Mapping[str, Array]
-# Which operand a cell reads, and which cell of it.
+# The operand that a cell reads, and the cell in it.
 CellIndex = tuple[int, int, int]
 _MOST_LEADING_ZEROS = 4
 
@@ -31,8 +31,8 @@ _MOST_LEADING_ZEROS = 4
 def decimals_for(value: float, precision: int) -> int:
     """Return the number of decimals to show: ``precision``, plus up to 4 for small numbers.
 
-    With a single significant digit, products and quotients of the shown number would have no right digit. Smaller
-    numbers still are rounding errors.
+    If a number were shown with a single significant digit, products and quotients computed from it would not have one
+    correct digit. Numbers too small even for that are rounding errors.
 
     >>> decimals_for(1.5, 4), decimals_for(0.0021, 4), decimals_for(1e-17, 4), decimals_for(0.0021, 0)
     (4, 6, 8, 0)
@@ -44,7 +44,7 @@ def decimals_for(value: float, precision: int) -> int:
 
 
 def written(value: float, precision: int) -> str:
-    """Write a number for arithmetic with ``decimals_for``, a real minus sign, and −∞ for masked scores.
+    """Format a number with the decimals from ``decimals_for``, a real minus sign, and −∞ for masked scores.
 
     >>> written(0.5, 4), written(-0.33333, 4), written(0.00207654, 4), written(-math.inf, 4), written(1e-12, 4)
     ('0.5', '−0.3333', '0.002077', '−∞', '0.0')
@@ -53,7 +53,7 @@ def written(value: float, precision: int) -> str:
 
 
 def with_decimals(value: float, decimals: int) -> str:
-    """Write a number with at most ``decimals`` decimals, and at least one.
+    """Format a number with at most ``decimals`` decimals, and at least one.
 
     >>> with_decimals(0.00207654, 4), with_decimals(-2.0, 4)
     ('0.0021', '−2.0')
@@ -66,13 +66,13 @@ def with_decimals(value: float, decimals: int) -> str:
 
 
 def _factor(value: float, precision: int) -> str:
-    """Write a number in a sum or product, with brackets if negative."""
+    """Format a number in a sum or product, with brackets if negative."""
     text = written(value, precision)
     return f"({text})" if text.startswith("−") else text
 
 
 def ends_of(terms: list[str], ends: int = 3) -> list[str]:
-    """Return the terms; if there are many, the first and last few.
+    """Return the terms or, if there are many, only the first and last few.
 
     >>> " + ".join(ends_of([str(n) for n in range(9)], ends=2))
     '0 + 1 + … + 7 + 8'
@@ -82,7 +82,7 @@ def ends_of(terms: list[str], ends: int = 3) -> list[str]:
 
 @dataclass(frozen=True)
 class _OnPaper:
-    """One operand in the arithmetic of a cell: ``{}`` plain, ``{:×}`` as a factor, ``{:g}`` unrounded, or its row."""
+    """One operand in a cell's arithmetic: ``{}`` plain, ``{:×}`` as a factor, ``{:g}`` unrounded, or its row."""
 
     name: str
     number: float
@@ -111,23 +111,23 @@ class _OnPaper:
         return len(self.numbers)
 
     def _each(self, way: str, between: str) -> str:
-        """Write the row with one format."""
+        """Format all numbers in the row in one way."""
         return between.join(ends_of([way.format(replace(self, number=number)) for number in self.numbers]))
 
 
 def _same_cell(operands: list[Array], row: int, column: int) -> tuple[int, list[CellIndex]]:
-    """The same cell of every operand, with broadcasting."""
+    """Return the same cell in every operand, with broadcasting."""
     return 0, [(n, min(row, len(each) - 1), min(column, each.shape[1] - 1)) for n, each in enumerate(operands)]
 
 
 def _pair(operands: list[Array], row: int, column: int) -> tuple[int, list[CellIndex]]:
-    """A number, the angle of its pair, and its partner in the other half."""
+    """Return the cells of a number, the angle for its pair, and its partner in the other half."""
     half = operands[1].shape[1]
     return column // half, [(0, row, column), (1, row, column % half), (0, row, (column + half) % (2 * half))]
 
 
 def _beside(operands: list[Array], row: int, column: int) -> tuple[int, list[CellIndex]]:
-    """The source cell of a cell in concatenated matrices."""
+    """Return the source of a cell in concatenated matrices."""
     for n, each in enumerate(operands):
         if column < each.shape[1]:
             return 0, [(n, row, column)]
@@ -188,13 +188,13 @@ COMPUTE: dict[str, Callable[..., Array]] = {
     # The sine and the cosine of each angle, interleaved: (T, C/2) -> (T, C).
     "waves": _waves,
 }
-# The template of a cell and the cells that it uses, if not simply the same cell of every operand.
+# The template for a cell, and the cells that it uses if they are not the same cell in every operand.
 _READS = {"turned": _pair, "joined": _beside, "waves": _wave}
 
 
 @dataclass(frozen=True)
 class Operation:
-    """A kind of operation with the names of its operands."""
+    """An operation of some kind, with the names of its operands."""
 
     kind: str
     operands: tuple[str, ...]
@@ -209,19 +209,19 @@ class Operation:
         return COMPUTE[self.kind](*(given[name] for name in self.operands))
 
     def factors(self, given: Matrices, row: int, column: int) -> tuple[Array, Array]:
-        """Return the two lines that a cell of a product multiplies."""
+        """Return the two lines that are multiplied for one cell in a product."""
         left, right = (given[name] for name in self.operands)
         return left[row], (right.T if self.kind == "product" else right)[column]
 
     def cell(self, given: Matrices, row: int, column: int, form: str, write: Callable[[str, int, int], Any]) -> str:
-        """Fill in the template of a cell in a ``form``; ``write`` formats each operand by name, row and column."""
+        """Fill in the template for a cell in a ``form``; ``write`` formats each operand by name, row and column."""
         way, places = _READS.get(self.kind, _same_cell)([given[name] for name in self.operands], row, column)
         filling = [write(self.operands[n], down, across) for n, down, across in places]
         template: str = data_file(FILE)["operations"][self.kind][form][way]
         return template.format(*filling)
 
     def arithmetic(self, given: Matrices, row: int, column: int, precision: int) -> str:
-        """Write the arithmetic of one cell as on paper."""
+        """Write the arithmetic for one cell as on paper."""
         if self.is_product:
             pairs = zip(*(line.tolist() for line in self.factors(given, row, column)), strict=True)
             return " + ".join(ends_of([f"{_factor(a, precision)}×{_factor(b, precision)}" for a, b in pairs]))

@@ -1,8 +1,8 @@
-"""The user's own matrices as a sheet, from a JSON file or a CSV file of named blocks.
+"""A sheet from the user's own matrices, read from a JSON file or a CSV file with named blocks.
 
 JSON: ``{"tokens": ["ক", "খ"], "X": [[…], …], "W_Q": …, "W_K": …, "W_V": …, "mask": "causal"}``; tokens and mask are
-optional. CSV: a line with the name of a matrix, its rows, an empty line, and so on; ``tokens`` is a block of one row.
-Files can come from anywhere, so everything is validated before it is used.
+optional. CSV: a line with the name of a matrix, its rows, an empty line, and so on; ``tokens`` is a block with one row.
+Files are untrusted, so everything in them is validated before it is used.
 """
 
 import csv
@@ -30,7 +30,7 @@ _LONGEST = 40  # characters of a token
 
 
 def sheet_of_file(path: Path) -> Sheet:
-    """Return the sheet of a file's matrices."""
+    """Return the sheet for the matrices in a file."""
     ending = path.suffix.lower()
     if ending not in (".csv", ".json"):
         raise DataError("{path} must be a .json or .csv file with X, W_Q, W_K and W_V", path=path)
@@ -38,7 +38,7 @@ def sheet_of_file(path: Path) -> Sheet:
 
 
 def sheet_of(data: dict[str, Any]) -> Sheet:
-    """Return the sheet of tokens, X, W_Q, W_K and W_V.
+    """Return the sheet for the given tokens, X, W_Q, W_K and W_V.
 
     >>> one = [[1.0, 0.0], [0.0, 1.0]]
     >>> sheet_of({"X": one, "W_Q": one, "W_K": one, "W_V": one}).steps["weights"].values.round(2).tolist()
@@ -117,7 +117,7 @@ def _tokens(names: Any, count: int) -> Labels:
 
 
 def _read_csv(path: Path) -> dict[str, Any]:
-    """Read the blocks of a CSV file by name."""
+    """Read the blocks in a CSV file by name."""
     if path.stat().st_size > _MOST_BYTES:
         raise DataError("{path} has {n:,} bytes, too many for a worksheet", path=path, n=path.stat().st_size)
     try:

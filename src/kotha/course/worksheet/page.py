@@ -1,13 +1,13 @@
-"""Rendering of a sheet: tables of readable numbers with the arithmetic of some cells, and one offline page.
+"""Rendering of sheets: tables of readable numbers with the arithmetic for some cells, and a single offline page.
 
-In arithmetic, small numbers get more decimals so that results can be reproduced by hand; in a table all numbers have as
-many decimals as the largest needs. A small matrix is shown in full, with the arithmetic of every cell; of a large one
-the first and last rows and columns are shown with a remark, and the arithmetic of its last row, which under a causal
-mask sees all tokens. Terminal and page show the same.
+In arithmetic, small numbers get more decimals so that results can be reproduced by hand; in a table, all numbers have
+as many decimals as the largest needs. A small matrix is shown in full, with the arithmetic for every cell. For a large
+one, only the first and last rows and columns are shown, with a remark, and the arithmetic only for the last row,
+because under a causal mask it attends to all tokens. The terminal and the page show the same.
 
-The page is also interactive, as in the studio's room “By hand”, with a score file. It holds numbers and, in both
-languages, titles and labels; grading, hints and diagnosis are the studio's code (``web/src/rooms/hand``). For a model's
-head, the user computes the part that is feasible by hand; the rest is shown.
+The page is also an exercise with a score file, as in the studio's room “By hand”. It holds the numbers, and titles and
+labels in both languages; grading, hints and diagnosis use the studio's code (``web/src/rooms/hand``). For a model's
+head, the user computes the part that is feasible by hand, and the rest is shown.
 """
 
 import hashlib
@@ -31,9 +31,9 @@ from kotha.inside.view import View
 from kotha.report.single_file import sheet_page
 from kotha.storage.atomic import atomic_file
 
-# The arithmetic of every cell is shown up to this number of cells; above it, only the last row.
+# Up to this number of cells, the arithmetic for every cell is shown; above it, only for the last row.
 _ALL_CELLS = 24
-# Weight matrices have many rows and no arithmetic, so they get fewer rows.
+# Weight matrices have many rows and no arithmetic, so fewer of their rows are shown.
 _MOST_COLUMNS, _MOST_ROWS, _MOST_WEIGHT_ROWS = 10, 16, 8
 _GAP = "…"
 # Matrices without decimals.
@@ -108,7 +108,7 @@ def _show(sheet: Sheet, step: SheetStep, precision: int) -> Shown:
 
 
 def _worked_out(sheet: Sheet, step: SheetStep, precision: int, columns: Sequence[int | None]) -> Iterator[str]:
-    """Yield the arithmetic of the shown cells: all of a small matrix, the last row of a large one."""
+    """Yield the arithmetic for the shown cells: all cells in a small matrix, the last row in a large one."""
     if step.operation is None:
         return
     height, width = step.values.shape
@@ -131,7 +131,7 @@ def _aligned(cells: list[list[str]]) -> list[list[str]]:
 
 
 def _some(count: int, most: int) -> list[int | None]:
-    """Return all indices; if there are many, the first ones, None for a gap, and the last two.
+    """Return all indices or, if there are many, the first ones, None for a gap, and the last two.
 
     >>> _some(9, 6)
     [0, 1, 2, None, 7, 8]
@@ -140,7 +140,7 @@ def _some(count: int, most: int) -> list[int | None]:
 
 
 def as_json(sheet: Sheet, language: Language = "en") -> dict[str, Any]:
-    """Return all numbers with full precision; masked scores (−∞) are null."""
+    """Return all numbers at full precision; masked scores (−∞) become null."""
     lists = ("tokens", "key_tokens", "remarks")
     return {
         "text": translate(sheet.text, language),
@@ -161,7 +161,7 @@ def _plain(values: Array) -> list[list[float | None]]:
 
 
 def steps_of(sheet: Sheet) -> list[dict[str, Any]]:
-    """Return the matrices of a sheet and their operations for JSON; −∞ is null."""
+    """Return the matrices in a sheet and their operations for JSON; −∞ becomes null."""
     return [
         {
             "name": step.name,
@@ -177,7 +177,7 @@ def steps_of(sheet: Sheet) -> list[dict[str, Any]]:
 
 
 def _page(sheet: Sheet, shown: Sequence[Shown], language: Language) -> str:
-    """Render the bilingual HTML page of a sheet; ``language`` is the initial one."""
+    """Render the bilingual HTML page for a sheet; ``language`` is the initial language."""
     exercise, why_not = None, ""
     try:  # a model's head is reduced to what can be computed by hand
         exercise = _compact(for_paper(sheet) if sheet.place else sheet)
@@ -231,6 +231,6 @@ def _lead(sheet: Sheet) -> Text:
 
 
 def _labels(labels: Sequence[Text]) -> dict[str, list[str]]:
-    """Return labels by language; English only if both are the same."""
+    """Return labels by language, only in English if both are the same."""
     english, bangla = ([translate(each, language) for each in labels] for language in LANGUAGES)
     return {"en": english} if english == bangla else {"en": english, "bn": bangla}

@@ -1,8 +1,9 @@
 """A sheet: a sequence of matrices, each given or computed from earlier ones.
 
-A step is a line: ``X`` is given, ``Q = product X W_Q`` is computed by one of the ``operations``, in double precision.
-``head_steps`` makes the lines of one attention head from its vectors, its slices of the weights, and the model's other
-steps for queries and keys (biases, norms, rotary positions). ``model.py`` compares the result with torch.
+A step is written as a line: ``X`` is a given matrix, and ``Q = product X W_Q`` is computed by one of the
+``operations``, in double precision. ``head_steps`` makes the lines for one attention head from its vectors, its slices
+of the weights, and the model's other steps for queries and keys (biases, norms, rotary positions). ``model.py``
+compares the result with torch.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ Labels = tuple[Text, ...]
 
 @dataclass(frozen=True)
 class SheetStep:
-    """A matrix of the sheet with its labels and operation."""
+    """A matrix on the sheet with its labels and operation."""
 
     name: str
     title: Text
@@ -32,7 +33,7 @@ class SheetStep:
 
 @dataclass(frozen=True)
 class Sheet:
-    """The steps in order, and their source."""
+    """A sheet: its steps in order, and where they come from."""
 
     steps: dict[str, SheetStep]
     tokens: Labels
@@ -62,7 +63,7 @@ class Sheet:
         return {name: step.values for name, step in self.steps.items()}
 
     def arithmetic(self, name: str, row: int, column: int, precision: int) -> str:
-        """Write the arithmetic of one cell: name, operation and result."""
+        """Write the arithmetic for one cell: name, operation and result."""
         step = self.steps[name]
         assert step.operation is not None, f"{name} is given, not computed"
         place = f"{row + 1}" if step.values.shape[1] == 1 else f"{row + 1},{column + 1}"
@@ -71,7 +72,7 @@ class Sheet:
 
     @property
     def masked(self) -> Array:
-        """The input of the softmax: masked scores, or plain scores if there is no mask."""
+        """The input to the softmax: masked scores, or plain scores if there is no mask."""
         return self.steps["masked" if "masked" in self.steps else "scores"].values
 
 
@@ -82,7 +83,7 @@ def make_steps(
     columns: Mapping[str, Labels],
     titles: Mapping[str, Text] | None = None,
 ) -> dict[str, SheetStep]:
-    """Build the steps of some lines; missing labels come from the operands, or are numbers.
+    """Build the steps for some lines; missing labels come from the operands, or are numbers.
 
     >>> make_steps(["X", "A = product X X"], {"X": np.array([[2.0]])}, {"X": ("a",)}, {})["A"].rows
     ('a',)
@@ -145,12 +146,12 @@ def token_names(count: int) -> Labels:
 def head_steps(
     given: Matrices, tokens: Sequence[Text], key_tokens: Sequence[Text] | None = None, shifted: bool = True
 ) -> dict[str, SheetStep]:
-    """Build the steps of a head from its matrices; ``shifted`` subtracts each row's largest score before exp.
+    """Build the steps for a head from its matrices; ``shifted`` subtracts each row's largest score before exp.
 
-    ``X`` (T, C) gives the queries, ``M`` (S, C) the keys and values (default: X); ``W_Q`` (C, D), ``b_Q`` and ``g_Q``
-    (1, D), the bias and the gains of the norm, make queries, and so on for K and V; ``mask`` (T, S) is 1 where a query
-    may attend; ``speeds`` (1, D/2) rotate pairs of numbers by position; ``eps`` (1, 1) is added under the root of
-    norms.
+    Queries are computed from ``X`` (T, C), keys and values from ``M`` (S, C; default: X). Queries use the matrix
+    ``W_Q`` (C, D), the bias ``b_Q`` and the norm gains ``g_Q`` (both 1, D); the names for K and V are analogous.
+    ``mask`` (T, S) is 1 where a query may attend. ``speeds`` (1, D/2) are the rotation speeds of rotary positions.
+    ``eps`` (1, 1) is added under the root in norms.
     """
     asking, looked_at = tuple(tokens), tuple(tokens if key_tokens is None else key_tokens)
     width = float(given["W_Q"].shape[1])
@@ -184,7 +185,7 @@ def _head_lines(given: Matrices, shifted: bool) -> Iterator[str]:
 
 
 def _projection_lines(letter: str, source: str, given: Matrices) -> Iterator[str]:
-    """Yield the lines from vectors to Q, K or V, one for each step of the model; the last has the plain letter."""
+    """Yield the lines from vectors to Q, K or V, one for each step in the model; the last is named Q, K or V."""
     bias, gain, size = f"b_{letter}", f"g_{letter}", f"size_{letter}"
     done: list[tuple[list[str], str]] = [([], f"product {source} W_{letter}")]
     if bias in given:

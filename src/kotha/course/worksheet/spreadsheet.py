@@ -1,7 +1,8 @@
-"""The sheet as a spreadsheet with live formulas: change a number and see the effect.
+"""Export of a sheet as a spreadsheet with live formulas, so that changing a number shows the effect.
 
-Given numbers are blue; every other cell is a formula of earlier cells, with its current value stored for programs that
-do not compute. A small sheet is one page from top to bottom; the given matrices of a wide model have a separate page.
+Given numbers are blue. Every other cell is a formula that uses earlier cells, with its current value stored for
+programs that do not evaluate formulas. A small worksheet fits on a single page; the given matrices of a wide model are
+on a separate page.
 """
 
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ _TOP, _LEFT = 2, 1
 
 @dataclass(frozen=True)
 class Area:
-    """Location of a matrix: page, row and column of its first number, and its size."""
+    """The location of a matrix: the page, row and column of its first number, and its size."""
 
     page: str
     row: int
@@ -38,14 +39,14 @@ class Area:
     width: int
 
     def range(self, top: int, left: int, bottom: int, right: int) -> str:
-        """Return the address of a part of it, such as ``C7:F7``, as seen from the page of steps."""
+        """Return the address of part of the matrix, such as ``C7:F7``, for use on the page with the steps."""
         prefix = f"{self.page}!" if self.page == INPUTS else ""
         inside = utility.xl_range(self.row + top, self.column + left, self.row + bottom, self.column + right)
         return f"{prefix}{inside}"
 
 
 class Areas:
-    """Locations of all matrices of a sheet, and the formulas of their cells."""
+    """The locations of all matrices on a sheet, and the formulas in their cells."""
 
     def __init__(self, sheet: Sheet) -> None:
         self.given = sheet.matrices
@@ -71,7 +72,7 @@ class Areas:
         return _InCells(self.cell(name, row, column), self.line(name, row), self.of[name].width)
 
     def formula(self, operation: Operation, row: int, column: int) -> str:
-        """Return the formula of a cell; short sums of products are written out."""
+        """Return the formula for a cell; short sums of products are written out."""
         if not operation.is_product:
             return operation.cell(self.given, row, column, "cells", self._operand)
         (left, right), n_inner = operation.operands, self.given[operation.operands[0]].shape[1]
@@ -86,7 +87,7 @@ class Areas:
 
 @dataclass(frozen=True)
 class _InCells:
-    """Addresses of one operand of a cell: ``{}`` its cell, ``{.row}`` its row."""
+    """The addresses of one operand in a formula: ``{}`` for its cell, ``{.row}`` for its row."""
 
     cell: str
     row: str

@@ -1,4 +1,4 @@
-"""Head importance by two methods (ablation, and the gradient of a gate), both in nats.
+"""Head importance in nats, measured by ablation and by the gradient with respect to a gate.
 
     with silence(model, ["blocks.0.attention.3"]):
         model(tokens)
@@ -8,15 +8,15 @@ changes nothing, and the slope of the loss at 1 measures the importance of the h
 ``with`` block; weights never change. ``kotha.model.pruning`` removes heads permanently.
 
 **Ablation**: the loss with the head silenced minus the loss of the full model. This is the cost of removing this head
-alone; it takes one pass over the text for each head. A negative value means that the model is better without it.
+alone. It takes one pass over the text for each head. A negative value means that the model is better without the head.
 
 **Gradient**: the slope of the loss with respect to the gate, ``|sum of output * d loss / d output|`` for each example,
-averaged (Michel et al. 2019, https://arxiv.org/abs/1905.10650). One forward and one backward pass cover all heads. The
-slope is local, so it can miss effects that appear only when a head is removed completely.
+averaged over the examples (Michel et al. 2019, https://arxiv.org/abs/1905.10650). One forward and one backward pass
+cover all heads. The slope is local, so it can miss effects that appear only when a head is removed completely.
 
-Neither measures the joint cost of several heads: of two redundant heads, each seems unimportant while the other is
-present. The caller supplies the loss: a function of the model and a batch that returns the loss of each example, (B,),
-or the mean of a batch, which then counts as one example.
+Neither method measures the cost of removing several heads together: if two heads are redundant, each of them alone
+seems unimportant. The caller supplies the loss function, which takes the model and a batch. It returns the loss for
+each example, (B,), or the mean over the batch, which then counts as one example.
 
 ``without_heads`` compares one text with and without some heads: predictions, loss at each token and, if requested,
 generated text.
@@ -42,13 +42,13 @@ from kotha.model.family import Model
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 
-# Gate values for an attention, from its name and its head outputs (B, H, T, D).
+# Returns gate values for an attention module, given its name and its head outputs (B, H, T, D).
 Gate = Callable[[str, Tensor], Tensor]
 Loss = Callable[[Any, Any], Tensor]  # from a model and a batch
 
 
 def every_head(model: nn.Module) -> list[str]:
-    """Return the names of all heads in order; for a pruned model, of the remaining ones.
+    """Return the names of all heads in order, without those removed by pruning.
 
     >>> from kotha.model.family import build
     >>> from kotha.model.presets import preset
@@ -111,7 +111,7 @@ def mean_loss(model: nn.Module, batches: Sequence[Any], loss: Loss) -> float:
 def by_ablation(
     model: nn.Module, batches: Sequence[Any], loss: Loss, on_progress: OnProgress | None = None
 ) -> dict[str, float]:
-    """Return for each head the increase of the loss, in nats, when only that head is silenced."""
+    """Return, for each head, the increase in loss (in nats) when only that head is silenced."""
     heads, found, baseline = every_head(model), {}, mean_loss(model, batches, loss)
     for done, head in enumerate(heads):
         with silence(model, [head]):
@@ -122,7 +122,7 @@ def by_ablation(
 
 
 def by_gradient(model: nn.Module, batches: Sequence[Any], loss: Loss) -> dict[str, float]:
-    """Return the absolute slope of the loss for each head's gate in nats; gates are per example, (B, H, 1, 1)."""
+    """Return the absolute slope of the loss in nats for each head's gate; every example has its own gates."""
     gates: dict[str, Tensor] = {}
 
     def gate(name: str, outputs: Tensor) -> Tensor:
@@ -141,7 +141,7 @@ def by_gradient(model: nn.Module, batches: Sequence[Any], loss: Loss) -> dict[st
 
 
 def least_important(importance: dict[str, float], count: int) -> list[str]:
-    """Return the ``count`` least important heads, least important first; every attention keeps its best one.
+    """Return the ``count`` least important heads, least important first; every attention module keeps its best head.
 
     >>> least_important({"blocks.0.attention.0": 0.1, "blocks.0.attention.1": 0.3, "blocks.1.attention.0": 0.0}, 1)
     ['blocks.0.attention.0']
@@ -188,6 +188,6 @@ def without_heads(
 
 
 def _nats(given: ModelInput, logits: Tensor) -> tuple[float, ...]:
-    """Return the loss at each token of the predicted line except the first: (T, V) -> T - 1."""
+    """Return the loss at each token in the predicted line except the first: (T, V) -> T - 1."""
     ids = torch.tensor([piece.id for piece in given.last_line], device=logits.device)
     return tuple(cross_entropy(logits[:-1].float(), ids[1:], reduction="none").tolist())

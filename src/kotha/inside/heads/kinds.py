@@ -1,4 +1,4 @@
-"""Kinds of attention heads, such as induction heads, by what they attend to; without strong evidence, ``unclear``.
+"""Classify attention heads (as induction heads, for example) by what they attend to, or as ``unclear``.
 
 ==================  ====================================================================  ==================
 kind                attends to                                                            measured on
@@ -15,23 +15,23 @@ kind                attends to                                                  
 ``unclear``         none of these
 ==================  ====================================================================  ==================
 
-A kind is defined by a pattern: the positions where such a head would attend. The share of a head is the part of its
-attention weight at these positions, and chance is the same share for uniform attention. The score rescales the share so
-that chance becomes 0 and full attention 1. A head with no score of at least ``THRESHOLD`` is unclear. The score of
-``broad`` is the mean entropy divided by that of uniform attention.
+A kind is defined by a pattern: the positions that such a head would attend to. A head's share is the fraction of its
+attention weight at these positions, and chance is the same fraction under uniform attention. The score rescales the
+share so that chance becomes 0 and full attention 1. A head is unclear if all its scores are below ``THRESHOLD``. The
+score for ``broad`` is the mean entropy divided by the entropy of uniform attention.
 
-Kinds measured on repeated tokens are checked first, because in text without repetition such a head still has to attend
-somewhere, often to the first token. For ``rare-word`` the token with the most attention is not counted, because
-attention to a single token does not show a preference for rare ones. The example of a kind always comes from the text
-itself, even if the share was measured on random tokens.
+Kinds measured on repeated tokens are checked first, because in text without repetition such a head attends to something
+else, often the first token. For ``rare-word`` the token with the most attention is not counted, because attention to a
+single token does not show a preference for rare tokens. The example shown for a kind always comes from the text itself,
+even if the share was measured on random tokens.
 
-Repeats are measured on probes: sequences of random tokens, each repeated once. Only the first half can predict the
-second, so a head that finds the earlier position stands out (Olsson et al. 2022, https://arxiv.org/abs/2209.11895). The
-distance between the halves differs from probe to probe, so a head with a fixed offset is not mistaken for one that
-matches tokens.
+Attention to repeated tokens is measured on probes: sequences of random tokens, each repeated once. The second half can
+be predicted only from the first, so a head that attends to the earlier copy stands out (Olsson et al. 2022,
+https://arxiv.org/abs/2209.11895). The distance between the halves differs from probe to probe, so a head with a fixed
+offset is not mistaken for one that matches tokens.
 
-Voita et al. 2019 (https://arxiv.org/abs/1905.09418) name positional, syntactic and rare-word heads; syntactic heads are
-not detected here, since that would need a parser for every language.
+Voita et al. 2019 (https://arxiv.org/abs/1905.09418) describe positional, syntactic and rare-word heads. Syntactic heads
+are not detected here, because that would need a parser for every language.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -47,7 +47,7 @@ from kotha.inside.hook_points import attentions
 from kotha.inside.trace import trace
 from kotha.model.evaluating import evaluating
 
-# Number of probes, and the limits of their half length.
+# Number of probes, and the limits on the length of one half.
 _PROBES, _SHORTEST, _LONGEST = 6, 6, 40
 THRESHOLD, BROAD_THRESHOLD = 0.5, 0.9
 # Minimum score at which an unclear head is reported with a tendency.
@@ -88,7 +88,7 @@ class AttentionPattern:
 
     @cached_property
     def offsets(self) -> Tensor:
-        """Offset of each key from its query: (T, S); -1 is the token before."""
+        """Offset of each key from its query, where -1 is the preceding token: (T, S)."""
         return torch.arange(len(self.key_tokens))[None] - torch.arange(len(self.query_tokens))[:, None]
 
 
@@ -115,7 +115,7 @@ def look(model: nn.Module, passage: Passage) -> list[AttentionPattern]:
 
 
 def probes(vocabulary: Sequence[int], context_length: int, translates: bool = False) -> list[Passage]:
-    """Return random sequences of different lengths, each repeated once; an empty list if the context is too short.
+    """Return random sequences of different lengths, each repeated once, or an empty list if the context is too short.
 
     >>> [len(set(each.tokens.tolist())) * 2 == len(each.tokens) for each in probes(range(100), 32)][:2]
     [True, True]
@@ -125,7 +125,7 @@ def probes(vocabulary: Sequence[int], context_length: int, translates: bool = Fa
         return []
     chance, known = torch.Generator().manual_seed(0), torch.tensor(vocabulary)
     found = []
-    # Lengths close to the longest one: longer probes give more evidence.
+    # All lengths are close to the maximum, because longer probes give more evidence.
     for length in range(max(_SHORTEST, longest - 2 * _PROBES + 2), longest + 1, 2):
         if len(known) >= length:
             once = known[torch.randperm(len(known), generator=chance)[:length]]
@@ -220,17 +220,21 @@ class HeadKind:
 
 @dataclass
 class _Tally:
-    """Sums of one kind over passages, for all heads of an attention module."""
+    """Accumulated sums for one kind, for all heads in an attention module."""
 
     share: Tensor | float = 0.0  # (H,)
     chance: float = 0.0
     tokens: int = 0
     by_token: dict[int, Tensor] = field(default_factory=dict)
-    """Weight on each key token (``rare-word`` only), to discount a single favourite."""
+    """Weight on each key token (``rare-word`` only), used to exclude the token with the most attention."""
     cases: dict[int, ClearestCase] = field(default_factory=dict)
 
     def add(self, observed: AttentionPattern, kind: str, pattern: Tensor, on_probe: bool) -> None:
-        """Add a passage; repeats are counted on probes and other kinds on the text, where all examples come from."""
+        """Add a passage.
+
+        Attention to repeated tokens is counted on probes, all other kinds on the text. Examples always come from the
+        text.
+        """
         target = pattern & observed.allowed
         n_allowed, n_target = observed.n_allowed, target.sum(dim=-1)  # each (T,)
         counted = (n_allowed >= FEWEST_CHOICES) & (n_target > 0) & (n_target < n_allowed)
@@ -255,7 +259,7 @@ class _Tally:
                 )
 
     def evidence(self, kind: str, head: int, offset: int | None) -> Evidence | None:
-        """Return the evidence for a head; None if there were too few tokens."""
+        """Return the evidence for a head, or None if there were too few tokens."""
         if self.tokens < _FEWEST_TOKENS or isinstance(self.share, float):
             return None
         share, chance = float(self.share[head]) / self.tokens, self.chance / self.tokens
@@ -265,7 +269,7 @@ class _Tally:
 
 
 class HeadClassifier:
-    """Collects evidence about the heads of a model from passages of a text and from probes."""
+    """Collects evidence about a model's heads from passages in a text and from probes."""
 
     def __init__(self, model: nn.Module, rare: Collection[int] = (), punctuation: Collection[int] = ()) -> None:
         self._model = model
@@ -274,7 +278,7 @@ class HeadClassifier:
         self._evenness: dict[str, Tensor] = {}  # by attention (H, 3): sums of entropy and distance, number of tokens
 
     def read(self, observations: Iterable[AttentionPattern]) -> None:
-        """Add the weights of a passage of the text."""
+        """Add the attention weights for a passage from the text."""
         for observed in observations:
             self._add(observed, self._patterns(observed), on_probe=False)
             counted = observed.n_allowed >= FEWEST_CHOICES  # (T,)

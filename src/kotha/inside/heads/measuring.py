@@ -1,9 +1,10 @@
-"""The data that heads are measured on: a text as passages, and as batches with a loss.
+"""The data that heads are measured on: a text, split into passages and into batches with targets.
 
-A GPT predicts each token from those before it, a BERT masked words, a Seq2Seq each token of a translation. A text is
-tokenized as in every view (for a GPT, after the start-of-document token); the documents of a file or of training data
-are concatenated, as in training. Passages are as long as the context allows and have equal weight. Those of a GPT all
-have the same length, so a batch holds several; for a BERT and a Seq2Seq a batch is one passage.
+A GPT predicts each token from those before it, a BERT predicts masked words, and a Seq2Seq each token of a translation.
+A text is tokenized as in the other views (for a GPT, with the start-of-document token in front). The documents in a
+file or in training data are concatenated, as in training. Passages are as long as the context allows and have equal
+weight. For a GPT they all have the same length, so a batch holds several; for a BERT or a Seq2Seq, each batch is one
+passage.
 """
 
 import unicodedata
@@ -39,13 +40,13 @@ _LONGEST, _FEWEST = 256, 9
 _TOGETHER = 1024
 _BYTES_PER_TOKEN = 64  # an upper limit, so that only the needed part of a long text is read
 _HIDDEN = 0.15  # share of tokens masked for a BERT, as in training
-# More tokens take more time; with fewer, the order of similarly important heads is random.
+# More tokens take more time; with fewer, similarly important heads are ranked almost at random.
 TOKENS = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextSource:
-    """The source of the text that heads are measured on."""
+    """The source of the text on which heads are measured."""
 
     text: str | None = None
     path: str | None = None  # a file, folder or data folder
@@ -63,13 +64,13 @@ class TextSource:
 
 
 class TargetBatch(NamedTuple):
-    """Model inputs and the targets at each position; IGNORED where nothing is predicted."""
+    """Model inputs with the target at each position, which is IGNORED where nothing is predicted."""
 
     inputs: tuple[Tensor, ...]
     targets: Tensor  # (B, T)
 
     def passages(self) -> Iterator[Passage]:
-        """Yield each row as a passage, with the masked words of a BERT restored."""
+        """Yield each row as a passage; for a BERT, the masked words are restored."""
         hidden = (self.targets == IGNORED).any()
         tokens = torch.where(self.targets == IGNORED, self.inputs[-1], self.targets) if hidden else self.inputs[-1]
         for row, line in enumerate(tokens.cpu()):
@@ -77,9 +78,10 @@ class TargetBatch(NamedTuple):
 
 
 def batch_loss(model: Any, batch: TargetBatch) -> Tensor:
-    """Return the mean loss of each example in nats: (B,).
+    """Return the mean loss for each example in nats: (B,).
 
-    The logits are small enough to compute all at once. The training loss, which does not, would load torch's compiler.
+    All logits are computed at once, because they are small enough. The training loss does not do so, but it would load
+    torch's compiler.
     """
     answer, targets = model(*batch.inputs), batch.targets
     logits = answer if isinstance(answer, Tensor) else answer.token_logits  # a BERT returns more than logits
@@ -89,7 +91,7 @@ def batch_loss(model: Any, batch: TargetBatch) -> Tensor:
 
 @dataclass(frozen=True)
 class HeadExamination:
-    """A model and the text that it is examined on."""
+    """A model and the text on which it is examined."""
 
     bundle: Bundle
     tokenizer: Tokenizer
@@ -105,7 +107,7 @@ class HeadExamination:
 
     @cached_property
     def passages(self) -> list[Passage]:
-        """All passages of the text."""
+        """All passages in the text."""
         return [passage for batch in self.batches for passage in batch.passages()]
 
     @cached_property
@@ -115,24 +117,24 @@ class HeadExamination:
 
     @property
     def rare(self) -> set[int]:
-        """The rarest tokens of the full text."""
+        """The rarest tokens in the full text."""
         return rarest(self.counts, besides=self.tokenizer.special.values())
 
     @property
     def punctuation(self) -> list[int]:
-        """Tokens of the text that consist of punctuation only."""
+        """Tokens in the text that consist only of punctuation."""
         occurring = (token for token in self.ordinary if token < len(self.counts) and self.counts[token])
         texts = ((token, self.tokenizer.decode([token]).strip()) for token in occurring)
         return [t for t, text in texts if text and all(unicodedata.category(character)[0] == "P" for character in text)]
 
     @cached_property
     def ordinary(self) -> list[int]:
-        """All tokens but the special ones."""
+        """All tokens except the special ones."""
         return sorted(set(range(self.tokenizer.vocab_size)) - set(self.tokenizer.special.values()))
 
 
 def gather(bundle: Bundle, source: TextSource) -> HeadExamination:
-    """Prepare the batches of a text for a model that takes text."""
+    """Split a text into batches for a model that takes text as input."""
     family, tokenizer, config = bundle.config.family, bundle.tokenizer, bundle.config
     if tokenizer is None or not isinstance(config, TextConfig):
         raise UsageError("a {family} model takes no text, and heads are measured on text", family=family)
@@ -181,7 +183,10 @@ def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[Text, 
 
 
 def _windows(line: Tensor, length: int) -> Tensor:
-    """Cut a line into windows: (N,) -> (n, length); a remainder is dropped, but a short line is one window."""
+    """Cut a line into windows: (N,) -> (n, length).
+
+    A remainder is dropped, but a line shorter than ``length`` becomes one window.
+    """
     length = min(length, len(line))
     return line[: len(line) // length * length].view(-1, length)
 

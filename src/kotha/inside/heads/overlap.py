@@ -1,15 +1,16 @@
 """Overlap of heads: whether two heads read the same features, write the same ones, or attend to the same positions.
 
-A head is connected to the residual stream by two low-rank matrices, each with a row space of D of the C dimensions
-(Elhage et al. 2021, https://transformer-circuits.pub/2021/framework). ``W_Q W_K^T`` decides which token attends to
-which; its row space holds what the head can detect in a key token. ``W_V W_O`` decides what is copied; its row space is
-where the head writes. Subspaces are compared by their principal angles: the mean squared cosine is 1 if one contains
-the other and 0 if they are orthogonal; two random subspaces of r of C dimensions have about r / C.
+A head is connected to the residual stream by two low-rank matrices, whose row spaces have D of the C dimensions (Elhage
+et al. 2021, https://transformer-circuits.pub/2021/framework). ``W_Q W_K^T`` determines which token attends to which,
+and its row space contains the features that the head can detect in a key token. ``W_V W_O`` determines what is copied,
+and its row space contains everything that the head can write. Subspaces are compared by their principal angles: the
+mean squared cosine is 1 if one contains the other, 0 if they are orthogonal, and about r / C for two random subspaces
+of dimension r.
 
 Insight 2 of the course says that heads share directions: their stacked matrices have a lower rank than their size
 suggests (Cordonnier et al. 2020, https://arxiv.org/abs/2006.16362), which ``shared_rank`` counts. Insight 0 says that
-attention is not symmetric; ``symmetries`` measures it. Norms of queries and keys and rotary positions are applied after
-these matrices and are ignored.
+attention is not symmetric; ``symmetries`` measures it. Query and key norms and rotary positions are applied after these
+matrices and are ignored.
 """
 
 import math
@@ -60,7 +61,7 @@ class HeadSimilarity:
 
 @dataclass(frozen=True)
 class Sharing:
-    """Number of directions that the heads of an attention module need together."""
+    """Number of directions needed to represent all heads in an attention module together."""
 
     attention: str
     queries: SharedRank
@@ -69,14 +70,14 @@ class Sharing:
 
 
 class HeadWeights:
-    """Measures of the weights of an attention module, independent of any text; computed on first use and cached."""
+    """Measures of an attention module's weights, which do not depend on a text; computed on first use and cached."""
 
     def __init__(self, name: str, attention: Attention) -> None:
         self.name, self.attention = name, attention
 
     @cached_property
     def _heads(self) -> list[tuple[Array, Array, Array, Array]]:
-        """W_Q, W_K, W_V (C, D) and W_O (D, C) of each head, for row vectors: q = x W_Q."""
+        """Each head's W_Q, W_K, W_V (C, D) and W_O (D, C), for row vectors: q = x W_Q."""
         attention, width = self.attention, self.attention.d_head
         shared = [kv_head for kv_head, n_heads in enumerate(attention.queries_per_kv_head) for _ in range(n_heads)]
         weights = [getattr(attention, name).weight for name in ("query", "key", "value", "output")]
@@ -86,7 +87,7 @@ class HeadWeights:
 
     @cached_property
     def _spaces(self) -> list[tuple[Array, Array]]:
-        """Orthonormal bases of what each head detects and of where it writes, each (C, rank)."""
+        """Orthonormal bases of the subspaces that each head reads from and writes to, each (C, rank)."""
         return [(_row_space(q, k.T), _row_space(v, o)) for q, k, v, o in self._heads]
 
     def overlap(self, one: int, other: int) -> Overlap:
@@ -107,12 +108,12 @@ class HeadWeights:
 
     @cached_property
     def sharing(self) -> Sharing:
-        """Number of directions that all heads need together."""
+        """Number of directions needed to represent all heads together."""
         weights = (getattr(self.attention, name).weight for name in ("query", "key", "value"))
         return Sharing(self.name, *(shared_rank(_array(weight)) for weight in weights))
 
     def nearest(self, alike: Tensor) -> dict[str, HeadSimilarity]:
-        """Return the most similar head for each head, from similarities (H, H); empty if there is only one head."""
+        """Return the most similar head for each head, given similarities (H, H); empty if there is only one head."""
         if len(alike) < 2:
             return {}
         names, found = [f"{self.name}.{number}" for number in self.attention.heads], {}
@@ -151,7 +152,7 @@ def _row_space(left: Array, right: Array) -> Array:
 
 
 def shared_rank(matrix: Array) -> SharedRank:
-    """Count the directions of a matrix of heads, and those of a random one: (H D, C) -> counts."""
+    """Count the directions in the heads' stacked matrices and in a random matrix of that size: (H D, C) -> counts."""
     return SharedRank(_directions(matrix), _random_directions(*matrix.shape), min(matrix.shape))
 
 

@@ -1,7 +1,7 @@
 """Head pruning: remove the least important heads from the weights, and compare the smaller model with the full one.
 
-With a ``count``, the heads whose ablation increases the loss least are removed, all at once. Each was measured alone in
-the full model, so two redundant heads can both look unimportant.
+Given a ``count``, the heads whose ablation increases the loss least are removed, all at once. Each head was ablated
+alone in the full model, so two redundant heads can both look unimportant.
 """
 
 from collections.abc import Sequence

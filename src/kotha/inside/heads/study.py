@@ -1,6 +1,6 @@
-"""A study of all heads on one text: kind, importance and similarity, as data and as one offline page.
+"""A study of all heads on one text: their kind, importance and similarity, as data and as a single offline page.
 
-Passages show where heads attend; batches with a loss show how important they are (``measuring.py``).
+What a head attends to is measured on passages, and its importance by the loss on batches (``measuring.py``).
 """
 
 from collections.abc import Sequence
@@ -60,7 +60,7 @@ class HeadReport:
 
 @dataclass(frozen=True)
 class Study:
-    """The results of a study, and how much text it used."""
+    """The results of a study, with the amount of text that it used."""
 
     text: Text
     loss_nats: float
@@ -70,7 +70,7 @@ class Study:
     sharing: list[Sharing]
 
     def page(self) -> dict[str, Any]:
-        """Return the data of the page: the study and its thresholds."""
+        """Return the data for the page: the study and its thresholds."""
         text = self.text if isinstance(self.text, str) else None
         page: dict[str, Any] = to_json(self)
         return page | {"text": text, "threshold": THRESHOLD, "broad_threshold": BROAD_THRESHOLD}
@@ -135,7 +135,7 @@ def heads_view(
     weights: Sequence[HeadWeights] = (),
     on_progress: OnProgress | None = None,
 ) -> View[Study]:
-    """Show the kind, the importance and the most similar head of each head; ``name`` is the model's name."""
+    """Show each head's kind and importance, and the head most similar to it; ``name`` is the model's name."""
     found = study(gather(bundle, source), weights, on_progress)
     return view_of("heads", name, found, found.page)
 
@@ -165,7 +165,7 @@ def case_text(found: Evidence | None, spell: Spell) -> str:
 
 
 def _figures(kind: str, found: Evidence) -> dict[str, Any]:
-    """Return the figures behind ``evidence_text``."""
+    """Return the numbers used in ``evidence_text``."""
     figures = {name: getattr(found, name) for name in ("kind", "share", "chance", "offset")}
     leans = kind == "unclear" and found.score >= LEANING
     return {**figures, "leans": leans, "on_repeats": found.kind in ON_REPEATS}

@@ -1,12 +1,12 @@
 """The arithmetic of one matrix cell, as lines that can be checked by hand.
 
-An operation has a name, the matrices that it reads, and the lines of arithmetic for one cell, in double precision from
-the model's actual numbers. It reads its numbers through ``Cell``, which records them as sources. A cell computed in
-several steps (a norm, a rotation, a softmax) has a line for each. The result must equal what the model computed, even
-in a fused kernel, up to rounding; tests check every cell of every architecture.
+An operation has a name, the matrices that it reads, and a function that returns the lines of arithmetic for one cell,
+computed in double precision from the model's actual numbers. It reads its numbers through ``Cell``, which records them
+as sources. A cell computed in several steps (a norm, a rotation, a softmax) has a line for each step. Up to rounding,
+the result must equal what the model computed, even in a fused kernel; tests check every cell in every architecture.
 
-The operations of the worksheet (``worksheet/operations.py``) compute all matrices of one head for printing; these
-explain single cells of a full model.
+The worksheet's operations (``worksheet/operations.py``) compute all matrices of one head for printing; the ones here
+explain single cells in a full model.
 """
 
 import math
@@ -64,7 +64,7 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Entry:
-    """A matrix of a pass: (rows, columns), or one for each head."""
+    """A matrix computed in the pass: (rows, columns), or one such matrix for each head."""
 
     site: str
     values: Tensor  # (T, C), or (n, T, C)
@@ -75,7 +75,7 @@ class Entry:
     places: tuple[int, ...] = ()  # index of each head's matrix; heads that share keys share an index
 
     def matrix(self, head: int | None = None) -> Tensor:
-        """Return the matrix of a head, or the only matrix."""
+        """Return a head's matrix, or the only matrix if there is one for all heads."""
         return self.values[self.places[self.heads.index(head or 0)]] if self.heads else self.values
 
     @property
@@ -88,14 +88,14 @@ Entries = Mapping[str, Entry]
 
 
 class Cell:
-    """A cell of one head, row and column; everything read for it is recorded in ``sources``."""
+    """A cell at one head, row and column; every number read for it is recorded in ``sources``."""
 
     def __init__(self, entries: Entries, head: int | None, row: int, column: int) -> None:
         self.entries, self.head, self.at = entries, head, (row, column)
         self.sources: list[CellSource] = []
 
     def read(self, site: str, row: int | None, column: int | None, head: int | None = None) -> Any:
-        """Return the numbers of a row or of a column, or one number."""
+        """Return the numbers in a row or a column, or a single number."""
         if head is None and self.entries[site].heads:
             head = self.head
         self.sources.append(CellSource(site, row, column, head))
@@ -113,7 +113,7 @@ class Cell:
         return values
 
     def same(self, *sites: str, row: int | None = None) -> list[tuple[float]]:
-        """Return the same cell of other matrices, or the one in another ``row``, each as a term."""
+        """Return the same cell in other matrices, or the one in another ``row``, each as a term."""
         return [(self.read(site, self.at[0] if row is None else row, self.at[1]),) for site in sites]
 
 
@@ -129,14 +129,14 @@ class CellOperation:
     lines: Callable[[Cell], Lines]
 
     def recipe(self, entries: Entries, head: int | None, row: int, column: int) -> Recipe:
-        """Return how the cell of a head, a row and a column was computed."""
+        """Return how the cell at a head, row and column was computed."""
         cell = Cell(entries, head, row, column)
         lines = tuple(self.lines(cell))
         return Recipe(tuple(cell.sources), lines)
 
 
 def operation(name: str) -> Callable[[Callable[Concatenate[Cell, Options], Lines]], Callable[Options, CellOperation]]:
-    """Turn a function that returns lines into an operation, called with the sites that it reads and with options."""
+    """Turn a function that returns lines into one that makes an operation, given the sites to read and options."""
 
     def decorate(lines: Callable[Concatenate[Cell, Options], Lines]) -> Callable[Options, CellOperation]:
         def make(*sites: Options.args, **options: Options.kwargs) -> CellOperation:
@@ -186,14 +186,14 @@ def mixed_by_weights(cell: Cell, weights: str, values: str, *, silent: Sequence[
 
 @operation("sum")
 def sum_of_cells(cell: Cell, *sites: str, factor: float = 1.0) -> Lines:
-    """The same cell of several matrices, added; the first is multiplied by ``factor``."""
+    """The sum of the same cell in several matrices; the first is multiplied by ``factor``."""
     first, *others = cell.same(*sites)
     yield summed("sum", [first if factor == 1 else (*first, factor), *others])
 
 
 @operation("copy")
 def same(cell: Cell, site: str) -> Lines:
-    """The same cell of another matrix."""
+    """The same cell in another matrix."""
     yield summed("copy", cell.same(site))
 
 
@@ -253,7 +253,7 @@ def masked_score(cell: Cell, scores: str, *, hidden: Tensor) -> Lines:
 
 @operation("softmax")
 def softmaxed(cell: Cell, site: str) -> Lines:
-    """e to each number of a row, divided by their sum; the largest is subtracted first to avoid overflow."""
+    """The exponentials of a row, divided by their sum; the largest number is subtracted first to avoid overflow."""
     numbers = cell.row(site)
     number = numbers[cell.at[1]]
     if number == -math.inf:
@@ -270,7 +270,7 @@ def softmaxed(cell: Cell, site: str) -> Lines:
 
 @operation("activation")
 def activated(cell: Cell, site: str, *times: str, bend: str) -> Lines:
-    """An activation function of a number, multiplied by another number in a gated unit (SwiGLU)."""
+    """An activation function applied to a number, and multiplied by another number in a gated unit (SwiGLU)."""
     (number,) = cell.same(site)
     bent = BENDS[bend](*number)
     yield CellLine("bent", bend, (number,), bent)

@@ -1,4 +1,4 @@
-"""The ledger: every matrix of one forward pass by its site, with the operation that computed it and its inputs.
+"""The ledger: every matrix in one forward pass by its site, with the operation that computed it and its inputs.
 
 Sites are those of ``hook_points.py`` plus intermediate steps that a trace does not name: ``L.attention.query`` (before
 its norm and rotation), ``L.attention.joined`` (all heads concatenated), ``L.feedforward.up``, ``gate`` and ``inner``,
@@ -7,8 +7,8 @@ number: ``L.attention.query.weight`` is (C, D) for each head.
 
 Apart from reshaping and the final softmax, all numbers come from the model itself. Weights are not copied.
 
-``residual_columns`` summarizes the residual stream of a ledger, tokens by layers: the length of each vector, its change
-in the layer, and, for models that predict tokens, the prediction at that layer (the logit lens).
+``residual_columns`` summarizes the residual stream as a grid of tokens by layers: the length of each vector, its change
+in the layer and, for models that predict tokens, the prediction at that layer (the logit lens).
 """
 
 import math
@@ -45,7 +45,7 @@ _ENDS = {"query": "queries", "key": "keys", "value": "values"}
 
 
 def keep(model: Model, given: ModelInput, silenced: Sequence[str] = ()) -> "Ledger":
-    """Run a model and keep every matrix of the pass; ``silenced`` heads add nothing."""
+    """Run a model and keep every matrix; ``silenced`` heads contribute nothing."""
     with silence(model, silenced), trace(model, more=_steps(model)) as seen:
         output = given.pass_through(model)
     return Ledger(model, given, silenced, {site: seen.passes(site) for site in seen}, output)
@@ -67,7 +67,7 @@ def _steps(model: Model) -> Iterator[Site]:
 
 
 class Ledger:
-    """All matrices of a pass, from the embedding lookup to the final softmax."""
+    """All matrices in a forward pass, from the embedding lookup to the final softmax."""
 
     def __init__(
         self, model: Model, given: ModelInput, silenced: Sequence[str], seen: dict[str, list[Tensor]], output: Any
@@ -96,7 +96,7 @@ class Ledger:
         return self.entries[site]
 
     def uses(self, site: str) -> list[str]:
-        """Return the sites computed from a matrix, in order of computation."""
+        """Return the sites computed from a matrix, in the order of computation."""
         made = self.entries.values()
         return [each.site for each in made if each.operation is not None and site in each.operation.operands]
 
@@ -106,7 +106,7 @@ class Ledger:
         return sum(each.nbytes for passes in self._seen.values() for each in passes)
 
     def _at(self, site: str, order: int = -1) -> Tensor:
-        """Return the value of a site without the batch dimension."""
+        """Return the value at a site, without the batch dimension."""
         return self._seen[site][order][0]
 
     def _put(
@@ -118,7 +118,7 @@ class Ledger:
         columns: str = NUMBERS,
         **heads: Any,
     ) -> str:
-        """Add a matrix unless it exists: the recorded value of its site, or the given values."""
+        """Add a matrix unless it exists already: the value recorded at its site, or the given values."""
         if site not in self.entries:
             values = self._at(site) if values is None else values
             self.entries[site] = Entry(site, values.detach().cpu(), rows, columns, operation, **heads)
@@ -268,7 +268,7 @@ class Ledger:
         return ends
 
     def _rotation(self, line: str) -> tuple[str, ...]:
-        """Add cosines and sines of rotary positions, if the model has them."""
+        """Add the cosines and sines for rotary positions, if the model has them."""
         positions: Any = getattr(self.model, "positions", None)
         turn = None
         if isinstance(positions, NoPositions):
@@ -300,7 +300,7 @@ class Ledger:
 
 @dataclass(frozen=True)
 class ResidualColumn:
-    """The vectors of all positions, before the first layer or after one."""
+    """The vectors at all positions, before the first layer or after one of the layers."""
 
     site: str
     layer: str | None  # None before the first layer
@@ -311,7 +311,7 @@ class ResidualColumn:
 
 
 def residual_columns(ledger: Ledger) -> list[ResidualColumn]:
-    """Return every column in order of computation; call it with the same heads silenced as in the ledger."""
+    """Return every column in the order of computation; call it with the same heads silenced as in the ledger."""
     model, given = ledger.model, ledger.given
     predictions = [] if isinstance(model, ViT) else [layer.positions for layer in lens(model, given).layers]
     columns = []

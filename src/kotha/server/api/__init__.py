@@ -1,1 +1,1 @@
-"""Kotha's own API under ``/api``: tokens, inspection, tasks, training runs."""
+"""Kotha's own API under ``/api``: tokens, inspection, tasks and training runs."""

@@ -1,8 +1,8 @@
 """One attention head as arithmetic: every matrix (``/api/inside/worksheet``), an exercise to work out by hand
 (``/api/exercise``), and the exercise as a spreadsheet with formulas.
 
-Without a model, the sheet is the workshop's or has random numbers; with a model, it shows one of its heads over a short
-text. The server returns the sheet and the operation of each step; the studio does the arithmetic itself.
+Without a model, the sheet is the workshop's or has random numbers; with a model, it shows one of the model's heads on a
+short text. The server returns the sheet and the operation for each step; the studio does the arithmetic itself.
 """
 
 from typing import Annotated, Literal
@@ -45,7 +45,7 @@ _Rows = Annotated[
 
 
 class HeadSelection(BaseModel):
-    """A head of a model."""
+    """A head in a model."""
 
     layer: int = Field(0, ge=0, le=100_000)
     head: int = Field(0, ge=0, le=100_000)
@@ -70,7 +70,7 @@ def worksheet(served: ServedModel, body: WorksheetRequest) -> JsonObject:
 
 
 class ExerciseRequest(WireRequest, HeadSelection):
-    """A sheet: the workshop's, one with random numbers, or a head of a model over a text."""
+    """A sheet: the workshop's, one with random numbers, or a model's head on a text."""
 
     size: str | None = Field(None, max_length=12, examples=["4x6x3"])
     paper: Paper | None = None
@@ -103,7 +103,7 @@ class SpreadsheetRequest(ExerciseRequest):
 
 
 class ExerciseStep(WireResponse):
-    """A matrix of the sheet and how it is computed; null is −∞ (masked)."""
+    """A matrix on the sheet and how it is computed; null stands for −∞ (masked)."""
 
     name: str
     title: str

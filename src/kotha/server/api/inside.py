@@ -1,4 +1,4 @@
-"""Inspect a model: attention weights (``/api/inside/attention``, ``alignment``), predictions of each layer (``lens``),
+"""Inspect a model: attention weights (``/api/inside/attention``, ``alignment``), predictions by layer (``lens``),
 the residual stream (``flow``), each head and its importance (``heads``), the effect of silencing heads (``silence``),
 a map of word embeddings (``embeddings``), and a description of the model (``/api/models/{name}``).
 """
@@ -70,7 +70,7 @@ class AboutServed(WireResponse):
 
 @route(router, "/models/{name}", AboutServed, method="GET", reads=True)
 def about(served: ServedModel, name: NamedModel) -> JsonObject:
-    """Return a model's family, sizes, and the names of its attentions and heads."""
+    """Return a model's family, sizes, and the names of its attention layers and heads."""
     model, config = served.model.model, served.model.config
     labels = config.class_names if isinstance(config, ViTConfig) else getattr(config, "labels", ())
     sizes = {each: getattr(config, each, None) for each in ("family", "vocab_size", "context_length", "image_size")}
@@ -91,7 +91,7 @@ class AttentionRequest(AblationRequest):
 
 
 class AttentionWeights(WireResponse):
-    """The weights of one attention: heads, queries, keys; each row sums to one."""
+    """The weights of one attention layer by head, query and key; each row sums to one."""
 
     name: str
     queries: str
@@ -104,7 +104,7 @@ class AttentionWeights(WireResponse):
 
 
 class AttentionResponse(InputResponse):
-    """Attention weights of every head."""
+    """The attention weights of every head."""
 
     written_from: int | None
     maps: list[AttentionWeights]
@@ -113,7 +113,7 @@ class AttentionResponse(InputResponse):
 
 @route(router, "/inside/attention", AttentionResponse)
 def attention(served: ServedModel, on_progress: OnProgress, body: AttentionRequest) -> JsonObject:
-    """Return the attention weights of every head over a text or an image, to six decimal places."""
+    """Return every head's attention weights on a text or an image, to six decimal places."""
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
         view = attention_view(bundle, read_input(bundle, options), choose_layers(bundle.model, body.layers))
@@ -136,7 +136,7 @@ class AlignmentRequest(AboutModel):
 
 
 class AlignmentTable(WireResponse):
-    """Weights from each written piece to each source piece; each row sums to one."""
+    """Weights from each generated piece to each source piece; each row sums to one."""
 
     source: tuple[Piece, ...]
     written: tuple[Piece, ...]
@@ -148,7 +148,7 @@ class AlignmentTable(WireResponse):
 
 @route(router, "/inside/alignment", AlignmentTable)
 def alignment(served: ServedModel, on_progress: OnProgress, body: AlignmentRequest) -> JsonObject:
-    """Return the alignment of a text and its translation: a Seq2Seq's cross-attention, mean over a layer's heads."""
+    """Align a text with its translation by a Seq2Seq's cross-attention, averaged over the heads in a layer."""
     check_lengths(served, body, served.limits.positions)
     with watching(served, on_progress) as bundle:
         view = alignment_view(bundle, body.text, body.target, body.layer, translator(bundle, body.beams))
@@ -157,14 +157,14 @@ def alignment(served: ServedModel, on_progress: OnProgress, body: AlignmentReque
 
 @dataclass(frozen=True)
 class LogitLens(Lens):
-    """The prediction of every layer at every position of the sequence that predicts."""
+    """Every layer's prediction at every position in the sequence that the model predicts."""
 
     remarks: tuple[Text, ...]
 
 
 @route(router, "/inside/lens", LogitLens)
 def lens(served: ServedModel, on_progress: OnProgress, body: AblationRequest) -> JsonObject:
-    """Return what each layer would predict if the model ended there, at every position: the logit lens."""
+    """Return what each layer would predict at every position if the model ended there (the logit lens)."""
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
         view = lens_view(bundle, read_input(bundle, options))
@@ -189,7 +189,7 @@ def flow(served: ServedModel, on_progress: OnProgress, body: AblationRequest) ->
 
 
 class HeadsRequest(AboutModel):
-    """The text to study heads on (default: the run's held-out text, if its data is found)."""
+    """The text to study heads on (default: the run's held-out text, if the server finds it)."""
 
     text: str | None = None
     tokens: int = Field(512, ge=9, le=4096)
@@ -197,7 +197,7 @@ class HeadsRequest(AboutModel):
 
 @route(router, "/inside/heads", Study, shares=True)  # no hooks are installed between two heads
 def heads(served: ServedModel, on_progress: OnProgress, body: HeadsRequest) -> Study:
-    """Return what each head does, its importance, and the most similar head; needs a pass over the text per head."""
+    """Return what each head does, its importance, and the head most similar to it; takes one pass per head."""
     path = served.model.path
     if isinstance(served.model.model, TextClassifier):
         raise RefusedError("{name} is a classifier; inspect the model that it was fine-tuned from", name=served.name)
@@ -228,7 +228,7 @@ class Silenced(InputResponse):
 
 @route(router, "/inside/silence", Silenced)
 def silence(served: ServedModel, on_progress: OnProgress, body: SilenceRequest) -> JsonObject:
-    """Switch heads off; return the next token, the loss on the text, and a continuation, with and without them."""
+    """Silence heads; return the next token, the loss on the text and a continuation, with and without them."""
     with watching(served, on_progress) as bundle:
         options = body.to_input(served, body.generate)
         given = read_input(bundle, replace(options, generate=None))
@@ -254,7 +254,7 @@ class EmbeddingWord(WireResponse):
 
 
 class EmbeddingsMap(WireResponse):
-    """Words in the plane of the first two principal components, and the share of variance along each."""
+    """Words in the plane of the first two principal components, and the share of variance that each explains."""
 
     width: int
     vocabulary: int

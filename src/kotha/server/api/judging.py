@@ -1,4 +1,4 @@
-"""``/api/judgings``: blind comparison of models. They continue the same prompts, and people choose the better text."""
+"""``/api/judgings``: blind model comparison. Models continue the same prompts, and people choose the better text."""
 
 import secrets
 from pathlib import Path
@@ -39,7 +39,7 @@ class JudgingRequest(WireRequest):
 
 
 class Judgement(WireRequest):
-    """A judge's choice for a pair."""
+    """A judge's choice between two texts."""
 
     judge: JudgeName
     pair: str = Field(max_length=100)
@@ -69,7 +69,7 @@ class JudgingResponse(WireResponse):
 
 @route(router, "/judgings", JudgingResponse, shares=True)
 def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -> JsonObject:
-    """Start a blind comparison: the models continue the prompts, and their texts are paired."""
+    """Start a blind comparison: let the models continue the prompts, and pair their texts."""
     if len(set(body.models)) < len(body.models):
         raise RefusedError("a model is named twice; name each model once", param="models")
     folder = _folder(state)
@@ -106,7 +106,7 @@ def judging(
 
 @route(router, "/judgings/{id}", JudgingResponse, reads=True)
 def judged(state: State, id: JudgingId, judgement: Judgement) -> JsonObject:
-    """Record a choice and return the next pair; a second choice for a pair replaces the first."""
+    """Record a choice and return the next pair; a second choice for the same pair replaces the first."""
     found = _opened(state, id)
     if judgement.pair not in {pair.id for pair in found.pairs}:
         raise RefusedError("this comparison has no pair {pair!r}", 404, "pair", pair=judgement.pair)

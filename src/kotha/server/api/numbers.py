@@ -1,7 +1,7 @@
-"""``/api/inside/pass``, ``values`` and ``recipe``: every number of one forward pass, and how it was computed.
+"""``/api/inside/pass``, ``values`` and ``recipe``: every number in one forward pass, and how it was computed.
 
-Each request contains the input instead of the id of a pass. The last passes are cached; if one is gone, it is computed
-again, so a link to a cell always works.
+Each request contains the input itself, not the id of a pass. The most recent passes are cached, and any other is
+computed again, so a link to a cell always works.
 """
 
 import math
@@ -21,14 +21,14 @@ from kotha.server.json_requests import JsonObject
 from kotha.server.model_registry import ServedModel
 
 router = APIRouter(prefix="/api", tags=["Inside"])
-# Limits of the cached passes of one model; the last one is always cached.
+# Limits on the passes cached for one model; the most recent pass is always cached.
 _KEPT, _KEPT_BYTES = 4, 256 << 20
-# A line reports at most this many terms, the largest ones, and the sum of the others.
+# A line reports at most this many terms (the largest), and the sum of the others.
 _TERMS = 512
 
 
 class PassSite(WireResponse):
-    """A matrix of the pass, or one per head."""
+    """A matrix in the pass, or one matrix per head."""
 
     site: str
     shape: tuple[int, int]
@@ -51,7 +51,7 @@ class PassResponse(InputResponse):
 
 @route(router, "/inside/pass", PassResponse)
 def read_pass(served: ServedModel, on_progress: OnProgress, body: AblationRequest) -> JsonObject:
-    """Run a pass over a text or an image; return all its matrices and the residual stream after each layer."""
+    """Run a forward pass on a text or an image; return all its matrices and the residual stream after each layer."""
     ledger = _ledger(served, on_progress, body)
     with watching(served, on_progress, body.silenced) as bundle:
         woven = residual_columns(ledger)
@@ -68,14 +68,14 @@ def read_pass(served: ServedModel, on_progress: OnProgress, body: AblationReques
 
 
 class CellRequest(AblationRequest):
-    """An input, and a matrix of its pass."""
+    """An input, and a matrix in its forward pass."""
 
     site: str = Field(max_length=120, examples=["blocks.0.attention.scores"])
     head: int | None = Field(None, ge=0, le=100_000)
 
 
 class ValuesRequest(CellRequest):
-    """An input, and a window of a matrix of its pass."""
+    """An input, and the part of a matrix to return from its forward pass."""
 
     row: int = Field(0, ge=0)
     rows: int | None = Field(None, ge=1)
@@ -88,7 +88,7 @@ _TILE = "float32, little-endian, row by row."
 
 @route(router, "/inside/values", media="application/octet-stream", description=_TILE)
 def values(served: ServedModel, on_progress: OnProgress, body: ValuesRequest) -> Response:
-    """Return a window of a matrix as little-endian float32 in row order; its shape is in X-Rows and X-Columns."""
+    """Return part of a matrix as little-endian float32 in row order, with its shape in X-Rows and X-Columns."""
     entry, head = _entry(_ledger(served, on_progress, body), body)
     tile = entry.matrix(head)[body.row :, body.column :][: body.rows, : body.columns].float()
     check_size(served, tile.numel(), Message("request fewer rows or columns"))
@@ -98,7 +98,7 @@ def values(served: ServedModel, on_progress: OnProgress, body: ValuesRequest) ->
 
 
 class RecipeRequest(CellRequest):
-    """An input, and a cell of a matrix of its pass; rows and columns from 0."""
+    """An input, and a cell in a matrix from its forward pass; rows and columns count from 0."""
 
     row: int = Field(ge=0)
     column: int = Field(ge=0)
@@ -112,7 +112,7 @@ class RecipeTerms(WireResponse):
 
 
 class RecipeLine(WireResponse):
-    """One line of arithmetic; the last line's value is the cell's."""
+    """One line of arithmetic; the last line gives the cell's value."""
 
     gives: str
     kind: str
@@ -124,7 +124,7 @@ class RecipeLine(WireResponse):
 
 
 class RecipeResponse(WireResponse):
-    """How one cell was computed, from which cells, and what uses it."""
+    """How a cell was computed, from which other cells, and what uses it."""
 
     site: str
     head: int | None
@@ -139,7 +139,7 @@ class RecipeResponse(WireResponse):
 
 @route(router, "/inside/recipe", RecipeResponse)
 def recipe(served: ServedModel, on_progress: OnProgress, body: RecipeRequest) -> JsonObject:
-    """Return how one number was computed: its source cells, each term, and every step up to the value."""
+    """Return how one number was computed: its source cells, the terms, and every step up to the value."""
     ledger = _ledger(served, on_progress, body)
     entry, head = _entry(ledger, body)
     n_rows, n_columns = entry.shape
@@ -165,7 +165,7 @@ def recipe(served: ServedModel, on_progress: OnProgress, body: RecipeRequest) ->
 
 
 def _ledger(served: ServedModel, on_progress: OnProgress, body: AblationRequest) -> Ledger:
-    """Return the pass of a request, from the cache or computed now."""
+    """Return the pass for a request, from the cache or newly computed."""
     key, kept = body.model_dump_json(include=set(AblationRequest.model_fields)), served.passes
     if key not in kept:
         options = body.to_input(served)
@@ -181,7 +181,7 @@ def _ledger(served: ServedModel, on_progress: OnProgress, body: AblationRequest)
 
 
 def _entry(ledger: Ledger, body: CellRequest) -> tuple[Entry, int | None]:
-    """Return a matrix, and its head if each head has one."""
+    """Return a matrix, and the requested head if there is one matrix per head."""
     site, head = body.site, body.head
     if site not in ledger.entries:
         raise RefusedError(
@@ -197,7 +197,7 @@ def _entry(ledger: Ledger, body: CellRequest) -> tuple[Entry, int | None]:
 
 
 def _line(line: CellLine) -> JsonObject:
-    """Return a line with its largest terms, in their order."""
+    """Return a line with its largest terms, in their original order."""
     indices, more = list(range(len(line.terms))), None
     if len(indices) > _TERMS:
         worth = [_worth(line, term) for term in line.terms]

@@ -26,13 +26,13 @@ from kotha.training.plan.text_size import TextSize
 
 router = APIRouter(prefix="/api", tags=["Uses"])
 
-# Fields that are options of the plan; all others are changes to sizes and settings.
+# Fields that are planning options; all others change sizes and settings.
 _OPTIONS = {"preset", "recipe", "minutes", "memory_gb", "gpu"}
 _BYTES_PER_CHARACTER, _DOCUMENT_BYTES = 2.65, 2500
 
 
 class PlanRequest(ModelSizes):
-    """A preset with changes; or a time budget for an uploaded text."""
+    """A preset with changes, or a time budget for an uploaded text."""
 
     preset: str | None = Field(None, examples=["pocket"])
     recipe: Literal["course", "classic", "modern"] = "modern"
@@ -58,7 +58,7 @@ class ExportTargetInfo(WireResponse):
 
 
 class PlanResponse(WireResponse):
-    """Parameters, operations, memory and time."""
+    """A plan: parameters, operations, memory and time."""
 
     preset: str | None
     config: JsonObject
@@ -88,7 +88,7 @@ class PlanResponse(WireResponse):
 
 @route(router, "/plan", PlanResponse)
 def plan(state: State, body: PlanRequest) -> JsonObject:
-    """Return a model's parameters and the cost of training it, by part; or a model that fits a time budget."""
+    """Return a model's parameters and training cost by part, or choose a model that fits a time budget."""
     data = None if body.data is None else str(state.job_store("data").uploads.path(body.data))
     size = None
     if body.text_bytes is not None:  # assume documents as long as a story, and Bangla characters
@@ -109,7 +109,7 @@ def plan(state: State, body: PlanRequest) -> JsonObject:
 
 
 class MachineResponse(WireResponse):
-    """The hardware of this machine, as training uses it."""
+    """This machine's hardware, as used in training."""
 
     device: str
     precision: str
@@ -120,7 +120,7 @@ class MachineResponse(WireResponse):
 
 @route(router, "/machine", MachineResponse, method="GET")
 def machine(_state: State) -> JsonObject:
-    """Return the hardware of this machine; the first call runs a short benchmark."""
+    """Return a description of this machine's hardware; the first call runs a short benchmark."""
     found = budget_for(minutes=1)
     return {**vars(found), "cores": os.cpu_count() or 1, "operations_per_second": found.usual}
 
@@ -148,7 +148,7 @@ async def progress(
         ModelName | None, Query(description="Model of the requests (default: requests without a model).")
     ] = None,
 ) -> ProgressResponse:
-    """Return the progress of the running slow request, such as a study of heads or the texts of a judging."""
+    """Return the progress of the slow request that is running, such as a study of heads or a blind comparison."""
     state = state_of(request)
     served = None if model is None else state.registry.opened.get(model)
     turns = state.turns if model is None else None if served is None else served.turns

@@ -73,7 +73,7 @@ class FillRequest(AboutModel):
 
 @route(router, "/fill", Filled)
 def fill(served: ServedModel, body: FillRequest) -> Filled:
-    """Return the most likely words for each ``[MASK]`` of a text; needs a BERT."""
+    """Return the most likely words for each ``[MASK]`` in a text; requires a BERT."""
     check_texts(served, [body.text], "text")
     if body.text.count(GAP) * body.words * len(body.text) > served.limits.numbers:
         raise RefusedError("the answer would be too long; request fewer words, or shorten the text")
@@ -95,7 +95,7 @@ class TranslateResponse(WireResponse):
 
 @route(router, "/translate", TranslateResponse)
 def translate(served: ServedModel, on_progress: OnProgress, body: TranslateRequest) -> dict[str, list[str]]:
-    """Translate texts by beam search; needs a Seq2Seq."""
+    """Translate texts by beam search; requires a Seq2Seq."""
     check_count(served, body.texts, "texts")
     tokenizer_of(served)
     config: Any = served.model.config
@@ -114,14 +114,14 @@ class IndexSize(Measures):
 
 
 class IndexList(WireResponse):
-    """The indexes of the server."""
+    """The indexes that the server has."""
 
     indexes: list[IndexSize]
 
 
 @route(router, "/indexes", IndexList, method="GET")
 def indexes(state: State) -> JsonObject:
-    """Return the indexes of this server and their sizes."""
+    """Return this server's indexes and their sizes."""
     found = []
     for name, (title, _) in state.indexes.all().items():
         with state.indexes.opened(name) as opened:
@@ -130,7 +130,7 @@ def indexes(state: State) -> JsonObject:
 
 
 class AskRequest(WireRequest):
-    """A question to an index; with a model, passages are also found by meaning, and the model may write the answer."""
+    """A question for an index; with a model, passages are also found by meaning, and the model may write the answer."""
 
     index: str = Field(max_length=300, examples=["stories"])
     question: str = Field(min_length=1, max_length=2000)
@@ -141,7 +141,7 @@ class AskRequest(WireRequest):
 
 
 class FoundPassage(WireResponse):
-    """A passage: its file and position, the share of the question that it repeats, and the cosine similarity."""
+    """A passage: its file and position, the share of the question that it covers, and its cosine similarity."""
 
     text: str
     source: str
@@ -152,7 +152,7 @@ class FoundPassage(WireResponse):
 
 
 class AskResponse(WireResponse):
-    """An answer and its passages; ``cited`` has the numbers of the passages used, from 1."""
+    """An answer and its passages; ``cited`` lists the numbers of the passages used, from 1."""
 
     question: str
     answer: Text

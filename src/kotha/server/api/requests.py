@@ -1,4 +1,4 @@
-"""Shared parts of the routes under ``/api``: the ``route`` decorator, request and answer models, input checks."""
+"""Shared code for the routes under ``/api``: the ``route`` decorator, request and answer models, input checks."""
 
 import base64
 import binascii
@@ -30,7 +30,7 @@ from kotha.server.state import State, state_of
 from kotha.storage.images import decode_png
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
-# No token has more characters, so a text that is too long can be rejected without tokenizing it.
+# No token has more characters than this, so a text that is too long can be rejected without tokenizing it.
 _CHARACTERS_OF_A_TOKEN = 64
 # Bangla example text for the OpenAPI document.
 EXAMPLE = "নদীর ধারে একটি গ্রাম"
@@ -44,7 +44,7 @@ class AboutModel(WireRequest):
 
 
 class WireResponse(BaseModel):
-    """Base class of answers; takes its fields from a dict or a dataclass."""
+    """Base class for answers; takes its fields from a dict or a dataclass."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -63,12 +63,13 @@ def route(
     media: str = "",
     **described: Any,
 ) -> Callable[[Work], Work]:
-    """Decorate a function as a route that runs in a thread, one at a time; its result is validated and sent as JSON.
+    """Make a function a route that runs in a thread, one call at a time; its result is validated and sent as JSON.
 
-    The annotation of the first parameter selects what it gets: the server's ``State``, or the loaded model of the
-    request (``ServedModel``; ``ServedModel | None`` if the request may omit the model). The other parameters come from
-    the request; ``request`` and ``on_progress`` may be among them. ``reads`` marks quick work on files or a tokenizer,
-    which does not wait for computations. Without ``answer`` the function returns a response with the type ``media``.
+    The annotation of the first parameter selects its value: the server's ``State``, or the loaded model that the
+    request names (``ServedModel``, or ``ServedModel | None`` if the request may omit the model). The other parameters
+    come from the request and may include ``request`` and ``on_progress``. ``reads`` marks quick work on files or a
+    tokenizer, which does not wait for computations. Without ``answer``, the function must return a response whose media
+    type is ``media``.
     """
     kind: TypeAdapter[Any] = TypeAdapter(answer)
 
@@ -115,14 +116,14 @@ def route(
 
 
 def tokenizer_of(served: ServedModel) -> Tokenizer:
-    """Return the tokenizer of a model that reads text."""
+    """Return the model's tokenizer; raises RefusedError if the model has none."""
     if served.model.tokenizer is None:
         raise RefusedError("{name} has no tokenizer and cannot read text", param="model", name=served.name)
     return served.model.tokenizer
 
 
 def writer_of(served: ServedModel) -> Batcher:
-    """Return the batch of a model that generates text."""
+    """Return the batch in which the model generates text; raises RefusedError if it cannot generate."""
     if served.batcher is None:
         mute = "{name} is a {family} and cannot write text"
         raise RefusedError(mute, param="model", name=served.name, family=served.model.config.family)
@@ -130,7 +131,7 @@ def writer_of(served: ServedModel) -> Batcher:
 
 
 def check_texts(served: ServedModel, texts: Sequence[Sized], param: str) -> None:
-    """Raise RefusedError if there are no texts, too many, or too many characters (or token ids) in all."""
+    """Raise RefusedError if there are no texts, too many texts, or too many characters (or token ids) in total."""
     check_count(served, texts, param)
     check_most(sum(map(len, texts)), served.limits.prompt_characters, Message("characters"), param)
 
@@ -144,7 +145,7 @@ def check_count(served: ServedModel, given: Sequence[Sized], param: str) -> None
 
 
 def count_tokens(served: ServedModel, text: str, most: int, param: str = "text") -> int:
-    """Return the number of tokens of a text; raises RefusedError above ``most``."""
+    """Return the number of tokens in a text; raises RefusedError if there are more than ``most``."""
     count = most + 1
     if len(text) <= _CHARACTERS_OF_A_TOKEN * most:
         count = len(tokenizer_of(served).encode(text))
@@ -161,7 +162,7 @@ def check_lengths(served: ServedModel, body: Any, most: int) -> None:
 
 
 def picture(served: ServedModel, png: str, param: str = "image") -> NDArray[np.float32]:
-    """Decode a PNG in base64 as input of a ViT."""
+    """Decode a base64-encoded PNG as input to a ViT."""
     limits = served.limits
     if not isinstance(served.model.model, ViT):
         blind = "{name} is a {family} and cannot read images"
@@ -190,7 +191,7 @@ Heads = list[HeadName]
 
 
 class InputRequest(AboutModel):
-    """The input of a forward pass to inspect: a text for most models, an image for a ViT."""
+    """The input to the inspected forward pass: a text for most models, an image for a ViT."""
 
     text: Example | None = None
     second: str | None = None
@@ -198,7 +199,7 @@ class InputRequest(AboutModel):
     image: str | None = None
 
     def to_input(self, served: ServedModel, generate: int | None = None) -> InputOptions:
-        """Convert the input for the library, and check it against the limits."""
+        """Convert the input to the library's options, and check it against the limits."""
         most, pixels = served.limits.positions, None
         if self.image is not None:
             pixels = picture(served, self.image)
@@ -216,7 +217,7 @@ class InputRequest(AboutModel):
 
 
 class AblationRequest(InputRequest):
-    """The input of a forward pass to inspect, and heads to silence in it."""
+    """The input to the inspected forward pass, and the heads to silence."""
 
     silenced: Heads = Field([], max_length=4096)
 
@@ -237,7 +238,7 @@ def read_as(bundle: Bundle, given: ModelInput) -> JsonObject:
 
 @contextmanager
 def watching(served: ServedModel, on_progress: OnProgress, silenced: Heads = []) -> Iterator[Bundle]:  # noqa: B006
-    """Yield the model for inspection with some heads silenced; each layer reports progress, so it can be cancelled."""
+    """Yield the model with some heads silenced; each layer reports progress, so that the work can be cancelled."""
 
     def report(*_: object) -> None:
         on_progress("", 0, 1)

@@ -1,7 +1,7 @@
-"""Training runs, finished or in progress: those of the server's models, and those of its jobs.
+"""Training runs, finished or in progress, from the server's models and from its jobs.
 
-Results, loss curve and held-out score (``/api/runs``), a diagnosis of the curve (``/api/doctor``), and a comparison of
-several runs (``/api/compare``).
+The routes return results, the loss curve and the held-out score (``/api/runs``), a diagnosis of the curve
+(``/api/doctor``), and a comparison of several runs (``/api/compare``).
 """
 
 import json
@@ -94,7 +94,7 @@ class RunResponse(RunRow):
 
 @router.get("/runs")
 def runs(request: Request) -> list[RunRow]:
-    """Return all training runs: those of jobs, newest first, then those of the served models."""
+    """Return all training runs: first those from jobs, newest first, then those of the served models."""
     store, paths = state_of(request).jobs, state_of(request).registry.model_paths
     jobs = [] if store is None else [(job, store.result(job.id)) for job in store.all() if job.kind in TRAININGS]
     served = [(name, path) for name, path in paths.items() if (path / METRICS).is_file()]
@@ -104,7 +104,7 @@ def runs(request: Request) -> list[RunRow]:
 
 
 def _known(name: str, folder: RunFolder, job: Job | None) -> JsonObject:
-    """Return the summary of a training run from its job, if it has one, and its run folder."""
+    """Return a training run's summary from its run folder and, if it has one, its job."""
     config, best = folder.about() if folder.exists else {}, folder.best() or {}
     configs = [config, *(each.about() for each in (folder.teachers() if folder.exists else []))]
     steps = sum(figure(each, "training", "steps") or 0 for each in configs) or None
@@ -169,7 +169,7 @@ class RunScore(WireResponse):
 
 @route(router, "/runs/{name}/score", RunScore, method="GET", reads=True)
 def score(state: State, name: NamedRun) -> JsonObject:
-    """Return the score of a model trained on a table of examples, measured on its held-out examples."""
+    """Return the score, on held-out examples, of a model trained on a table of examples."""
     folder = RunFolder(_folder_of(state, name))
     summary = folder.summary() if folder.exists else None
     held_out = folder.path / EXAMPLES / f"{PARTS[-1]}.jsonl"
@@ -202,7 +202,7 @@ class DoctorRequest(WireRequest):
 
 
 class DoctorFinding(WireResponse):
-    """A finding with its evidence; words and advice by language (en, bn)."""
+    """A finding with its evidence; text and advice are given by language (en, bn)."""
 
     kind: str
     severity: str
@@ -221,7 +221,7 @@ class DoctorResponse(WireResponse):
 
 @route(router, "/doctor", DoctorResponse)
 def doctor(state: State, body: DoctorRequest) -> JsonObject:
-    """Diagnose the loss curve of a run, in English and Bangla: what it shows and what to try."""
+    """Diagnose a run's loss curve: what it shows and what to try, in English and Bangla."""
     path = _folder_of(state, body.run)
     folder = RunFolder(path)
     if not (folder.exists and (path / METRICS).exists()):
@@ -240,7 +240,7 @@ class CompareRequest(WireRequest):
 
 @route(router, "/compare", Comparison)
 def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> Comparison:
-    """Compare runs across tokenizers by bits per byte and per character, and by perplexity where it is comparable."""
+    """Compare runs by bits per byte and per character (also across tokenizers), and by perplexity where comparable."""
     if len(set(body.runs)) < len(body.runs):
         raise RefusedError("a run is named twice; name each run once", param="runs")
     text = None if body.text is None else state.job_store("text").uploads.path(body.text)
@@ -259,7 +259,7 @@ def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> Comp
 
 
 def _folder_of(state: State, name: str) -> Path:
-    """Return the folder of a run, even before it has a model."""
+    """Return a run's folder, even before the run has a model."""
     if name in state.registry.model_paths or state.jobs is None:
         return state.registry.path(name)
     try:

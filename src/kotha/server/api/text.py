@@ -1,8 +1,10 @@
-"""A text as grapheme clusters and tokens (``/api/card``), and token probabilities of a given text (``/api/read``), of
-generated text (``/api/write``) and of the next token (``/api/logits``).
+"""Tokenization and token probabilities.
 
-A prompt is a text or token ids. Ids continue a text at any token without tokenizing it again. If there are more ids
-than the context has room for, only the end is read, as in the engine.
+``/api/card`` tokenizes a text. The other routes return token probabilities: for a given text (``/api/read``), for
+generated text (``/api/write``), and for the next token (``/api/logits``).
+
+A prompt is a text or a list of token ids. With ids, a client can continue a text at any token without tokenizing it
+again. If the ids do not fit into the context, only the last ones are read, as in the engine.
 """
 
 import asyncio
@@ -49,9 +51,9 @@ from kotha.text.tokenizer.view import CutToken, ViewedToken, view_cuts, view_tok
 
 router = APIRouter(prefix="/api", tags=["Text"])
 _SEEDS = 1 << 31
-# Most likely tokens that come with their display form.
+# Number of most likely tokens that are returned with their display form.
 _SPELLED = 256
-# Positions whose scores are in memory at a time; with a large vocabulary each takes half a megabyte.
+# Number of positions whose scores are in memory at a time; with a large vocabulary, each takes half a megabyte.
 _SCORED = 64
 
 
@@ -78,7 +80,7 @@ class TokenizerCard(WireResponse):
 
 @route(router, "/card", TokenizerCard)
 def card(served: ServedModel, body: CardRequest) -> JsonObject:
-    """Tokenize a text; return its grapheme clusters, its tokens, and measures of the tokenizer."""
+    """Tokenize a text; return its grapheme clusters, its tokens, and tokenizer measures."""
     tokenizer = tokenizer_of(served)
     measured = measure(served.name, tokenizer, [body.text])
     pieces = view_cuts(tokenizer, body.text)
@@ -96,7 +98,7 @@ class WriteRequest(SamplingFields):
 
 @dataclass(frozen=True)
 class SpelledToken(ViewedToken):
-    """A token of the prompt."""
+    """A token in the prompt."""
 
     adds: str
 
@@ -119,7 +121,7 @@ class GeneratedTokenEvent(SpelledToken):
 
 
 class GenerationEnd(WireResponse):
-    """Why a text ended."""
+    """The end of the stream, with the reason why the text ended."""
 
     stopped: StopReason
     tokens: int
@@ -127,7 +129,7 @@ class GenerationEnd(WireResponse):
 
 
 class GenerationEvent(WireResponse):
-    """An event of the stream: first the prompt, then generated tokens, then the end."""
+    """An event in the stream: first the prompt, then generated tokens, then the end."""
 
     prompt: list[SpelledToken] | None = None
     ends: list[int] = Field([])
@@ -143,7 +145,7 @@ class GenerationEvent(WireResponse):
     responses={200: {"model": GenerationEvent, "content": {"text/event-stream": {}}}},
 )
 async def write(request: Request, body: WriteRequest) -> StreamingResponse:
-    """Continue a text as server-sent events: each token with its probability and the alternatives."""
+    """Continue a text, sending each token with its probability and the alternatives as a server-sent event."""
     state = state_of(request)
     async with AsyncExitStack() as stack:
         served = await stack.enter_async_context(state.registry.use(body.model))
@@ -189,21 +191,21 @@ class ReadRequest(AboutModel):
 
 @dataclass(frozen=True)
 class ScoredToken(SpelledToken):
-    """A token of a given text; the first has no probability, since no token precedes it."""
+    """A token in a given text; the first has no probability, because no token precedes it."""
 
     probability: float | None
     rank: int | None
 
 
 class ReadResponse(WireResponse):
-    """The tokens of a text with their probabilities, given the tokens before."""
+    """The tokens in a text, each with its probability given the tokens before it."""
 
     tokens: list[ScoredToken]
 
 
 @route(router, "/read", ReadResponse)
 def read(served: ServedModel, body: ReadRequest) -> JsonObject:
-    """Return the probability of each token of a text, given the tokens before it."""
+    """Return the probability of each token in a text, given the tokens before it."""
     ids, tokenizer = _ids(served, body.prompt), tokenizer_of(served)
     found: list[tuple[float | None, int | None]] = [(None, None)]
     for scores in _scores(served, ids, slice(-1)):
@@ -231,9 +233,9 @@ class LogitsHeader(WireResponse):
 
 @route(router, "/logits", media="application/octet-stream", model=LogitsHeader)
 def logits(served: ServedModel, body: ReadRequest) -> Response:
-    """Return the scores of all tokens as next token: a JSON header, then float32, little-endian.
+    """Return a score for every possible next token: a JSON header, then little-endian float32.
 
-    The header's length comes first, in four bytes; the header is padded with spaces so that the scores are aligned.
+    The header is preceded by its length in four bytes, and is padded with spaces to align the scores.
     """
     ids, tokenizer = _ids(served, body.prompt), tokenizer_of(served)
     (found,) = _scores(served, ids, slice(-1, None))
@@ -247,7 +249,7 @@ def logits(served: ServedModel, body: ReadRequest) -> Response:
 
 
 def _ids(served: ServedModel, prompt: str | Sequence[int]) -> list[int]:
-    """Return the token ids of a prompt, for a model that generates text."""
+    """Return the token ids in a prompt, for a model that generates text."""
     tokenizer, context = tokenizer_of(served), writer_of(served).engine.model.config.context_length
     if isinstance(prompt, str):
         count_tokens(served, prompt, context - 1, "prompt")  # one position is for the token that begins a document
@@ -264,13 +266,13 @@ def _ids(served: ServedModel, prompt: str | Sequence[int]) -> list[int]:
 
 
 def _ends(tokenizer: Tokenizer) -> list[int]:
-    """Return the tokens that end a text, the same as in the engine."""
+    """Return the tokens that end a text, which are the same as in the engine."""
     return sorted({tokenizer.special[role] for role in ("eos", "end") if role in tokenizer.special})
 
 
 @torch.no_grad()
 def _scores(served: ServedModel, ids: Sequence[int], rows: slice) -> Iterator[Tensor]:
-    """Yield the next-token logits of these rows in chunks of (t, V), from the weights that generate text."""
+    """Yield the next-token logits for these rows in chunks of (t, V), with the weights used to generate text."""
     model = writer_of(served).engine.model
     hidden = model.hidden(torch.tensor([ids], device=model.tokens.weight.device))[0, rows]  # (T, C)
     for start in range(0, len(hidden), _SCORED):

@@ -56,7 +56,7 @@ class TableProblem(WireResponse):
 
 
 class TableResponse(WireResponse):
-    """The content of a table, as training would read it."""
+    """The contents of a table, as training would read it."""
 
     fields: list[str]
     chosen: tuple[str, str]
@@ -68,7 +68,7 @@ class TableResponse(WireResponse):
 
 
 class ExampleTable(WireResponse):
-    """An example table as the content of a file."""
+    """An example table, as the contents of a file."""
 
     text: str
     file_type: FileType
@@ -91,7 +91,7 @@ def _summary(path: Path, use: Use, named: Named) -> JsonObject:
     except KothaError as error:
         if not problems:
             raise
-        # Every row was skipped for this problem.
+        # Every row was skipped because of this problem.
         raise KothaError("{problem}", problem=problems[0]) from error
     fields = field_names(path)
     return {
@@ -108,7 +108,7 @@ def _summary(path: Path, use: Use, named: Named) -> JsonObject:
 
 
 def _read(path: Path, use: Use, named: Named, on_problem: OnProblem) -> tuple[list[tuple[str, str]], tuple[str, str]]:
-    """Return the readable rows of a table, and the names of their two columns."""
+    """Return a table's readable rows, and the names of their two columns."""
     if use == "classify":
         texts = read_labelled(path, *named, errors="skip", on_problem=on_problem)
         return list(zip(texts.texts, texts.labels, strict=True)), (texts.text_field, texts.label_field)
@@ -122,7 +122,7 @@ def examples(use: ExampleUse, rows: ExampleRows = 400, seed: ExampleSeed = 0) ->
     documents = list(islice(stories(seed), rows))
     if use == "ask":
         return ExampleTable(text="\n\n".join(each.text for each in documents), file_type="txt")
-    # The sentences of a document's first paragraph, which stands under its title.
+    # The sentences in a document's first paragraph, which follows the title.
     sentences = [_SENTENCE_END.split(each.text.split("\n")[1]) for each in documents]
     if use == "classify":
         kinds = [_KINDS[each.kind] for each in documents]

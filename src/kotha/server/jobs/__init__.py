@@ -1,1 +1,1 @@
-"""Jobs: long work such as training, each in its own process, which continues when the server stops."""
+"""Jobs: long-running work such as training. Each job has its own process, which continues when the server stops."""

@@ -1,9 +1,9 @@
-"""The process of one job, ``python -m kotha.server.jobs.job_process FOLDER SERVER``: it runs the job's commands in
-sequence, and records how the last one ended.
+"""The process for one job, started as ``python -m kotha.server.jobs.job_process FOLDER SERVER``.
 
-It runs in its own session, so it continues when the server stops; all its state is in the table and in its folder. A
-signal to stop goes to this process, which passes it on to the running command. It starts no command before the table
-has its process id; if the server dies before writing it, the process exits.
+The process runs the job's commands in sequence, and records how the last one ended. It has its own session, so it
+continues when the server stops. All its state is stored in the table and in the job's folder. Stop signals go to this
+process, which forwards them to the running command. It starts no command before its process id is in the table; if the
+server dies before writing the id, the process exits.
 """
 
 import json
@@ -28,7 +28,7 @@ _PAUSES = (0.0, 1.0, 5.0, 25.0)  # seconds before each attempt to record the end
 
 
 def main(folder: Path, server: int) -> None:
-    """Run the job of a folder; ``server`` is the process id of the server that started it."""
+    """Run the job in a folder; ``server`` is the process id of the server that started it."""
     signals = _StopSignals()
     commands = _commands(folder, server)
     if commands is None:
@@ -47,7 +47,7 @@ def main(folder: Path, server: int) -> None:
 
 
 def _commands(folder: Path, server: int) -> list[list[str]] | None:
-    """Wait until the table has this process, and return the job's commands; None if its server died before."""
+    """Wait until the table has this process, and return the job's commands, or None if the server died before that."""
     while True:
         is_orphan = os.getppid() != server  # checked before the table is read: the server may write and then die
         with transaction(folder.parent) as table:
@@ -68,7 +68,7 @@ def _run(words: list[str], folder: Path, signals: "_StopSignals") -> int:
             stdout=log,
             stderr=log,
             env={**os.environ, ERROR_VARIABLE: str(folder / ERROR)},
-            # If this process is killed, the system stops the command too: nothing else would.
+            # If this process is killed, the system also stops the command; nothing else would stop it.
             preexec_fn=partial(end_with_parent, signal.SIGTERM),
         )
         signals.forward_to(process)
@@ -79,9 +79,9 @@ def _run(words: list[str], folder: Path, signals: "_StopSignals") -> int:
 
 
 class _StopSignals:
-    """Receives the signals to stop from the start, and passes them on to the command once there is one.
+    """Receives stop signals from the start, and forwards them to the command once one is running.
 
-    The server starts this process with these signals blocked, so none is lost before the handlers are installed.
+    The server starts this process with these signals blocked, so that none is lost before the handlers are installed.
     """
 
     def __init__(self) -> None:
@@ -97,7 +97,10 @@ class _StopSignals:
             self._process.terminate()
 
     def forward_to(self, process: "subprocess.Popen[bytes]") -> None:
-        """Forward the stop signal to a command, now or when it arrives; only once, since a second one would kill it."""
+        """Forward the stop signal to a command, now or when it arrives.
+
+        The signal is forwarded only once, because a second one would kill the command.
+        """
         _block_signals(True)
         if self.number:
             process.terminate()
@@ -106,7 +109,7 @@ class _StopSignals:
 
 
 def _block_signals(blocked: bool) -> None:
-    """Block or unblock the signals to stop."""
+    """Block or unblock the stop signals."""
     if sys.platform != "win32":  # where jobs are not supported
         signal.pthread_sigmask(signal.SIG_BLOCK if blocked else signal.SIG_UNBLOCK, STOPPING)
 

@@ -1,4 +1,4 @@
-"""The kinds of jobs and their commands; requests name files and models by id, never by path."""
+"""The kinds of jobs and their commands. Requests refer to files and models by id, never by path."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,20 +16,20 @@ from kotha.training.plan.rules import choose_vocabulary
 
 # Bounded by the length of a command line.
 MOST_TEXTS = 1000
-# Bytes, ASCII and special tokens take 364 entries of a unigram vocabulary; a smaller one has little room for pieces.
+# Bytes, ASCII and special tokens take 364 entries in a unigram vocabulary; a smaller one would have few pieces.
 LEAST_VOCABULARY = 512
 # Presets that train on plain text.
 _FAMILIES = {name: config.family for name, config in PRESETS.items() if config.family in ("gpt", "bert")}
 # Mean size of a generated story.
 _STORY_BYTES = 2500
 FindModel = Callable[[str], Path]
-# A leading dash would be read as a flag, and NUL marks the placeholders of commands.
+# A leading dash would be read as a flag, and NUL marks placeholders in commands.
 ColumnName = Annotated[str, Field(pattern=r"^[^-\x00][^\x00]*$", max_length=200)]
 TwoColumnNames = tuple[ColumnName, ColumnName]
 
 
 def uploaded_table(store: JobStore, id: str, param: str) -> Path:
-    """Return the path of an uploaded table; raises RefusedError for txt, which has no columns."""
+    """Return the path of an uploaded table; raises RefusedError for a txt file, because it has no columns."""
     table = store.uploads.path(id)
     if table.suffix == ".txt":
         raise RefusedError(
@@ -39,7 +39,7 @@ def uploaded_table(store: JobStore, id: str, param: str) -> Path:
 
 
 def _flags(**given: object) -> list[str]:
-    """Return the options of a command; None omits an option.
+    """Return command-line options; an option whose value is None is omitted.
 
     >>> _flags(vocab_size=512, reverse=True, seed=None, pair=("a", "b"))
     ['--vocab-size', '512', '--reverse', '--pair', 'a', 'b']
@@ -57,7 +57,7 @@ class _Job(WireRequest):
     tags: Tags | None = None
 
     def flags(self, *names: str, **more: object) -> list[str]:
-        """Return the options of the last command, from some of the fields and from ``more``."""
+        """Return the options for the last command, from some of the fields and from ``more``."""
         return _flags(**{name: getattr(self, name) for name in names}, **more, out=OUT_PLACE)
 
 
@@ -70,7 +70,7 @@ class _FromTexts(_Job):
 
 
 class ModelSizes(WireRequest):
-    """Sizes of a model; bounded by the largest published models, since planning builds each layer."""
+    """The sizes of a model; bounded by the largest published models, because planning builds each layer."""
 
     n_layers: int | None = Field(None, ge=1, le=128)
     d_model: int | None = Field(None, ge=1, le=1 << 14)
@@ -101,7 +101,7 @@ class _TrainingJob(_Job):
 
 
 class LearnJob(_TrainingJob, _FromTexts):
-    """Train a model from text in one job: tokenizer, data and training; without texts, on generated stories."""
+    """Train a tokenizer and a model on texts (default: generated stories) in a single job."""
 
     kind: Literal["learn"]
     texts: list[Id] = Field([], max_length=MOST_TEXTS)
@@ -125,7 +125,7 @@ class LearnJob(_TrainingJob, _FromTexts):
         return self
 
     def commands(self, store: JobStore, find_model: FindModel) -> list[list[str]]:
-        """Return the commands: stories, tokenizer, data, training."""
+        """Return the commands to generate stories, train a tokenizer, prepare data and train."""
         texts, n_bytes, found = self.read(store), self.stories * _STORY_BYTES, []
         if texts:
             n_bytes = sum(Path(text).stat().st_size for text in texts)
@@ -159,7 +159,7 @@ class _FromTable(_Job):
 
 
 class FinetuneJob(_FromTable):
-    """Fine-tune a model on an uploaded table: to classify, or to follow instructions."""
+    """Fine-tune a model on an uploaded table, to classify texts or to follow instructions."""
 
     kind: Literal["finetune"]
     use: Literal["classify", "instruct"]
@@ -188,7 +188,7 @@ class PairsJob(_FromTable, _TrainingJob):
 
 
 class IndexJob(_FromTexts):
-    """Build a search index of uploaded documents."""
+    """Build a search index from uploaded documents."""
 
     kind: Literal["index"]
     model: ModelName | None = None

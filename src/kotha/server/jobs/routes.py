@@ -1,4 +1,4 @@
-"""``/api/files`` and ``/api/jobs``: upload files; start, inspect, stop, resume and remove jobs."""
+"""``/api/files`` and ``/api/jobs``: upload files, and start, inspect, stop, resume and remove jobs."""
 
 import asyncio
 from typing import Annotated
@@ -41,7 +41,7 @@ class RemovedFiles(BaseModel):
 
 
 class LabelRequest(WireRequest):
-    """A new name or new tags of a job; omitted fields stay unchanged."""
+    """A new name or new tags for a job; omitted fields stay unchanged."""
 
     name: Name | None = None
     tags: Tags | None = Field(None, examples=[["stories"]])
@@ -75,7 +75,7 @@ def remove_unused_files(store: Store) -> RemovedFiles:
 
 @router.delete("/files/{id}")
 def remove_file(store: Store, id: NamedFile) -> ResourceId:
-    """Remove a file; a file that a running job reads is not removed (409)."""
+    """Remove a file; returns 409 if a running job reads it."""
     store.remove_file(id)
     return ResourceId(id=id)
 
@@ -101,14 +101,14 @@ def job(store: Store, id: NamedJob) -> Job:
 
 @router.patch("/jobs/{id}")
 def label(store: Store, id: NamedJob, body: LabelRequest) -> Job:
-    """Change the name or the tags of a job, also while it runs."""
+    """Change a job's name or tags, even while it is running."""
     store.label(id, body.name, body.tags)
     return store.status(id)
 
 
 @router.delete("/jobs/{id}")
 async def remove(request: Request, store: Store, id: NamedJob) -> ResourceId:
-    """Remove a job that is not running, with its output, its model and the files that only it uses."""
+    """Remove a job that is not running, with its output, its model and the files that no other job uses."""
     state_of(request).registry.unload(id)
     await asyncio.to_thread(store.remove, id)
     return ResourceId(id=id)

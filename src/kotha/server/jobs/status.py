@@ -1,6 +1,6 @@
-"""The status of a job, with a message if its command could not report how it ended.
+"""Job status, with a message if the command could not report how it ended.
 
-Parts that cannot be read because of an I/O error are omitted.
+Fields that cannot be read because of an I/O error are omitted.
 """
 
 import json
@@ -46,7 +46,7 @@ class Job(BaseModel):
 
 
 def state_of(row: sqlite3.Row) -> JobState:
-    """Return the state of a job from its row."""
+    """Return a job's state from its row in the table."""
     code: int | None = row["code"]
     if code is None:
         return "killed" if process_of(row) is None else "running"
@@ -58,7 +58,7 @@ def state_of(row: sqlite3.Row) -> JobState:
 
 
 def job_of(jobs: Path, row: sqlite3.Row) -> Job:
-    """Return the status of a job from its row and its folder."""
+    """Return a job's status from its row in the table and its folder."""
     state, folder = state_of(row), jobs / row["id"]
     saved = row["kind"] in TRAININGS and _read_or(lambda: has_saved(folder), False)
     reason = _reason(state, row["code"], row["why"], saved)
@@ -83,7 +83,7 @@ def has_saved(folder: Path) -> bool:
 
 
 def _reason(state: JobState, code: int | None, why: str | None, saved: bool) -> Message | None:
-    """Return why a job ended, if its command could not report it; ``saved``: it has a checkpoint."""
+    """Return why a job ended, if its command could not report it; ``saved`` means that it has a checkpoint."""
     if why:  # from the job's own process
         return Message("its command could not be run: {why}; free disk space or memory, and start it again", why=why)
     if state == "killed":
@@ -100,7 +100,7 @@ def _reason(state: JobState, code: int | None, why: str | None, saved: bool) -> 
 
 
 def _end_of_log(folder: Path) -> str:
-    """Return the end of the output of a job's commands."""
+    """Return the last part of the output from a job's commands."""
     with (folder / LOG).open("rb") as file:
         file.seek(max(0, (folder / LOG).stat().st_size - _SHOWN_BYTES))
         return file.read().decode("utf-8", "replace")
@@ -113,7 +113,7 @@ def _error(jobs: Path, row: sqlite3.Row) -> TranslatableMessage:
 
 
 def _without_paths(output: str, jobs: Path, words: list[str]) -> str:
-    """Return the output of a command with ids and names instead of paths of this machine."""
+    """Return a command's output with ids and names in place of paths on this machine."""
     for folder in {f"{jobs}/", f"{jobs.resolve()}/"}:
         output = output.replace(folder, "")
     external = [word for word in words if word.startswith("/") and not word.startswith(f"{jobs}/")]

@@ -1,4 +1,4 @@
-"""The jobs of a server in one folder: start, inspect, stop, resume and remove them.
+"""A server's jobs, stored in one folder: start, inspect, stop, resume and remove them.
 
 ::
 
@@ -9,7 +9,7 @@
     JOBS/ID/out/                 output: a run or an index
 
 All state is on disk, so a restarted server has the same jobs, and several servers can share the folder. Jobs are
-started in a transaction of the table, so all servers together keep the limit of running jobs.
+started in a transaction on the table, so that all servers together respect the limit on running jobs.
 """
 
 import json
@@ -52,9 +52,9 @@ from kotha.storage.status import exists, is_directory
 UPLOADS = "uploads"
 # Placeholders in commands; user input cannot contain NUL.
 OUT_PLACE, JOB_PLACE = "\0out", "\0job"
-# File of jobs of earlier versions: they are not listed, but their folders are kept.
+# File that earlier versions wrote for each job; these jobs are not listed, but their folders are kept.
 _OLD_JOB = "job.json"
-# Commands whose stage is named by their second word; all others by the first.
+# Commands whose stage is named after their second word; all others are named after the first.
 _GROUPS = ("corpus",)
 
 
@@ -70,12 +70,12 @@ class JobStore:
 
     @contextmanager
     def _locked(self) -> Iterator[sqlite3.Connection]:
-        """Hold a write transaction, so no other server changes anything; errors do not mention the folder's path."""
+        """Hold a write transaction, so that no other server changes anything; errors omit the folder's path."""
         with by_name({f"{self.folder}/": ""}), transaction(self.folder, write=True) as table:
             yield table
 
     def _clear(self, table: sqlite3.Connection) -> None:
-        """Remove leftovers of a killed server: folders that never became a job, and rows without a folder."""
+        """Remove leftovers from a killed server: folders that never became a job, and rows without a folder."""
         clear_leftovers(self.folder, "*")
         self.uploads.clear()
         known = {row["id"] for row in table.execute("SELECT id FROM jobs")}
@@ -88,9 +88,9 @@ class JobStore:
                 shutil.rmtree(path, ignore_errors=True)
 
     def begin(self, kind: str, name: str, *commands: Sequence[str], tags: Sequence[str] = ()) -> str:
-        """Start a job that runs commands in sequence; return its id.
+        """Start a job that runs commands in sequence, and return its id.
 
-        In arguments, ``OUT_PLACE`` stands for the job's output and ``JOB_PLACE`` for its folder.
+        In arguments, ``OUT_PLACE`` stands for the path of the job's output and ``JOB_PLACE`` for that of its folder.
         """
         _check_system()
         id = secrets.token_hex(6)
@@ -114,10 +114,10 @@ class JobStore:
 
     @contextmanager
     def _started(self, folder: Path, new: bool = False) -> Iterator[sqlite3.Connection]:
-        """Start a job's process when the block ends, in its own session, so it survives the server.
+        """Start a job's process when the ``with`` block ends, in its own session, so that it outlives the server.
 
-        The process waits until the table has its pid; if that cannot be written, it is killed. The signals to stop are
-        blocked until it has its handlers.
+        The process waits until its pid is in the table; if the pid cannot be written, the process is killed. Stop
+        signals are blocked until the process has installed its handlers.
         """
         pid = None
         try:
@@ -162,7 +162,7 @@ class JobStore:
             update(table, id, commands=[[*command, "--out", str(folder / OUT), "--resume"]])
 
     def label(self, id: str, name: str | None = None, tags: Sequence[str] | None = None) -> None:
-        """Change name or tags of a job; None keeps them, and an empty name restores the original one."""
+        """Change a job's name or tags; None keeps them, and an empty name restores the original one."""
         with self._locked() as table:
             row_of(table, id)
             if name is not None:
@@ -190,7 +190,7 @@ class JobStore:
                 os.kill(process, signal.SIGTERM)
 
     def remove(self, id: str) -> None:
-        """Remove a job that is not running, with its output and the uploads that only it needs."""
+        """Remove a job that is not running, with its output and the uploads that no other job needs."""
         folder = self._folder(id)
         with self._locked() as table:
             row = row_of(table, id)
@@ -206,7 +206,7 @@ class JobStore:
                 self.uploads.remove(file)
 
     def upload(self, text: str, file_type: FileType, name: str = "") -> str:
-        """Store a file and return its id; if the store is full, spare files are removed, oldest first."""
+        """Store a file and return its id; if the store is full, unused files are removed, oldest first."""
         with self._locked() as table:
             return self.uploads.upload(text, file_type, name, needed_files(table))
 
@@ -248,7 +248,7 @@ class JobStore:
         return job_of(self.folder, self._fresh(self._job(id)))
 
     def stages(self, id: str) -> dict[str, bool]:
-        """Return the stages before the last command by name, and whether the output of each is complete."""
+        """Return the stages before the last command by name, each with whether its output is complete."""
         return {
             command[command[0] in _GROUPS]: exists(Path(command[command.index("--out") + 1]))
             for command in json.loads(self._job(id)["commands"])[:-1]
@@ -256,7 +256,7 @@ class JobStore:
         }
 
     def _fresh(self, row: sqlite3.Row) -> sqlite3.Row:
-        """Read the row again if its process is gone: the job may have recorded its end since."""
+        """Read the row again if its process is gone, because the job may have recorded its end in the meantime."""
         with suppress(NoSuchJobError):
             return self._job(row["id"]) if row["code"] is None and process_of(row) is None else row
         return row
@@ -266,7 +266,7 @@ class JobStore:
         return self._folder(id) / OUT
 
     def trained(self) -> dict[str, Path]:
-        """Return the runs that have a model, by job id."""
+        """Return the run folders that have a model, by job id."""
         runs = {each.id: self.folder / each.id / OUT for each in self.all() if each.kind in TRAININGS}
         return {id: run for id, run in runs.items() if is_directory(run / RUN_MODEL)}
 
@@ -276,7 +276,7 @@ class JobStore:
         return {each.id: (each.name or each.id, str(self.folder / each.id / OUT)) for each in done}
 
     def trained_as(self, id: str) -> Path | None:
-        """Return the run of a job, or None if there is no such job; raises JobConflictError if it has no model."""
+        """Return a job's run folder, or None if there is no such job; raises JobConflictError if it has no model."""
         try:
             status = self.status(id)
         except NoSuchJobError:
@@ -296,7 +296,7 @@ class JobStore:
 
 
 def _check_system() -> None:
-    """Raise JobConflictError on Windows, where processes can only be killed and training would lose progress."""
+    """Raise JobConflictError on Windows, where processes can only be killed, so training would lose its progress."""
     if sys.platform == "win32":
         raise JobConflictError(
             "the server cannot run jobs on Windows, where a process cannot be asked to save and stop; train "

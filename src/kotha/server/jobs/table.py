@@ -1,7 +1,7 @@
-"""The table of a server's jobs (SQLite, ``JOBS/jobs.sqlite``): commands, process, and how each job ended.
+"""The SQLite table of a server's jobs (``JOBS/jobs.sqlite``), with the commands, process and outcome of each job.
 
-A write transaction is also the lock between several servers that share a folder. The journal file keeps its size
-(``PERSIST``) and each row reserves spare bytes, so the end of a job can be recorded on a full disk too.
+A write transaction also serves as the lock between servers that share a folder. The journal file keeps its size
+(``PERSIST``) and each row reserves spare bytes, so the end of a job can be recorded even on a full disk.
 """
 
 import errno
@@ -54,7 +54,7 @@ class JobConflictError(KothaError):
 
 @contextmanager
 def transaction(folder: Path, *, write: bool = False) -> Iterator[sqlite3.Connection]:
-    """Open the table of a folder in a transaction; with ``write``, no other process can write meanwhile."""
+    """Open the table in a folder in a transaction; with ``write``, no other process can write at the same time."""
     try:
         with closing(sqlite3.connect(folder / DATABASE, timeout=_BUSY_SECONDS, isolation_level=None)) as table:
             table.row_factory = sqlite3.Row
@@ -86,7 +86,7 @@ def insert(table: sqlite3.Connection, **row: Any) -> None:
 
 
 def update(table: sqlite3.Connection, id: str, **columns: Any) -> None:
-    """Update columns of a job."""
+    """Update columns in a job's row."""
     names = ", ".join(f"{name} = ?" for name in columns)
     table.execute(f"UPDATE jobs SET {names} WHERE id = ?", [*map(_column, columns.values()), id])
 
@@ -96,7 +96,7 @@ def _column(value: Any) -> Any:
 
 
 def row_of(table: sqlite3.Connection, id: str) -> sqlite3.Row:
-    """Return the row of a job."""
+    """Return a job's row."""
     row: sqlite3.Row | None = table.execute("SELECT * FROM jobs WHERE id = ?", (id,)).fetchone()
     if row is None:
         raise NoSuchJobError("job {id!r} not found", id=id)
@@ -104,7 +104,7 @@ def row_of(table: sqlite3.Connection, id: str) -> sqlite3.Row:
 
 
 def process_of(row: sqlite3.Row) -> int | None:
-    """Return the pid of a job while its process is alive; a reused pid does not count."""
+    """Return a job's pid if its process is alive, or None; a pid that another process reuses does not count."""
     if (
         row["code"] is not None or row["pid"] is None or sys.platform == "win32"
     ):  # on Windows, for a folder from another system
@@ -121,14 +121,12 @@ def words_of(row: sqlite3.Row) -> list[str]:
 
 
 def needed_files(table: sqlite3.Connection) -> set[str]:
-    """Return the ids of files that jobs need: a resumed training run reads its table again, and an index cites files
-    by name.
-    """
+    """Return the ids of files that jobs need: a resumed run reads its table again, and an index cites files by name."""
     return {file for row in table.execute("SELECT files FROM jobs") for file in json.loads(row["files"])}
 
 
 def process_start_time(pid: int) -> str | None:
-    """Return the start time of a process, in clock ticks or as ``ps`` prints it; None if there is none."""
+    """Return a process's start time, in clock ticks or as ``ps`` prints it, or None if there is no such process."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(") ")[2].split()
     except OSError:
@@ -137,7 +135,7 @@ def process_start_time(pid: int) -> str | None:
 
 
 def _start_time_by_ps(pid: int) -> str | None:
-    """Return the start time on systems without ``/proc``: macOS, BSD."""
+    """Return the start time on systems without ``/proc``, such as macOS and BSD."""
     command = ["ps", "-o", "stat=", "-o", "lstart=", "-p", str(pid)]
     done = subprocess.run(command, capture_output=True, text=True, env={"LC_ALL": "C", "PATH": os.defpath}, check=False)
     state, _, when = done.stdout.strip().partition(" ")

@@ -1,6 +1,6 @@
-"""Uploaded files, each stored as ``ID.txt`` (or its file type), with limits on their number and total size.
+"""Uploaded files, each stored as ``ID.txt`` (or with another extension), with limits on their number and total size.
 
-The display name of a file is in ``ID.name``.
+A file's display name is stored in ``ID.name``.
 """
 
 import re
@@ -46,14 +46,14 @@ class Uploads:
             pass
 
     def clear(self) -> None:
-        """Remove leftovers of a server that was killed while it stored a file."""
+        """Remove files left behind by a server that was killed while it stored an upload."""
         clear_leftovers(self._folder, "*")
         for path in matching(self._folder, "*.name"):
             if not self.has(path.stem):
                 path.unlink(missing_ok=True)
 
     def upload(self, text: str, file_type: FileType, name: str, needed: Collection[str]) -> str:
-        """Store a file and return its id; the caller holds the write transaction of the store."""
+        """Store a file and return its id; the caller must hold the store's write transaction."""
         self._make_room(len(text.encode()), needed)
         id = secrets.token_hex(6)
         try:
@@ -68,14 +68,14 @@ class Uploads:
         return id
 
     def name(self, id: str) -> str:
-        """Return the display name of a file, or an empty string."""
+        """Return a file's display name, or an empty string."""
         try:
             return (self._folder / f"{id}.name").read_text(encoding="utf-8") if ID.fullmatch(id) else ""
         except (OSError, UnicodeDecodeError):
             return ""
 
     def _make_room(self, n_bytes: int, needed: Collection[str]) -> None:
-        """Remove spare files, oldest first, to make room for one more; remove none if that is not enough."""
+        """Remove unused files, oldest first, to make room for one more; remove none if that is not enough."""
         files, limits = self.all(needed), self._limits
         kept = [each.n_bytes for each in files]
         count, total, removed = len(kept), sum(kept), []
@@ -118,7 +118,7 @@ class Uploads:
         return next(filter(is_file, paths), None)
 
     def all(self, needed: Collection[str] = ()) -> list[Upload]:
-        """Return all files, newest first; those that jobs need are not spare."""
+        """Return all files, newest first; those that jobs need are not marked as unused."""
         found, since = [], time.time() - self._limits.file_rest_seconds
         for file_type in get_args(FileType):
             for path in matching(self._folder, f"*.{file_type}"):

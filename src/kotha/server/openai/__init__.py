@@ -1,1 +1,1 @@
-"""The OpenAI-compatible API: request and answer schemas, and routes."""
+"""The OpenAI-compatible API: request and response schemas, and routes."""

@@ -1,7 +1,8 @@
-"""An OpenAI-compatible API: ``/v1/models``, ``/v1/completions``, ``/v1/chat/completions``, ``/v1/embeddings``.
+"""An OpenAI-compatible API: ``/v1/models``, ``/v1/completions``, ``/v1/chat/completions`` and ``/v1/embeddings``.
 
-The texts of a request are checked against the limits and join the batch. Streaming uses server-sent events, one for
-each step that completes characters. A model that was fine-tuned for conversation uses its own chat template.
+The texts in a request are checked against the limits and then join the batch. Streaming uses server-sent events, one
+for each step that completes at least one character. A model that was fine-tuned for conversation uses its own chat
+template.
 """
 
 import asyncio
@@ -40,13 +41,13 @@ def _described(name: str) -> JsonObject:
 
 @router.get("/models")
 def models(request: Request) -> JsonObject:
-    """Return the models of this server."""
+    """Return this server's models."""
     return {"object": "list", "data": list(map(_described, state_of(request).registry.named))}
 
 
 @router.get("/models/{name}")
 def model(request: Request, name: NamedModel) -> JsonObject:
-    """Return a model of this server."""
+    """Return one of this server's models."""
     state_of(request).registry.path(name)
     return _described(name)
 
@@ -81,7 +82,7 @@ async def _written(request: Request, body: CompletionRequest | ChatRequest) -> A
 
 @router.post("/embeddings")
 async def embeddings(request: Request, body: EmbeddingRequest) -> Any:
-    """Return the embeddings of texts."""
+    """Return embeddings for texts."""
     state = state_of(request)
     async with state.registry.use(body.model) as served:
         return JSONResponse(
@@ -90,7 +91,7 @@ async def embeddings(request: Request, body: EmbeddingRequest) -> Any:
 
 
 def _embed(body: EmbeddingRequest, served: ServedModel) -> JsonObject:
-    """Compute the embeddings of a request; runs in a thread."""
+    """Compute the embeddings for a request; called in a thread."""
     tokenizer, given = tokenizer_of(served), as_list(body.input)
     check_texts(served, given, "input")
     texts = [each if isinstance(each, str) else tokenizer.decode(each) for each in given]
@@ -109,7 +110,7 @@ def _embed(body: EmbeddingRequest, served: ServedModel) -> JsonObject:
 
 
 class Texts:
-    """The texts of one request in progress, n for each prompt, and the answer in OpenAI's form."""
+    """The texts being generated for one request (n for each prompt), and the answer in OpenAI's format."""
 
     def __init__(
         self, body: CompletionRequest | ChatRequest, served: ServedModel, prompts: Sequence[Prompt], client: str
@@ -149,7 +150,7 @@ class Texts:
         return {**self._head(body.kinds[0]), "choices": choices, "usage": self._usage(results), **remark}
 
     async def stream(self) -> AsyncIterator[JsonObject]:
-        """Yield the parts of the answer as they are generated."""
+        """Yield parts of the answer as they are generated."""
         body, results = self._body, dict[int, Result]()
         with_usage = (body.stream_options or {}).get("include_usage", False)
         head, more = self._head(body.kinds[1]), {"usage": None} if with_usage else {}
@@ -165,11 +166,11 @@ class Texts:
             yield {**head, "choices": [], "usage": self._usage(results)}
 
     def _head(self, kind: str) -> JsonObject:
-        """Return the fields that every answer and every part of a stream starts with."""
+        """Return the fields at the start of every answer and of every part of a stream."""
         return {"id": self._id, "object": kind, "created": self._created, "model": self._served.name}
 
     def _usage(self, results: Mapping[int, Result]) -> dict[str, int]:
-        """Return the numbers of tokens; a prompt of several texts counts once."""
+        """Return the numbers of tokens; a prompt with several texts counts once."""
         read = sum(result.prompt_tokens for index, result in results.items() if index % self._body.n == 0)
         written = sum(result.tokens for result in results.values())
         return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}

@@ -1,9 +1,9 @@
-"""The requests of OpenAI's API. Unsupported fields are rejected, not ignored.
+"""Request schemas for OpenAI's API. Unsupported fields are rejected, not ignored.
 
 ``top_k``, ``min_p`` and ``repetition_penalty`` are extensions. Defaults are those of ``kotha generate``, not OpenAI's.
 
-A request class also builds its answers. A model that was not fine-tuned for conversation continues the messages as one
-text; its chat answers then carry a remark in ``kotha.remark``, since its text must not be taken for a reply.
+A request class also builds the answers to its requests. A model that was not fine-tuned for conversation continues the
+messages as a single text. Its chat answers contain a remark in ``kotha.remark``, because this text is not a reply.
 """
 
 from collections.abc import Sequence
@@ -31,7 +31,7 @@ from kotha.text.tokenizer.chat import Turn
 
 _TOKENS = 150
 _ENDS = {"end": "stop", "stop string": "stop", "length": "length", "cancelled": "length"}
-# Fields that are not supported, each with its value that has no effect; and fields that are ignored.
+# Unsupported fields, each with the value that has no effect, and fields that are ignored.
 _NOT_SUPPORTED: dict[str, Any] = {
     **dict.fromkeys(("presence_penalty", "frequency_penalty", "logit_bias", "suffix", "echo", "tools")),
     **dict.fromkeys(("logprobs", "top_logprobs")),  # in chats; completions support logprobs
@@ -76,7 +76,7 @@ class GenerationRequest(SamplingFields):
 
     @property
     def alternatives(self) -> int | None:
-        """The number of alternative tokens to report at each position; None for no probabilities."""
+        """The number of alternative tokens to report at each position, or None to report no probabilities."""
         return None
 
     @property
@@ -85,7 +85,7 @@ class GenerationRequest(SamplingFields):
         return _TOKENS if self.max_tokens is None else self.max_tokens
 
     def remark(self, _: ServedModel) -> JsonObject:
-        """Return extra fields that every answer of a model carries."""
+        """Return extra fields that are added to every answer from this model."""
         return {}
 
     def first(self) -> JsonObject | None:
@@ -110,11 +110,11 @@ class CompletionRequest(GenerationRequest):
         return self.logprobs
 
     def prompts(self, _: ServedModel) -> list[Prompt]:
-        """Return the prompts, texts or token ids."""
+        """Return the prompts as texts or token ids."""
         return as_list(self.prompt)
 
     def whole(self, result: Result) -> JsonObject:
-        """Return the choice of a finished text."""
+        """Return the choice for a finished text."""
         return self.parts(StreamChunk(result.text, result, result.written))[0]
 
     def parts(self, chunk: StreamChunk) -> list[JsonObject]:
@@ -123,7 +123,7 @@ class CompletionRequest(GenerationRequest):
         return [{"text": chunk.text, "logprobs": self._logprobs(chunk.written), "finish_reason": reason}]
 
     def _logprobs(self, written: Sequence[GeneratedToken]) -> JsonObject | None:
-        """Return the log probabilities of tokens and their alternatives."""
+        """Return the log probabilities of the tokens and their alternatives."""
         if self.logprobs is None:
             return None
         return {
@@ -143,7 +143,7 @@ class TextPart(BaseModel):
 
 
 class SentMessage(BaseModel):
-    """A message of the conversation."""
+    """A message in the conversation."""
 
     model_config = ConfigDict(extra="ignore")  # clients send answers back with extra fields
 
@@ -152,7 +152,7 @@ class SentMessage(BaseModel):
 
     @property
     def text(self) -> str:
-        """The content as one text."""
+        """The content as a single text."""
         if isinstance(self.content, list):
             return "\n".join(part.text for part in self.content)
         return self.content or ""
@@ -171,7 +171,7 @@ class ChatRequest(GenerationRequest):
         return super().most_tokens if self.max_completion_tokens is None else self.max_completion_tokens
 
     def prompts(self, served: ServedModel) -> list[Prompt]:
-        """Apply the chat template, or join the messages to one text; the oldest turns are dropped if it is too long."""
+        """Apply the chat template, or join the messages into one text; drop the oldest turns if it is too long."""
         turns = [Turn("system" if each.role == "developer" else each.role, each.text) for each in self.messages]
         plain = not served.supports_chat
         return [tuple(conversation_prompt(writer_of(served).engine, turns, self.most_tokens, plain=plain))]
@@ -181,13 +181,13 @@ class ChatRequest(GenerationRequest):
         return {} if served.supports_chat else {"kotha": {"remark": str(NOT_INSTRUCTION_TUNED)}}
 
     def whole(self, result: Result) -> JsonObject:
-        """Return the choice of a finished answer."""
+        """Return the choice for a finished answer."""
         message = {"role": "assistant", "content": result.text, "refusal": None}
         reason = _ENDS[result.stopped]
         return {"message": message, "logprobs": None, "finish_reason": reason}
 
     def first(self) -> JsonObject:
-        """Return the part with the assistant's role."""
+        """Return the part that contains the assistant's role."""
         return _delta({"role": "assistant", "content": "", "refusal": None})
 
     def parts(self, chunk: StreamChunk) -> list[JsonObject]:
