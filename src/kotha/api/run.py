@@ -127,12 +127,11 @@ def train(
 ) -> Run:
     """Train a model on a data folder, a table of pairs or images for ``minutes`` or ``steps``; return its run folder.
 
-    Without a preset, the model sizes, batch size and learning rates are chosen to fit the text and the time. If
-    ``quality`` is best and there is enough time, several teachers are trained and distilled into the model. ``start``
-    is a run, a model folder, a Hugging Face folder or ``"box"``, to be fine-tuned. ``teachers`` are runs or model
-    folders to distil from. ``recipe`` is course, classic or modern. Samples continue the ``prompt``. ``on_event`` and
-    ``tensorboard`` receive figures, and ``on_remark`` receives messages. Under torchrun, all processes train one model
-    together; ``shard`` shards it across them (FSDP).
+    Without a preset, model sizes, batch size and learning rates are chosen to fit the text and the time; with
+    ``quality="best"``, a long time also trains teachers. ``start`` is a run, a model folder, a Hugging Face folder or
+    ``"box"`` to fine-tune. ``teachers`` are runs or model folders to distil from. ``recipe`` is course, classic or
+    modern; ``prompt`` begins the samples. ``on_event`` and ``tensorboard`` receive figures, ``on_remark`` messages.
+    Under torchrun all processes train together; ``shard`` shards the model across them (FSDP).
 
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]

@@ -97,7 +97,7 @@ def trace(
 
     A hook point is a named position in the model, such as blocks.0.attention.weights.
 
-    Example: `kotha inside trace run --text 'নদীর ধারে' --place '*.weights' --npz weights.npz`
+    Example: `kotha inside trace run --text 'নদীর ধারে' --hook '*.weights' --npz weights.npz`
 
     Args:
         layer: Layer to record, such as 0 or decoder.1; may be repeated (default: all).
