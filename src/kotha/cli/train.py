@@ -106,9 +106,8 @@ def train(
     is_first, alone = os.environ.get("RANK", "0") == "0", os.environ.get("WORLD_SIZE", "1") == "1"
     with training_display(prints=is_first) as listeners:
         run = kotha.train(data, out=out, **listeners, **arguments)
-    if not is_first:
-        return None
-    return _described(run, stopped(run.summary, "train", data, "--out", out, "--resume", alone=alone))
+    resume = ("train", data, "--out", out, "--resume")
+    return _described(run, stopped(run.summary, *resume, alone=alone)) if is_first else None
 
 
 def _described(run: "Run", error: Any) -> Output:

@@ -252,7 +252,7 @@ def baselines(
 
 def score_table(score: TextScore, name: str = "model") -> Table:
     """Return a table of a model's score and its baselines, with notes on the method."""
-    cells = [
+    cells: list[list[Text]] = [
         [name, *_cells(vars(score))],
         *([Message(each), *_cells(found)] for each, found in score.baselines.items()),
     ]
