@@ -314,8 +314,7 @@ def _listed(lines: str) -> list[str]:
 
 
 def begun_elsewhere(story: str, openings: Openings, chance: random.Random) -> str:
-    """Return a story after an opening, complete or from the child's act on; some stories stay unchanged or start
-    later."""
+    """Return a story after an opening, complete or from the child's act on; a few are unchanged or start later."""
     every = sentences(story)
     if chance.random() >= OPENED_SHARE:
         later = range(max(1, round(BEGUN_WITHIN * len(every))))
@@ -336,7 +335,7 @@ def _acts(sentence: str) -> bool:
 def last_reading(
     stories: Sequence[str], reports: Sequence[str], works: Sequence[str], leads: Sequence[str]
 ) -> list[str]:
-    """Return the last training data: stories with other beginnings, and unchanged passages from works and articles."""
+    """Return the last training data: stories with new openings, reports, and unchanged passages and articles."""
     chance = random.Random(SEED)
     openings = Openings(works, leads, chance)
     told = [*(begun_elsewhere(story, openings, chance) for story in stories), *reports]

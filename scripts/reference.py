@@ -1,9 +1,9 @@
-"""docs/reference: every command, public name, format and error, from the help and the docstrings themselves.
+"""Write docs/reference: all commands, public names, formats and errors, from the help texts and docstrings.
 
-``make reference`` writes the pages; ``--check`` only says whether they are fresh. Nobody edits them. A command's entry
-is its own help, with the lines of docs/reference/tour.md that use it and their output; a test runs the tour and
-compares (``make outputs`` writes what changed). The examples of Python are those of the docstrings, which are run as
-well. A format is described by the module that reads and writes it.
+``make reference`` writes the pages; ``--check`` only reports whether they are up to date. The pages are not edited by
+hand. The entry for a command is its help text, with the lines in docs/reference/tour.md that use it and their output; a
+test runs the tour and compares the output (``make outputs`` updates it). The Python examples come from the docstrings
+and are also run as tests. A format is described by the docstring of the module that reads and writes it.
 """
 
 import argparse
@@ -22,10 +22,10 @@ from typing import Any
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "docs" / "reference"
 MADE = "Made by `make reference` from the {}; edit those, not this page."
-_COLUMNS = "100"  # how wide the help believes its terminal to be
-# What a reader of a class wants to know of: its own public methods, those of its parents included.
+_COLUMNS = "100"  # the terminal width for help texts
+# The members to document: the public methods of a class, including inherited ones.
 _CLASSES_IN_FULL = ("Index", "LanguageModel", "Run", "Tokenizer")
-# Modules that tell what their files hold, by the name that a reader looks for.
+# Modules whose docstrings describe file formats, by the name of the format.
 _FORMATS = {
     "A data folder": "kotha.text.shards",
     "A tokenizer": "kotha.text.tokenizer.tokenizer",
@@ -37,13 +37,13 @@ _FORMATS = {
     "A judging": "kotha.evaluation.judge.session",
     "A job of the server": "kotha.server.jobs.store",
 }
-# Where errors are that a reader of a server's answers meets.
+# The modules with the errors that can occur in server responses.
 _ERRORS = (
     "kotha.errors",
     "kotha.server.errors",
     "kotha.server.jobs.table",
 )
-# What their docstrings say, paragraph by paragraph.
+# Translations of their docstrings, by paragraph.
 _IN_BANGLA = {
     "An error that the user can fix, as a message: an English template and its values.": (
         "যে ত্রুটি নিজে ঠিক করা যায়। বার্তাটি থাকে ইংরেজি ছাঁচ আর তাতে বসানোর মান হিসেবে।"
@@ -89,7 +89,7 @@ def _is(path: Path, text: str) -> bool:
 
 @cache
 def pages() -> dict[str, str]:
-    """The pages by their names."""
+    """Return the pages by name."""
     made = {"commands.md": commands(), "python.md": python(), "formats.md": formats()}
     return made | {"errors.md": errors(), "errors.bn.md": errors_bn()}
 
@@ -98,7 +98,7 @@ def pages() -> dict[str, str]:
 
 
 def commands() -> str:
-    """Every command with its help, and the lines of the tour that use it with their output."""
+    """Return the page of commands: the help text of each, and the lines in the tour that use it with their output."""
     from scripts.book.examples import examples
 
     from kotha.cli.main import COMMANDS
@@ -119,13 +119,13 @@ def commands() -> str:
 
 
 def _parts(name: str) -> list[str]:
-    """The commands of a group, as its help lists them."""
+    """Return the commands in a group, as listed in its help text."""
     group = told([name]).partition("\nCommands:\n")[2].partition("\n\n")[0]
     return [found for found in re.findall(r"^  ([a-z][\w-]*)\s", group, re.MULTILINE) if not found.startswith("-")]
 
 
 def told(words: list[str]) -> str:
-    """The help of a command without its frames."""
+    """Return the help text of a command without frames."""
     from kotha.cli.main import main as kotha
 
     printed = io.StringIO()
@@ -156,7 +156,7 @@ def _narrow() -> Iterator[None]:
 
 
 def python() -> str:
-    """Every public name with what it takes and its docstring."""
+    """Return the page of public names, with their parameters and docstrings."""
     import kotha
 
     text = f"# Every public name\n\n{MADE.format('docstrings')} A name is loaded when it is first used.\n"
@@ -201,7 +201,7 @@ def _signature(name: str, found: Any) -> str:
 
 
 def _marked(parameters: list[inspect.Parameter]) -> list[str]:
-    """The parameters, with the star behind which they go by their names."""
+    """Return the parameters, with the star that precedes keyword-only ones."""
     named = [each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY]
     starred = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
     texts = [str(each) for each in parameters]
@@ -211,7 +211,7 @@ def _marked(parameters: list[inspect.Parameter]) -> list[str]:
 
 
 def _as_markdown(docstring: str) -> str:
-    """A docstring's examples as blocks, its ``names`` as code; angle brackets are no tags."""
+    """Convert a docstring to Markdown: examples as blocks, ``names`` as code, and escaped angle brackets."""
     parts = []
     for paragraph in docstring.split("\n\n"):
         if paragraph.startswith(">>>"):
@@ -227,7 +227,7 @@ def _as_markdown(docstring: str) -> str:
 
 
 def formats() -> str:
-    """What is on disk, folder by folder."""
+    """Return the page of file formats, by folder."""
     plain = "All of them are plain: JSON, safetensors, numbers in a row, SQLite. Nothing in a folder is ever executed."
     text = f"# Formats on disk\n\n{MADE.format('modules that read and write them')} {plain}\n"
     for title, module in _FORMATS.items():
@@ -240,7 +240,7 @@ def formats() -> str:
 
 
 def errors() -> str:
-    """Every error by its name, and what it means."""
+    """Return the page of errors, with the name and the meaning of each."""
     text = (
         f"# Errors by name\n\n[বাংলায়](errors.bn.md)\n\n{MADE.format('classes')} "
         "Every error of ours is a `KothaError`: it says what was wrong, the value, and what to do. "
@@ -254,7 +254,7 @@ def errors() -> str:
 
 
 def errors_bn() -> str:
-    """The same in Bangla; an example's message is what the catalogue of the program says."""
+    """Return the page of errors in Bangla, with example messages from the program's catalogue."""
     import kotha
     from kotha.i18n.catalogue import translate
 
