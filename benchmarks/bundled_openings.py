@@ -22,7 +22,7 @@ from kotha.text.stories.lexicon import communities
 
 SEED = 13
 OPENED_SHARE = 0.85  # share of the stories that follow an opening
-WHOLE_SHARE = 0.6  # share of these with an early act of the child that are told in full, after an opening for any story
+WHOLE_SHARE = 0.6  # if the child acts early: share of these stories that are still told in full
 SOON = 4  # sentences
 ELSEWHERE_SHARE = 0.1  # share of the stories without an opening that start at a later sentence
 BEGUN_WITHIN = 0.4  # share of a story's sentences; later ones refer too much to what precedes them

@@ -35,7 +35,7 @@ import bundled_samples  # noqa: E402
 import record  # noqa: E402
 
 LENGTHS = (16, 40, 80, 150)  # number of tokens requested
-LONG_SHARE = 0.125  # share of the prompts
+LONG_SHARE = 0.125  # share of long prompts
 LLAMA = """
 import sys, time, xllamacpp
 file, rows, context = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])

@@ -91,7 +91,7 @@ def _speed(page: Any, simd: bool, ids: list[int], tokens: int) -> dict[str, Any]
 
 
 def _alike(bundle: Any, weights: Any, written: list[list[int]], tokens: int) -> dict[str, Any]:
-    """Return, for each prompt, the part of the greedy text that the engine and the page share; None if all is equal."""
+    """Return, for each prompt, the first token at which the engine and the page differ; None if all tokens match."""
     engine = Engine(bundle.model, bundle.tokenizer, weights=weights)
     greedy = SamplingSettings(temperature=0, top_k=None, repetition_penalty=None)
     results = engine.generate([Request(prompt=prompt, tokens=tokens, settings=greedy) for prompt in PROMPTS])

@@ -189,7 +189,7 @@ def hand(page: Any, work: Work) -> None:
     room(page, "hand", "Q", r="1", c="1")
     sheet = workshop_sheet().matrices
     digits = BANGLA_DIGITS if page.evaluate("document.documentElement.lang") == "bn" else {}
-    for row, column, of in ((0, 0, "Q"), (0, 1, "Q"), (1, 0, "Q"), (1, 1, "K")):  # the last one with W_K for W_Q
+    for row, column, of in ((0, 0, "Q"), (0, 1, "Q"), (1, 0, "Q"), (1, 1, "K")):  # the last one with W_K, not W_Q
         field = page.locator(f'.meet [data-cell="{row},{column}"]')
         field.fill(f"{sheet[of][row, column]:.2f}".translate(digits))
         field.press("Enter")

@@ -50,7 +50,7 @@ class Part:
     about: float = 0.0  # the share by which its numbers may differ
     holds: list[Held] = field(default_factory=list)
     given: list[str] = field(default_factory=list)
-    pictures: list[tuple[str, float]] = field(default_factory=list)  # file name, how much it may differ
+    pictures: list[tuple[str, float]] = field(default_factory=list)  # file name, share by which it may differ
     section: int = 0  # the heading above it
 
     @property
@@ -99,7 +99,7 @@ class Chapter:
 
 
 def chapters(folder: Path = LEARN) -> list[Chapter]:
-    """Return all chapters with code, in order, each in both languages."""
+    """Return all chapters, in order, each in both languages."""
     return [Chapter(path) for path in sorted(folder.glob("[0-9][0-9]-*.md"))]
 
 

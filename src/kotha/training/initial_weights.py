@@ -32,7 +32,7 @@ class Origin:
     bundle: Bundle
 
     def config(self, tokenizer: Tokenizer | None) -> ModelConfig:
-        """Return the config of the new model: the trained model's, with the vocabulary size of ``tokenizer``."""
+        """Return the config for the new model: that of the trained model, with the vocabulary size of ``tokenizer``."""
         config = self.bundle.config
         if isinstance(config, TextConfig) and tokenizer is not None and not self._same(tokenizer):
             return config.replace(vocab_size=tokenizer.vocab_size)

@@ -161,7 +161,7 @@ def not_a_number(curve: Curve) -> Symptoms | None:
 def learning_rate_too_high(curve: Curve) -> Symptoms | None:
     """The training loss rose well above its lowest value.
 
-    There is no finding if the next evaluation is as good as before, because then only some batches were harder.
+    There is no finding if the next evaluation is as good as before, because then some batches were merely harder.
     """
     lowest = high = float("inf")
     rise: Symptoms | None = None

@@ -179,7 +179,7 @@ def augmented(images: Tensor, generators: Sequence[np.random.Generator], flip: b
     """Augment images, which helps if there are few of them: (N, n_channels, height, width) -> same.
 
     Each image is transformed with its own random generator, seeded by its turn, so a resumed run sees the same images.
-    With ``flip``, half of them are mirrored.
+    With ``flip``, half of the images are mirrored.
     """
     moves = torch.tensor(np.stack([_move(each, flip) for each in generators]), dtype=images.dtype)  # (N, 2, 3)
     grid = affine_grid(moves, list(images.shape), align_corners=False)
