@@ -1,6 +1,6 @@
 """Initial weights from a trained model, for continued pre-training, fine-tuning and transfer learning.
 
-The model keeps its sizes and uses the learning rates of a new one (lower rates were worse, see
+The model keeps its sizes and uses the learning rates of a new one (lower rates gave worse results, see
 docs/dev/experiments.md). With another tokenizer the hidden layers are kept, and the token embeddings and head are
 mapped piece by piece: a piece in the old vocabulary keeps its row, any other piece starts as the mean of the old pieces
 that spell it, and a piece that the old tokenizer cannot encode is initialized randomly.
