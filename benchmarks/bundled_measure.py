@@ -1,5 +1,4 @@
-"""Measure the bundled model: bits per byte on held-out text compared with n-grams, the loss by int8, and
-memorisation."""
+"""Measure the bundled model: bits per byte compared with n-grams, the effect of int8, and memorisation."""
 
 import json
 from pathlib import Path
@@ -32,8 +31,7 @@ def beginning(text: str) -> str:
 
 
 def scores(lm: LanguageModel, work: Path, baselines: Path | str = "none") -> dict[str, Any]:
-    """Return bits per byte and per character on the held-out text from each source and from all, with n-gram
-    baselines."""
+    """Return bits per byte and per character on held-out text, by source and in total, with n-gram baselines."""
     found: dict[str, Any] = {}
     for name in SOURCES:
         score = lm.evaluate(work / "text" / "held_out" / f"{name}.jsonl", baselines=baselines)

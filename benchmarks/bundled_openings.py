@@ -22,7 +22,7 @@ from kotha.text.stories.lexicon import communities
 
 SEED = 13
 OPENED_SHARE = 0.85  # share of the stories that follow an opening
-WHOLE_SHARE = 0.6  # share of these with an early act of the child that are told in full, after an opening for any story
+WHOLE_SHARE = 0.6  # if the child acts early: share of these stories that are still told in full
 SOON = 4  # sentences
 ELSEWHERE_SHARE = 0.1  # share of the stories without an opening that start at a later sentence
 BEGUN_WITHIN = 0.4  # share of a story's sentences; later ones refer too much to what precedes them
@@ -314,8 +314,7 @@ def _listed(lines: str) -> list[str]:
 
 
 def begun_elsewhere(story: str, openings: Openings, chance: random.Random) -> str:
-    """Return a story after an opening, complete or from the child's act on; some stories stay unchanged or start
-    later."""
+    """Return a story after an opening, complete or from the child's act on; a few are unchanged or start later."""
     every = sentences(story)
     if chance.random() >= OPENED_SHARE:
         later = range(max(1, round(BEGUN_WITHIN * len(every))))
@@ -336,7 +335,7 @@ def _acts(sentence: str) -> bool:
 def last_reading(
     stories: Sequence[str], reports: Sequence[str], works: Sequence[str], leads: Sequence[str]
 ) -> list[str]:
-    """Return the last training data: stories with other beginnings, and unchanged passages from works and articles."""
+    """Return the last training data: stories with new openings, reports, and unchanged passages and articles."""
     chance = random.Random(SEED)
     openings = Openings(works, leads, chance)
     told = [*(begun_elsewhere(story, openings, chance) for story in stories), *reports]

@@ -137,8 +137,7 @@ def documents(data: Path) -> dict[str, list[list[str]]]:
 
 
 def split(found: dict[str, list[list[str]]], seed: int = 0) -> dict[str, dict[str, list[str]]]:
-    """Divide the passages from each source into two parts, train and held_out; a document is never split between
-    them."""
+    """Divide the passages from each source into train and held_out; a document is never split between them."""
     parts: dict[str, dict[str, list[str]]] = {"train": {}, "held_out": {}}
     for source, every in found.items():
         wanted = max(1, round(HELD_OUT * len(every)))

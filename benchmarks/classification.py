@@ -63,7 +63,7 @@ def read(folder: Path, task: str, limit: int | None) -> list[LabelledTexts]:
 
 
 def from_chance(base: Origin, seed: int) -> Origin:
-    """Save a model of the same sizes with random weights."""
+    """Return a model of the same sizes with random weights."""
     torch.manual_seed(1000 + seed)
     return Origin("chance", Bundle(build(base.bundle.config), base.bundle.tokenizer))
 

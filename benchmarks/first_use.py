@@ -60,7 +60,7 @@ def visit(context: Any, url: str, greeted: bool) -> dict[str, float]:
     page.goto(url)
     wanted = "usable" if greeted else "letter"
     end = time.monotonic() + 30
-    while wanted not in (seen := dict(page.evaluate("window.seen"))):  # the page's policy lets nobody wait inside it
+    while wanted not in (seen := dict(page.evaluate("window.seen"))):  # the page's policy forbids waiting inside it
         if time.monotonic() > end:
             raise SystemExit(f"nothing to see after half a minute: {seen}")
         time.sleep(0.02)

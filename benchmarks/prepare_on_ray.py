@@ -1,15 +1,15 @@
-"""`prepare` on Ray: throughput and memory with several workers, one killed in the middle, and the shards compared.
+"""Measure `prepare` on Ray: throughput and memory by the number of workers, and equal shards after a worker is killed.
 
     python benchmarks/prepare_on_ray.py [--gigabytes 10] [--workers 1 2 4] [--folder DIR] [--stop-after 1]
 
-The text is generated: documents of sentences drawn from the built-in stories, so that no two are alike and no training
-document gives a validation document away. First one process without Ray prepares it, then a Ray cluster of this machine
-with two workers of which one is killed (SIGKILL) in the middle of its work, then with each number of workers. Each is
-the command itself, in a process of its own, watched from outside: memory is the proportional set size (PSS), twice a
-second, of the command, of each worker, and of everything that Ray started. Where other work goes on, seconds say
-little; the seconds of the processor and the load are told beside them. The folder needs room for the text and one data
-folder. A named folder keeps the text and the results, and the same command continues with the remaining runs
-(``--stop-after`` limits their number).
+The text is generated: documents consist of random sentences from the built-in stories, so that no two are alike and
+validation documents do not leak into the training text. It is prepared by one process without Ray, then by a Ray
+cluster on this machine with two workers, one of which is killed (SIGKILL) while it works, and then with each number of
+workers. Each run is the command itself in its own process, observed from outside: memory is the proportional set size
+(PSS) of the command, of each worker, and of all processes started by Ray, sampled twice a second. On a busy machine the
+elapsed time is unreliable, so CPU seconds and the load are reported too. The folder needs space for the text and one
+data folder. A folder given by ``--folder`` keeps the text and the results, and the same command continues with the
+remaining runs (``--stop-after`` limits their number).
 """
 
 import argparse
@@ -39,14 +39,14 @@ STORIES = 4000
 
 
 def sentences() -> list[str]:
-    """Every sentence of some stories, once."""
+    """Return the distinct sentences of some stories."""
     texts = (story(1, index).text for index in range(STORIES))
     found = (sentence.strip() + "।" for text in texts for sentence in text.split("।") if sentence.strip())
     return list(dict.fromkeys(found))
 
 
 def write_text(path: Path, pool: list[str], gigabytes: float) -> dict[str, int]:
-    """Documents until the file has that size; the same ones each time."""
+    """Write documents until the file has this size; they are the same each time."""
     chooser, size, documents = random.Random(0), 0, 0
     with path.open("wb", buffering=1 << 20) as file:
         while size < gigabytes * 1e9:
@@ -57,7 +57,7 @@ def write_text(path: Path, pool: list[str], gigabytes: float) -> dict[str, int]:
 
 
 def about_text(folder: Path, gigabytes: float) -> dict[str, int]:
-    """The text and its tokenizer, where they are not there already, and what the text is."""
+    """Create the text and its tokenizer if they do not exist, and return a description of the text."""
     told = folder / "text.json"
     if not told.exists():
         start = time.perf_counter()
@@ -71,7 +71,7 @@ def about_text(folder: Path, gigabytes: float) -> dict[str, int]:
 
 
 def family(pid: int) -> dict[int, str]:
-    """A process and all that came of it, each with its name."""
+    """Return a process and all of its descendants, each with its name."""
     found: dict[int, str] = {}
     left = [pid]
     while left:
@@ -79,7 +79,7 @@ def family(pid: int) -> dict[int, str]:
         try:
             found[int(process.name)] = process.joinpath("cmdline").read_bytes().split(b"\0")[0].decode()
             left += [int(each) for task in process.glob("task/*/children") for each in task.read_text().split()]
-        except OSError:  # it has just ended
+        except OSError:  # the process has just ended
             continue
     return found
 
@@ -89,7 +89,7 @@ def is_worker(name: str) -> bool:
 
 
 def memory(pid: int) -> int:
-    """Bytes that a process holds; pages that it shares with others are counted by its share."""
+    """Return the memory of a process in bytes; pages shared with other processes are counted in proportion."""
     try:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     except OSError:
@@ -98,7 +98,7 @@ def memory(pid: int) -> int:
 
 
 def processor_seconds(pid: int) -> float:
-    """What a process has had of the processor so far."""
+    """Return the CPU seconds that a process has used so far."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2].split()
     except OSError:
@@ -107,7 +107,7 @@ def processor_seconds(pid: int) -> float:
 
 
 class Watch:
-    """Looks at a command while it runs; ``act`` is called each time with the seconds so far and the processes."""
+    """Observes a running command; ``act`` is called at each sample with the elapsed seconds and the processes."""
 
     def __init__(self, pid: int, act: Callable[[float, dict[int, str]], None]) -> None:
         self.peaks = {"command": 0, "worker": 0, "all": 0}
@@ -135,7 +135,7 @@ class Watch:
 
 
 def run(text: Path, tokenizer: Path, out: Path, how: list[str], kill_after: float | None = None) -> dict[str, Any]:
-    """The command in one way; a worker that has had ``kill_after`` seconds of the processor is killed, once."""
+    """Run the command once; the first worker that has used ``kill_after`` CPU seconds is killed."""
     command = [sys.executable, "-m", "kotha", "prepare", str(text), "--tokenizer", str(tokenizer), "--out", str(out)]
     killed: list[float] = []
 
@@ -197,7 +197,8 @@ def main() -> None:
         last = len(ways) if options.stop_after is None else min(len(ways), len(runs) + options.stop_after)
         for place in range(len(runs), last):
             shutil.rmtree(folder / "data", ignore_errors=True)
-            # Two workers share what is to be encoded, about two thirds of all the work: this is half of one's part.
+            # Two workers share the encoding, which is about two thirds of the work: this is half of the share of one
+            # worker.
             kill_after = runs[0]["processor_seconds"] / 6 if place == 1 and not options.no_kill else None
             runs.append(run(folder / "text.jsonl", tokenizer, folder / "data", ways[place], kill_after))
             told = {name: value for name, value in runs[-1].items() if name != "sha256"}

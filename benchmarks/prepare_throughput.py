@@ -1,11 +1,12 @@
-"""`prepare` beside a bare `tokenizers` batch encode with the same workers, and its peak memory on a large corpus.
+"""Compare `prepare` with a bare `tokenizers` batch encode, and measure its peak memory on a large corpus.
 
     python benchmarks/prepare_throughput.py [--megabytes 1000] [--timed 80] [--news ../shared/data/news]
 
-Throughput: the same documents, already read and held in memory, through `encode_batch_fast` of the same tokenizer (with
-its normalizer as saved, and bare: no normalizer, text normalized beforehand), in chunks, ids taken out as lists; and
-through `prepare`, which also reads the files twice, normalizes, drops duplicates, looks for leaks and writes shards. In
-one run, three rounds, medians. Memory: `prepare` in a process of its own, watched from outside, children included.
+Throughput: the same documents are encoded from memory by `encode_batch_fast` of the same tokenizer with the same number
+of workers, in chunks, with ids returned as lists (once with the saved normalizer, and once without it on text that is
+already normalized), and by `prepare`, which also reads the files twice, normalizes, removes duplicates, checks for
+leaks and writes shards. The results are medians of three rounds in one run. Memory: `prepare` runs in its own process,
+which is observed from outside, including its children.
 """
 
 import argparse
@@ -79,7 +80,7 @@ def _stories_chunk(bounds: tuple[int, int]) -> str:
 
 
 def write_stories(path: Path, megabytes: float) -> int:
-    """Generated stories until the texts have that size; returns their bytes."""
+    """Write generated stories until the texts have this size; return the number of bytes."""
     written = 0
     with ProcessPoolExecutor(WORKERS) as pool, path.open("w", encoding="utf-8") as file:
         starts = itertools.count(0, 200)
@@ -94,7 +95,7 @@ def write_stories(path: Path, megabytes: float) -> int:
 
 
 def resident(pid: int) -> int:
-    """Bytes that a process and its children hold; shared pages are counted once by their share (PSS)."""
+    """Return the memory of a process and its children in bytes; shared pages are counted in proportion (PSS)."""
     total = 0
     children = Path(f"/proc/{pid}/task/{pid}/children")
     try:
@@ -103,7 +104,7 @@ def resident(pid: int) -> int:
                 total += int(line.split()[1]) * 1024
         for child in children.read_text().split():
             total += resident(int(child))
-    except OSError:  # it has just ended
+    except OSError:  # the process has just ended
         return total
     return total
 

@@ -1,4 +1,4 @@
-"""What every result carries: the machine, the versions, the command; and settings from a command line."""
+"""Write results files with the machine, the versions and the command, and parse settings from the command line."""
 
 import json
 import os
@@ -23,14 +23,14 @@ def machine() -> dict[str, Any]:
         "memory_bytes": memory,
         "system": platform.platform(),
     }
-    torch = sys.modules.get("torch")  # only a benchmark that uses it has it loaded
+    torch = sys.modules.get("torch")  # loaded only if the benchmark uses it
     if torch is not None and torch.cuda.is_available():
         found["gpu"] = torch.cuda.get_device_name()
     return found
 
 
 def command() -> str:
-    """How to do it again, from the root of the repository."""
+    """Return the command that repeats the benchmark, for the root of the repository."""
     script, *words = sys.argv
     spec = sys.modules["__main__"].__spec__
     if spec is not None:
@@ -42,7 +42,7 @@ def command() -> str:
 
 
 def save(name: str, figures: Any, libraries: list[str], folder: Path = RESULTS) -> Path:
-    """Write benchmarks/results/NAME.json, or NAME.json elsewhere."""
+    """Write benchmarks/results/NAME.json, or NAME.json in another folder."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"
     record = {
@@ -57,12 +57,12 @@ def save(name: str, figures: Any, libraries: list[str], folder: Path = RESULTS) 
 
 
 def figures(path: Path) -> Any:
-    """What an earlier run of a benchmark has written."""
+    """Return the results of an earlier run of a benchmark."""
     return json.loads(path.read_text(encoding="utf-8"))["figures"]
 
 
 def from_words(words: Sequence[str]) -> dict[str, Any]:
-    """NAME=VALUE words as settings; a value is read as TOML would, or else is a plain word."""
+    """Parse NAME=VALUE words as settings; a value that is not valid TOML is a plain word."""
     found: dict[str, Any] = {}
     for word in words:
         name, _, value = word.partition("=")

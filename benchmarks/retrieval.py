@@ -1,11 +1,11 @@
-"""Retrieval over the 1,516 passages of ../shared/data/qa, the time of a large index, and where "not found" begins.
+"""Measure retrieval over 1,516 passages (../shared/data/qa), the speed of a large index, and unanswerable questions.
 
     python benchmarks/retrieval.py [--model FOLDER] [--every 1] [--large 100000] [--data ../shared/data/qa]
 
-What was chosen (endings, k1, the weights, the layer, the weight of meaning) was chosen on every third and every fifth
-question of the training split; the figures are of the others and of the validation split, each ``every``-th of them.
-Beside them stands SQLite's FTS5 as it comes, and with marks kept. Seconds are of the wall; CPU seconds are beside them,
-because the machine may be shared.
+The settings (endings, k1, the weights, the layer, the weight of meaning) were chosen on every third and every fifth
+question in the training split. The figures are measured on the other questions and on the validation split, using every
+``every``-th question. They are compared with SQLite's FTS5, with its default tokenizer and with marks kept. Both
+elapsed and CPU seconds are reported, because other processes may be running.
 """
 
 import argparse
@@ -30,7 +30,7 @@ from kotha.retrieval.sqlite_store import SqliteStore
 from kotha.retrieval.stemming import fold
 
 MARKS_KEPT = "unicode61 categories 'L* N* Co Mn Mc'"
-WHOLE = 100_000  # letters: no passage of the data is cut
+WHOLE = 100_000  # characters: no passage in the data is longer
 
 
 def read(path: Path) -> list[dict[str, str]]:
@@ -39,7 +39,7 @@ def read(path: Path) -> list[dict[str, str]]:
 
 
 def held_apart(questions: list[dict[str, str]], every: int) -> list[dict[str, str]]:
-    """Questions by which nothing was chosen."""
+    """Return the questions that were not used to choose settings."""
     training = [each for each in questions if each["split"] == "train"]
     rest = [each for number, each in enumerate(training) if number % 3 and number % 5]
     return [*rest, *(each for each in questions if each["split"] == "validation")][::every]
@@ -64,7 +64,7 @@ def quality(
     first: dict[str, int] = {}
     for number, each in enumerate(passages):
         first.setdefault(each["text"], number)
-    right = {each["doc"]: first[each["text"]] for each in passages}  # of two equal ones the first
+    right = {each["doc"]: first[each["text"]] for each in passages}  # the first of equal ones
     numbered = [(each["question"], right[each["doc"]]) for each in questions]
     texts = [each["text"] for each in passages]
     rows: list[dict[str, Any]] = []
@@ -89,7 +89,7 @@ def quality(
 def not_found(
     folder: Path, questions: list[dict[str, str]], passages: list[dict[str, str]], embed: PassageEmbedder | None
 ) -> dict[str, Any]:
-    """Remove half of the passages; return how many questions are reported as unanswerable, rightly and wrongly."""
+    """Remove half of the passages; return how many questions are correctly and wrongly reported as unanswerable."""
     kept = set(random.Random(0).sample(sorted({each["doc"] for each in passages}), len(passages) // 2))
     source = folder / "half.jsonl"
     lines = (json.dumps(each, ensure_ascii=False) for each in passages if each["doc"] in kept)
@@ -113,7 +113,7 @@ def not_found(
 
 
 def large(folder: Path, passages: list[dict[str, str]], questions: list[str], size: int) -> dict[str, Any]:
-    """So many passages, drawn sentence by sentence from the real ones, indexed and asked by words."""
+    """Index and search this number of passages, made of random sentences from the real ones."""
     drawn = random.Random(0)
     sentences = [part.strip() for each in passages for part in each["text"].split("।") if 20 < len(part) < 200]
     source = folder / "large.jsonl"

@@ -1,7 +1,7 @@
-"""How often the right passage is found: recall@1, recall@5 and the mean reciprocal rank (MRR), beside FTS5 as it comes.
+"""Retrieval scores: recall@1, recall@5 and the mean reciprocal rank (MRR), compared with FTS5.
 
-The baseline is what a sceptic would use instead: SQLite's full-text search with its default tokenizer, to which a vowel
-sign is a space, or with marks kept, and nothing else.
+The baseline is SQLite's full-text search, with its default tokenizer, which treats a vowel sign as a space, or with
+marks kept.
 """
 
 import sqlite3
@@ -19,7 +19,7 @@ DEPTH = 10
 
 @dataclass(frozen=True)
 class RetrievalScore:
-    """Shares of questions whose passage came first, or among the first five; and the mean of 1 / its rank."""
+    """The shares of questions whose passage is first or among the first five results, and the mean of 1 / its rank."""
 
     questions: int
     recall_at_1: float
@@ -28,7 +28,7 @@ class RetrievalScore:
 
 
 def score_ranks(ranks: Iterable[int | None]) -> RetrievalScore:
-    """Scores of ranks that count from 1; None is not found.
+    """Return the scores for ranks counted from 1; None means not found.
 
     >>> score_ranks([1, 2, None, 1])
     RetrievalScore(questions=4, recall_at_1=0.5, recall_at_5=0.75, mrr=0.625)
@@ -45,7 +45,7 @@ def score_ranks(ranks: Iterable[int | None]) -> RetrievalScore:
 def evaluate_search(
     store: SqliteStore, questions: Sequence[tuple[str, str]], by: By | None = None, embed: PassageEmbedder | None = None
 ) -> RetrievalScore:
-    """Ask an index questions of which the right place is known, as (question, place in its source) pairs."""
+    """Evaluate an index on (question, position in its source) pairs, whose correct position is known."""
     ranks: list[int | None] = []
     for question, right in questions:
         places = [hit.passage.place for hit in search(store, question, DEPTH, by, embed).hits]
@@ -56,7 +56,7 @@ def evaluate_search(
 def evaluate_fts5(
     passages: Sequence[str], questions: Sequence[tuple[str, int]], tokenizer: str = "unicode61"
 ) -> RetrievalScore:
-    """The baseline: (question, index of its passage) pairs, asked of FTS5 alone, any word of a question matching.
+    """Evaluate the baseline, FTS5, on (question, index of its passage) pairs; any word of a question may match.
 
     >>> evaluate_fts5(["নদীর ধারে", "গ্রামের পথ"], [("কোন পথ?", 1)]).recall_at_1
     1.0

@@ -1,14 +1,15 @@
-"""A server under load: many clients for a minute, beside the same requests one after the other, and beside llama.cpp.
+"""A server under load: many concurrent clients for a minute, compared with sequential requests and with llama.cpp.
 
     python benchmarks/serve_load.py [--clients 64] [--seconds 60] [--rows 32] [--beside f32,q8_0] [--model box]
 
-The requests are a fixed list: beginnings and long prompts, short and long texts, half of them as streams, each with its
-seed. First one client asks for all of them, one after the other; then ``--clients`` clients ask at once, each for the
-next of the list, until the time is over. Every text must be the one that came alone. Then the same with int8 weights,
-and with ``llama-server`` (from the ``xllamacpp`` wheel) on the same model's GGUF, which is asked in the same words.
+The requests are a fixed list: short and long prompts, short and long texts, half of them streamed, each with its own
+seed. First one client sends all of them sequentially. Then ``--clients`` clients send requests concurrently, each the
+next one in the list, until the time is over. Every text must be the same as in the sequential run. This is repeated
+with int8 weights, and with ``llama-server`` (from the ``xllamacpp`` wheel) on the same model's GGUF, which gets the
+same requests.
 
-Tokens are counted as each server reports them; a first letter is the first part of a stream that holds any. The clients
-share the machine's cores with the server, on every side alike.
+Tokens are counted as each server reports them; the first character is the first part of a stream that is not empty. The
+clients share the machine's cores with the server, for all servers alike.
 """
 
 import argparse
@@ -33,8 +34,8 @@ sys.path[:0] = [str(ROOT / "src"), str(ROOT / "benchmarks")]
 import bundled_samples  # noqa: E402
 import record  # noqa: E402
 
-LENGTHS = (16, 40, 80, 150)  # tokens that are asked for
-LONG_SHARE = 0.125  # of the prompts
+LENGTHS = (16, 40, 80, 150)  # number of tokens requested
+LONG_SHARE = 0.125  # share of long prompts
 LLAMA = """
 import sys, time, xllamacpp
 file, rows, context = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
@@ -55,20 +56,20 @@ class Answer:
     text: str
     tokens: int
     seconds: float
-    first: float | None  # seconds to the first letter of a stream
+    first: float | None  # seconds to the first character of a stream
 
 
 @dataclass
 class Phase:
-    """Some requests, and how long they took together."""
+    """A number of requests, and their total time."""
 
-    answers: list[tuple[int, Answer]] = field(default_factory=list)  # with the number of the request
+    answers: list[tuple[int, Answer]] = field(default_factory=list)  # each with the number of the request
     errors: list[str] = field(default_factory=list)
     seconds: float = 0.0
     memory_bytes: list[int] = field(default_factory=list)
 
     def figures(self) -> dict[str, Any]:
-        """What is written down."""
+        """Return the figures for the results file."""
         firsts = sorted(each.first for _, each in self.answers if each.first is not None)
         return {
             "requests": len(self.answers),
@@ -83,7 +84,7 @@ class Phase:
 
 
 def requests_of(count: int, seed: int = 5) -> list[dict[str, Any]]:
-    """The list: the same each time."""
+    """Return the list of requests, which is the same each time."""
     chance, beginnings = random.Random(seed), bundled_samples.beginnings()
     found = []
     for number in range(count):
@@ -104,7 +105,7 @@ def requests_of(count: int, seed: int = 5) -> list[dict[str, Any]]:
 
 
 async def ask(host: str, port: int, asked: dict[str, Any]) -> Answer:
-    """One request over one connection, as plainly as can be: what is measured is the server."""
+    """Send one request over one connection, with little overhead in the client, because the server is measured."""
     more = {"stream_options": {"include_usage": True}} if asked["stream"] else {}
     body = json.dumps({**asked, **more}).encode()
     head = f"POST /v1/completions HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n"
@@ -142,12 +143,12 @@ async def ask(host: str, port: int, asked: dict[str, Any]) -> Answer:
 
 
 def _unchunked(body: bytes) -> bytes:
-    """The body of an answer, whether or not it came in chunks."""
+    """Return the body of a response, chunked or not."""
     return body[body.index(b"{") : body.rindex(b"}") + 1]
 
 
 async def one_by_one(host: str, port: int, asked: list[dict[str, Any]]) -> Phase:
-    """All requests, each after the one before."""
+    """Send all requests sequentially."""
     phase, began = Phase(), time.perf_counter()
     for number, each in enumerate(asked):
         phase.answers.append((number, await ask(host, port, each)))
@@ -158,7 +159,7 @@ async def one_by_one(host: str, port: int, asked: list[dict[str, Any]]) -> Phase
 async def at_once(
     host: str, port: int, asked: list[dict[str, Any]], clients: int, seconds: float, process: int
 ) -> Phase:
-    """So many clients, each with the next request of the list, until the time is over and all have their answers."""
+    """Send requests from this number of clients until the time is over, and wait for all responses."""
     phase, began, numbers = Phase(), time.perf_counter(), iter(range(10**9))
 
     async def client() -> None:
@@ -188,7 +189,7 @@ def _memory(process: int) -> int:
 
 @contextmanager
 def kotha_server(model: str, rows: int, weights: str | None) -> Iterator[tuple[str, int, int]]:
-    """Our server at a port of its own: host, port, process."""
+    """Start Kotha's server on a free port; returns host, port and process."""
     command = [sys.executable, "-m", "kotha", "serve", model, "--port", "0", "--rows", str(rows)]
     command += [] if weights is None else ["--weights", weights]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
@@ -205,7 +206,7 @@ def kotha_server(model: str, rows: int, weights: str | None) -> Iterator[tuple[s
 
 @contextmanager
 def llama_server(file: Path, rows: int, context: int) -> Iterator[tuple[str, int, int]]:
-    """llama.cpp's server on a GGUF file, with as many places."""
+    """Start llama.cpp's server on a GGUF file, with the same number of slots."""
     command = [sys.executable, "-c", LLAMA, str(file), str(rows), str(context)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
@@ -220,9 +221,9 @@ def llama_server(file: Path, rows: int, context: int) -> Iterator[tuple[str, int
 def measure(
     where: tuple[str, int, int], asked: list[dict[str, Any]], clients: int, seconds: float, same: bool
 ) -> dict[str, Any]:
-    """A server alone and under load."""
+    """Measure a server with sequential requests and under load."""
     host, port, process = where
-    asyncio.run(one_by_one(host, port, asked[:4]))  # the model is opened, memory is laid out
+    asyncio.run(one_by_one(host, port, asked[:4]))  # loads the model and allocates memory
     alone = asyncio.run(one_by_one(host, port, asked))
     load = asyncio.run(at_once(host, port, asked, clients, seconds, process))
     found: dict[str, Any] = {"one by one": alone.figures(), "at once": load.figures()}

@@ -1,10 +1,10 @@
-"""A server for a long time: thousands of requests of every kind, many cut off in the middle, bad ones among them.
+"""Run a server for a long time: thousands of requests of all kinds, many of them interrupted, some of them invalid.
 
     python benchmarks/serve_soak.py [--requests 10000] [--minutes 20] [--model box]
 
-A quarter of the streams' readers leave after their first letters, one request in six is wrong in one of many ways. What
-the server's process holds (memory, descriptors, threads) is noted while it is at rest, after a warm-up and at the end;
-one fixed request is asked again and again, and how long it took at first and at last is told.
+A quarter of the streaming clients disconnect after the first characters, and one request in six is invalid in one of
+many ways. The resources of the server process (memory, descriptors, threads) are recorded while it is idle, after a
+warm-up and at the end. A fixed request is sent repeatedly, and its first and last response times are reported.
 """
 
 import argparse
@@ -25,7 +25,7 @@ import record  # noqa: E402
 from serve_load import kotha_server  # noqa: E402
 
 CUT_SHARE, BAD_SHARE = 0.25, 1 / 6
-WARM_SHARE = 0.1  # of the requests: until then memory may still grow
+WARM_SHARE = 0.1  # share of the requests during which memory may still grow
 WORDS = [
     "নদী",
     "গ্রাম",
@@ -59,7 +59,7 @@ BAD: list[tuple[str, bytes, int]] = [
 
 @dataclass(frozen=True)
 class Holding:
-    """What a process holds at rest."""
+    """The resources of an idle process."""
 
     memory_bytes: int
     descriptors: int
@@ -67,7 +67,7 @@ class Holding:
 
 
 def holding(process: int) -> Holding:
-    """What it holds now."""
+    """Return the resources that a process holds now."""
     place = Path(f"/proc/{process}")
     fields = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines() if ":\t" in line)
     memory = int(fields["VmRSS"].split()[0]) * 1024
@@ -75,17 +75,17 @@ def holding(process: int) -> Holding:
 
 
 class Soak:
-    """Clients that ask for anything, and how it went."""
+    """Clients that send requests of all kinds, and the results."""
 
     def __init__(self, host: str, port: int, process: int, model: str, seed: int = 1) -> None:
         self._host, self._port, self._process, self._model = host, port, process, model
         self._chance = random.Random(seed)
         self.done, self.cut, self.refused = 0, 0, 0
-        self.wrong: list[str] = []  # answers that were not what they should be
-        self.probes: list[float] = []  # seconds of one fixed request, from first to last
+        self.wrong: list[str] = []  # unexpected responses
+        self.probes: list[float] = []  # seconds that the fixed request took each time
 
     async def run(self, requests: int, seconds: float, clients: int = 16) -> dict[str, Any]:
-        """So many requests, spread over so many seconds; what the server held before and after."""
+        """Send this number of requests over this time; return the server's resources before and after."""
         warm = round(WARM_SHARE * requests)
         await self._some(warm, WARM_SHARE * seconds, clients)
         before = await self._at_rest()
@@ -172,7 +172,7 @@ class Soak:
             writer.close()
 
     async def _at_rest(self) -> Holding:
-        """What it holds once nobody is being written to and every connection is closed."""
+        """Return the server's resources once no text is being generated and every connection is closed."""
         seen = [holding(self._process)]
         for _ in range(60):
             await asyncio.sleep(0.25)

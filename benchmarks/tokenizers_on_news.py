@@ -1,8 +1,9 @@
-"""The tokenizer table: ours, the shipped ones, plain SentencePiece and GPT-2's pattern, on the news validation set.
+"""Compare tokenizers on the news validation set: newly trained, bundled, plain SentencePiece, and GPT-2's pattern.
 
     python benchmarks/tokenizers_on_news.py ../shared/data [--sizes 8192 32100]
 
-Trains on news/train, measures on news/validation. Writes benchmarks/results/tokenizers_on_news.json and prints a table.
+The tokenizers are trained on news/train and measured on news/validation. The script writes
+benchmarks/results/tokenizers_on_news.json and prints a table.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""What tracing costs: a forward pass that was never traced, one after a trace has ended, and one while it is traced.
+"""Measure the cost of tracing: forward passes of a model before it is traced, after a trace, and during a trace.
 
     python benchmarks/trace_cost.py [--preset bangla-58m] [--rounds 15] [--out FOLDER]
 
-The three take turns in one process, so that a busy machine slows all alike; medians count. The first two should be
-equal: hooks are gone when the `with` is.
+The three are measured in turns in one process, so that other load slows all of them equally, and medians are reported.
+The first two should be equal, because the hooks are removed at the end of the `with` block.
 """
 
 import argparse

@@ -1,11 +1,11 @@
-"""Training speed beside Hugging Face's GPT-2: the same sizes, data, optimizer and precision, in one run.
+"""Training speed compared with Hugging Face's GPT-2: the same sizes, data, optimizer and precision, in one run.
 
     python benchmarks/train_beside_huggingface.py [--device cpu|cuda] [--rounds 5] [--out FOLDER]
 
-Both train the course's model (58 million parameters, T 128, vocabulary 32,100, no dropout; on a CPU one of 3 layers of
-256 and 8,192 words, so that it ends) with AdamW and clipping, turn by turn, as ``kotha bench train`` measures: see
-``kotha.api.bench``. On a GPU both are compiled. On a CPU in float32 the bare products of a step are timed too: nobody
-who computes them with the same library trains faster than they allow.
+Both train the course's model (58 million parameters, T 128, vocabulary 32,100, no dropout) with AdamW and clipping, in
+turns, as ``kotha bench train`` does (see ``kotha.api.bench``). On a CPU a smaller model is used, with 3 layers of width
+256 and a vocabulary of 8,192. On a GPU both are compiled. On a CPU in float32, the matrix products of a step are also
+timed alone, which gives the highest speed possible with the same library.
 """
 
 import argparse
@@ -25,14 +25,14 @@ import record
 from kotha.api.bench.workloads import bench_training
 from kotha.model.presets import preset
 
-# With GPT-2's own activation, so that the other side is GPT-2 as its users have it.
+# With GPT-2's own activation, so that the other model is an unchanged GPT-2.
 MODEL = preset("bangla-58m").replace(dropout=0.0, attention_dropout=0.0, activation="gelu-tanh")
 if not torch.cuda.is_available():
     MODEL = MODEL.replace(n_layers=3, d_model=256, d_ff=1024, n_heads=4, d_head=64, vocab_size=8192)
 
 
 def compare(device: str, precision: str, batch_size: int, rounds: int) -> dict[str, Any]:
-    """Both, turn by turn."""
+    """Measure both, in turns."""
     outcome = bench_training(MODEL, batch_size, precision, rounds, lambda stage, done, total: None, device)
     rates = {name: side["per_second"] for name, side in outcome.implementations().items()}
     seconds = {"ours": outcome.seconds["kotha"], "peer": outcome.seconds["transformers"]}
@@ -51,7 +51,7 @@ def compare(device: str, precision: str, batch_size: int, rounds: int) -> dict[s
 
 
 def bare_products(batch_size: int, rounds: int) -> int:
-    """Return tokens per second if a step were only its matrix products."""
+    """Return the tokens per second if a step consisted only of its matrix products."""
     rows, heads, width = batch_size * MODEL.context_length, batch_size * MODEL.n_heads, MODEL.d_model
     layer = [(width, 3 * width), (width, width), (width, MODEL.d_ff), (MODEL.d_ff, width)]
     shapes = [*(MODEL.n_layers * layer), (width, MODEL.vocab_size)]
@@ -64,7 +64,7 @@ def bare_products(batch_size: int, rounds: int) -> int:
         began = time.perf_counter()
         for x, weight, slope in zip(reads, weights, slopes, strict=True):
             x @ weight, slope @ weight.T, x.T @ slope
-        for _ in range(MODEL.n_layers):  # scores and mixture, each once forwards and twice backwards
+        for _ in range(MODEL.n_layers):  # scores and weighted sums, each once forwards and twice backwards
             for _ in range(3):
                 queries @ queries.mT, scores @ queries
         seconds.append(time.perf_counter() - began)

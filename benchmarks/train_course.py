@@ -1,11 +1,11 @@
-"""Train on a prepared data folder without the command line: for a GPU machine that has torch and little else.
+"""Train on a data folder without the command line, for a GPU machine with torch and few other packages.
 
     python benchmarks/train_course.py DATA OUT [--preset bangla-58m] [--recipe course] [--set steps=10000 …]
                                       [--bring-weights [bfloat16|float32]]
 
-Writes config.json, metrics.jsonl and summary.json under OUT; the checkpoints stay in a temporary folder. With
---bring-weights the best model comes along too, its numbers as bfloat16 unless float32 is asked for and its file in
-parts of 16 MB (a lent machine sends back no larger ones); `cat OUT/best.[0-9]* > model.safetensors` joins them.
+The script writes config.json, metrics.jsonl and summary.json to OUT; checkpoints are stored in a temporary folder. With
+--bring-weights it also writes the best model to OUT, as bfloat16 by default, in parts of 16 MB for machines that limit
+the size of files they return; `cat OUT/best.[0-9]* > model.safetensors` joins them.
 """
 
 import argparse

@@ -1,11 +1,12 @@
-"""Training speed: the loop that ``kotha train`` runs, beside nanoGPT's model and Hugging Face's GPT-2, on one GPU.
+"""Training speed of ``kotha train`` on one GPU, compared with nanoGPT's model and Hugging Face's GPT-2.
 
     python benchmarks/train_speed.py --nanogpt FOLDER [--only NAME] [--out FOLDER]
     python benchmarks/train_speed.py --only tiny --steps 8 --out FOLDER  # on any machine, in seconds
 
-Ours is ``Training.run`` on shards: batches, clipping, logging and all, evaluations aside. Theirs is a step as users
-write it (bfloat16, compiled, fused AdamW, clipping), on random tokens that lie on the device. FOLDER holds nanoGPT's
-``model.py``; it is not part of this repository. Each figure is the median over the logged stretches after a warm-up.
+For Kotha, ``Training.run`` is measured on shards, including batches, clipping and logging but not evaluations. For the
+others, a typical training step is measured (bfloat16, compiled, fused AdamW, clipping), on random tokens that are
+already on the device. FOLDER contains nanoGPT's ``model.py``, which is not part of this repository. Each figure is the
+median over the logged intervals after a warm-up.
 """
 
 import argparse
@@ -35,13 +36,13 @@ from kotha.training.device import peak_memory
 from kotha.training.loop import Training
 from kotha.training.tasks.task import Batch, Task
 
-# Logged stretches that do not count.
+# Number of logged intervals to ignore.
 WARM_UP = 4
-TINY = "tiny"  # to see in seconds that all of this works, wherever it is
+TINY = "tiny"  # to test the script in seconds, on any machine
 
 
 class Shards(Task):
-    """Tokens in memory, read as PackedBatches reads shards: a stretch at a time, cut into rows."""
+    """Tokens in memory, read as by PackedBatches: consecutive tokens cut into rows."""
 
     name = "next-token"
 
@@ -72,7 +73,7 @@ class Shards(Task):
 
 
 def ours(model: GPTConfig, settings: TrainConfig) -> dict[str, Any]:
-    """Return tokens per second of a run, from its log."""
+    """Return the tokens per second of a run, from its log."""
     if torch.cuda.is_available():
         torch.cuda.reset_peak_memory_stats()
     start = time.perf_counter()
@@ -100,7 +101,7 @@ def ours(model: GPTConfig, settings: TrainConfig) -> dict[str, Any]:
 
 
 def theirs(module: torch.nn.Module, call: Any, n_words: int, shape: tuple[int, int], steps: int) -> dict[str, Any]:
-    """Return tokens per second of a plain training loop."""
+    """Return the tokens per second of a plain training loop."""
     torch.cuda.reset_peak_memory_stats()
     optimizer = torch.optim.AdamW(module.parameters(), lr=3e-4, betas=(0.9, 0.95), fused=True)
     ids = torch.randint(0, n_words, (shape[0], shape[1] + 1), device="cuda")

@@ -1,20 +1,21 @@
-"""A translator of ours beside ``torch.nn.Transformer`` with the same recipe: BLEU and chrF++ on unseen pairs.
+"""Compare Kotha's translator with ``torch.nn.Transformer`` trained by the same recipe: BLEU and chrF++ on unseen pairs.
 
     python benchmarks/translation.py ../shared/data/parallel/en-bn.tsv.zst [--tests supara_test risingnews_test]
         [--directions en-bn bn-en] [--preset pocket-seq2seq] [--steps 20000] [--seeds 0 1 2] [--limit 200]
         [--out FOLDER] [--done RESULTS.json …] [--set dropout=0.3 batch_size=128]
 
-The file has a column ``source``, which says where each pair is from: those of the tests are held out. For each
-direction and seed both learn from the same pairs, in the same batches, with one tokenizer of both languages, the same
-sizes, learning rates, label smoothing and number of steps; the weights with the least validation loss are kept. Ours is
-``kotha train`` on a table as it is. Theirs has torch's encoder and decoder with their own first weights and their own
-norm at the end, torch's AdamW and a plain loop; dropout is where torch puts it, in attention too. For translating, its
-weights are put into a model of ours (tests hold the two equal, and so does a look at the logits here), so that both are
-decoded by the same beam search. Pairs that give a test sentence away are left out of training.
+The file has a column ``source`` with the origin of each pair; the pairs from the test sources are held out. For each
+direction and seed, both models are trained on the same pairs, in the same batches, with one tokenizer for both
+languages, the same sizes, learning rates, label smoothing and number of steps; the weights with the lowest validation
+loss are kept. Kotha's model is trained by ``kotha train`` on a table. The other model has torch's encoder and decoder
+with torch's initial weights and final norms, and is trained with torch's AdamW in a plain loop, with dropout where
+torch applies it, including in attention. For translation its weights are copied into a Kotha model, so that both use
+the same beam search (tests and a comparison of the logits check that the models are equal). Pairs that overlap with a
+test sentence are removed from training.
 
-``--limit`` takes that many pairs of each part, to try the script. Ten translations of each test set are printed and
-kept, to be read. ``--done`` takes what other processes have measured (one seed and direction each, side by side on one
-GPU) from their files instead of measuring it. The mean over seeds and the largest distance from it come last.
+``--limit`` takes that many pairs from each part, to test the script. Ten translations of each test set are printed and
+saved for reading. ``--done`` reads results from the files of other processes (one seed and direction each, run in
+parallel on one GPU) instead of measuring them. The means over seeds and the largest deviations are printed last.
 """
 
 import argparse
@@ -50,7 +51,7 @@ from kotha.training.device import choose_arithmetic
 from kotha.training.optim import learning_rate_share
 from kotha.training.tasks.examples import Translation
 
-READ = 10  # translations of each test set that are kept, to be read
+READ = 10  # number of translations of each test set that are saved for reading
 NAMES = {
     "layers": "blocks",
     "self_attn": "attention",
@@ -63,7 +64,7 @@ NAMES = {
 
 
 class TorchTranslator(nn.Module):
-    """``nn.Transformer`` between the embeddings and the head of a model of ours, which it can be put back into."""
+    """``nn.Transformer`` between the embeddings and the head of a Kotha model, to which it can be converted."""
 
     def __init__(self, config: Seq2SeqConfig) -> None:
         super().__init__()
@@ -85,7 +86,7 @@ class TorchTranslator(nn.Module):
         return self.shell.head
 
     def hidden(self, source: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
-        """What the head reads: the one thing that our task asks of a model."""
+        """Return the inputs to the head, which the task requires from a model."""
         hidden = None if real is None else ~real
         found: Tensor = self.stacks(
             self.shell._embed(source)[0],
@@ -98,11 +99,11 @@ class TorchTranslator(nn.Module):
         return found
 
     def learned(self) -> list[tuple[str, nn.Parameter]]:
-        """What learns: torch's stacks and our table of tokens."""
+        """Return the trained modules: torch's stacks and our token embeddings."""
         return [*self.stacks.named_parameters(), ("tokens.weight", self.shell.tokens.weight)]
 
     def as_ours(self) -> Seq2Seq:
-        """The same model, as ours: torch keeps queries, keys and values in one matrix, and numbers its norms."""
+        """Convert to a Kotha model; torch stores queries, keys and values in one matrix, and numbers its norms."""
         weights = {}
         for name, weight in self.stacks.state_dict().items():
             for theirs, ours in NAMES.items():
@@ -121,7 +122,7 @@ class TorchTranslator(nn.Module):
 def learn_theirs(
     model: Seq2SeqConfig, config: TrainConfig, task: Translation, tokenizer: Tokenizer
 ) -> tuple[Bundle, dict[str, Any]]:
-    """torch's transformer, by a plain loop over the task's own batches."""
+    """Train torch's transformer in a plain loop over the task's batches."""
     arithmetic = choose_arithmetic(config.precision, None)
     torch.manual_seed(config.seed)
     theirs = TorchTranslator(model.replace(final_norm=True)).to(arithmetic.device)  # nn.Transformer ends in a norm
@@ -171,18 +172,18 @@ def validate(model: TorchTranslator, task: Translation, arithmetic: Any) -> floa
 
 @torch.no_grad()
 def check_equal(theirs: TorchTranslator, ours: Seq2Seq, task: Translation) -> None:
-    """What is decoded must be what was trained."""
+    """Check that the converted model equals the trained one."""
     device = next(theirs.parameters()).device
     tensors = task.validation()[0].to(device)
     source, target, real = tensors["source"], tensors["target"][:, :-1].clamp(min=0), tensors["real"]
     both = theirs.head(theirs.hidden(source, target, real)), ours(source, target, real)
-    asked = tensors["target"][:, 1:] >= 0  # what is filled up may differ: torch masks it otherwise
+    asked = tensors["target"][:, 1:] >= 0  # padding may differ, because torch masks it differently
     distance = float((both[0] - both[1])[asked].abs().max())
     assert distance < 1e-2, f"the two readings of torch's weights are {distance:g} apart"
 
 
 def read(file: Path, direction: str, tests: list[str], limit: int | None) -> tuple[TextPairs, dict[str, TextPairs]]:
-    """The pairs to learn from, and those of each test, by the column ``source``."""
+    """Read the training pairs, and the pairs of each test, by the column ``source``."""
     data = file.read_bytes()
     if file.suffix == ".zst":
         import zstandard
@@ -216,7 +217,7 @@ def figures(score: TranslationScore, pairs: TextPairs) -> dict[str, Any]:
 
 
 def compare(given: argparse.Namespace, direction: str, seed: int) -> dict[str, Any]:
-    """One direction with one seed: both translators on each test set."""
+    """Compare both translators on each test set, for one direction and seed."""
     pairs, tests = read(given.data, direction, given.tests, given.limit)
     parts: Parts[TextPairs] = divide(pairs, test=together([*tests.values()]), seed=seed)
     for remark in parts.remarks:
@@ -226,7 +227,7 @@ def compare(given: argparse.Namespace, direction: str, seed: int) -> dict[str, A
         settings["steps"] = given.steps
     with tempfile.TemporaryDirectory() as place:
         folder = RunFolder(Path(place) / "run")
-        # Its own look at the held-out part is on a few: all of it is translated below, for both alike.
+        # Its own evaluation uses only a few held-out pairs; all of them are translated below, with both models.
         test = parts.test.chosen(range(min(READ, len(parts.test))))
         held_out: dict[str, Any] = {"validation": parts.validation, "test": test}
         request = ExamplesRequest(given.preset, changes=settings, data=parts.train, **held_out)
@@ -268,7 +269,7 @@ def compare(given: argparse.Namespace, direction: str, seed: int) -> dict[str, A
 
 
 def means(runs: list[dict[str, Any]], tests: list[str]) -> dict[str, Any]:
-    """Mean of each figure over seeds, and how far a seed is from it at most."""
+    """Return the mean of each figure over seeds, and the largest deviation of a seed from the mean."""
     found: dict[str, Any] = {}
     for name in ("kotha", "nn.Transformer"):
         for test in tests:

@@ -2,10 +2,10 @@
 
     python benchmarks/web_model.py
 
-The file is opened from disk without a network. Each way of computing (WebAssembly with SIMD, plain typed arrays) writes
-some short greedy texts; the median counts, and the quickest and slowest are told: other programs may be at work. The
-prompt is read before the clock starts. Beside it: whether greedy text is that of the library's engine, with the same
-weights as float32 and as int8 (which rounds what is multiplied as well).
+The file is opened from disk without a network. Each implementation (WebAssembly with SIMD, plain typed arrays)
+generates some short greedy texts; the median speed is reported with the lowest and the highest, because other programs
+may be running. The prompt is processed before the clock starts. The script also checks whether greedy text equals that
+of the library's engine with the same weights, in float32 and in int8 (which also rounds the inputs to products).
 """
 
 import argparse
@@ -33,7 +33,7 @@ from kotha.storage import bundled  # noqa: E402
 
 PROMPTS = ("এক দেশে এক রাজা ছিল।", "নদীর ধারে বসে রহিম", "বাংলাদেশ দক্ষিণ এশিয়ার", "আমি", "সকালে উঠে মা")
 GOES = 7
-# Greedy text behind token ids, and how fast it came.
+# Generates greedy text after token ids, and measures the speed.
 WRITE = """async ([ids, count]) => {
   const settings = {temperature: 0, top_k: null, top_p: null, min_p: null, repetition_penalty: null};
   const written = [];
@@ -78,7 +78,7 @@ _WAYS = {"simd": True, "plain": False}
 def _speed(page: Any, simd: bool, ids: list[int], tokens: int) -> dict[str, Any]:
     opened = page.evaluate("(simd) => kotha.open(simd)", simd)
     assert opened["simd"] == simd, "this browser has no WebAssembly with SIMD"
-    page.evaluate(WRITE, [ids, tokens])  # until its code is compiled
+    page.evaluate(WRITE, [ids, tokens])  # warm-up until its code is compiled
     goes = [page.evaluate(WRITE, [ids, tokens])["perSecond"] for _ in range(GOES)]
     return {
         "median": round(statistics.median(goes), 1),
@@ -91,7 +91,7 @@ def _speed(page: Any, simd: bool, ids: list[int], tokens: int) -> dict[str, Any]
 
 
 def _alike(bundle: Any, weights: Any, written: list[list[int]], tokens: int) -> dict[str, Any]:
-    """How the engine's greedy text begins like the page's, prompt by prompt; None: it is the same to the end."""
+    """Return, for each prompt, the first token at which the engine and the page differ; None if all tokens match."""
     engine = Engine(bundle.model, bundle.tokenizer, weights=weights)
     greedy = SamplingSettings(temperature=0, top_k=None, repetition_penalty=None)
     results = engine.generate([Request(prompt=prompt, tokens=tokens, settings=greedy) for prompt in PROMPTS])

@@ -1,10 +1,11 @@
-"""How a model should write unless told otherwise: settings measured beside what people wrote.
+"""Choose the default sampling settings by comparing generated texts with human ones.
 
     python benchmarks/writing_defaults.py WORK [MODEL]
 
-WORK is the folder of ``bundled_model.py``. The model continues the first words of held-out passages; its text is
-set beside how these passages go on, as many words of each: how varied it is, how much it repeats itself, and whether
-its words are words of the training text (``writing_figures.py``). Nearest to the people is best.
+WORK is the folder of ``bundled_model.py``. The model continues the first words of held-out passages, and its texts are
+compared with the actual continuations, cut to the same number of words: how varied they are, how much they repeat, and
+whether their words occur in the training text (``writing_figures.py``). The settings closest to the human texts are
+best.
 """
 
 import argparse
@@ -24,7 +25,7 @@ from kotha.api.model import LanguageModel
 from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 
-# Passages of each source, and how many words of a text count: shorter ones are left out.
+# Number of passages from each source, and number of words of each text; shorter texts are excluded.
 PASSAGES, WORDS = 20, 60
 ROUNDS, LOOKED_AT = 1, 64
 OFF: dict[str, Any] = {"top_k": None, "repetition_penalty": None}
@@ -50,7 +51,7 @@ def human(work: Path) -> list[tuple[str, list[str]]]:
 
 
 def written(lm: LanguageModel, prompts: list[str], how: dict[str, Any]) -> list[list[str]]:
-    """What it writes after each prompt, as words; as many as count. Each text has its own seed."""
+    """Return the words that the model generates after each prompt; each text has its own seed."""
     engine = lm.engine(len(prompts), "int8")
     found = []
     for turn in range(ROUNDS):
@@ -62,13 +63,13 @@ def written(lm: LanguageModel, prompts: list[str], how: dict[str, Any]) -> list[
 
 
 def vocabulary_of(work: Path) -> set[str]:
-    """Every word of the training text."""
+    """Return all words in the training text."""
     learned = (text for source in SOURCES for text in texts_of(work / "text" / "train" / f"{source}.jsonl"))
     return {word for text in learned for word in words_of(text)}
 
 
 def beside_people(lm: LanguageModel, work: Path, how: dict[str, Any]) -> dict[str, Any]:
-    """The figures of what a model writes in one way, and of what people wrote."""
+    """Return the figures for texts generated with one group of settings, and for human texts."""
     vocabulary, pairs = vocabulary_of(work), human(work)
     texts = written(lm, [start for start, _ in pairs], how)
     return {
@@ -79,7 +80,7 @@ def beside_people(lm: LanguageModel, work: Path, how: dict[str, Any]) -> dict[st
 
 
 def nats_after_a_beginning(lm: LanguageModel, texts: list[str]) -> dict[str, float]:
-    """The mean loss on how held-out passages go on after three words, with and without the token that starts one."""
+    """Return the mean loss on held-out passages after three words, with and without the start-of-document token."""
     model, tokenizer = lm.gpt
     start, found = tokenizer.special["eos"], {}
     for name, first in (("behind the start of a document", [start]), ("bare", [])):

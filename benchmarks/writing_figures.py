@@ -1,7 +1,7 @@
-"""Figures of written text that can be set beside a person's: how varied it is, how it repeats, whether its words exist.
+"""Figures for comparing generated with human text: variety, repetition, and the share of existing words.
 
-Words are runs of letters and their signs. All figures but the last are of texts cut to the same number of words, since
-each depends on length.
+Words are sequences of letters and combining marks. All figures but the last are computed on texts cut to the same
+number of words, because they depend on the length.
 """
 
 import itertools
@@ -16,12 +16,12 @@ _WORD = regex.compile(r"[\p{L}\p{M}\u200c\u200d]+")
 
 
 def words_of(text: str) -> list[str]:
-    """The words of a text."""
+    """Return the words in a text."""
     return _WORD.findall(text)
 
 
 def runs(words: Sequence[str], n: int) -> list[tuple[str, ...]]:
-    """All runs of n words.
+    """Return all sequences of n consecutive words.
 
     >>> runs(["a", "b", "c"], 2)
     [('a', 'b'), ('b', 'c')]
@@ -31,13 +31,13 @@ def runs(words: Sequence[str], n: int) -> list[tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Figures:
-    """What some texts come to; each a mean over texts, but for the variety of all together."""
+    """The figures for some texts; each is a mean over texts, except the variety of all texts together."""
 
-    distinct_1: float  # different words, as a share of all, in a text
-    distinct_2: float  # different pairs of words, in a text
-    repeats_4: float  # share of runs of four words that the same text had before
-    variety: float  # different words among the first words of all texts, as a share of them
-    known: float  # share of words that the training text has
+    distinct_1: float  # share of distinct words in a text
+    distinct_2: float  # share of distinct word pairs in a text
+    repeats_4: float  # share of sequences of four words that occur earlier in the same text
+    variety: float  # share of distinct words among the first words of all texts
+    known: float  # share of words that occur in the training text
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[str]], vocabulary: Collection[str]) -> "Figures":
@@ -52,23 +52,23 @@ class Figures:
         )
 
     def distance(self, other: "Figures") -> float:
-        """How far apart two sets of texts are: the mean of their differences, all of which are shares."""
+        """Return the distance between two sets of texts: the mean difference of their figures, which are all shares."""
         pairs = zip(asdict(self).values(), asdict(other).values(), strict=True)
         return fmean(abs(mine - theirs) for mine, theirs in pairs)
 
 
 def distinct(words: Sequence[str], n: int) -> float:
-    """Different runs of n words as a share of all; 1 where there is none."""
+    """Return the share of distinct sequences of n words; 1 if there are none."""
     found = runs(words, n)
     return len(set(found)) / len(found) if found else 1.0
 
 
 def hashes(texts: Iterable[str], n: int) -> set[int]:
-    """All runs of n words of many texts, as numbers: a few bytes each."""
+    """Return hashes of all sequences of n words in many texts, which take a few bytes each."""
     return {hash(run) for text in texts for run in runs(words_of(text), n)}
 
 
 def share_found(texts: Iterable[Sequence[str]], n: int, known: Collection[int]) -> float:
-    """The share of all runs of n words that are among the known ones."""
+    """Return the share of all sequences of n words that are among the known ones."""
     found = [hash(run) in known for words in texts for run in runs(words, n)]
     return fmean(found) if found else 0.0

@@ -1,12 +1,12 @@
-"""What Kotha stands on, as a bill of materials, and what is known against it.
+"""Write a software bill of materials of Kotha's dependencies, and list their known vulnerabilities.
 
 usage: .venv/bin/python scripts/audit.py [FOLDER] [--database CLONE]
 
-FOLDER (build/audit unless named) gets ``sbom.json``, every package of .venv in CycloneDX's format, and ``known.json``,
-what pip-audit's database says of each of them. Both tools live in an environment of their own there, at the versions
-that audit.txt pins. Exits with 1 where something is known against a package, and with 3 where the database could
-not be asked: silence is not a clean bill. Where there is no network, CLONE is a copy of the PyPA's advisory database
-(its ``vulns/``), which is as old as its last commit, and is asked instead.
+The script writes two files to FOLDER (default: build/audit): ``sbom.json``, all packages in .venv in CycloneDX format,
+and ``known.json``, their vulnerabilities according to pip-audit's database. Both tools are installed in a separate
+environment in FOLDER, at the versions pinned in audit.txt. The exit code is 1 if a package has a known vulnerability,
+and 3 if the database could not be queried. Without a network, CLONE is used instead: a clone of the PyPA's advisory
+database (its ``vulns/``), which is as current as its last commit.
 """
 
 import argparse
@@ -21,7 +21,7 @@ TOOLS = Path(__file__).with_suffix(".txt")
 
 
 def tools(folder: Path) -> Path:
-    """The programs of the tools' own environment, made where it is not there yet."""
+    """Return the programs in the environment for the tools, which is created if it does not exist."""
     programs = folder / "tools" / "bin"
     if not (programs / "pip-audit").exists():
         subprocess.run([sys.executable, "-m", "venv", str(programs.parent)], check=True)
@@ -31,20 +31,20 @@ def tools(folder: Path) -> Path:
 
 
 def bill(programs: Path, python: Path, out: Path) -> int:
-    """Write the bill of materials of a Python's environment; how many packages it names."""
+    """Write the bill of materials for a Python environment; return the number of packages."""
     words = [str(programs / "cyclonedx-py"), "environment", str(python), "--pyproject", str(ROOT / "pyproject.toml")]
     subprocess.run([*words, "--output-reproducible", "--output-file", str(out)], check=True)
     return len(json.loads(out.read_text(encoding="utf-8"))["components"])
 
 
 def pinned(sbom: Path) -> list[tuple[str, str]]:
-    """Names and versions of a bill. Kotha is in no index; a build (``+cpu``) has the holes of what it is a build of."""
+    """Return the names and versions in a bill, without Kotha itself, and without build suffixes such as ``+cpu``."""
     found = json.loads(sbom.read_text(encoding="utf-8"))["components"]
     return sorted((each["name"], each["version"].partition("+")[0]) for each in found if each["name"] != "kotha")
 
 
 def known_offline(sbom: Path, clone: Path, out: Path) -> int:
-    """What a copy of the advisory database says of the packages of a bill; the exit code."""
+    """Look up the packages in a bill in a copy of the advisory database; return the exit code."""
     import yaml
     from packaging.utils import canonicalize_name
 
@@ -68,7 +68,7 @@ def known_offline(sbom: Path, clone: Path, out: Path) -> int:
 
 
 def is_affected(version: str, entry: dict[str, Any]) -> bool:
-    """Whether an entry speaks of this version: by its list, or by a range (``introduced`` to before ``fixed``)."""
+    """Return whether an entry affects this version, by list or by range (``introduced`` to before ``fixed``)."""
     from packaging.version import Version
 
     if version in entry.get("versions", ()):
@@ -86,7 +86,7 @@ def is_affected(version: str, entry: dict[str, Any]) -> bool:
 
 
 def known(programs: Path, sbom: Path, out: Path) -> int:
-    """Ask what is known against the packages of a bill; the exit code."""
+    """Look up the packages in a bill in the online database; return the exit code."""
     pins = [f"{name}=={version}" for name, version in pinned(sbom)]
     asked = out.with_name("asked.txt")
     asked.write_text("\n".join(pins) + "\n", encoding="utf-8")
@@ -105,7 +105,7 @@ def known(programs: Path, sbom: Path, out: Path) -> int:
 
 
 def told(rows: list[dict[str, Any]], out: Path) -> int:
-    """Write and say what is known; the exit code."""
+    """Write and print the known vulnerabilities; return the exit code."""
     out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
     against = [row for row in rows if row["vulns"]]
     for row in against:

@@ -1,8 +1,9 @@
-"""Cut the studio's typefaces down to what it shows: ``python scripts/fonts.py``, after ``npm ci`` in ``web/``.
+"""Subset the studio's fonts to the characters it shows: ``python scripts/fonts.py``, after ``npm ci`` in ``web/``.
 
-Noto Sans Bengali is the one open Bangla face with ten digits of one width. All of its layout features stay: without
-them a conjunct falls apart. Signs that no Bangla face has (square roots, arrows, the mark for a space) come from Noto
-Sans Math. What is cut is committed in ``web/src/fonts``, so nobody needs this script who does not change the fonts.
+Noto Sans Bengali is the only open Bangla font with ten digits of equal width. All of its layout features are kept,
+because conjuncts are not rendered correctly without them. Signs that Bangla fonts lack (square roots, arrows, the mark
+for a space) come from Noto Sans Math. The subsets are committed in ``web/src/fonts``, so this script is needed only to
+change the fonts.
 """
 
 import shutil
@@ -27,7 +28,7 @@ MATH_SIGNS = (
 
 
 def cut(source: Path, signs: str, name: str, weights: tuple[int, int] | None) -> int:
-    """Write one face with these signs alone; its size."""
+    """Write one font with only these characters; return its size."""
     font = TTFont(source)
     options = subset.Options()
     options.flavor = "woff2"
@@ -43,7 +44,7 @@ def cut(source: Path, signs: str, name: str, weights: tuple[int, int] | None) ->
 
 
 def main() -> None:
-    """Cut all three."""
+    """Subset all three fonts."""
     OUT.mkdir(parents=True, exist_ok=True)
     files = BENGALI / "files"
     sizes = {

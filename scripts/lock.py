@@ -1,9 +1,10 @@
-"""Write the locks of this platform: every package that ``setup.py`` installs, its version and the hash of its file.
+"""Write the lock files for this platform: all packages that ``setup.py`` installs, with version and file hash.
 
 usage: .venv/bin/python scripts/lock.py [FOLDER]
 
-pip is asked what it would install, from constraints.txt, into an empty environment; nothing is installed. A lock holds
-for one system, one kind of processor and one Python, because it names files: ``locks/linux-aarch64-py311-dev.txt``.
+The script runs pip to find out what it would install into an empty environment with constraints.txt; nothing is
+installed. A lock file is valid for one system, processor type and Python version, because it lists files:
+``locks/linux-aarch64-py311-dev.txt``.
 """
 
 import json
@@ -22,7 +23,7 @@ _HEAD = "# {level}: what setup.py --locked installs here, by version and hash. W
 
 
 def wanted(level: str) -> list[dict[str, Any]]:
-    """What pip would install for a level, Kotha itself left out."""
+    """Return the packages that pip would install for a level, without Kotha itself."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed"]
@@ -33,7 +34,7 @@ def wanted(level: str) -> list[dict[str, Any]]:
 
 
 def line(package: dict[str, Any]) -> str:
-    """One package; the version without its build (``+cpu``), which is the hash's business."""
+    """Return the line for a package; the version has no build suffix (``+cpu``), which is covered by the hash."""
     name = re.sub(r"[-_.]+", "-", package["metadata"]["name"]).lower()
     version = package["metadata"]["version"].partition("+")[0]
     return f"{name}=={version} --hash=sha256:{package['download_info']['archive_info']['hashes']['sha256']}\n"

@@ -1,6 +1,6 @@
-"""A small case that torch has worked out: loss and gradients of a ``mini``, as the page must have them too.
+"""Write a test case for the web page: loss and gradients of a ``mini`` model, computed by torch.
 
-Writes ``web/tests/data/mini.json``; a test makes it again and compares.
+The case is written to ``web/tests/data/mini.json``; a test generates it again and compares.
 """
 
 import json
@@ -19,12 +19,12 @@ TEXTS = [[0, 3, 1, 4, 1, 5], [0, 2, 6, 2]]
 
 
 def made() -> dict[str, Any]:
-    """The case: config, texts, weights, loss, gradients, probabilities."""
+    """Return the case: config, texts, weights, loss, gradients and probabilities."""
     torch.manual_seed(11)
     config = preset("mini").replace(vocab_size=VOCABULARY, context_length=CONTEXT, positions="learned")
     model = GPT(config).double()
     with torch.no_grad():
-        for parameter in model.parameters():  # as none of them starts: biases and gains too
+        for parameter in model.parameters():  # unlike the initial values, also for biases and gains
             parameter.copy_(torch.round(torch.randn_like(parameter) * 400) / 1000 + (parameter == 1))
     losses, foretold = [], []
     for text in TEXTS:

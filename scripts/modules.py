@@ -1,7 +1,7 @@
-"""docs/dev/modules.md: every module of the package with the first line of its docstring, folder by folder.
+"""Write docs/dev/modules.md: the modules in the package by folder, with the first line of their docstrings.
 
-``make map`` writes the page; ``--check`` only says whether it is fresh. Nobody edits it: a module says itself
-what it is, and here all of them can be searched at once. Needs only the standard library.
+``make map`` writes the page; ``--check`` only reports whether it is up to date. The page is not edited by hand. The
+script needs only the standard library.
 """
 
 import argparse
@@ -20,7 +20,7 @@ Why the house is built so is in `docs/dev/design.md`.
 
 
 def first_line(path: Path) -> str:
-    """What a module says that it is: the first paragraph of its docstring."""
+    """Return the first paragraph of a module's docstring."""
     docstring = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
     if not docstring:
         raise SystemExit(f"{path.relative_to(ROOT)} has no docstring; say in its first line what it is")
@@ -28,7 +28,7 @@ def first_line(path: Path) -> str:
 
 
 def page() -> str:
-    """The whole page, folders in order, each with its modules."""
+    """Return the page, with folders in order, each with its modules."""
     text = TOP
     for folder in sorted({path.parent for path in SOURCE.rglob("*.py")}):
         name = folder.relative_to(SOURCE).as_posix() + "/" if folder != SOURCE else "kotha/"

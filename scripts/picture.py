@@ -1,7 +1,7 @@
-"""docs/images/demo.png: the first screen of a demo's report, as Debian's chromium shows it.
+"""Write docs/images/demo.png: a screenshot of the top of a demo's report in Debian's Chromium.
 
-``kotha demo`` first, then ``python scripts/picture.py kotha-demo``. Needs what the tests need: playwright, pillow and a
-chromium. The colours are reduced to a palette, so that the picture stays small beside the code.
+First run ``kotha demo``, then ``python scripts/picture.py kotha-demo``. This requires playwright, pillow and Chromium,
+like the tests. The colours are reduced to a palette to keep the file small.
 """
 
 import argparse

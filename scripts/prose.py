@@ -2,8 +2,9 @@
 
     python scripts/prose.py [FILE ...]
 
-Reads README and docs, and the docstrings, comments and messages of the Python files. Prints one line per match with the
-suggestion and exits with 1 if there are any. Code blocks, inline code and quotations in Bangla are skipped.
+The script reads README and docs, and the docstrings, comments and messages in the Python files. It prints one line per
+match with the suggestion, and exits with 1 if there are any. Code blocks, inline code and Bangla quotations are
+skipped.
 """
 
 import ast
@@ -23,7 +24,7 @@ SKIPPED = (
 
 
 def rules() -> list[tuple[re.Pattern[str], str]]:
-    """Return the word list: a pattern and what to write instead."""
+    """Return the word list: patterns and their replacements."""
     lines = (ROOT / "scripts" / "prose.txt").read_text(encoding="utf-8").splitlines()
     pairs = [line.split(" -> ") for line in lines if line.strip() and not line.startswith("#")]
     return [(re.compile(rf"(?<!\w)(?:{pattern})(?!\w)", re.IGNORECASE), advice) for pattern, advice in pairs]

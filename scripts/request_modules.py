@@ -1,9 +1,9 @@
-"""Which modules one training passes: those whose functions run between ``kotha.train`` and its first optimizer step.
+"""List the modules used in a training run: those whose functions run between ``kotha.train`` and its first step.
 
     python scripts/request_modules.py
 
-A reader who follows a request reads these, so the list should be short. What only runs while a module is imported is
-not counted: one training goes before, unwatched.
+Someone who wants to understand a training run has to read these modules, so the list should be short. Code that runs
+only on import is not counted, because another training run precedes the observed one.
 """
 
 import sys
@@ -14,18 +14,18 @@ from typing import Any
 
 import kotha
 
-# What a model, its text and messages are made of, whatever is asked of them.
+# Modules for models, texts and messages, which are used by every request.
 BELOW = ("model", "text", "i18n")
 SOURCE = str(Path(kotha.__file__).parent)
 
 
 class Passed(list[str]):
-    """Modules in the order in which they were first entered; ends with the first step of an optimizer."""
+    """Records modules in the order of their first use; ends with the first step of an optimizer."""
 
     ended = False
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        """What Python calls at every call of a function."""
+        """Record the module of a function; Python calls this for each function call."""
         code = frame.f_code
         if event != "call" or self.ended:
             return
@@ -38,11 +38,11 @@ class Passed(list[str]):
 
 
 def modules_of_a_training(folder: Path) -> list[str]:
-    """Prepare a little data, then watch one small training."""
+    """Prepare a small data folder, then observe a short training run."""
     kotha.write_stories(folder / "s.jsonl", documents=60)
     tokenizer = kotha.train_tokenizer(folder / "s.jsonl", vocab_size=600)
     data = kotha.prepare(folder / "s.jsonl", tokenizer, folder / "data")
-    kotha.train(data, preset="mini", steps=2, out=folder / "first", batch_size=2)  # imports all of it
+    kotha.train(data, preset="mini", steps=2, out=folder / "first", batch_size=2)  # imports everything
     passed = Passed()
     sys.setprofile(passed)
     try:

@@ -1,12 +1,12 @@
-"""docs/images/studio: the rooms of the studio, as Debian's chromium shows them.
+"""Write docs/images/studio: screenshots of the rooms of the studio in Debian's Chromium.
 
-``python scripts/screenshots.py`` starts ``kotha serve`` with the bundled model and a folder for jobs. In a new one
-it first lets the studio train twice, for two minutes and for ten, and teaches the bundled model three classes; a
-folder that it has filled once (``--work``) is used again. Then it opens each room, does there what a reader would do,
-and takes the picture: on a desk in English and light, on a desk, a tablet and a phone in Bangla; and a moving one,
-of writing and looking inside. ``--all FOLDER`` takes
-every width, language and theme instead, whole pages, to be looked at one by one. Needs what the tests need: playwright,
-pillow and a chromium.
+``python scripts/screenshots.py`` starts ``kotha serve`` with the bundled model and a folder for jobs. In a new folder
+it first trains two models in the studio, for two and for ten minutes, and fine-tunes the bundled model on three
+classes; an existing folder (``--work``) is reused. Then it opens each room, performs typical actions, and takes
+screenshots: at desktop size in English with the light theme, and at desktop, tablet and phone size in Bangla. It also
+records an animation of generating text and looking inside the model. ``--all FOLDER`` instead takes full-page
+screenshots at all sizes, in all languages and themes, for inspection. This requires playwright, pillow and Chromium,
+like the tests.
 """
 
 import argparse
@@ -31,8 +31,8 @@ ROOT = Path(__file__).parent.parent
 PICTURES = ROOT / "docs" / "images" / "studio"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 HEIGHTS = {1400: 900, 820: 1100, 390: 844}
-FILM = (1050, 675)  # three quarters of a desk
-PHONE = 390  # has a finger for a pointer, and fine pixels
+FILM = (1050, 675)  # three quarters of the desktop size
+PHONE = 390  # a touch screen with high resolution
 PATIENCE = 1800
 BANGLA_DIGITS = str.maketrans("0123456789", "০১২৩৪৫৬৭৮৯")
 
@@ -43,7 +43,7 @@ NEWS = "করমগাছি গ্রামে বন্যায় ১৫৮
 
 @dataclass(frozen=True)
 class Look:
-    """How a page is looked at."""
+    """The screen size, language and theme in which a page is shown."""
 
     width: int
     language: str
@@ -59,7 +59,7 @@ ALL = [Look(*each) for each in itertools.product(HEIGHTS, ("en", "bn"), ("light"
 
 @dataclass(frozen=True)
 class Work:
-    """What was trained before the pictures are taken: jobs, by their ids, which are the names of their models too."""
+    """The jobs that were trained before the screenshots, by id, which is also the name of the model."""
 
     longer: str
     shorter: str
@@ -67,7 +67,7 @@ class Work:
 
 
 def ask(url: str, body: dict[str, Any] | None = None) -> Any:
-    """What the server answers."""
+    """Send a request to the server and return its response."""
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"content-type": "application/json"})
     with urllib.request.urlopen(request) as answer:
@@ -90,7 +90,7 @@ def served(folder: Path) -> Iterator[str]:
 
 
 def finished(url: str, **job: Any) -> str:
-    """The id of a job of this name, which has come to its end: the one that is there, or a new one."""
+    """Return the id of a finished job with this name; start a new one if there is none."""
     there = [each["id"] for each in ask(f"{url}/api/jobs") if each["name"] == job["name"]]
     id = there[0] if there else str(ask(f"{url}/api/jobs", job)["id"])
     end = time.monotonic() + PATIENCE
@@ -102,7 +102,7 @@ def finished(url: str, **job: Any) -> str:
 
 
 def prepare(url: str) -> Work:
-    """Train twice and teach a classifier, where that has not been done."""
+    """Train two models and a classifier, unless they exist."""
     shorter = finished(url, kind="learn", name="গল্প, ২ মিনিট", stories=2000, minutes=2, seed=0)
     longer = finished(url, kind="learn", name="গল্প, ১০ মিনিট", stories=2000, minutes=10, seed=0)
     table = ask(f"{url}/api/examples/classify")
@@ -113,18 +113,18 @@ def prepare(url: str) -> Work:
 
 
 Scene = Callable[[Any, Work | None], None]
-Image = bytes  # as the browser gives it
+Image = bytes  # as returned by the browser
 
 
 def room(page: Any, *place: str, **query: str) -> None:
-    """Go to a place of the studio, in the language and theme that the page began with."""
+    """Open a room of the studio, in the language and theme of the page."""
     asked = "&".join(f"{name}={quote(value)}" for name, value in query.items())
     page.evaluate("where => { location.hash = where }", f"#/{'/'.join(place)}?{asked}")
     page.locator("h1").wait_for()
 
 
 def write(page: Any, work: Work) -> None:
-    """A text with its tints, a branch, and what else could have stood at a word."""
+    """Show a generated text with its colours, a branch, and the alternatives to a word."""
     room(page, "write", m="box", x=OPENING, n="40", seed="3")
     let_it_write(page)
     point_at(page, 9)
@@ -134,7 +134,7 @@ def write(page: Any, work: Work) -> None:
 
 
 def unseen() -> str:
-    """Twelve stories that nobody here has read, a paragraph each."""
+    """Return twelve stories that are not in the training data, one paragraph each."""
     from kotha import write_stories
 
     with tempfile.TemporaryDirectory() as folder:
@@ -159,37 +159,37 @@ def point_at(page: Any, token: int) -> None:
 
 
 def look(page: Any, work: Work) -> None:
-    """The weave: what each layer would say next, and one cell of it."""
+    """Show the predictions of each layer, and one cell of them."""
     room(page, "look", m="box", x=SENTENCE, show="guess", r="4", c="6")
     page.locator('table[role="grid"] tbody tr').first.wait_for()
 
 
 def look_block(page: Any, work: Work) -> None:
-    """An opened layer: its matrices in the order of the arithmetic."""
+    """Show an opened layer, with its matrices in the order of computation."""
     room(page, "look", "blocks.3", m="box", x=SENTENCE, r="4")
     page.locator(".part canvas").nth(8).wait_for()
 
 
 def look_attention(page: Any, work: Work) -> None:
-    """Where a head looks, as lines."""
+    """Show the attention of a head as lines."""
     room(page, "look", "blocks.2.attention", m="box", x=SENTENCE, r="6", h="1", v="lines")
     page.locator(".lines li").first.wait_for()
 
 
 def look_number(page: Any, work: Work) -> None:
-    """How one score was made."""
+    """Show how one attention score is computed."""
     room(page, "look", "blocks.3.attention", "scores", m="box", x=SENTENCE, r="5", c="3", h="1")
     page.get_by_role("complementary").locator("output").wait_for()
 
 
 def hand(page: Any, work: Work) -> None:
-    """A row of Q computed by hand, with a mistake that is named."""
+    """Show a row of Q computed by hand, with a mistake that the page identifies."""
     from kotha.course.worksheet.builtin_sheets import workshop_sheet
 
     room(page, "hand", "Q", r="1", c="1")
     sheet = workshop_sheet().matrices
     digits = BANGLA_DIGITS if page.evaluate("document.documentElement.lang") == "bn" else {}
-    for row, column, of in ((0, 0, "Q"), (0, 1, "Q"), (1, 0, "Q"), (1, 1, "K")):  # the last one with W_K for W_Q
+    for row, column, of in ((0, 0, "Q"), (0, 1, "Q"), (1, 0, "Q"), (1, 1, "K")):  # the last one with W_K, not W_Q
         field = page.locator(f'.meet [data-cell="{row},{column}"]')
         field.fill(f"{sheet[of][row, column]:.2f}".translate(digits))
         field.press("Enter")
@@ -197,7 +197,7 @@ def hand(page: Any, work: Work) -> None:
 
 
 def mini(page: Any, work: Work) -> None:
-    """A model of a few hundred weights that has learned a sentence."""
+    """Show a model with a few hundred weights that was trained on a sentence."""
     room(page, "hand", "mini")
     page.locator("figcaption").wait_for()
     page.locator(".fields select").first.select_option("5")
@@ -208,13 +208,13 @@ def mini(page: Any, work: Work) -> None:
 
 
 def tokens(page: Any, work: Work) -> None:
-    """One text cut by several tokenizers, and their cards."""
+    """Show a text tokenized by several tokenizers, and their cards."""
     room(page, "tokens", m="box", x="ক্ষমা চেয়ে রহিম বলল, “বাংলাদেশ ব্যাংক ২০২৪ সালে সুদ বৃদ্ধি করেছে।”")
     page.locator(".piece").nth(20).wait_for()
 
 
 def design(page: Any, work: Work) -> None:
-    """What ten minutes and five megabytes allow on this machine, and what it costs."""
+    """Show the design for ten minutes and five megabytes of text on this machine, and its cost."""
     room(page, "design")
     page.locator(".left form .button").click()
     page.locator(".left form p[aria-live]").wait_for(timeout=300_000)
@@ -222,7 +222,7 @@ def design(page: Any, work: Work) -> None:
 
 
 def train(page: Any, work: Work) -> None:
-    """Two curves in one plot."""
+    """Show two training curves in one plot."""
     room(page, "train", run=work.longer, **{"with": work.shorter})
     page.get_by_role("img").first.wait_for()
     page.locator("#doctor").wait_for()
@@ -231,7 +231,7 @@ def train(page: Any, work: Work) -> None:
 
 
 def compare(page: Any, work: Work) -> None:
-    """Models on one text that none of them was trained on."""
+    """Show a comparison of models on a text that none of them was trained on."""
     room(page, "compare", runs=f"box,{work.longer},{work.shorter}")
     page.locator("main textarea").fill(unseen())
     page.locator("main .primary").click()
@@ -240,7 +240,7 @@ def compare(page: Any, work: Work) -> None:
 
 
 def judge(page: Any, work: Work) -> None:
-    """Two texts, whose is whose not told."""
+    """Show a blind pair of texts to judge."""
     room(page, "compare", "judge", m="box", b=work.longer)
     page.locator("main input[type=text]").first.fill("মিনা")
     page.locator("main .primary").click()
@@ -248,7 +248,7 @@ def judge(page: Any, work: Work) -> None:
 
 
 def teach(page: Any, work: Work) -> None:
-    """A classifier, what it says of a text and which words decided, and how well it did."""
+    """Show a classifier with its prediction for a text, the influence of each word, and its scores."""
     room(page, "teach", "classify", m=work.classifier, job=work.classifier, x=NEWS)
     page.locator(".why").click()
     page.locator(".words span").first.wait_for()
@@ -266,7 +266,7 @@ CLOSER: dict[str, Scene] = {
 
 
 def opened(browser: Any, url: str, look: Look, reduced_motion: str | None = "reduce") -> Any:
-    """A page that is looked at like this."""
+    """Open a page with this screen size, language and theme."""
     size = {"width": look.width, "height": HEIGHTS[look.width]}
     phone = {"is_mobile": True, "has_touch": True, "device_scale_factor": 2} if look.width == PHONE else {}
     page = browser.new_page(viewport=size, reduced_motion=reduced_motion, **phone)
@@ -285,7 +285,7 @@ def keep(shot: bytes, place: Path) -> None:
 
 
 def filmed(page: Any, act: Callable[[], None]) -> list[tuple[Image, int]]:
-    """What the browser paints while something is done, as fast as it was."""
+    """Record the frames that the browser paints during an action, in real time."""
     painted: list[tuple[Image, float]] = []
     session = page.context.new_cdp_session(page)
 
@@ -302,7 +302,7 @@ def filmed(page: Any, act: Callable[[], None]) -> list[tuple[Image, int]]:
 
 
 def film(page: Any) -> list[tuple[Image, int]]:
-    """Letters as they are written, what else could have stood, and inside: pictures, and how many ms each is seen."""
+    """Record text generation, alternatives and the view inside; return frames with their durations in ms."""
     seen: list[tuple[Image, int]] = []
 
     def shoot(milliseconds: int) -> None:
@@ -325,7 +325,7 @@ def film(page: Any) -> list[tuple[Image, int]]:
 
 
 def keep_film(seen: list[tuple[Image, int]], place: Path) -> None:
-    """Write moving pictures as one small file."""
+    """Write an animation as one small file."""
     from PIL import Image as Pictures
 
     frames = [

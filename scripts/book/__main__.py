@@ -10,7 +10,7 @@ from scripts.book.chapters import ROOT, Chapter, chapters
 
 
 def main() -> int:
-    """Do one of the four."""
+    """Run one of the four commands."""
     parser = argparse.ArgumentParser(prog="python -m scripts.book")
     parser.add_argument("what", choices=("check", "update", "notebooks", "build"))
     parser.add_argument("chapters", nargs="*", help="beginnings of file names, such as 03; all, if left out")

@@ -1,8 +1,8 @@
-"""The page of answers, written by the tutor itself: ``python -m scripts.book.answers``.
+"""Write the page of answers, with the verdicts of the tutor: ``python -m scripts.book.answers``.
 
-Every question of the workshop and of the assessment is answered right, half right and wrong, as a student would type
-it, and the tutor's verdict is written down; then ten recognised mistakes. A test holds the page to what the tutor says
-today.
+The page contains, for every question in the workshop and the assessment, a correct, a partly correct and a wrong answer
+as a student would type it, with the tutor's verdict on each, and then ten recognised mistakes. A test checks that the
+verdicts are up to date.
 """
 
 import re
@@ -17,7 +17,7 @@ LANGUAGES = ("en", "bn")
 MARK = "<!-- written below by scripts/book/answers.py -->"
 _LONGEST = 70
 _ONLY_NUMBERS = re.compile(r"(?:[\d\s.,;()×/…+−-]|-inf)+")
-# The slips that are shown, by the name under which the catalogue speaks of each.
+# The mistakes that are shown, by their names in the catalogue.
 SLIPS = (
     "noRoot",
     "widthForRoot",
@@ -48,7 +48,7 @@ _TEN_HEADER = {
 
 
 def pages() -> dict[Path, str]:
-    """The page of each language."""
+    """Return the page in each language."""
     sys.path.insert(0, str(ROOT / "src"))
     made = {}
     for language in LANGUAGES:
@@ -81,7 +81,7 @@ def _answered(language: Any) -> Iterator[str]:
                 outcome = marked(question, language, *typed)
                 points = f"{outcome.points:g} / {outcome.possible}"
                 shown = " → ".join(_short(each) for each in typed)
-                said = marked(question, language, typed[0]).feedback  # of two tries, the first
+                said = marked(question, language, typed[0]).feedback  # the first of two attempts
                 rows.append((_KINDS[kind][language], shown, points, _cell(" ".join(said)) or "—"))
             yield _table(rows)
 
@@ -115,12 +115,12 @@ def _short(text: str) -> str:
 
 
 def _cell(text: str) -> str:
-    """A text that a table's cell can hold as it is."""
+    """Escape a text for a table cell."""
     return " ".join(text.split()).replace("|", "\\|").replace("_", "\\_").replace("*", "\\*").replace("<", "&lt;")
 
 
 def write() -> int:
-    """Write them; how many."""
+    """Write the pages; return their number."""
     made = pages()
     for path, text in made.items():
         path.write_text(text, encoding="utf-8")

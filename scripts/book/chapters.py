@@ -1,16 +1,16 @@
-"""A chapter read: its prose, its blocks of code with what they print, and the comments that hold its numbers.
+"""Parse a chapter: its prose, its code blocks with their output, and the comments that check its numbers.
 
 The convention, which any Markdown viewer shows as plain text:
 
-- ``python`` blocks run in their order in one namespace; a ``text`` block behind one is what it prints, if anything.
-- ``console`` blocks hold lines ``$ kotha ...`` and what each prints; a line ``…`` stands for any number of lines.
-- ``<!-- holds: 0.88 = weights[0, 0] -->`` holds a number of the prose to an expression, where the code has come to.
+- ``python`` blocks run in order in one namespace; a ``text`` block after one contains its output, if there is any.
+- ``console`` blocks contain lines ``$ kotha ...`` with the output of each; a line ``…`` stands for any lines.
+- ``<!-- holds: 0.88 = weights[0, 0] -->`` compares a number in the prose with an expression, evaluated at this point.
 - ``<!-- given: 2017 -->`` names numbers that come from elsewhere: years, papers, examples.
-- every other number of the prose stands in the code or in what was printed under the same heading.
-- ``<!-- about: 5% -->`` before a block or a picture lets its numbers differ so much: what a training reaches;
-  ``about: any`` lets them be any numbers.
+- every other number in the prose must occur in the code or the output under the same heading.
+- ``<!-- about: 5% -->`` before a block or a picture lets its numbers differ by this share, such as training results;
+  ``about: any`` allows any numbers.
 
-Blocks of no language are drawings and formulas: nobody runs them.
+Blocks without a language are drawings and formulas, which are not run.
 """
 
 import math
@@ -33,7 +33,7 @@ _PERCENT = re.compile(r"\s*([\d.]+)\s*%\s*")
 
 @dataclass(frozen=True)
 class Held:
-    """A number of the prose, as it is shown there, and the expression that must come to it."""
+    """A number in the prose, as written there, and the expression that must have this value."""
 
     shown: str
     expression: str
@@ -42,16 +42,16 @@ class Held:
 
 @dataclass
 class Part:
-    """A run of prose, or a block with its language; ``line`` is where its first line stands, from 1."""
+    """A part of the prose, or a block with its language; ``line`` is the number of its first line, from 1."""
 
     kind: str  # prose, python, text, console; or another language, or "" for a drawing
     text: str
     line: int
-    about: float = 0.0  # how much its numbers may differ, as a share
+    about: float = 0.0  # the share by which its numbers may differ
     holds: list[Held] = field(default_factory=list)
     given: list[str] = field(default_factory=list)
-    pictures: list[tuple[str, float]] = field(default_factory=list)  # file name, how much it may differ
-    section: int = 0  # under which heading it stands
+    pictures: list[tuple[str, float]] = field(default_factory=list)  # file name, share by which it may differ
+    section: int = 0  # the heading above it
 
     @property
     def plain(self) -> str:
@@ -67,7 +67,7 @@ class Chapter:
 
     @property
     def name(self) -> str:
-        """``01-text`` in whichever language."""
+        """The name in any language, such as ``01-text``."""
         return self.path.name.removesuffix(".md").removesuffix(".bn")
 
     @property
@@ -77,12 +77,12 @@ class Chapter:
 
     @property
     def label(self) -> str:
-        """What a test or a message calls it."""
+        """The name used in tests and messages."""
         return f"{self.name}.{self.language}"
 
     @cached_property
     def source(self) -> str:
-        """The file as it is."""
+        """The text of the file."""
         return self.path.read_text(encoding="utf-8")
 
     @cached_property
@@ -94,17 +94,17 @@ class Chapter:
 
     @cached_property
     def parts(self) -> list[Part]:
-        """The chapter from top to bottom."""
+        """The parts of the chapter, in order."""
         return parse(self.source)
 
 
 def chapters(folder: Path = LEARN) -> list[Chapter]:
-    """All chapters that run, in their order, each in both languages."""
+    """Return all chapters, in order, each in both languages."""
     return [Chapter(path) for path in sorted(folder.glob("[0-9][0-9]-*.md"))]
 
 
 def parse(source: str) -> list[Part]:
-    """Prose and blocks of a Markdown text, with their directives."""
+    """Return the prose and the blocks in a Markdown text, with their directives."""
     parts: list[Part] = []
     lines = source.splitlines()
     start, place = 0, 0
@@ -128,7 +128,7 @@ def parse(source: str) -> list[Part]:
 
 
 def _add_prose(parts: list[Part], lines: list[str], line: int) -> None:
-    """Prose, cut where a section begins."""
+    """Add prose, divided at the starts of sections."""
     begins = [0, *(place for place, text in enumerate(lines) if text.startswith("## ") and place), len(lines)]
     for start, end in pairwise(begins):
         if any(text.strip() for text in lines[start:end]):
@@ -164,7 +164,7 @@ def _held(item: str, line: int) -> Held:
 
 
 def _about_before(parts: list[Part]) -> float:
-    """How much a block may differ, if the prose before it ends with such a comment."""
+    """Return the share by which a block may differ, if the prose before it ends with an ``about`` comment."""
     if not parts or parts[-1].kind != "prose":
         return 0.0
     last = re.search(r"<!--\s*about:([^>]*?)-->\s*$", parts[-1].text)

@@ -1,7 +1,7 @@
-"""The page of measured demonstrations: ``python -m scripts.book.demonstrations`` writes it from what was measured.
+"""Write the page of demonstrations from the measured results: ``python -m scripts.book.demonstrations``.
 
-Nothing on it is typed by hand but its first paragraphs: tables, sentences and pictures come from
-``benchmarks/results/lessons``. A test holds the page to those files.
+Only the first paragraphs are written by hand; tables, sentences and pictures are generated from
+``benchmarks/results/lessons``. A test checks that the page matches those files.
 """
 
 import json
@@ -23,7 +23,7 @@ _COST = {
 
 
 def pages() -> dict[Path, str]:
-    """Every file of the demonstrations with its text: a page a language, a picture a lesson and language."""
+    """Return all files with their text: one page per language, one picture per lesson and language."""
     sys.path.insert(0, str(ROOT / "src"))
     from kotha.course.lessons.catalogue import lessons
     from kotha.course.lessons.result import LessonResult
@@ -60,14 +60,14 @@ def pages() -> dict[Path, str]:
 
 
 def first_paragraphs(page: Path) -> str:
-    """What was written by hand: all up to the mark, which stays."""
+    """Return the part that is written by hand: everything up to and including the mark."""
     by_hand, mark, _ = page.read_text(encoding="utf-8").partition(MARK)
     assert mark, f"{page.name} does not say where the measured part begins"
     return by_hand + mark
 
 
 def write() -> int:
-    """Write them; how many."""
+    """Write the files; return their number."""
     made = pages()
     for path, text in made.items():
         path.write_text(text, encoding="utf-8")

@@ -2,7 +2,7 @@
 
 In a ``console`` block, a line ``$ kotha ...`` is a command, and the lines below it are its output; a block without
 ``$`` only lists commands. ``…`` in an output stands for any text, and on a line of its own for any lines. Numbers must
-agree (``numbers.differences``), unless ``<!-- about: any -->`` precedes the block.
+match (``numbers.differences``), unless ``<!-- about: any -->`` precedes the block.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ def _examples_of(part: Part) -> Iterable[Example]:
 
 
 def run(command: str) -> tuple[int, str]:
-    """Run a ``kotha`` command in this process: its exit code, and both of its streams as a terminal shows them."""
+    """Run a ``kotha`` command in this process; return its exit code and both streams as a terminal shows them."""
     from kotha.cli.main import main
 
     printed = io.StringIO()
@@ -88,7 +88,7 @@ def difference(example: Example, printed: str) -> str | None:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines without borders of tables, with single spaces: a wider number widens its column."""
+    """Return the lines without table borders and with single spaces, because a wider number widens its column."""
     lines = [re.sub(r"\s+", " ", line).strip() for line in text.splitlines()]
     return [line for line in lines if line and not _BORDER.fullmatch(line)]
 

@@ -1,7 +1,7 @@
-"""Chapters as notebooks: the same prose and code, without outputs, for Jupyter and whatever else opens ``.ipynb``.
+"""Write chapters as notebooks: the same prose and code, without outputs, for programs that open ``.ipynb`` files.
 
-What a chapter prints is left to the reader's own machine, and the comments that hold its numbers are left out. Commands
-stay text: they are for a terminal. jupytext reads the Markdown, so a chapter can also be opened as it is.
+Outputs are omitted, because readers run the code themselves, and so are the comments that check numbers. Commands stay
+text, because they are for a terminal. jupytext can also open the Markdown of a chapter directly.
 """
 
 import json
@@ -17,18 +17,18 @@ from scripts.book.running import output_of
 NOTEBOOKS = ROOT / "docs" / "notebooks"
 _DIRECTIVES = re.compile(r"<!--\s*(?:holds|given|about):.*?-->\n?", re.DOTALL)
 _ITSELF = re.compile(r" · \[[^\]]*\]\(\.\./notebooks/[^)]*\)")
-_CHAPTERS = re.compile(r"\]\((\d\d-[\w-]+(?:\.bn)?)\.md")  # another chapter: its notebook
-_OTHERS = re.compile(r"\]\(([\w-]+(?:\.bn)?\.md[^)]*)\)")  # another page: where the chapters are
+_CHAPTERS = re.compile(r"\]\((\d\d-[\w-]+(?:\.bn)?)\.md")  # links to other chapters; they become links to notebooks
+_OTHERS = re.compile(r"\]\(([\w-]+(?:\.bn)?\.md[^)]*)\)")  # links to other pages, relative to the chapters
 _FOLDED = re.compile(r"</?(?:details|summary)[^>]*>")
 
 
 def path_of(chapter: Chapter, folder: Path = NOTEBOOKS) -> Path:
-    """Where a chapter's notebook is."""
+    """Return the path of a chapter's notebook."""
     return folder / chapter.path.with_suffix(".ipynb").name
 
 
 def notebook_of(chapter: Chapter) -> Any:
-    """A chapter as a notebook, always the same for the same chapter."""
+    """Return a chapter as a notebook; the result is deterministic."""
     outputs = {id(output_of(chapter, place)) for place, part in enumerate(chapter.parts) if part.kind == "python"}
     kept = []
     for part in chapter.parts:
@@ -54,17 +54,17 @@ def notebook_of(chapter: Chapter) -> Any:
 
 
 def _heading(found: re.Match[str]) -> str:
-    """A notebook folds nothing: what was folded gets a heading of its own."""
+    """Give folded text its own heading, because notebooks cannot fold text."""
     return "### " if found[0].startswith("<summary") else ""
 
 
 def text_of(notebook: Any) -> str:
-    """A notebook as it is written to disk."""
+    """Return the text of a notebook file."""
     return json.dumps(notebook, ensure_ascii=False, indent=1, sort_keys=True) + "\n"
 
 
 def write_notebooks(folder: Path = NOTEBOOKS) -> int:
-    """Write the notebooks of all chapters, and take away those of chapters that are gone; how many there are."""
+    """Write the notebooks of all chapters, and remove those of removed chapters; return their number."""
     folder.mkdir(parents=True, exist_ok=True)
     made = {path_of(chapter, folder): text_of(notebook_of(chapter)) for chapter in chapters()}
     for stale in set(folder.glob("*.ipynb")) - made.keys():

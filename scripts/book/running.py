@@ -1,4 +1,4 @@
-"""A chapter run: every block, every printed number, every number of the prose, every picture."""
+"""Run a chapter, and check its blocks, printed numbers, numbers in the prose, and pictures."""
 
 import contextlib
 import io
@@ -12,7 +12,7 @@ from typing import Any
 from scripts.book.chapters import IMAGES, Chapter, Part
 from scripts.book.numbers import answered, differences, numbers_of, prose_numbers, reads_as
 
-_COLUMNS = "100"  # how wide a terminal the commands believe to have
+_COLUMNS = "100"  # the terminal width that commands see
 _SIZES = re.compile(r"[\d.]+")
 
 
@@ -21,12 +21,12 @@ class Outcome:
     """The result of running a chapter: errors, the output of each block, and its pictures."""
 
     problems: list[str] = field(default_factory=list)
-    printed: dict[int, str] = field(default_factory=dict)  # by the place of the block among the parts
+    printed: dict[int, str] = field(default_factory=dict)  # by the index of the block among the parts
     pictures: dict[str, str] = field(default_factory=dict)
 
 
 def run(chapter: Chapter, folder: Path) -> Outcome:
-    """Run a chapter from top to bottom in an empty folder."""
+    """Run all code in a chapter, in order, in an empty folder."""
     outcome = Outcome()
     names: dict[str, Any] = {"__name__": "__main__"}
     with contextlib.chdir(folder), _terminal():
@@ -41,7 +41,7 @@ def run(chapter: Chapter, folder: Path) -> Outcome:
 
 
 def check(chapter: Chapter, folder: Path) -> list[str]:
-    """What is wrong with a chapter, line by line; nothing, if all is as it says."""
+    """Return the errors in a chapter, one per line; empty if all outputs match."""
     outcome = run(chapter, folder)
     _compare_blocks(chapter, outcome)
     _compare_pictures(chapter, outcome)
@@ -51,14 +51,14 @@ def check(chapter: Chapter, folder: Path) -> list[str]:
 
 def _run_python(chapter: Chapter, part: Part, names: dict[str, Any]) -> str:
     printed = io.StringIO()
-    placed = "\n" * (part.line - 1) + part.text  # so that a traceback names the line of the chapter
+    placed = "\n" * (part.line - 1) + part.text  # so that a traceback shows the line in the chapter
     with contextlib.redirect_stdout(printed):
         exec(compile(placed, str(chapter.path), "exec"), names)
     return printed.getvalue().rstrip("\n")
 
 
 def _run_console(part: Part) -> str:
-    """The block as it would stand after its commands: each, and what it printed."""
+    """Run the commands in a block; return the block with their current output."""
     from kotha.cli.main import main
 
     lines: list[str] = []
@@ -116,7 +116,7 @@ def _compare_blocks(chapter: Chapter, outcome: Outcome) -> None:
 
 
 def output_of(chapter: Chapter, place: int) -> Part | None:
-    """The text block that says what a block prints: the next part, with nothing but comments between."""
+    """Return the text block with the output of a block: the next part, with only comments in between."""
     for part in chapter.parts[place + 1 :]:
         if part.kind == "prose" and not part.plain.strip():
             continue
@@ -125,7 +125,7 @@ def output_of(chapter: Chapter, place: int) -> Part | None:
 
 
 def _console_differences(part: Part, found: str) -> str | None:
-    """A console block may leave out lines with ``…``; what it shows must be there, in this order."""
+    """Compare a console block, which may omit lines with ``…``; the lines shown must occur in this order."""
     if "…" not in part.text.splitlines():
         return differences(part.text, found, part.about)
     rest = found.splitlines()
@@ -155,7 +155,7 @@ def _compare_pictures(chapter: Chapter, outcome: Outcome) -> None:
 
 
 def same_picture(kept: str, drawn: str, about: float = 0.0) -> bool:
-    """Whether two drawings look the same: every word, and every number within what the eye could see."""
+    """Return whether two drawings look the same: equal words, and no visible difference in numbers."""
     if _SIZES.sub("#", kept) != _SIZES.sub("#", drawn):
         return bool(about) and kept[:200].split(">")[0] == drawn[:200].split(">")[0]  # a trained curve's ticks may move
     pairs = zip(_SIZES.findall(kept), _SIZES.findall(drawn), strict=True)
@@ -166,7 +166,7 @@ def same_picture(kept: str, drawn: str, about: float = 0.0) -> bool:
 
 
 def _compare_prose(chapter: Chapter, outcome: Outcome) -> None:
-    """Every number of the prose is printed or in the code under its heading, held, or given."""
+    """Check that each number in the prose is in the code or output under its heading, or in a directive."""
     answers: dict[int, set[str]] = {}
     for part in chapter.parts:
         if part.kind in ("text", "console", "python"):

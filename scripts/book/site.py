@@ -1,8 +1,8 @@
-"""The book as a site: two languages, built strictly by Zensical from copies of the pages, without a network.
+"""Build the book as a site in two languages, with Zensical in strict mode, from copies of the pages, offline.
 
-Each language is a site of its own below ``build/book``; a page in Bangla (``01-text.bn.md``) becomes the page of that
-name in the Bangla site, and where there is none the English page stands in. Links to the other language lead across.
-Fonts come from the studio. What the builder cannot know (those links, pictures, anchors) is checked in what it made.
+Each language is a separate site under ``build/book``. A Bangla page (``01-text.bn.md``) becomes the page of that name
+in the Bangla site; if there is none, the English page is used. Links to the other language point to the other site.
+Fonts come from the studio. The links, pictures and anchors that the builder cannot check are checked in its output.
 """
 
 import json
@@ -40,22 +40,22 @@ SECTIONS = {
         "dev": "যাঁরা কোডে কাজ করেন",
     },
 }
-# Pages at the top of docs/, by the section that lists them after the pages of its own folder.
+# Pages directly in docs/, by the section that lists them after the pages in its own folder.
 LISTED = {
     "howto": ("which-model.md", "bangla-text.md", "troubleshooting.md"),
     "reference": ("studio.md", "serving.md", "bundled-model.md", "gallery.md"),
 }
 LANGUAGES = ("en", "bn")
-# Where a word ends: as Zensical has it, and Bangla's own signs.
+# Word separators: those of Zensical, and Bangla punctuation.
 SEPARATOR = r"""[\s\-_,:!=\[\]()\\"`/।॥?;“”‘’…|+×]+|\.(?!\d)"""
 _DIRECTIVES = re.compile(r"<!--\s*(?:holds|given|about):.*?-->\n?", re.DOTALL)
-_INLINE_CODE = re.compile(r"(?<!</span>)<code>([^<\n]*)</code>")  # a block's code has a span before it
+_INLINE_CODE = re.compile(r"(?<!</span>)<code>([^<\n]*)</code>")  # the code of a block is preceded by a span
 _FLAG = re.compile(r"(?<!\S)--?[a-z][\w-]*")
 _LINK = re.compile(r"\]\(([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def build(site: Path = SITE, work: Path = WORK) -> Path:
-    """Build both languages; the folder of the site."""
+    """Build both languages; return the folder of the site."""
     for folder in (site, work):
         shutil.rmtree(folder, ignore_errors=True)
     for language in LANGUAGES:
@@ -83,7 +83,7 @@ def build(site: Path = SITE, work: Path = WORK) -> Path:
 
 
 def stage(language: str, work: Path) -> Path:
-    """Copy the pages of a language to a folder and write the builder's settings beside it; their path."""
+    """Copy the pages of a language to a folder, and write the builder's settings; return their path."""
     pages = work / language
     for path in sorted(DOCS.rglob("*.md")):
         if THEME in path.parents or (language_of(path) != language and has_twin(path)):
@@ -102,28 +102,28 @@ def stage(language: str, work: Path) -> Path:
 
 
 def language_of(path: Path) -> str:
-    """The language of a page by its name."""
+    """Return the language of a page, according to its name."""
     return "bn" if path.name.endswith(".bn.md") else "en"
 
 
 def plain_name(path: Path) -> str:
-    """A page's name without its language."""
+    """Return the name of a page without its language."""
     return path.name.replace(".bn.md", ".md")
 
 
 def has_twin(path: Path) -> bool:
-    """Whether a page is there in both languages."""
+    """Return whether a page exists in both languages."""
     plain = path.with_name(plain_name(path))
     return plain.exists() and plain.with_suffix(".bn.md").exists()
 
 
 def twins(path: Path) -> list[Path]:
-    """A page, and the same in Bangla where it is."""
+    """Return a page, and its Bangla version if it exists."""
     return [each for each in (path, path.with_suffix(".bn.md")) if each.exists()]
 
 
 def page_text(path: Path, language: str) -> str:
-    """A page as the builder gets it: no hidden comments, links to where the pages will be."""
+    """Return a page for the builder, without hidden comments, and with links to the built pages."""
     text = _DIRECTIVES.sub("", path.read_text(encoding="utf-8"))
 
     def placed(found: re.Match[str]) -> str:
@@ -144,7 +144,7 @@ def page_text(path: Path, language: str) -> str:
 
 
 def others(language: str) -> list[tuple[str, Path]]:
-    """What stands beside the chapters without being one: title and page."""
+    """Return the titles and paths of the pages that are not chapters."""
     found = [path for path in sorted(LEARN.glob("[a-z]*.md")) if language_of(path) == language or not has_twin(path)]
     return [(Chapter(path).title, path) for path in found]
 
@@ -153,7 +153,7 @@ def others(language: str) -> list[tuple[str, Path]]:
 
 
 def navigation(language: str) -> list[object]:
-    """The pages in the order of the site's menu."""
+    """Return the pages in the order of the site menu."""
     names = SECTIONS[language]
     learn: list[object] = [{each.title: f"learn/{each.name}.md"} for each in chapters() if each.language == language]
     learn += [{title: f"learn/{plain_name(path)}"} for title, path in others(language)]
@@ -169,12 +169,12 @@ def navigation(language: str) -> list[object]:
 
 
 def _made(language: str) -> str:
-    """Where the builder writes a site: beside the pages, since it may write nowhere else."""
+    """Return the folder to which the builder writes a site, next to the pages, because it can write nowhere else."""
     return f"made-{language}"
 
 
 def settings(language: str) -> str:
-    """The settings of one language, as TOML."""
+    """Return the settings for one language as TOML."""
     other = next(each for each in LANGUAGES if each != language)
     told = {
         "site_name": TITLES[language],
@@ -222,7 +222,7 @@ def settings(language: str) -> str:
 
 
 def toml(value: object) -> str:
-    """A value as TOML writes it."""
+    """Format a value as TOML."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{toml_key(key)} = {toml(each)}" for key, each in value.items()) + " }"
     if isinstance(value, list):
@@ -231,7 +231,7 @@ def toml(value: object) -> str:
 
 
 def toml_key(key: str) -> str:
-    """A key as TOML writes it."""
+    """Format a key as TOML."""
     return key if re.fullmatch(r"[\w-]+", key, re.ASCII) else json.dumps(key, ensure_ascii=False)
 
 
@@ -239,7 +239,7 @@ def toml_key(key: str) -> str:
 
 
 class _Page(HTMLParser):
-    """What a page points to, and the places on it."""
+    """The link targets and the anchors of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -253,14 +253,14 @@ class _Page(HTMLParser):
 
 
 def keep_flags_whole(site: Path) -> None:
-    """Let no line end within ``--sheet``: a browser breaks after a hyphen, and the flag would read as two."""
+    """Prevent line breaks within options such as ``--sheet``, which browsers break after a hyphen."""
     for path in sorted(site.rglob("*.html")):
         page = path.read_text(encoding="utf-8")
         path.write_text(_INLINE_CODE.sub(lambda found: whole_flags(found[0]), page), encoding="utf-8")
 
 
 def whole_flags(code: str) -> str:
-    """Code of one line in which every flag stays on one line.
+    """Return inline code in which no option is broken across lines.
 
     >>> whole_flags("<code>kotha lessons --language bn</code>")
     '<code>kotha lessons <span class="flag">--language</span> bn</code>'
@@ -270,14 +270,14 @@ def whole_flags(code: str) -> str:
 
 
 def broken_links(site: Path) -> list[str]:
-    """Links, pictures, styles and scripts of a built site that are not in it; anchors that are not on their page."""
+    """Return links, pictures, styles and scripts that are missing from a built site, and missing anchors."""
     pages: dict[Path, _Page] = {}
     for path in sorted(site.rglob("*.html")):
         pages[path] = _Page()
         pages[path].feed(path.read_text(encoding="utf-8"))
     broken = []
     for path, page in pages.items():
-        if path.name == "404.html":  # its links are meant from the root of a server
+        if path.name == "404.html":  # its links are relative to the root of a server
             continue
         for target in page.targets:
             where = urlsplit(target)

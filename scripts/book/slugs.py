@@ -1,4 +1,4 @@
-"""Anchors of headings as a code host makes them, so that a link to one works there and on the site."""
+"""Heading anchors in the style of code hosts, so that a link works both there and on the site."""
 
 import re
 import unicodedata
@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 
 def slugs() -> Callable[[str, str], str]:
-    """What the site's builder asks for: a function from a heading to its anchor."""
+    """Return the function that converts a heading to its anchor, as the site builder requires."""
     return slug
 
 
 def slug(heading: str, separator: str) -> str:
-    """The anchor of a heading: letters with their signs, digits and dashes.
+    """Return the anchor of a heading: letters with combining marks, digits and dashes.
 
     >>> slug("১. লেখা, অক্ষর ও টোকেন", "-")
     '১-লেখা-অক্ষর-ও-টোকেন'

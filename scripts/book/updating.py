@@ -8,11 +8,11 @@ from scripts.book.running import output_of, run
 
 
 def update(chapter: Chapter) -> list[str]:
-    """Write a chapter's outputs and pictures; what is wrong beyond them."""
+    """Write the outputs and pictures of a chapter; return all other errors."""
     with tempfile.TemporaryDirectory() as folder:
         outcome = run(chapter, Path(folder))
     lines = chapter.source.splitlines()
-    for place in sorted(outcome.printed, reverse=True):  # from below, so that the lines above stay where they are
+    for place in sorted(outcome.printed, reverse=True):  # from the end, so that earlier line numbers do not change
         part, found = chapter.parts[place], outcome.printed[place]
         if part.kind == "console":
             if "…" not in part.text.splitlines():

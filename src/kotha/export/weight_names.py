@@ -124,8 +124,7 @@ class Layout:
         return found
 
     def _find(self, name: str) -> tuple[str, list[str], str]:
-        """Return the other program's name for a Kotha weight, all Kotha weights stored in it, and how they are
-        stored."""
+        """Return the other name of a Kotha weight, all Kotha weights stored under it, and the kind of storage."""
         number = re.search(r"(?<=\.)\d+(?=\.)", name)
         layer = number[0] if number else ""
         row = self._rows.get(name.replace(f".{layer}.", ".{n}.", 1) if number else name)

@@ -131,7 +131,7 @@ def _draw(
     seed: int,
     most: int,
 ) -> dict[str, Any]:
-    """Draw the held-out parts, each with a share of the groups in each class (1 to ``most``); train on the rest."""
+    """Draw the held-out parts, with a share of the groups in each class (1 to ``most``); the rest is the train part."""
     if not 0 < share <= 0.4:
         raise UsageError(
             "{held_out} is out of range; use 0.05 to 0.4, so that enough examples are left for training",

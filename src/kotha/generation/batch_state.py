@@ -48,8 +48,8 @@ class Rows:
         self._staging = [torch.zeros(max_rows, block, pin_memory=pinned) for _ in range(2)]
         # (R, V), True if the token occurs in the row's text. Created when first needed, because it is large.
         self.seen: Tensor | None = None
-        # (R, block, 1 + alternatives): ids and log-probabilities of the sampled token and the likeliest ones; and (R,
-        # block, 1): the rank of the sampled token and the total probability of more likely ones
+        # (R, block, 1 + alternatives): ids and log-probabilities of the sampled token and the likeliest ones; and
+        # (R, block, 1): the rank of the sampled token and the total probability of more likely ones
         self.reported: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
 
     def plan(self, answers: Sequence[Answer], n_rows: int, span: int, even: int | None = None) -> Plan:

@@ -201,7 +201,7 @@ def choose_writers(ranks: Ranks, path: Path) -> Ranks:
 def _rendezvous_store(ranks: Ranks) -> Store:
     """Return the store in which processes exchange their addresses.
 
-    After a restart torchrun reuses the store, which still has the addresses of dead processes, so each attempt gets its
+    After a restart torchrun reuses the store, which still has the addresses of dead processes, so each attempt uses its
     own prefix (https://github.com/pytorch/pytorch/issues/135712). On several machines the numbers of attempts can
     differ, so torchrun must be started with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
     """

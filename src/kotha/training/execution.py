@@ -197,7 +197,7 @@ def measure(
     ranks: Ranks,
     until: Callable[[], bool] | None = None,
 ) -> tuple[dict[str, float], dict[str, int]] | None:
-    """Sum the results of ``measure`` and the targets over all batches, which are divided among the processes.
+    """Return the sums of ``measure`` and of targets over all batches, which are divided among the processes.
 
     Returns None if ``until`` returns True before all batches are done.
     """

@@ -1,6 +1,6 @@
 """Initial weights from a trained model, for continued pre-training, fine-tuning and transfer learning.
 
-The model keeps its sizes and uses the learning rates of a new one (lower rates were worse, see
+The model keeps its sizes and uses the learning rates of a new one (lower rates gave worse results, see
 docs/dev/experiments.md). With another tokenizer the hidden layers are kept, and the token embeddings and head are
 mapped piece by piece: a piece in the old vocabulary keeps its row, any other piece starts as the mean of the old pieces
 that spell it, and a piece that the old tokenizer cannot encode is initialized randomly.
@@ -32,7 +32,7 @@ class Origin:
     bundle: Bundle
 
     def config(self, tokenizer: Tokenizer | None) -> ModelConfig:
-        """Return the config of the new model: the trained model's, with the vocabulary size of ``tokenizer``."""
+        """Return the config for the new model: that of the trained model, with the vocabulary size of ``tokenizer``."""
         config = self.bundle.config
         if isinstance(config, TextConfig) and tokenizer is not None and not self._same(tokenizer):
             return config.replace(vocab_size=tokenizer.vocab_size)

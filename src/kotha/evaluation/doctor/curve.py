@@ -161,7 +161,7 @@ def not_a_number(curve: Curve) -> Symptoms | None:
 def learning_rate_too_high(curve: Curve) -> Symptoms | None:
     """The training loss rose well above its lowest value.
 
-    There is no finding if the next evaluation is as good as before, because then only some batches were harder.
+    There is no finding if the next evaluation is as good as before, because then some batches were merely harder.
     """
     lowest = high = float("inf")
     rise: Symptoms | None = None
@@ -185,7 +185,7 @@ def untrained(curve: Curve) -> Symptoms | None:
 
 
 def no_better_than_counting(curve: Curve) -> Symptoms | None:
-    """The model does not beat a counting baseline; the evidence names the easiest one (see also `untrained`)."""
+    """The model does not beat a counting baseline, of which the evidence names the easiest."""
     loss = _reached(curve)
     counted = {nats: name for name, nats in curve.references.items() if name not in GUESSES}
     missed = [nats for nats in counted if loss and loss > nats * (1 - BEATEN_SHARE)]

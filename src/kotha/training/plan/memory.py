@@ -10,7 +10,7 @@ formulas need for the backward pass: inputs of products, norms and activations, 
 dropout masks. Under autocast every product keeps its own copy of its input, and each weight is copied once. A backward
 pass, or a pass without gradients, has its peak at one of a few moments, each computed in one line below; the largest is
 used. A compiled graph on a GPU keeps less; the rules for it were derived from torch's partitioner. Tests compare the
-rules with all kinds of models on fake tensors. The heads together are assumed to be as wide as the model.
+rules with all kinds of models on fake tensors. The heads together are assumed to be about as wide as the model.
 """
 
 from dataclasses import dataclass

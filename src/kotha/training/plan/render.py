@@ -211,7 +211,7 @@ def plan_training(
 
 
 def _work(work: Work, tokens_per_step: int) -> dict[str, Any]:
-    """Return the operations by part, in total, per step, and by the rule of thumb."""
+    """Return the number of operations: by part, in total, per step, and according to the rule of thumb."""
     each, thumb = work.training_per_token, 6 * work.parameters
     return {
         "forward_per_token": work.forward,

@@ -364,7 +364,7 @@ def example_inputs(config: ModelConfig, batch_size: int, context_length: int) ->
 
 
 def _example_loss(model: Any, inputs: tuple[Tensor, ...], full: bool) -> Tensor:
-    """Return a loss as in training of the model's family, with all targets 0.
+    """Return the training loss for the model's family, with all targets 0.
 
     For a part of a model this uses the CPU implementation, which is equally fast within a few percent, because torch's
     own function loads torch's compiler at the first call. (The optimizers of a whole model load it anyway.)
