@@ -30,7 +30,7 @@ Family = TypeVar("Family", GPT, BERT, Seq2Seq)
 _ONLY: dict[type, str] = {
     GPT: "{called} is a {family} model; only a GPT predicts text{instead}",
     BERT: "{called} is a {family} model; only a BERT fills gaps",
-    Seq2Seq: "{called} is a {family} model; only a Seq2Seq translates",
+    Seq2Seq: "{called} is a {family} model; only Seq2Seq models can translate",
 }
 # The command for a model that is not a GPT, by the suffix of its family's name.
 _USES = {

@@ -166,7 +166,7 @@ class SheetOptions:
 
 
 def is_setting(name: str) -> bool:
-    """Return whether a name is a training setting or a model size.
+    """Return whether a name is either a training setting or a model size.
 
     >>> is_setting("batch_size"), is_setting("d_model"), is_setting("out")
     (True, True, False)

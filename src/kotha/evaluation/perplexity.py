@@ -252,10 +252,9 @@ def baselines(
 
 def score_table(score: TextScore, name: str = "model") -> Table:
     """Return a table of a model's score and its baselines, with notes on the method."""
-    cells: list[list[Text]] = [
-        [name, *_cells(vars(score))],
-        *([Message(each), *_cells(found)] for each, found in score.baselines.items()),
-    ]
+    cells: list[list[Text]] = [[name, *_cells(vars(score))]]
+    for each, found in score.baselines.items():
+        cells.append([Message(each), *_cells(found)])
     how = vars(score) | {
         "tokens": Plural("{n} token", "{n:,} tokens", n=score.tokens),
         "documents": Plural("{n} document", "{n:,} documents", n=score.documents),

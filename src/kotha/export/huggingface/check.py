@@ -91,7 +91,7 @@ def _compare_lines(
         with _their_errors(folder):
             processor = sentencepiece.SentencePieceProcessor(str(model))
         itself = version("sentencepiece")
-        report.remarks.append(Message("tokens were compared with sentencepiece {version}", version=itself))
+        report.remarks.append(Message("tokens were checked against sentencepiece {version}", version=itself))
         report.compare_lines(tokenizer.encode, processor.encode, lines)
         return
     with _their_errors(folder):

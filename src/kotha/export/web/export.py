@@ -44,9 +44,7 @@ _ALIGNED = 8
 def _opens(config: ModelConfig) -> Text:
     """Return how the exported page is opened; raise an error for model families that do not continue text."""
     if config.family != "gpt":
-        because = Message(
-            "family={family}: the page continues text, which only a gpt model can do", family=config.family
-        )
+        because = Message("family={family}: the page continues text, so it needs a gpt model", family=config.family)
         raise UnsupportedError("cannot export to a web page: {because}", because=because)
     return Message("opens in any browser, as one file")
 

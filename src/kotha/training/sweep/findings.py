@@ -221,7 +221,9 @@ def sweep_document(found: SweepFindings) -> Report:
     blocks: list[Block] = [Headline([*figures, (str(len(found.trials)), Message("trials"))])]
     blocks += [Paragraph(each) for each in sentences(found)]
     if best is not None:
-        blocks.append(Code(found.command, Message("Train the best trial again, for longer if you like")))
+        blocks.append(
+            Code(found.command, Message("Train again with the best trial's settings, for longer if you like"))
+        )
     blocks += [Heading(Message("Importance of settings")), importance_table(found)]
     curves = [_line(each, best, default) for each in found.trials if len(each.curve) > 1]
     if curves:
