@@ -69,7 +69,7 @@ def test_a_page_requires_a_gpt(name: str) -> None:
     target = supported_targets(CONFIGS[name])[-1]
     assert (target.name, target.supported) == ("web", False)
     assert (
-        str(target.details) == f"family={CONFIGS[name].family}: the page continues text, which only a gpt model can do"
+        str(target.details) == f"family={CONFIGS[name].family}: the page continues text, so it needs a gpt model"
     )
 
 

@@ -89,7 +89,8 @@ def is_made_of(
 ) -> bool:
     """Whether Kotha wrote a folder, judging by its description file; raises KothaError if it contains other files.
 
-    ``written`` lists patterns of the file names that Kotha writes; other files would be lost if the folder were replaced.
+    ``written`` lists patterns of the file names that Kotha writes. Other files would be lost if the folder were
+    replaced.
     """
     try:
         if not is_ours(read_table(folder / description, most_bytes=_MOST_DESCRIPTION_BYTES)):

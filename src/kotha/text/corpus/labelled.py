@@ -44,8 +44,8 @@ def read_labelled(
 ) -> LabelledTexts:
     """Read labelled texts from csv, tsv, jsonl or parquet; fields that are not named are guessed.
 
-    A row without a text or a label raises an error, or is skipped if ``errors="skip"``. Labels are normalized to NFC, so
-    different encodings of one label count as one.
+    A row without a text or a label raises an error, or is skipped if ``errors="skip"``. Labels are normalized to NFC,
+    so different encodings of one label count as one.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
