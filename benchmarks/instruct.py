@@ -90,7 +90,10 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             found.append(one_seed(asked.start, seed, Path(folder), asked))
         last = found[-1]
-        print(f"seed {seed}: {last['before']['right']:.3f} before, {last['after']['right']:.3f} after", flush=True)
+        print(
+            f"seed {seed}: {last['before']['exact_match']:.3f} before, {last['after']['exact_match']:.3f} after",
+            flush=True,
+        )
     record.save("instruct", {"start": asked.start, "runs": found}, ["torch"], asked.out)
 
 

@@ -11,7 +11,7 @@ from kotha.storage.bundled import FOLDER
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 TOOLS = {"record", "headline_figure", "writing_figures"}  # imported by those beside them
 # Run by bundled_model, or tested with the bundled model; learning is run by bundled_model and by headline.
-PARTS = {f"box_{part}" for part in ("card", "measure", "openings", "samples", "text")}
+PARTS = {f"bundled_{part}" for part in ("card", "measure", "openings", "samples", "text")}
 PARTS |= {"learning", "retrieval_score", "writing_defaults"}
 # These take a minute or more, whatever the sizes: three models after another, a cluster of Ray.
 LONG = {"bundled_model", "prepare_on_ray"}

@@ -81,8 +81,8 @@ def test_conjuncts_are_whole_and_rows_are_told(browser, pages) -> None:
         page.locator(".rows button").nth(2).click()
         weights = made("gpt").maps[0].weights[:, 2].mean(0)
         assert keys_shown(page)[:4] == [f"{share:.3f}" for share in weights[:3].tolist()] + [""]
-        assert "attends most to" in page.inner_text("output.told") and "Mean of 4 heads" in page.inner_text(
-            "output.told"
+        assert "attends most to" in page.inner_text("output.summary") and "Mean of 4 heads" in page.inner_text(
+            "output.summary"
         )
         page.locator(".rows button").nth(2).click()
         assert set(keys_shown(page)) == {""}
@@ -102,10 +102,10 @@ def test_tabs_and_cells_follow_the_keyboard(browser, pages) -> None:
         for key in ("ArrowDown", "ArrowDown", "ArrowRight"):
             page.keyboard.press(key)
         share = float(made("gpt").maps[0].weights[0, 2, 1])
-        assert page.inner_text("output.told").endswith(f": {share:.3f} (the row sums to 1.000)")
+        assert page.inner_text("output.summary").endswith(f": {share:.3f} (the row sums to 1.000)")
         page.keyboard.press("ArrowRight")
         page.keyboard.press("ArrowRight")
-        assert ": hidden by the mask (the row sums to 1.000)" in page.inner_text("output.told")
+        assert ": hidden by the mask (the row sums to 1.000)" in page.inner_text("output.summary")
 
 
 def test_a_small_picture_opens_its_head(browser, pages) -> None:
@@ -117,7 +117,7 @@ def test_a_small_picture_opens_its_head(browser, pages) -> None:
         assert page.get_by_role("button", name="head 2").get_attribute("aria-pressed") == "true"
         share = float(made("gpt").maps[1].weights[2, 0, 0])
         page.get_by_role("gridcell").first.click()
-        assert f": {share:.3f} " in page.inner_text("output.told")
+        assert f": {share:.3f} " in page.inner_text("output.summary")
 
 
 def test_masks_stand_side_by_side(browser, pages) -> None:
@@ -132,7 +132,7 @@ def test_masks_stand_side_by_side(browser, pages) -> None:
         other = made("gpt").maps[0].other
         assert other is not None
         page.get_by_role("gridcell").first.click()
-        assert page.inner_text("output.told").endswith(f"Without the mask: {float(other[0, 0, 0]):.3f}")
+        assert page.inner_text("output.summary").endswith(f"Without the mask: {float(other[0, 0, 0]):.3f}")
 
 
 def test_writing_is_walked_step_by_step(browser, pages) -> None:

@@ -135,7 +135,7 @@ def test_a_plan_has_the_library_s_figures(browser, tmp_path: Path) -> None:
         parts = [name for name, count in work["training_per_token"].items() if count]
         wanted = [[work["forward_per_token"][name], work["training_per_token"][name]] for name in parts]
         assert shown == [*wanted, [work["forward_per_token_total"], work["training_per_token_total"]]]
-        assert f"{found['steps']:,} steps read {found['tokens']:,} tokens" in page.locator("main").inner_text()
+        assert f"{found['steps']:,} steps process {found['tokens']:,} tokens" in page.locator("main").inner_text()
 
 
 @pytest.mark.browser

@@ -69,5 +69,7 @@ def test_pairs_are_judged_blind_and_kept(enter: Opened, work: Path) -> None:
         page.keyboard.press("ArrowLeft" if count % 2 else "ArrowDown")
         page.get_by_text(f"{count} judged, {len(judging.pairs) - count} left").wait_for()
     [meeting] = judging.result().meetings
-    page.get_by_text(f"{meeting.one} {meeting.wins}, {meeting.other} {meeting.losses}, alike {meeting.ties}").wait_for()
+    page.get_by_text(
+        f"{meeting.one} {meeting.wins}, {meeting.other} {meeting.losses}, equally good {meeting.ties}"
+    ).wait_for()
     assert page.get_by_role("heading", name="All pairs are judged.").is_visible()
