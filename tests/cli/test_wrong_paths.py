@@ -34,7 +34,7 @@ CASES = [
     ("card note.txt", "note.txt is not a model folder"),
     ("evaluate nowhere note.txt", NOT_FOUND),
     ("evaluate empty note.txt", FOLDER),
-    ("evaluate note.txt", "name a model first, such as box, the bundled model: kotha evaluate box note.txt"),
+    ("evaluate note.txt", "put a model before it, such as box, the bundled model: kotha evaluate box note.txt"),
     ("generate note.txt ক", FILE),
     ("export empty --to hf --out o", FOLDER),
     ("import nowhere --out o", "nowhere not found; name a Hugging Face folder"),

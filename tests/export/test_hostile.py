@@ -225,10 +225,13 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         *((described([0], kind), "cannot be read: |is not a safetensors file") for kind in TYPES),
         (overlapping, "cannot be read: Error while deserializing header"),
         # Names, shapes and types against the config.
-        (weight("../../etc/passwd", torch.zeros(1)), "has ../../etc/passwd, which its config has no place for"),
-        (weight("transformer.h.00.ln_1.weight", torch.zeros(16)), "which its config has no place for"),
-        (weight(BIAS, None), "lacks transformer.ln_f.bias, which its config asks for"),
-        (weight(BIAS, torch.zeros(17)), r"ln_f.bias is \[17\] of type F32; the config requires \[16\] of one of F"),
+        (weight("../../etc/passwd", torch.zeros(1)), "contains ../../etc/passwd, which its config does not define"),
+        (weight("transformer.h.00.ln_1.weight", torch.zeros(16)), "which its config does not define"),
+        (weight(BIAS, None), "has no transformer.ln_f.bias, which its config requires"),
+        (
+            weight(BIAS, torch.zeros(17)),
+            r"ln_f.bias has shape \[17\] and type F32; the config requires shape \[16\] and one of the types F",
+        ),
         *(
             (weight(BIAS, torch.zeros(16).to(dtype)), r"ln_f.bias is \[16\] of .*; the config requires")
             for dtype in (torch.int32, torch.uint8, torch.bool, torch.float8_e4m3fn)
@@ -307,7 +310,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", {"n_head": 3}, "n_embd=16 is not divisible by n_head=3"),
     ("gpt2", {"n_layer": 10**9}, "n_layer=1000000000 is too large"),
     ("gpt2", {"n_layer": 1000}, r"its config has 1,000 layers, but there are only [0-9]+ tensors in its files"),
-    ("gpt2", {"eos_token_id": 511_000}, r"config.json names tokens .*511000.*, but it has 512"),
+    ("gpt2", {"eos_token_id": 511_000}, r"config.json refers to token ids .*511000.*, but the tokenizer has only 512"),
     (
         "qwen3",
         {"rope_parameters": {"rope_type": "yarn", "factor": 4}},

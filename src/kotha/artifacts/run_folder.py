@@ -143,8 +143,8 @@ class RunFolder:
         old, new = mapping(self.about(), "data"), describe_data(data)
         if any(old.get(name, new[name]) != new[name] for name in ("tokenizer", "train_tokens", "identity")):
             raise CheckpointError(
-                "{path} was started with other data than {data}; resume it with its own data, or start a new "
-                "run from its model",
+                "{path} was started with data other than {data}; resume it with the original data, or start "
+                "a new run from its model",
                 path=self.path,
                 data=data.path,
             )

@@ -1,9 +1,9 @@
 """Duplicates within a corpus: exact copies by a hash, near copies by MinHash and locality-sensitive hashing.
 
 MinHash (Broder 1997) puts all shingles in a random order and keeps the first one from each text. Two texts have the
-same first shingle with probability J, the Jaccard similarity of their shingle sets. A signature contains the first shingles
-for many such orders; the share of equal positions estimates J (standard error 0.04 at 0.7). LSH splits signatures into
-bands and compares only texts with a common band.
+same first shingle with probability J, the Jaccard similarity of their shingle sets. A signature contains the first
+shingles for many such orders; the share of equal positions estimates J (standard error 0.04 at 0.7). LSH splits
+signatures into bands and compares only texts with a common band.
 
 Most of the time is spent on signatures, which a worker pool computes. `rensa` holds the index of kept texts in this
 process and uses about 4 KB per text.
