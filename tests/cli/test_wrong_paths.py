@@ -45,7 +45,7 @@ CASES = [
     ("translate box --file texts", "texts is a folder; name a file in it"),
     ("translate box --file nowhere", "nowhere not found; check the path"),
     ("inside score texts", "texts is a folder; name a file in it"),
-    ("inside score note.txt", "note.txt is broken: it is not valid JSON"),
+    ("inside score note.txt", "note.txt is corrupted: it is not valid JSON"),
     ("inside worksheet --matrices note.txt", "note.txt must be a .json or .csv file with X, W_Q, W_K and W_V"),
     ("inside lens নদী", "নদী not found; name a run folder, or give a text with --text"),
     ("inside lens nowhere --text নদী", NOT_FOUND),

@@ -244,7 +244,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         (sharded(lambda folder: (folder / "b.safetensors").unlink()), "has no b.safetensors"),
         (sharded(is_a_folder), "b.safetensors is not a file"),
         (sharded(is_in_two_shards), f"{INDEX} and b.safetensors disagree on where '{PLACED}'"),
-        (sharded(is_placed_twice), f"is broken: the key '{PLACED}' occurs twice"),
+        (sharded(is_placed_twice), f"is corrupted: the key '{PLACED}' occurs twice"),
         (sharded(is_placed(PLACED, INDEX)), "index.json is truncated or not a safetensors file"),
         (sharded(is_placed(PLACED, "b.safetensors")), f"{INDEX} and [ab].safetensors disagree on where '{PLACED}'"),
         (
@@ -258,7 +258,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         # config.json.
         (config_links_out, "config.json links to .*, outside the folder"),
         (config_of_100_megabytes, "config.json has 104,857,600 bytes, too many for a config.json"),
-        *((holds(CONFIG, text), "config.json is broken: ") for text in NO_CONFIGS),
+        *((holds(CONFIG, text), "config.json is corrupted: ") for text in NO_CONFIGS),
         *(
             (changed(name, value), f"{name}=.* must be an integer")
             for name in ("n_layer", "vocab_size")

@@ -136,7 +136,7 @@ class RunFolder:
         try:
             return config_from_dict(config["model"]), dict(config["training"])
         except (KothaError, KeyError, TypeError, ValueError) as error:
-            raise CheckpointError("{path} is broken: {why}", path=self.path / CONFIG, why=reason(error)) from error
+            raise CheckpointError("{path} is corrupted: {why}", path=self.path / CONFIG, why=reason(error)) from error
 
     def check_data(self, data: Dataset) -> None:
         """Raise CheckpointError if this is not the data that the run was started with."""

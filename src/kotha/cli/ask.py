@@ -74,7 +74,7 @@ def ask(
 ) -> Output:
     """Find the passages that match a question, show them with their scores, and answer from them with citations.
 
-    A model that was fine-tuned to answer questions writes the answer; without one, the answer is the sentence in the
+    If the model was fine-tuned to answer questions, it writes the answer; otherwise the answer is the sentence in the
     passages that fits the question best.
 
     Examples: `kotha ask 'নদীর ধারে কে থাকে?' --index texts.index`, `kotha ask assistant 'নদীর ধারে কে থাকে?' --index

@@ -92,7 +92,13 @@ def _ask_judge(judging: "JudgingSession", judge: str) -> None:
         choice = _choice()
         if choice is None:
             resume = shlex.join(["kotha", "judge", "--out", str(judging.path), "--judge", judge])
-            log(Message("{counted} left; resume with: {go_on}", counted=_pairs(len(remaining) - index), go_on=resume))
+            log(
+                Message(
+                    "{counted} left to judge; resume with: {go_on}",
+                    counted=_pairs(len(remaining) - index),
+                    go_on=resume,
+                )
+            )
             return
         judging.record(judge, pair.id, choice)
 
