@@ -204,8 +204,11 @@ WRONG_ARGUMENTS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda lm: lm.heads(["ক"]), r"text=\['ক'\] has the wrong type; expected str \| Path \| None"),
     (lambda lm: lm.worksheet("ক", layer="0"), "layer='0' has the wrong type; expected int"),
     (lambda lm: lm.evaluate(5), "text=5 has the wrong type; expected str \\| PathLike"),
-    (lambda lm: lm.evaluate("এক যে ছিল রাজা"), r"no file 'এক যে.*'; to evaluate a text itself, pass a list: \[text\]"),
-    (lambda lm: lm.evaluate("এক যে ছিল রাজা। " * 50), "to evaluate a text itself, pass a list"),
+    (
+        lambda lm: lm.evaluate("এক যে ছিল রাজা"),
+        r"file 'এক যে.*' not found; to evaluate a string, pass it in a list: \[text\]",
+    ),
+    (lambda lm: lm.evaluate("এক যে ছিল রাজা। " * 50), "to evaluate a string, pass it in a list"),
     (lambda lm: talk(lm).say(5), "text=5 has the wrong type; expected str"),
     (lambda lm: talk(lm).say("ক", tokens="5"), "tokens='5' has the wrong type; expected int"),
     (lambda lm: talk(lm).say("ক", temprature=1), "say has no argument 'temprature'; did you mean 'temperature'"),

@@ -154,7 +154,7 @@ def test_a_failed_save_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_weights_of_several_types_are_rejected(tmp_path: Path) -> None:
     model = GPT(CONFIG)
     model.stack.half()
-    with pytest.raises(KothaError, match="must all have one type out of float32, bfloat16"):
+    with pytest.raises(KothaError, match="must all have the same type, one of float32, bfloat16"):
         bundle.save(tmp_path / "model", model)
 
 
@@ -241,8 +241,11 @@ def test_invalid_offsets_are_rejected(folder: Path) -> None:
         (lambda c: c["model"].update(d_head=None, n_heads=3), "d_model=8 is not divisible by n_heads=3; try"),
         (lambda c: c.update(format="other"), "does not describe a Kotha model"),
         (lambda c: c.update(format_version=2), "has format version 2; this version of Kotha reads 1"),
-        (lambda c: c.update(dtype="int4"), "must have a model, a tokenizer (a fingerprint or null) and a dtype out of"),
-        (lambda c: c.update(model=[]), "must have a model, a tokenizer (a fingerprint or null) and a dtype out of"),
+        (
+            lambda c: c.update(dtype="int4"),
+            "must contain a model, a tokenizer (a fingerprint or null) and a dtype (one of",
+        ),
+        (lambda c: c.update(model=[]), "must contain a model, a tokenizer (a fingerprint or null) and a dtype (one of"),
     ],
 )
 def test_a_config_that_differs_from_the_weights_is_rejected(folder: Path, change: Any, message: str) -> None:

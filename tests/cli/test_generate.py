@@ -67,11 +67,12 @@ def test_the_stop_reason_is_printed(capsys: Any, run: Path) -> None:
 def test_dropped_context_is_reported(capsys: Any, run: Path) -> None:
     context = bundle.load(run).model.config.context_length  # type: ignore[union-attr]
     for words, tokens, told in [
-        (1, context + 5, f"because the model's context is {context:,} tokens"),
+        (1, context + 5, f"because the model's context is limited to {context:,} tokens"),
         (
             2 * context,
             2,
-            f"only the last {context:,} tokens of the prompt were read, because the model's context is that long",
+            f"only the last {context:,} tokens of the prompt were used, because the model's context is no "
+            "longer than that",
         ),
     ]:
         prompt = " ".join(["নদীর"] * words)

@@ -153,7 +153,10 @@ MISTAKES = [
     (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "pair applies only to a translation model"),
     (["prune", "gpt", "texts.jsonl"], "give either heads (by name) or count"),
     (["prune", "gpt", "texts.jsonl", "--count", "1", "--heads", "a"], "give either heads (by name) or count"),
-    (["prune", "gpt", "texts.jsonl", "--count", "7"], "7 heads cannot be removed: 1 to 6 of the 8 heads can be"),
+    (
+        ["prune", "gpt", "texts.jsonl", "--count", "7"],
+        "7 heads cannot be removed: each attention module must keep at least one, so 1 to 6 of the 8",
+    ),
     (["prune", "gpt", "texts.jsonl", "--count", "0"], "0 heads cannot be removed"),
     (["prune", "gpt", "texts.jsonl", "--heads", " ,"], "heads is empty"),
     (

@@ -42,7 +42,7 @@ def test_from_prompts_to_the_ranking(models: list[str], tmp_path: Path, capsys: 
     assert "[1 of 3]" in shown and "1: " in shown and "2: " in shown
     asked = shown.split("model")[0]
     assert not any(Path(name).name in asked for name in models), "blind"
-    assert f"2 pairs left; resume with: kotha judge --out {out} --judge" in err
+    assert f"2 pairs left to judge; resume with: kotha judge --out {out} --judge" in err
     code, shown, _ = call(capsys, monkeypatch, *how, said="0\n2\n")
     assert code == OK and "[2 of 3]" in shown and "[3 of 3]" in shown and "interval" in shown
 

@@ -7,7 +7,7 @@ import pytest
 from kotha.cli.main import FAILED, main
 from kotha.errors import DataError, KothaError, is_short_of_memory
 
-NO_MEMORY = "kotha: not enough memory; process less at a time"
+NO_MEMORY = "kotha: not enough memory; process less data at a time"
 
 
 def came_from(error: Exception, cause: Exception) -> Exception:

@@ -105,7 +105,7 @@ def test_a_best_model_is_named_if_its_lead_is_significant() -> None:
         (NEW, NEW, [NATS, NATS[::-1] * 0.999], "the difference between one and other is not significant"),
         (NEW, NEW, [NATS, NATS], "the difference between one and other is not significant"),
         (NEW, NEW, [NATS[:5], NATS[:5] * 0.5], "5 documents are too few to tell a difference from chance"),
-        (NEW, NEW, None, "training metrics do not show how much of a difference is chance"),
+        (NEW, NEW, None, "training metrics cannot show whether a difference is significant"),
     ],
 )
 def test_no_best_model_is_named_if_it_is_unfair_or_chance(seen: Any, other: Any, nats: Any, why: str) -> None:

@@ -14,7 +14,7 @@ def test_missing_files_are_ignored_and_damaged_ones_raise_an_error(tmp_path: Pat
     (tmp_path / "config.json").write_text(json.dumps({"training": {}}), encoding="utf-8")
     assert About.of(tmp_path, "mit") == About({"training": {}}, license="mit")
     (tmp_path / "summary.json").write_text("{", encoding="utf-8")
-    with pytest.raises(KothaError, match=r"summary\.json is broken"):
+    with pytest.raises(KothaError, match=r"summary\.json is corrupted"):
         About.of(tmp_path)
 
 

@@ -225,10 +225,13 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         *((described([0], kind), "cannot be read: |is not a safetensors file") for kind in TYPES),
         (overlapping, "cannot be read: Error while deserializing header"),
         # Names, shapes and types against the config.
-        (weight("../../etc/passwd", torch.zeros(1)), "has ../../etc/passwd, which its config has no place for"),
-        (weight("transformer.h.00.ln_1.weight", torch.zeros(16)), "which its config has no place for"),
-        (weight(BIAS, None), "lacks transformer.ln_f.bias, which its config asks for"),
-        (weight(BIAS, torch.zeros(17)), r"ln_f.bias is \[17\] of type F32; the config requires \[16\] of one of F"),
+        (weight("../../etc/passwd", torch.zeros(1)), "contains ../../etc/passwd, which its config does not define"),
+        (weight("transformer.h.00.ln_1.weight", torch.zeros(16)), "which its config does not define"),
+        (weight(BIAS, None), "has no transformer.ln_f.bias, which its config requires"),
+        (
+            weight(BIAS, torch.zeros(17)),
+            r"ln_f.bias has shape \[17\] and type F32; the config requires shape \[16\] and one of the types F",
+        ),
         *(
             (weight(BIAS, torch.zeros(16).to(dtype)), r"ln_f.bias is \[16\] of .*; the config requires")
             for dtype in (torch.int32, torch.uint8, torch.bool, torch.float8_e4m3fn)
@@ -241,7 +244,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         (sharded(lambda folder: (folder / "b.safetensors").unlink()), "has no b.safetensors"),
         (sharded(is_a_folder), "b.safetensors is not a file"),
         (sharded(is_in_two_shards), f"{INDEX} and b.safetensors disagree on where '{PLACED}'"),
-        (sharded(is_placed_twice), f"is broken: the key '{PLACED}' occurs twice"),
+        (sharded(is_placed_twice), f"is corrupted: the key '{PLACED}' occurs twice"),
         (sharded(is_placed(PLACED, INDEX)), "index.json is truncated or not a safetensors file"),
         (sharded(is_placed(PLACED, "b.safetensors")), f"{INDEX} and [ab].safetensors disagree on where '{PLACED}'"),
         (
@@ -255,7 +258,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         # config.json.
         (config_links_out, "config.json links to .*, outside the folder"),
         (config_of_100_megabytes, "config.json has 104,857,600 bytes, too many for a config.json"),
-        *((holds(CONFIG, text), "config.json is broken: ") for text in NO_CONFIGS),
+        *((holds(CONFIG, text), "config.json is corrupted: ") for text in NO_CONFIGS),
         *(
             (changed(name, value), f"{name}=.* must be an integer")
             for name in ("n_layer", "vocab_size")
@@ -307,7 +310,7 @@ SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ("gpt2", {"n_head": 3}, "n_embd=16 is not divisible by n_head=3"),
     ("gpt2", {"n_layer": 10**9}, "n_layer=1000000000 is too large"),
     ("gpt2", {"n_layer": 1000}, r"its config has 1,000 layers, but there are only [0-9]+ tensors in its files"),
-    ("gpt2", {"eos_token_id": 511_000}, r"config.json names tokens .*511000.*, but it has 512"),
+    ("gpt2", {"eos_token_id": 511_000}, r"config.json refers to token ids .*511000.*, but the tokenizer has only 512"),
     (
         "qwen3",
         {"rope_parameters": {"rope_type": "yarn", "factor": 4}},

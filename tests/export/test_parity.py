@@ -47,7 +47,9 @@ def test_quantized_weights_are_judged_by_their_best_tokens() -> None:
     far = torch.tensor([[0.0, 1.0], [1.0, 0.0]])
     loose = replace(FRESH, tolerance=None, least_best_equal=0.9)
     assert with_logits(loose, [(far, far * 3)]).passed
-    assert told(with_logits(loose, [(far, -far)])) == ["only 0.0% of best tokens agree; at least 90.0% must"]
+    assert told(with_logits(loose, [(far, -far)])) == [
+        "the most likely token matches at only 0.0% of positions; at least 90.0% is required"
+    ]
 
 
 def test_lines_that_differ_are_counted_and_the_first_is_shown() -> None:
@@ -79,7 +81,7 @@ def test_built_in_lines_include_the_difficult_ones() -> None:
 def test_a_report_without_limits_does_not_say_passed() -> None:
     compared = {"max_logit_difference": 1.0, "best_equal": 0.7, "positions": 100}
     report = ParityReport("gguf", peer="llama.cpp", tolerance=None, **compared)
-    assert shown(report)[-1][1].endswith("the loss of precision in the weights is reported only")
+    assert shown(report)[-1][1].endswith("is reported, but not checked against a limit")
     assert shown(replace(report, least_best_equal=0.6))[-1] == ["verdict", "passed"]
 
 

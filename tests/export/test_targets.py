@@ -60,7 +60,7 @@ def test_removed_heads_rule_out_hf_and_gguf() -> None:
     )
     assert {target.name: str(target.details) for target in supported_targets(config)}[
         "web"
-    ] == "opens in any browser, as one file"
+    ] == "opens in any browser as a single file"
     assert "removed_heads: Qwen3 does not support removed heads; export the model before pruning" in closed["hf"]
 
 
@@ -68,7 +68,7 @@ def test_removed_heads_rule_out_hf_and_gguf() -> None:
 def test_a_page_requires_a_gpt(name: str) -> None:
     target = supported_targets(CONFIGS[name])[-1]
     assert (target.name, target.supported) == ("web", False)
-    assert str(target.details) == f"family={CONFIGS[name].family}: the page continues text, so it needs a gpt model"
+    assert str(target.details) == f"family={CONFIGS[name].family}: the page generates text, which requires a gpt model"
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -123,7 +123,7 @@ def test_a_classifier_cannot_generate_and_a_gpt_cannot_classify(
     assert classifier.classify([]) == []
     with pytest.raises(UsageError, match="is a gpt-classifier and does not generate text; it is a classifier"):
         classifier.generate("আজ")
-    with pytest.raises(UsageError, match="is evaluated on labelled texts; give a file of them"):
+    with pytest.raises(UsageError, match="is evaluated on labelled texts; give a file that contains them"):
         classifier.evaluate(["আজ"])
     with pytest.raises(UsageError, match="this model is a classifier; use classify to explain"):
         classifier.attention("আজ")

@@ -62,7 +62,7 @@ def test_from_a_table_to_a_prediction(call: Call, bases: dict[str, Path], table:
     score = json.loads(out)
     assert code == OK and score["examples"] == 9 and "majority" in score["baselines"]
     code, out, err = call("evaluate", run, "--text", "আজ")
-    assert code == MISUSED and "is evaluated on labelled texts; give a file of them" in err
+    assert code == MISUSED and "is evaluated on labelled texts; give a file that contains them" in err
     code, _, err = call("generate", run, "আজ")
     assert code == MISUSED and "does not generate text; it is a classifier" in err
     code, _, err = call("chat", run)

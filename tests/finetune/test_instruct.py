@@ -135,7 +135,7 @@ def test_chat_tokens_are_added_to_the_tokenizer_but_not_with_lora(pairs: Path, t
     bare = base(tmp_path / "bare", "wordpiece")
     heard: list[Any] = []
     run = kotha.finetune_instruct(pairs, start=bare, out=tmp_path / "taught", on_remark=heard.append, **QUICK)
-    assert any("had no chat tokens; added them" in str(remark) for remark in heard)
+    assert any("had no chat tokens; they were added" in str(remark) for remark in heard)
     opened, before = bundle.load(run.path), bundle.load(bare)
     assert opened.chat is not None and opened.config.vocab_size == before.config.vocab_size + 3  # type: ignore[union-attr]
     with pytest.raises(UsageError, match="has no chat tokens"):

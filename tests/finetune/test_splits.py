@@ -84,7 +84,7 @@ def test_pairs_leak_through_either_side() -> None:
     assert cleaned.train == known
     assert [*map(str, cleaned.remarks)] == ["2 pairs removed from training: they contain most of a held-out example"]
     twice = TextPairs(known.sources * 2, known.targets * 2)
-    assert str(divide(twice).remarks[0]) == f"{len(known)} pairs skipped: copies of earlier ones"
+    assert str(divide(twice).remarks[0]) == f"{len(known)} pairs skipped: duplicates of earlier examples"
 
 
 def test_pairs_that_cannot_be_split_are_rejected() -> None:

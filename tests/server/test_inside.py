@@ -332,7 +332,7 @@ def test_broken_weights_are_reported(families: Path, tmp_path: Path, serve: Any)
         asked = {"model": "broken", "text": TEXT}
         asked |= {"heads": ["blocks.0.attention.0"]} if path == "silence" else {}
         response = http.post(f"{at.url}/api/inside/{path}", json=asked, timeout=60)
-        assert response.status_code == 500 and "weights are broken" in response.json()["error"]["message"], (
+        assert response.status_code == 500 and "weights are damaged" in response.json()["error"]["message"], (
             response.text
         )
 

@@ -145,7 +145,7 @@ def test_the_error_for_other_paths_says_what_to_do(tmp_path: Path, name: str, wo
 
 def test_invalid_json_is_reported(folder: Path) -> None:
     (folder / "dataset.json").write_text('{"format": "kotha-dat')
-    with pytest.raises(DataError, match=r"dataset\.json is broken"):
+    with pytest.raises(DataError, match=r"dataset\.json is corrupted"):
         Dataset(folder)
 
 

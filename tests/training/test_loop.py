@@ -413,7 +413,9 @@ def test_a_run_does_not_overwrite_another(data, tmp_path: Path) -> None:
 def test_a_resumed_run_keeps_its_model_and_data(data, tmp_path: Path) -> None:
     start(data, tmp_path / "run")
     prepare([data.path.parent / "texts.jsonl"], data.tokenizer, tmp_path / "other", PrepareOptions(validation=0.3))
-    with pytest.raises(CheckpointError, match=r"was started with other data than .*other; resume it with its own data"):
+    with pytest.raises(
+        CheckpointError, match=r"was started with data other than .*other; resume it with the original data"
+    ):
         resumed(Dataset(tmp_path / "other"), tmp_path / "run")
     assert resume_run(data, RunFolder(tmp_path / "run"), {"n_layers": 1, "steps": 20}).config.steps == 20
     with pytest.raises(ConfigError, match="keeps its model; to use other sizes, start a new run"):

@@ -44,7 +44,7 @@ def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -
     before: list[Block] = [Heading(Message("The same words, before and after"))]
     before += [Quote(text, label, demo.prompts[0]) for label, text in _samples(demo)]
     unseen = [
-        [Quote(text, Message("{what}; bold: the prompt", what=Message(name)), prompt)]
+        [Quote(text, Message("{what}; the prompt is in bold", what=Message(name)), prompt)]
         for name, prompt, text in zip(TEXTS["kinds"].values(), demo.prompts, demo.texts, strict=True)
     ]
     texts = [next(document.text for document in demo.written if document.kind == kind) for kind in TEXTS["kinds"]]
@@ -67,7 +67,7 @@ def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -
         Folded(Message(title), [table, *map(Quote, texts)]),
     ]
     credit = Message("Made by `kotha demo`, on this machine, with no network.")
-    signs = Message("␣ is a space, ◌ a sign without its base letter.")
+    signs = Message("␣ stands for a space, and ◌ for the missing base letter of a sign.")
     return Report(Message("কথা: your first language model"), [_lead(demo)], blocks, [credit, signs]).html()
 
 
@@ -80,9 +80,9 @@ def sample_of(written: list[corpus.Story]) -> str:
 def _lead(demo: Any) -> Message:
     learned = Message("and learned to write its own")
     if demo.score.bits_per_byte >= _unigram(demo):
-        learned = Message("too little yet: token frequencies alone predict them better")
+        learned = Message("which is not enough yet: token frequencies alone predict them better")
     return Message(
-        "In {time} on this machine it was trained on {tokens} tokens of {documents:,} Bangla texts, {learned}.",
+        "In {time} on this machine it was trained on {tokens} tokens from {documents:,} Bangla texts, {learned}.",
         time=Duration(demo.record.summary["seconds"]),
         tokens=Count(demo.record.summary["tokens"]),
         documents=demo.shards.train_documents,
@@ -96,7 +96,7 @@ def _figures(demo: Any) -> list[tuple[str, Text]]:
     return [
         (f"{demo.score.bits_per_byte:.3f}", unseen),
         (f"{_unigram(demo):.3f}", Message("on the same texts, from token frequencies alone")),
-        (f"{demo.floor:.3f}", Message("the lower bound: the randomness of the texts themselves")),
+        (f"{demo.floor:.3f}", Message("the lower bound: the entropy of the texts themselves")),
     ]
 
 

@@ -70,7 +70,7 @@ class EvaluationMixin(OpenedModel):
         family = self.config.family.rpartition("-")[2]
         if path is None and (how.perturb or family in _FILES):
             name, what = self._called, _FILES.get(family, Message("texts"))
-            raise UsageError("{path} is evaluated on {what}; give a file of them", path=name, what=what)
+            raise UsageError("{path} is evaluated on {what}; give a file that contains them", path=name, what=what)
         if path is not None and how.perturb:
             from kotha.evaluation.robustness import evaluate_perturbed
 

@@ -98,7 +98,7 @@ class OpenedModel:
             return read_held_out(os.fspath(text), tokenizer, **reading)
         except (CorpusError, OSError) as error:
             if isinstance(text, str) and len(text.split()) > 1 and not os.path.exists(text):  # noqa: PTH110
-                template = "no file {name}; to evaluate a text itself, pass a list: [text]"
+                template = "file {name} not found; to evaluate a string, pass it in a list: [text]"
                 raise UsageError(template, name=reprlib.repr(text)) from error
             raise
 

@@ -46,7 +46,9 @@ def present_score(lm: LanguageModel, score: Any) -> PresentedScore:
         template = "no n-gram baselines; name a data folder with {baselines}"
         remark = Message(template, baselines=Option("baselines"))
     elif isinstance(score, ClassificationScore) and not score.baselines:
-        remark = Message("no baselines; they need the training examples, which are in the run folder")
+        remark = Message(
+            "no baselines: computing them requires the training examples, which only a run folder contains"
+        )
     return PresentedScore(score, _TABLES[type(score)](score, name), remark)
 
 

@@ -74,7 +74,7 @@ def lens_table(view: View[Lens]) -> Table:
         title,
         header,
         rows,
-        [Message("mean KL divergence from the final distribution, in nats: {away}", away=away)],
+        [Message("mean KL divergence from the model's final distribution, in nats: {away}", away=away)],
         marks,
     )
 

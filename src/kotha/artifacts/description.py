@@ -66,7 +66,7 @@ def read_description(path: Path) -> dict[str, Any]:
     is_valid = isinstance(values.get("model"), dict) and isinstance(values.get("tokenizer"), str | None)
     if not is_valid or values.get("dtype") not in get_args(Stored):
         raise KothaError(
-            "{path} must have a model, a tokenizer (a fingerprint or null) and a dtype out of {names}",
+            "{path} must contain a model, a tokenizer (a fingerprint or null) and a dtype (one of {names})",
             path=file,
             names=list(get_args(Stored)),
         )

@@ -106,7 +106,7 @@ def save(
     kind, *others = {stored} if stored else {str(each.dtype).removeprefix("torch.") for each in weights.values()}
     if others or kind not in get_args(Stored):
         raise KothaError(
-            "the weights of a model folder must all have one type out of {names}; these have {found}",
+            "the weights of a model folder must all have the same type, one of {names}; found {found}",
             names=list(get_args(Stored)),
             found=[kind, *others],
         )
@@ -210,7 +210,7 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
     n_expected = sum(math.prod(each["shape"]) * _BYTES[each["dtype"]] for each in tensors.values())
     if n_bytes != n_expected:
         raise KothaError(
-            "{path} is truncated or broken: {n:,} bytes of weights instead of {wanted:,}",
+            "{path} is truncated or corrupted: it has {n:,} bytes of weights instead of {wanted:,}",
             path=path / WEIGHTS_FILE,
             n=n_bytes,
             wanted=n_expected,

@@ -136,15 +136,15 @@ class RunFolder:
         try:
             return config_from_dict(config["model"]), dict(config["training"])
         except (KothaError, KeyError, TypeError, ValueError) as error:
-            raise CheckpointError("{path} is broken: {why}", path=self.path / CONFIG, why=reason(error)) from error
+            raise CheckpointError("{path} is corrupted: {why}", path=self.path / CONFIG, why=reason(error)) from error
 
     def check_data(self, data: Dataset) -> None:
         """Raise CheckpointError if this is not the data that the run was started with."""
         old, new = mapping(self.about(), "data"), describe_data(data)
         if any(old.get(name, new[name]) != new[name] for name in ("tokenizer", "train_tokens", "identity")):
             raise CheckpointError(
-                "{path} was started with other data than {data}; resume it with its own data, or start a new "
-                "run from its model",
+                "{path} was started with data other than {data}; resume it with the original data, or start "
+                "a new run from its model",
                 path=self.path,
                 data=data.path,
             )

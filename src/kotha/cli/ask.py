@@ -31,14 +31,14 @@ def index(
 ) -> Output:
     """Split documents into passages, and index them for `kotha ask`.
 
-    It reads txt, md, html, pdf, jsonl, csv, tsv and parquet. The same command updates the index: unchanged documents
-    are kept, and documents that no longer exist are removed.
+    Supported formats are txt, md, html, pdf, jsonl, csv, tsv and parquet. The same command updates an existing index:
+    unchanged documents are kept, and documents that no longer exist are removed.
 
     Example: `kotha index texts --out texts.index`
 
     Args:
         out: Index file to create or update.
-        model: Model whose embeddings are stored too (default: none, search by words only).
+        model: Model whose embeddings are stored for search by meaning (default: none, search by words only).
         passage_length: Maximum length of a passage in characters.
     """
     import kotha
@@ -74,7 +74,8 @@ def ask(
 ) -> Output:
     """Find the passages that match a question, show them with their scores, and answer from them with citations.
 
-    A model that was fine-tuned to answer writes the answer; otherwise the best sentence of the passages is the answer.
+    If the model was fine-tuned to answer questions, it writes the answer; otherwise the answer is the sentence in the
+    passages that fits the question best.
 
     Examples: `kotha ask 'নদীর ধারে কে থাকে?' --index texts.index`, `kotha ask assistant 'নদীর ধারে কে থাকে?' --index
     texts.index`.

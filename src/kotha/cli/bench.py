@@ -55,7 +55,7 @@ def generate(
         preset: Preset name (default: pocket).
         batch_size: Texts per batch.
         tokens: Tokens per text.
-        weights: Type of the weights.
+        weights: Data type of the weights.
     """
     from kotha.api.bench.workloads import bench_writing
 

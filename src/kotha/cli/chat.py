@@ -26,13 +26,13 @@ def chat(
 ) -> None:
     """Chat with a model, one line per turn.
 
-    /help shows the commands; Ctrl-D or /exit quits. `kotha finetune instruct` trains a model to answer; other models
-    continue the text. --json prints one line per turn.
+    /help shows the commands; Ctrl-D or /exit quits. A model answers only if it was trained with `kotha finetune
+    instruct`; otherwise it continues the text. --json prints one line per turn.
 
     Example: `kotha chat assistant`
 
     Args:
-        plain: Continue the text instead of taking turns.
+        plain: Continue each line as plain text instead of answering it.
     """
     from kotha.api.engine import Conversation, open_engine
 

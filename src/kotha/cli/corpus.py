@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 def stories(*, documents: int = 1000, seed: int = 0, kind: tuple[str, ...] = (), out: Path | None = None) -> None:
-    """Write documents of the built-in corpus: original Bangla stories, news items and encyclopaedia entries.
+    """Write documents from the built-in corpus: original Bangla stories, news items and encyclopaedia entries.
 
-    A grammar generates the documents. In a .jsonl file, each line also holds the document's kind and its
-    log_probability under the grammar; its average is the best that any model can reach.
+    The documents are generated from a grammar. In a .jsonl file, each line also contains the document's kind and its
+    log_probability under the grammar. On average, no model can predict the documents better than the grammar does.
 
     Example: `kotha corpus stories --documents 3000 --out stories.jsonl`
 

@@ -27,7 +27,7 @@ def demo(
     minutes: float = 2.0,
     seed: int = 0,
 ) -> None:
-    """Write Bangla stories, train a tokenizer and a small model on them, and let the model generate text.
+    """Generate Bangla stories, train a tokenizer and a small model on them, and generate text with the model.
 
     --out receives the stories, the tokenizer, the data folder, the run folder, pages that show what happens inside the
     model, and report.html, which links to all of them. No network is needed.

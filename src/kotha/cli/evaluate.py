@@ -26,9 +26,10 @@ def evaluate(
     are compared with n-gram baselines.
 
     A translation model is scored by BLEU and chrF++ on a table of pairs; `--pair en bn` names its two fields. A
-    classifier is scored on labelled texts, compared with the most frequent class and with logistic regression on
-    TF-IDF, or on labelled images, compared with the nearest neighbour. A BERT is scored on masked words and on pairs of
-    passages. On a file of questions with answers, or of messages, the score is the share of right answers.
+    classifier is scored on labelled texts, compared with always predicting the most frequent class and with logistic
+    regression on TF-IDF, or on labelled images, compared with the nearest neighbour. A BERT is scored on masked words
+    and on pairs of passages. On a file of questions with answers, or of messages, the score is the share of correct
+    answers.
 
     --perturb also measures how far the scores fall when the text is perturbed.
 
@@ -41,7 +42,7 @@ def evaluate(
     from kotha.api.scores import present_score
 
     if path is None and text is None and os.path.isfile(run):  # noqa: PTH113 - see below
-        template = "{run} is a file; name a model first, such as box, the bundled model: kotha evaluate box {run}"
+        template = "{run} is a file; put a model before it, such as box, the bundled model: kotha evaluate box {run}"
         raise UsageError(template, run=run)
     if path is None and text is None:
         raise UsageError("evaluate needs PATH or --text; see kotha evaluate --help")
@@ -52,7 +53,7 @@ def evaluate(
             "--text takes the text itself, but {text} is a file; to evaluate on the file, omit --text", text=text
         )
     if options.pair is not None and text is not None:
-        raise UsageError("--pair names the fields of a file of pairs; give a PATH instead of --text")
+        raise UsageError("--pair names two fields in a table of pairs; give a PATH instead of --text")
     lm = kotha.load(run, device)
     with corpus_listeners() as listeners:
         presented = present_score(lm, lm.evaluate(path or [text or ""], **vars(options), **listeners))

@@ -31,16 +31,16 @@ def export(
     text: Lines = (),
     overwrite: Overwrite = False,
 ) -> Output:
-    """Export a model for other programs, and verify that logits and token ids agree.
+    """Export a model for other programs, and verify that logits and token ids match.
 
-    The exported model is run on a few lines and compared; the exit code is 1 if the two differ.
+    The outputs of the exported model and the original are compared on a few lines; the exit code is 1 if they differ.
 
     Examples: `kotha export run --to hf --out run-hf`, `kotha export run --to gguf --out run.gguf --type q8_0`.
 
     Args:
         to: Export format: Hugging Face folder, llama.cpp file, ONNX, or web page.
         out: Output folder; for gguf a .gguf file, for web an .html file.
-        type_: Type of the weights: for hf float32, bfloat16 or float16; for gguf f32, f16, q8_0 or q4_0.
+        type_: Data type of the weights: for hf float32, bfloat16 or float16; for gguf f32, f16, q8_0 or q4_0.
         license_: Licence named in the model card (hf only).
     """
     import kotha
@@ -61,7 +61,7 @@ def import_(
     text: Lines = (),
     overwrite: Overwrite = False,
 ) -> Output:
-    """Import a model from a Hugging Face folder, and verify that logits and token ids agree with transformers.
+    """Import a model from a Hugging Face folder, and verify that logits and token ids match those of transformers.
 
     Example: `kotha import folder --out model`
 

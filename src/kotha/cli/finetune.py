@@ -58,9 +58,9 @@ def classify(
 ) -> Output:
     """Fine-tune a GPT or BERT to classify texts.
 
-    A share of each class is held out and evaluated once, at the end: accuracy, macro-F1 and each class, compared with
-    the most frequent class and with logistic regression on TF-IDF. The page classes.html in the run folder shows which
-    classes are confused with each other.
+    A share of each class is held out and evaluated once, at the end. The results are accuracy, macro-F1 and the scores
+    of each class, compared with always predicting the most frequent class and with logistic regression on TF-IDF. The
+    page classes.html in the run folder shows which classes are confused with each other.
 
     Example: `kotha finetune classify reviews.csv --from run --out moods`, then `kotha classify moods "…"`.
 
@@ -92,8 +92,8 @@ def instruct(
 ) -> Output:
     """Fine-tune a GPT to answer instructions.
 
-    The loss covers only the answers. Conversations of one group (questions about one story) are either all trained on
-    or all held out. The held-out questions are asked before and after training.
+    The loss covers only the answers. The conversations of one group (questions about one story) are either all used for
+    training or all held out. The held-out questions are asked before and after training.
 
     Example: `kotha finetune instruct questions.jsonl --from run --out assistant`, then `kotha chat assistant`.
 
@@ -103,7 +103,7 @@ def instruct(
         answer: Field that holds the answer (default: guessed).
         group: Field that groups conversations (default: story or group).
         test: Test conversations (default: a share of DATA).
-        held_out: Share to hold out for the test, and the same share again for validation.
+        held_out: Share of the examples to hold out for testing; the same share is held out for validation.
         epochs: Maximum number of epochs over the conversations; training stops early once the model no longer improves.
     """
     own: dict[str, Any] = {"instruction": instruction, "answer": answer, "group": group, "test": test}

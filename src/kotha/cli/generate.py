@@ -81,11 +81,14 @@ def generate(
 def _dropped_text(result: "Result", context_length: int) -> Text:
     """Return a remark that says which part of the text did not fit in the model's context."""
     if result.prompt_tokens > context_length:
-        template = "; only the last {n:,} tokens of the prompt were read, because the model's context is that long"
-        return Message(template, n=context_length)
+        return Message(
+            "; only the last {n:,} tokens of the prompt were used, because the model's context is no longer than that",
+            n=context_length,
+        )
     if result.prompt_tokens + result.tokens > context_length:
         return Message(
-            "; the beginning of the text was dropped, because the model's context is {n:,} tokens", n=context_length
+            "; the beginning of the text was dropped, because the model's context is limited to {n:,} tokens",
+            n=context_length,
         )
     return ""
 

@@ -33,7 +33,7 @@ def card(run: Run = BOX, /) -> None:
 def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html: Page = None) -> Output:
     """Explain in plain words what the loss curve of a run shows, with the evidence, and what to try.
 
-    It also looks for duplicates and unknown tokens in the data folder of the run.
+    The command also looks for duplicates and unknown tokens in the run's data folder.
 
     Example: `kotha doctor run --html doctor.html`
 

@@ -40,20 +40,20 @@ def judge(
     """Let people choose the better of two continuations without knowing which model wrote them.
 
     Every pair of models is compared on every prompt, in random order, and each judgement is saved at once. `kotha judge
-    --out j` resumes, or shows the result: the strengths of the models (Bradley–Terry) with confidence intervals, and
-    the agreement between judges.
+    --out j` resumes judging, or shows the result: the strengths of the models (Bradley–Terry) with confidence
+    intervals, and the agreement between judges.
 
     Example: `kotha judge run-1 run-2 --prompts p.txt --out j`
 
     Args:
         runs: Two or more models: run, model or Hugging Face folders, or box.
         out: Folder of the comparison, to create or to resume.
-        prompts: File with one prompt per line, or .jsonl with a prompt field.
+        prompts: File with one prompt per line, or a .jsonl file with a prompt field.
         judge: Name of the judge (default: your user name).
-        page: Output file for a page for judges without Kotha, instead of asking at the terminal.
-        collect: Answer files from such pages to add, instead of asking at the terminal.
+        page: Output .html file for judges who do not have Kotha, instead of asking at the terminal.
+        collect: Judgement files saved from --page pages, to add instead of asking at the terminal.
         tokens: Maximum number of tokens per continuation.
-        temperature: Sampling temperature: 0 always takes the likeliest token, 1 samples from the model's distribution.
+        temperature: Sampling temperature: 0 always picks the likeliest token, 1 samples from the model's distribution.
         top_k: Number of likeliest tokens to sample from.
         seed: Random seed for the texts and for the order within each pair.
     """
@@ -64,10 +64,10 @@ def judge(
     with progress() as advance:
         judging = begin(runs, prompts, out=out, on_progress=advance, **options)
     if judging.same and runs:
-        log(Message("{counted} of equal texts skipped", counted=_pairs(judging.same)))
+        log(Message("{counted} with equal texts skipped", counted=_pairs(judging.same)))
     if page is not None:
         judging.page(page)
-        template = "{counted} in {page}; add the files it returns with --collect"
+        template = "{counted} in {page}; add the files that judges save from it with --collect"
         log(Message(template, counted=_pairs(len(judging.pairs)), page=page))
     for file in collect:
         name, count = judging.collect(file)
@@ -92,7 +92,13 @@ def _ask_judge(judging: "JudgingSession", judge: str) -> None:
         choice = _choice()
         if choice is None:
             resume = shlex.join(["kotha", "judge", "--out", str(judging.path), "--judge", judge])
-            log(Message("{counted} left; resume with: {go_on}", counted=_pairs(len(remaining) - index), go_on=resume))
+            log(
+                Message(
+                    "{counted} left to judge; resume with: {go_on}",
+                    counted=_pairs(len(remaining) - index),
+                    go_on=resume,
+                )
+            )
             return
         judging.record(judge, pair.id, choice)
 

@@ -30,7 +30,7 @@ from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
 
 OK, FAILED, MISUSED = 0, 1, 2
-_NO_MEMORY = Message("not enough memory; process less at a time, or use a smaller model")
+_NO_MEMORY = Message("not enough memory; process less data at a time, or use a smaller model")
 _NOT_READ = Message("a file could not be read, or the output could not be written")
 _NOT_WRITTEN = Message("the output could not be written")
 

@@ -76,7 +76,9 @@ Pair = Annotated[
 Device = Annotated[str, Parameter(help="Device: cpu, cuda or auto.")]
 More = Annotated[
     tuple[str, ...],
-    Parameter(help="Other settings or model sizes, as one or more NAME=VALUE.", name="--set", consume_multiple=True),
+    Parameter(
+        help="Other settings or model sizes, as one or more NAME=VALUE pairs.", name="--set", consume_multiple=True
+    ),
 ]
 
 
@@ -105,21 +107,21 @@ class Writing:
     tokens: int = 150
     """Maximum number of tokens to generate."""
     temperature: float = 0.8
-    """Sampling temperature: 0 always takes the likeliest token, 1 samples from the model's distribution."""
+    """Sampling temperature: 0 always picks the likeliest token, 1 samples from the model's distribution."""
     top_k: Annotated[int | None, Parameter(negative="--no-top-k")] = 40
     """Number of likeliest tokens to sample from."""
     top_p: float | None = None
     """Sample from the smallest set of likeliest tokens with this total probability."""
     min_p: float | None = None
-    """Sample from tokens at least this fraction as likely as the likeliest one."""
+    """Sample only from tokens that are at least this fraction as likely as the likeliest one."""
     repetition_penalty: Annotated[float | None, Parameter(negative="--no-repetition-penalty")] = 1.1
-    """Repetition penalty; above 1, earlier tokens become less likely."""
+    """Repetition penalty; values above 1 make tokens that already occurred less likely."""
     seed: int = 0
     """Random seed; the same seed gives the same text."""
     stop: tuple[str, ...] = ()
-    """Text to stop before; may be repeated."""
+    """Stop generating before this text; may be repeated."""
     weights: Literal["stored", "float32", "bfloat16", "int8"] = "stored"
-    """Type of the weights; narrower types are faster, with almost the same output."""
+    """Data type of the weights; narrower types are faster, with almost the same output."""
 
     def settings(self, index: int = 0) -> "SamplingSettings":
         """Return the sampling settings for a text; each index has its own seed."""

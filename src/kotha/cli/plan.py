@@ -21,8 +21,8 @@ def plan(
 
     With a budget, design a model that fits it: `kotha plan --memory-gb 4 --minutes 30 --data data`.
 
-    With --gpus, estimate a cluster, for a preset or for models of 124 million to 7 billion parameters: `kotha plan
-    --gpus 64 --nodes 8 --tokens 100B`.
+    With --gpus, estimate training on a cluster, for a preset or for models with 124 million to 7 billion parameters:
+    `kotha plan --gpus 64 --nodes 8 --tokens 100B`.
 
     Args:
         html: Output file for the plan as an HTML page, with a chart of the schedule.

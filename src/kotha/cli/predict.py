@@ -95,8 +95,8 @@ def translate(
 
     Args:
         text: Text to translate.
-        file: File to translate line by line instead of a text; - is stdin.
-        beams: Beam width; 1 takes the likeliest token each time.
+        file: File to translate line by line instead of a text; - reads stdin.
+        beams: Beam width; 1 selects the likeliest token at each step.
         alignment: Output file for a page that shows which source words each translated word attends to.
     """
     if alignment is not None and text is None:

@@ -20,7 +20,7 @@ class PrepareCommandOptions:
     field: Field = "text"
     errors: OnErrors = "stop"
     duplicates: Duplicates = "exact"
-    """Duplicates to remove: none (keep), exact copies, or near copies too."""
+    """Duplicates to remove: none, exact copies only, or near copies as well."""
     workers: int | None = None
     """Number of processes that encode (default: one per core)."""
     on: WorkPlace = None

@@ -36,7 +36,7 @@ def sweep(
 
     Args:
         data: Data folder made by `kotha prepare`.
-        storage: Database URL, for several machines (default: a file in --out).
+        storage: URL of a database that several machines share (default: a file in --out).
         steps: Training steps per trial, instead of --minutes.
         html: Output file for the findings as an HTML page.
     """

@@ -34,7 +34,7 @@ def card(
     Args:
         tokenizers: Tokenizers: files, folders or hub names.
         text: Text to measure on: files, folders or globs.
-        caution: Also train a BPE with GPT-2's split pattern and the same vocabulary size, for comparison.
+        caution: For comparison, also train a BPE tokenizer with GPT-2's split pattern and the same vocabulary size.
         html: Output file for the result as an offline HTML page.
     """
     from kotha.api.data import cards_table, compare_tokenizers
@@ -50,7 +50,7 @@ class TokenizerOptions:
     """Options for the tokenizer and its training text."""
 
     kind: Kind = "unigram"
-    """Algorithm: unigram suits most uses; wordpiece is BERT's; llama.cpp reads unigram and bpe."""
+    """Algorithm: unigram suits most uses, BERT uses wordpiece, and llama.cpp supports unigram and bpe."""
     vocab_size: int = 8192
     """Vocabulary size, including special tokens."""
     split: str | None = None
@@ -74,7 +74,7 @@ def train(
 ) -> Output:
     """Train a tokenizer on text, with tokens that respect grapheme clusters.
 
-    A frequent grapheme cluster (akshara), such as ক্ষি, is never split between two tokens by unigram and bpe.
+    With unigram and bpe, a frequent grapheme cluster (akshara), such as ক্ষি, is never split between two tokens.
 
     Example: `kotha tokenizer train texts --vocab-size 8192 --out tok`
 

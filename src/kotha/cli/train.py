@@ -45,7 +45,7 @@ class ProcessOptions:
     tensorboard: bool = False
     """Also log to TensorBoard."""
     prompt: str = ""
-    """Prompt for the samples during training."""
+    """Prompt for the text samples generated during training."""
 
 
 def train(
@@ -73,24 +73,25 @@ def train(
     the same command with --resume continues.
 
     By default, the model size, the batch size and the learning rates are chosen to fit the data and the time: `kotha
-    train data --minutes 10 --out run`. A gpt preset learns to predict the next token, a bert preset masked words.
+    train data --minutes 10 --out run`. A gpt preset learns to predict the next token; a bert preset learns to predict
+    masked words.
 
     A table of pairs trains a translation model: `kotha train pairs.tsv --preset pocket-seq2seq --out run`. Images, in
     one folder per class or in an .npz archive, train a classifier: `kotha train images --out run`.
 
-    --from starts from the weights of another model, and adapts them to the tokenizer of the data if the two differ.
-    --teacher distils one or more trained models into a gpt.
+    --from initializes the model with the weights of another one, and adapts them if the data uses a different
+    tokenizer. --teacher distils one or more trained models into a gpt.
 
     On several GPUs or machines, use `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models that do not
     fit on one GPU.
 
     Args:
-        data: Data folder made by `kotha prepare`; or a table of pairs: tsv, csv, jsonl; or images.
+        data: Data folder made by `kotha prepare`, a table of pairs (tsv, csv or jsonl), or images.
         out: Run folder to create or to resume.
         minutes: Time budget in minutes (default: 10 without --preset and --steps).
-        preset: Preset name (default: sizes chosen to fit data and time).
+        preset: Preset name (default: sizes are chosen to fit the data and the time).
         recipe: Training recipe: course, classic or modern (default: depends on the data).
-        quality: Use of a long time budget: quick (one model), standard (a larger one) or best (also teachers).
+        quality: Strategy for a long time budget: quick (one model), standard (a larger one) or best (also teachers).
         steps: Number of training steps (default: chosen from the time budget).
         checkpoint_every: Steps between checkpoints (default: at each evaluation).
         seed: Random seed for the initial weights, the data order and dropout (default: 0).

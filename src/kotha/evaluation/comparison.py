@@ -79,8 +79,8 @@ _REASONS = {
     "evaluate all models on the same text.",
     "tasks": "Perplexity is omitted: it is defined for next-token prediction, and these models were trained "
     "on {names}.",
-    "trainings": "No best model is named: training metrics do not show how much of a difference is chance; "
-    "evaluate all models on one text.",
+    "trainings": "No best model is named: training metrics cannot show whether a difference is significant; evaluate "
+    "all models on one text.",
     "learned": "No best model is named: this text, or part of it, was in the training data of {names}.",
     "untold": "No best model is named: it is unknown whether this text was in the training data of {names}.",
     "few": "No best model is named: {count} documents are too few to tell a difference from chance.",

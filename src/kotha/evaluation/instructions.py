@@ -135,7 +135,7 @@ def wilson_interval(share: float, count: int) -> tuple[float, float]:
 
 def instructions_table(score: InstructionScore, name: str, before: float | None = None) -> Table:
     """Return a table of the accuracy, the baselines (``before`` is the model before fine-tuning), and some replies."""
-    asked = "{n}; this is not a chat model, so only its first sentence is compared"
+    asked = "{n}; this is not a chat model, so only the first sentence of its output is compared"
     if score.instruction_tuned:
         asked = "{n}, asked as chat turns"
     interval = {name: f"{getattr(score, name):.1%}" for name in ("low", "high")}

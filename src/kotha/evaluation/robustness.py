@@ -125,7 +125,7 @@ def robustness_table(found: Robustness, name: str) -> Table:
         kind = Message(fall.kind) if fall.kind in PERTURBATIONS else fall.kind
         rows.append([kind, f"{fall.after:.4f}", change, words, " ".join(fall.example.split())])
     remark = Message(
-        "{figure}: {better}; perturbations of single words change {share:.0%} of them, seed {seed}",
+        "{figure}: {better}; word-level perturbations change {share:.0%} of the words (seed {seed})",
         **vars(found),
         better=Message("higher is better") if found.more_is_better else Message("lower is better"),
     )

@@ -132,7 +132,7 @@ class ParityReport:
         if self.tolerance is not None and self.positions and not (self.max_logit_difference or 0.0) <= self.tolerance:
             found.append(
                 Message(
-                    "logits differ by {largest:.3g}, but at most {most:g} is allowed",
+                    "logits differ by up to {largest:.3g}, but at most {most:g} is allowed",
                     largest=self.max_logit_difference,
                     most=self.tolerance,
                 )
@@ -140,7 +140,7 @@ class ParityReport:
         if self.least_best_equal is not None and self.positions and not (self.best_equal or 0) >= self.least_best_equal:
             found.append(
                 Message(
-                    "only {share:.1%} of best tokens agree; at least {least:.1%} must",
+                    "the most likely token matches at only {share:.1%} of positions; at least {least:.1%} is required",
                     share=self.best_equal,
                     least=self.least_best_equal,
                 )
@@ -192,7 +192,9 @@ def rows(report: ParityReport) -> list[list[Text]]:
     if report.failures:
         verdict = Message("FAILED: {why}", why=report.failures)
     elif report.best_equal is not None and report.tolerance is None and report.least_best_equal is None:
-        verdict = Message("token ids passed; the loss of precision in the weights is reported only")
+        verdict = Message(
+            "token ids match; the loss of precision in the weights is reported, but not checked against a limit"
+        )
     return [*found, [Message("verdict"), verdict]]
 
 

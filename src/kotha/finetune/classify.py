@@ -41,7 +41,7 @@ class ClassifyTexts(ExampleTask):
     called = ("{n} example", "{n:,} examples")
     too_long = (
         "{n} text is too long to be read in full; the model reads evenly spaced stretches of it",
-        "{n:,} texts are too long to be read in full; the model reads evenly spaced stretches of them",
+        "{n:,} texts are too long to be read in full; the model reads evenly spaced excerpts from them",
     )
 
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:

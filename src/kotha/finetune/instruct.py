@@ -112,7 +112,7 @@ def _with_chat_tokens(origin: Origin, own: Tokenizer, lora: bool, say: OnRemark)
             "need; fine-tune without lora",
             name=origin.name,
         )
-    say(Message("the tokenizer had no chat tokens; added them, with an embedding row for each"))
+    say(Message("the tokenizer had no chat tokens; they were added, with an embedding row for each"))
     return tokenizer
 
 

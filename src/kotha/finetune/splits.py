@@ -73,7 +73,7 @@ def divide(
     seen = ExactDuplicates()
     keys = map("\n".join, zip(*_texts(data), strict=True))
     duplicates = {index for index, key in enumerate(keys) if not seen.is_new(key)}
-    unique = without(data, duplicates, "{what} skipped: copies of earlier ones")
+    unique = without(data, duplicates, "{what} skipped: duplicates of earlier examples")
     labels, usual, most = [""] * len(unique), 0.05, _MOST_PAIRS
     if not isinstance(unique, TextPairs):
         labels, usual, most = list(unique.labels), 0.1, len(unique)

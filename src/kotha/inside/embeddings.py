@@ -284,7 +284,7 @@ def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
     """Count the rows that get a gradient from one next-token step on a text; the weights are not updated."""
     if not isinstance(model, GPT):
         raise UsageError(
-            "only models that predict the next token can be measured here, and this model is a {family}",
+            "only models that predict the next token can be measured here, but this model is a {family}",
             family=model.config.family,
         )
     if len(tokens) < 2:

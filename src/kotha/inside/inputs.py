@@ -119,7 +119,7 @@ def read(
     for given, argument, family in ((second, "second", "BERT"), (target, "target", "Seq2Seq")):
         if given is not None and model.config.family != family.lower():
             raise UsageError(
-                "{argument} applies only to a {family}, and this model is a {own}; omit it",
+                "{argument} applies only to a {family}, but this model is a {own}; omit it",
                 argument=Option(argument),
                 family=family,
                 own=model.config.family,
@@ -138,7 +138,7 @@ def read_image(model: Model, image: Image) -> ModelInput:
     """Prepare an image (n_channels, height, width) or an image file as input to a ViT: class token, patches by row."""
     if not isinstance(model, ViT):
         raise UsageError(
-            "only a ViT takes an image, and this model is a {family}; give it a text", family=model.config.family
+            "only a ViT takes an image, but this model is a {family}; give it a text", family=model.config.family
         )
     if isinstance(image, str | Path):
         image = read_picture(Path(image), model.config.image_size, model.config.n_channels)

@@ -105,8 +105,8 @@ def refuse_classes(model: Model) -> None:
     """Raise ``UsageError`` if the model does not predict tokens."""
     if isinstance(model, ViT):
         raise UsageError(
-            "the logit lens needs a model that predicts tokens, and a ViT predicts classes; "
-            "look at its attention instead"
+            "the logit lens needs a model that predicts tokens, but a ViT predicts classes; inspect its "
+            "attention instead"
         )
 
 

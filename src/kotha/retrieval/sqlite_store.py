@@ -281,7 +281,7 @@ class SqliteStore:
             raise KothaError("{path} is not an index; choose another name", path=self.name)
         if version != _VERSION:
             raise KothaError(
-                "{name} has index format {version}, and this version of Kotha reads {known}; rebuild the index",
+                "{name} has index format {version}, but this version of Kotha reads {known}; rebuild the index",
                 name=self.name,
                 version=version,
                 known=_VERSION,

@@ -37,26 +37,28 @@ def serve(
     *models: Annotated[
         str, _flag("Run, model or Hugging Face folders; clients select them by folder name (default: box).")
     ],
-    host: Annotated[str, _flag("Address to listen on; any but a loopback address needs --key-file.")] = "127.0.0.1",
+    host: Annotated[
+        str, _flag("Address to listen on; an address other than a loopback address requires --key-file.")
+    ] = "127.0.0.1",
     port: Port = 8000,
     key_file: Annotated[Path | None, _flag("File with the key that clients must send.")] = None,
     name: Annotated[tuple[str, ...], _flag("Additional host name of this server; may be repeated.")] = (),
-    jobs: Annotated[Path | None, _flag("Folder for training and other jobs (default: jobs are off).")] = None,
+    jobs: Annotated[Path | None, _flag("Folder for training and other jobs (default: jobs are disabled).")] = None,
     index: Annotated[tuple[str, ...], _flag("Index file to serve; may be repeated.")] = (),
-    rows: Annotated[int, _flag("Texts generated at the same time; the others wait.")] = 32,
+    rows: Annotated[int, _flag("Maximum number of texts generated at the same time; further requests wait.")] = 32,
     book: Annotated[Path | None, _flag("Folder of the built book (make docs: build/book), served at /book/.")] = None,
     log: Annotated[bool, _flag("Log each request on stderr, one line each.")] = False,
     weights: Annotated[
         Literal["float32", "bfloat16", "int8"] | None,
-        _flag("Type of the weights that generate text; narrower types are faster (default: as stored)."),
+        _flag("Data type of the weights for text generation; narrower types are faster (default: as stored)."),
     ] = None,
     device: Annotated[str, _flag("Device: cpu, cuda, or auto (a GPU if there is one).")] = "auto",
     language: InLanguage = "en",
 ) -> None:
     """Serve models over an OpenAI-compatible API, and the studio.
 
-    By default the API is at http://127.0.0.1:8000/v1 and the studio at http://127.0.0.1:8000/. To be reached from other
-    machines, the server needs --host and --key-file.
+    By default the API is at http://127.0.0.1:8000/v1 and the studio at http://127.0.0.1:8000/. To accept connections
+    from other machines, the server needs --host and --key-file.
 
     Example: `kotha serve run --port 8080`
     """
@@ -98,14 +100,14 @@ def open_studio(
         str, _flag("Room to open first: write, look, hand, tokens, design, train, compare or teach.")
     ] = "write",
     text: Annotated[str, _flag("Text to start with.")] = "",
-    jobs: Annotated[Path, _flag("Folder for the training runs that are started in the studio.")] = Path("kotha-work"),
+    jobs: Annotated[Path, _flag("Folder for training runs started in the studio.")] = Path("kotha-work"),
     port: Port = 0,
     browser: Annotated[
         bool, _flag("Open a browser; --no-browser only prints the address.", negative="--no-browser")
     ] = True,
     language: InLanguage = "en",
 ) -> None:
-    """Open the studio in a browser: write with a model, look inside it, train one.
+    """Open the studio in a browser, to write with a model, inspect it, or train one.
 
     Only this computer can reach the studio.
 

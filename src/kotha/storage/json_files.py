@@ -47,20 +47,20 @@ def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int
         if stat.S_ISDIR(status.st_mode):
             raise error("{path} is a folder; name a file in it", path=path)
         if not stat.S_ISREG(status.st_mode):  # reading a pipe could block forever
-            raise error("{path} is broken: it is not a regular file", path=path)
+            raise error("{path} is corrupted: it is not a regular file", path=path)
         if (n := status.st_size) > most_bytes:
             raise error("{path} has {n:,} bytes, too many for a {name}", path=path, n=n, name=path.name)
         found = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
     except OSError as problem:
         raise error("{path} cannot be read: {why}", path=path, why=reason(problem)) from problem
     except json.JSONDecodeError as problem:
-        raise error("{path} is broken: it is not valid JSON ({why})", path=path, why=str(problem)) from problem
+        raise error("{path} is corrupted: it is not valid JSON ({why})", path=path, why=str(problem)) from problem
     except (ValueError, RecursionError) as problem:
-        raise error("{path} is broken: {why}", path=path, why=reason(problem)) from problem
+        raise error("{path} is corrupted: {why}", path=path, why=reason(problem)) from problem
     if not isinstance(found, dict):
-        raise error("{path} is broken: it is not a JSON object", path=path)
+        raise error("{path} is corrupted: it is not a JSON object", path=path)
     if is_deep(found):
-        raise error("{path} is broken: it is nested deeper than {n} levels", path=path, n=_DEEPEST)
+        raise error("{path} is corrupted: it is nested deeper than {n} levels", path=path, n=_DEEPEST)
     return found
 
 

@@ -129,7 +129,9 @@ def perturb(text: str, kind: str, *, share: float = 0.2, seed: int = 0) -> str:
     """
     check_choice("kind", kind, PERTURBATIONS)
     if not 0 < share <= 1:
-        raise UsageError("{share} of the words must be above 0 and at most 1", share=Option("share", share))
+        raise UsageError(
+            "{share} (the share of words to change) must be above 0 and at most 1", share=Option("share", share)
+        )
     text = unicodedata.normalize("NFC", text)  # in NFC, ড় is a letter and a dot
     if kind in _BY_TEXT:
         return _BY_TEXT[kind](text)

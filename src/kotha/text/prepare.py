@@ -230,7 +230,9 @@ class _Job:
             elif not surveyed or self.kept[index]:
                 yield (VALIDATION if index in self.held_out else TRAIN), text
         if surveyed and count != surveyed:
-            raise DataError("the files changed between the two passes; run again when nothing writes to them")
+            raise DataError(
+                "the files changed between the two passes; run again when no other process is writing to them"
+            )
 
     def _read(self, stage: Message, on_problem: Callable[[CorpusProblem], None] | None) -> Iterator[str]:
         done = 0

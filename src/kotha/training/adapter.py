@@ -98,7 +98,7 @@ def _check_size(config: ModelConfig, base: Model) -> None:
     wanted, there = (sum(each.numel() for each in model.parameters()) for model in (shape, base))
     if wanted > _TIMES_THE_BASE * there:
         raise ConfigError(
-            "it is for a model of {wanted:,} parameters, but this one has {there:,}", wanted=wanted, there=there
+            "it is for a model with {wanted:,} parameters, but this one has {there:,}", wanted=wanted, there=there
         )
 
 

@@ -133,7 +133,7 @@ def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
     names = verify_checkpoint(path)
     state = read_table(path / STATE, CheckpointError)
     if "step" not in state:
-        raise CheckpointError("{path} is broken: it has no step", path=path / STATE)
+        raise CheckpointError("{path} is corrupted: it has no step", path=path / STATE)
     kinds: dict[str, list[Path]] = {}
     for name in sorted(each for each in names if each.endswith(".safetensors")):
         kinds.setdefault(Path(name).stem.split("-")[0], []).append(path / name)

@@ -236,7 +236,7 @@ def choose_arithmetic(
         if isinstance(threads, int) and 0 < threads <= torch.get_num_threads():
             torch.set_num_threads(threads)
         if precision == "auto" and recorded in DTYPES:
-            return Arithmetic(target, recorded, Message("as when the run started"))
+            return Arithmetic(target, recorded, Message("unchanged since the run started"))
     if precision != "auto":
         return Arithmetic(target, precision, Message("as requested"))
     if target.type == "cuda":

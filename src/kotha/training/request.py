@@ -179,7 +179,9 @@ def _designed(
     sentence = _describe(last.model, last.settings, text, budget, last.settings.steps == last.most_steps)
     if teachers:
         n_teachers = Plural("{n} teacher", "{n:,} teachers", n=len(teachers))
-        sentence = Message("{teachers}, then a student of them: {student}", teachers=n_teachers, student=sentence)
+        sentence = Message(
+            "{teachers}, then a student distilled from them: {student}", teachers=n_teachers, student=sentence
+        )
     return RunSetup(last.model, last.settings, last.seconds_per_step, design, stages, sentence)
 
 

@@ -123,7 +123,7 @@ def resumed_settings(folder: RunFolder, changes: Mapping[str, Any]) -> tuple[Mod
     try:
         config = TrainConfig(**{name: value for name, value in saved.items() if name in known})
     except (KothaError, TypeError) as error:
-        raise CheckpointError("{path} is broken: {error}", path=folder.path / CONFIG, error=error) from error
+        raise CheckpointError("{path} is corrupted: {error}", path=folder.path / CONFIG, error=error) from error
     same, changes = take_sizes(model, changes)  # torchrun restarts with the original arguments
     if same != model:
         raise ConfigError("a resumed run keeps its model; to use other sizes, start a new run")

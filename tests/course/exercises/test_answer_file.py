@@ -111,7 +111,7 @@ def test_a_class_in_one_table(capsys: Any, tmp_path: Path) -> None:
     table = tmp_path / "class.csv"
     assert main(["inside", "score", *names, "--csv", str(table)]) == 0
     output, remarks = capsys.readouterr()
-    assert "25 / 25" in output and "is broken" in output and "who typed them" in output + remarks
+    assert "25 / 25" in output and "is corrupted" in output and "who typed them" in output + remarks
     lines = list(csv.reader(io.StringIO(table.read_text(encoding="utf-8"))))
     assert lines[0][:3] == ["name", "sheet", "points"] and "9b" in lines[0] and len(lines) == 6
     assert "'=cmd()" in {line[0] for line in lines}, "names are not evaluated as formulas"
@@ -121,7 +121,7 @@ def test_a_class_in_one_table(capsys: Any, tmp_path: Path) -> None:
     output = capsys.readouterr().out
     assert "প্রশ্ন আর উত্তর হুবহু mina-এর মতো" in output and "৬টি প্রশ্নে পৌঁছানো হয়নি" in output
     assert main(["inside", "score", names[-1]]) == 1
-    assert "is broken" in capsys.readouterr().err
+    assert "is corrupted" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

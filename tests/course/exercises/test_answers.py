@@ -36,7 +36,7 @@ def test_right_wrong_and_half_right(question: Question, language: Language) -> N
     if question.rubric is not None or question.step:
         outcome = marked(question, language, *half_right(question, language))
         assert outcome.verdict is Verdict.PARTLY and 0 < outcome.points < question.points, outcome
-        assert question.step or ("things are mentioned" if language == "en" else "বলা হয়েছে") in outcome.feedback[-1]
+        assert question.step or ("required points" if language == "en" else "বলা হয়েছে") in outcome.feedback[-1]
         assert not question.step or len(outcome.feedback) >= 2, "how many are right, and why the others are wrong"
 
 

@@ -191,7 +191,7 @@ def test_invalid_matrices_are_rejected_by_name(change: dict[str, object], messag
         ("a.csv", b"\xff\xfe\x00", "cannot be read"),
         ("a.csv", b"X\n1,inf\n", r"X: row 1 is \[1.0, inf\]"),
         ("a.json", b"[1]", "it is not a JSON object"),
-        ("a.json", b"{", "is broken"),
+        ("a.json", b"{", "is corrupted"),
         ("a.json", b'{"X": 1, "X": 2}', "occurs twice"),
         ("a.csv", b"1" * 300_000, "too many for a worksheet"),
         ("a.json", b" " * 300_000, "too many for a"),

@@ -37,9 +37,9 @@ def test_quantizing_twice_changes_nothing() -> None:
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        ({"normalizer": normalizers.Lowercase()}, "a normalization that is not Kotha's"),
-        ({"pre_tokenizer": pre_tokenizers.Metaspace()}, "a pre-tokenizer that is not Kotha's"),
-        ({"decoder": decoders.Metaspace()}, "a decoder that is not Kotha's"),
+        ({"normalizer": normalizers.Lowercase()}, "a normalization other than Kotha's"),
+        ({"pre_tokenizer": pre_tokenizers.Metaspace()}, "a pre-tokenizer other than Kotha's"),
+        ({"decoder": decoders.Metaspace()}, "a decoder other than Kotha's"),
     ],
 )
 def test_an_unsupported_tokenizer_is_rejected(changed: dict[str, Any], expected: str) -> None:

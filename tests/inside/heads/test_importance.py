@@ -151,7 +151,7 @@ def test_the_least_important_heads_go_first_and_one_stays() -> None:
     assert least_important(worth, 2) == ["blocks.0.attention.1", "blocks.1.attention.0"]
     assert least_important(worth, 3)[-1] == "blocks.1.attention.2"
     with pytest.raises(
-        UsageError, match="4 heads cannot be removed: 1 to 3 of the 5 heads can be, since every attention"
+        UsageError, match="4 heads cannot be removed: each attention module must keep at least one, so 1 to 3 of the 5"
     ):
         least_important(worth, 4)
 

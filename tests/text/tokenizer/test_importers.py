@@ -420,7 +420,7 @@ def test_an_invalid_vocab_txt_raises_a_tokenizer_error(tmp_path, content, messag
 def test_invalid_settings_of_a_vocab_txt_raise_a_tokenizer_error(tmp_path, config, message):
     path = write_vocab(tmp_path)
     (tmp_path / "tokenizer_config.json").write_text(config, encoding="utf-8")
-    with pytest.raises(TokenizerError, match=rf"tokenizer_config\.json is broken: {message}"):
+    with pytest.raises(TokenizerError, match=rf"tokenizer_config\.json is corrupted: {message}"):
         import_tokenizer(path)
 
 

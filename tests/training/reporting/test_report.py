@@ -154,5 +154,5 @@ def test_a_folder_without_a_run_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match="contains no training run"):
         write_report(tmp_path)
     (tmp_path / "config.json").write_text("{")
-    with pytest.raises(CheckpointError, match=r"config\.json is broken"):
+    with pytest.raises(CheckpointError, match=r"config\.json is corrupted"):
         write_report(tmp_path)

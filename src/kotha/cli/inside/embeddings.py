@@ -27,10 +27,10 @@ def embeddings(
     Args:
         words: Words to look up.
         count: Number of neighbours per word.
-        centred: Subtract the mean of all words first.
+        centred: Subtract the mean of all word vectors before they are compared.
         map_: Output .html file for a map of words.
         map_words: Number of most frequent words on the map.
-        text: Text for which to report the rows that one training step would change.
+        text: Report which embedding rows a training step on this text would change.
     """
     from kotha.api.embeddings import look
 

@@ -73,8 +73,8 @@ def _table(found: "Study") -> Table:
         rows.append([each.head, each.kind, shown, *worth, similar])
     legend = Message(
         "ablation: increase of the loss in nats without the head; gradient: slope of the loss as the head is "
-        "scaled up; most similar: similarity of two heads' attention (1: identical), and the overlap of what "
-        "they read (QK) and write (OV)"
+        "scaled up; most similar: similarity of two heads' attention (1: identical), and the overlap between "
+        "their QK (read) and OV (write) matrices"
     )
     return Table(about, header, rows, [legend], labels=[1])
 

@@ -107,7 +107,7 @@ def trace(
     from kotha.api.views import record_pass, to_json, write_arrays
 
     if npz is not None and npz.suffix != ".npz":
-        raise UsageError("--npz {npz} must end in .npz; name it {name}.npz", npz=npz, name=npz.name)
+        raise UsageError("--npz {npz}: the file name must end in .npz; use {name}.npz", npz=npz, name=npz.name)
     given, found = record_pass(run, options, layer, hook)
     for remark in given.remarks:
         log(remark)

@@ -27,13 +27,13 @@ def worksheet(
     picture: Annotated[Path | None, written(".svg")] = None,
     xlsx: Annotated[Path | None, written(".xlsx")] = None,
 ) -> Output | None:
-    """Write out the arithmetic of an attention head or a block, step by step: the course's example, or your model's.
+    """Write out the arithmetic of an attention head or a block, for the course's example or for your own model.
 
     Examples: `kotha inside worksheet --html sheet.html`, `kotha inside worksheet --run run --text 'নদীর ধারে' --layer 1
     --head 2`.
 
     Args:
-        picture: Output .svg file for a picture of 20 × 512 positions.
+        picture: Output .svg file for a picture of the position vectors (20 positions, 512 dimensions).
         xlsx: Output .xlsx file for a spreadsheet with live formulas.
     """
     from kotha.api.worksheet import positions_picture
@@ -70,7 +70,7 @@ class QuestionOptions:
     preset: str = "bangla-58m"
     """Preset whose sizes are used in questions 6 to 11."""
     size: str | None = None
-    """Sizes of a generated sheet for questions 1 to 5, as TOKENSxWIDTHxHEAD: 4x6x3."""
+    """Sizes of a generated sheet for questions 1 to 5, as TOKENSxWIDTHxHEAD, such as 4x6x3."""
     seed: int | None = None
     """Random seed for the numbers, such as a student's roll number; one seed gives one sheet."""
 
@@ -96,13 +96,13 @@ def exercise(
     paper: bool = False,
     as_json: Annotated[bool, Parameter(name="--json")] = False,
 ) -> Output | None:
-    """Practise with a bilingual tutor: questions, hints, recognised mistakes, points.
+    """Practise with a bilingual tutor that asks questions, gives hints, recognises common mistakes and awards points.
 
     Example: `kotha inside exercise 2 --seed 17 --name Rahim --progress rahim.json`
 
     Args:
         questions: Questions to ask: all, a question such as 7, or a part such as 7c.
-        tries: Attempts per question (default: 2 at a terminal, 1 from a pipe).
+        tries: Attempts per question (default: 2 at a terminal, 1 if the input is piped).
         key: Print the answer key instead of asking.
         paper: Print the questions for paper instead of asking.
         as_json: Print the summary as JSON on stdout, and the dialogue on stderr.
@@ -124,7 +124,7 @@ def exercise(
 
 
 def score(*files: Path, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
-    """Mark the answer files of a class again, and show them in one table.
+    """Grade the answer files of a class again, and show the results in one table.
 
     Example: `kotha inside score rahim.json karim.json --csv class.csv`
 

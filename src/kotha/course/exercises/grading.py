@@ -114,7 +114,7 @@ def judge_order(given: list[int], order: Flowchart) -> GradedAnswer:
 
 def _words(rubric: Rubric, typed: str) -> GradedAnswer:
     named, n_named, replies = rubric.read(typed)
-    counted = Message("{named} of {needed} things are mentioned.", named=n_named, needed=rubric.needed)
+    counted = Message("Your answer mentions {named} of {needed} required points.", named=n_named, needed=rubric.needed)
     credit = n_named / rubric.needed
     return GradedAnswer(_verdict(credit), credit, (*replies, *(() if credit == 1 else (counted,))), named=named)
 

@@ -25,7 +25,7 @@ Read = Callable[[str], str | None]
 _ASKS_FOR_HINT = ("?", "hint", "ইঙ্গিত")
 _DECIMALS = 6
 
-RULES = Message("An empty line skips a question, ? shows a hint (each hint costs a tenth of the points).")
+RULES = Message("An empty line skips a question; ? shows a hint (each hint costs a tenth of the points).")
 _VERDICTS = {
     Verdict.RIGHT: Message("Right."),
     Verdict.PARTLY: Message("Partly right."),

@@ -224,8 +224,8 @@ def _compact(sheet: Sheet) -> dict[str, Any]:
 def _lead(sheet: Sheet) -> Text:
     if sheet.place:
         return Message(
-            "One attention head as arithmetic: each number is computed from those above it, and each was "
-            "compared with torch."
+            "One attention head as arithmetic: each number is computed from those above it, and was checked "
+            "against torch."
         )
     return sheet.lead or Message("One attention head as arithmetic: each number is computed from those above it.")
 

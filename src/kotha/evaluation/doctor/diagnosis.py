@@ -157,9 +157,9 @@ def reassure(loss: float | None, references: Mapping[str, float]) -> Message:
         )
     names = [name for name, nats in references.items() if loss < nats]
     if not names:
-        return Message("No problem found: the loss is falling, also on held-out text.")
+        return Message("No problem found: the loss is falling, on held-out text too.")
     return Message(
-        "No problem found: the loss is falling, also on held-out text. It is below these baselines: {names}.",
+        "No problem found: the loss is falling, on held-out text too. It is below these baselines: {names}.",
         names=names,
     )
 

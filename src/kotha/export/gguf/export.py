@@ -223,7 +223,7 @@ def check_file(
     report.remarks.append(Message("llama.cpp stores keys and values in float16"))
     if model.config.activation == "gelu":
         report.remarks.append(
-            Message("llama.cpp computes GELU by the tanh approximation, this model by the exact formula")
+            Message("llama.cpp computes GELU with the tanh approximation, but this model uses the exact formula")
         )
     if not vocabulary.normalizes:
         as_written = sum(read(line) != ids for line, ids in zip(lines, found.ids[len(lines) :], strict=True))

@@ -214,7 +214,7 @@ def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[di
     absent = [name for name in expected if name not in placed and shared.get(name, name) == name]
     for name in absent:
         if not name.startswith(tuple(layout.may_lack)):
-            raise KothaError("{path} lacks {name}, which its config asks for", path=folder, name=name)
+            raise KothaError("{path} has no {name}, which its config requires", path=folder, name=name)
     theirs = {name: weights[0].read() for name, weights in placed.items()}
     for name, (first, *copies) in placed.items():
         for copy in copies:
@@ -233,11 +233,12 @@ def _read_weights(folder: Path, layout: Layout, config: ModelConfig) -> tuple[di
 def _check(weight: FoundWeight, place: ReferenceWeight | None) -> None:
     if place is None:
         raise KothaError(
-            "{path} has {name}, which its config has no place for", path=weight.file, name=weight.name[:200]
+            "{path} contains {name}, which its config does not define", path=weight.file, name=weight.name[:200]
         )
     if weight.shape != place.shape or weight.dtype not in DTYPES.values():
         raise KothaError(
-            "{path}: {name} is {shape} of type {dtype}; the config requires {asked} of one of {names}",
+            "{path}: {name} has shape {shape} and type {dtype}; the config requires shape {asked} and one of "
+            "the types {names}",
             path=weight.file,
             name=weight.name,
             shape=str(list(weight.shape)),
@@ -293,7 +294,12 @@ def _check_tokenizer(folder: Path, values: dict[str, Any], tokenizer: Tokenizer,
     if not n_rows - max(_SPARE_ROWS, _SPARE_SHARE * n_rows) <= n_tokens <= n_rows:
         wrong = Message("it has {n:,} tokens, but the model has {rows:,}", n=n_tokens, rows=n_rows)
     elif any(isinstance(token, int) and not 0 <= token < n_tokens for token in ids):
-        wrong = Message("{file} names tokens {ids}, but it has {n:,}", file=CONFIG_FILE, ids=str(ids), n=n_tokens)
+        wrong = Message(
+            "{file} refers to token ids {ids}, but the tokenizer has only {n:,} tokens",
+            file=CONFIG_FILE,
+            ids=str(ids),
+            n=n_tokens,
+        )
     if wrong is not None:
         raise KothaError(
             "{path}: the tokenizer does not belong to the model: {wrong}; replace it, or import without the tokenizer",

@@ -51,7 +51,7 @@ def _opens(config: ModelConfig) -> Text:
             "family={family!r}: classifiers cannot be exported to ONNX; export to hf", family=config.family
         )
         raise UnsupportedError("cannot export to ONNX: {because}", because=because)
-    cached = Message("opens in onnxruntime, with a cache")
+    cached = Message("opens in onnxruntime, with a KV cache")
     return cached if isinstance(config, GPTConfig) else Message("opens in onnxruntime")
 
 

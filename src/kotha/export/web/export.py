@@ -44,9 +44,9 @@ _ALIGNED = 8
 def _opens(config: ModelConfig) -> Text:
     """Return how the exported page is opened; raise an error for model families that do not continue text."""
     if config.family != "gpt":
-        because = Message("family={family}: the page continues text, so it needs a gpt model", family=config.family)
+        because = Message("family={family}: the page generates text, which requires a gpt model", family=config.family)
         raise UnsupportedError("cannot export to a web page: {because}", because=because)
-    return Message("opens in any browser, as one file")
+    return Message("opens in any browser as a single file")
 
 
 def _export(job: ExportJob) -> ParityReport:

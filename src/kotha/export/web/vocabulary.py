@@ -28,7 +28,7 @@ def describe_vocabulary(tokenizer: Tokenizer) -> dict[str, Any]:
     state = json.loads(tokenizer.backend.to_str())
     model, kind = state["model"], _KINDS.get(state["model"]["type"])
     if kind is None or tokenizer.normalizer is None:
-        foreign = Message("a normalization that is not Kotha's")
+        foreign = Message("a normalization other than Kotha's")
         what = Message("a {kind} vocabulary", kind=tokenizer.kind) if kind is None else foreign
         raise _refusal(what)
     rules = [
@@ -62,14 +62,14 @@ def _split(pre_tokenizer: dict[str, Any] | None, kind: str) -> str | None:
     for name, pattern in {"characters": CHARACTERS, **SPLITS}.items():
         if pre_tokenizer == json.loads(splitter_of(pattern, byte_level=kind == "bpe").__getstate__()):
             return name
-    raise _refusal(Message("a pre-tokenizer that is not Kotha's"))
+    raise _refusal(Message("a pre-tokenizer other than Kotha's"))
 
 
 def _spelling(decoder: dict[str, Any] | None) -> str:
     steps = [] if decoder is None else decoder["decoders"] if decoder["type"] == "Sequence" else [decoder]
     found = _SPELLINGS.get(tuple(step["type"] for step in steps))
     if found is None:
-        raise _refusal(Message("a decoder that is not Kotha's"))
+        raise _refusal(Message("a decoder other than Kotha's"))
     return found
 
 

@@ -152,8 +152,8 @@ def least_important(importance: dict[str, float], count: int) -> list[str]:
     free = sorted(importance.keys() - set(kept.values()), key=lambda head: (importance[head], head))
     if not 1 <= count <= len(free):
         raise UsageError(
-            "{n} heads cannot be removed: 1 to {free} of the {all} heads can be, since every attention keeps "
-            "at least one",
+            "{n} heads cannot be removed: each attention module must keep at least one, so 1 to {free} of "
+            "the {all} heads can be removed",
             n=count,
             all=len(importance),
             free=len(free),

@@ -137,10 +137,12 @@ def gather(bundle: Bundle, source: TextSource) -> HeadExamination:
     """Split a text into batches for a model that takes text as input."""
     family, tokenizer, config = bundle.config.family, bundle.tokenizer, bundle.config
     if tokenizer is None or not isinstance(config, TextConfig):
-        raise UsageError("a {family} model takes no text, and heads are measured on text", family=family)
+        raise UsageError("heads are measured on text, but a {family} model takes no text", family=family)
     if family != "seq2seq" and source.pair is not None:
         raise UsageError(
-            "{pair} applies only to a translation model, and this one is a {family}", pair=Option("pair"), family=family
+            "{pair} applies only to a translation model, but this model is a {family}",
+            pair=Option("pair"),
+            family=family,
         )
     name: Text
     if family == "seq2seq":

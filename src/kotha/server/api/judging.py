@@ -75,7 +75,7 @@ def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -
     folder = _folder(state)
     if sum(1 for _ in folder.iterdir()) >= _MOST_JUDGINGS:
         raise RefusedError(
-            "{n} blind comparisons are stored, which is the maximum; delete one from the server's folder judgings",
+            "{n} blind comparisons are stored, which is the maximum; delete one from the judgings folder of the server",
             409,
             n=_MOST_JUDGINGS,
         )

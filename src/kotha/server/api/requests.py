@@ -79,7 +79,7 @@ def route(
         try:
             return Response(json.dumps(plain, ensure_ascii=False, allow_nan=False), media_type="application/json")
         except ValueError as error:
-            raise KothaError("the result contains NaN or infinite numbers; the model's weights are broken") from error
+            raise KothaError("the result contains NaN or infinite numbers; the model's weights are damaged") from error
 
     def add(work: Work) -> Work:
         target, *others = signature(work).parameters.values()

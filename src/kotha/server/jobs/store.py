@@ -283,7 +283,7 @@ class JobStore:
             return None
         run = self.folder / id / OUT
         if not is_directory(run / RUN_MODEL):
-            none = "the {kind} job {id} has no model; a training job has one once it has saved it"
+            none = "the {kind} job {id} has no model; a training job has one after its first save"
             raise JobConflictError(none, kind=status.kind, id=id)
         return run
 
@@ -299,6 +299,6 @@ def _check_system() -> None:
     """Raise JobConflictError on Windows, where processes can only be killed, so training would lose its progress."""
     if sys.platform == "win32":
         raise JobConflictError(
-            "the server cannot run jobs on Windows, where a process cannot be asked to save and stop; train "
+            "the server cannot run jobs on Windows, where it cannot signal a process to save and stop; train "
             "with `kotha train`, or run the server under WSL"
         )

@@ -182,7 +182,7 @@ def _check_context(prompt: Prompt, served: ServedModel) -> None:
     count = len(tokenizer_of(served).encode(prompt)) + 1 if isinstance(prompt, str) else len(prompt)
     if count > context:
         raise RefusedError(
-            "this model's context is {context:,} tokens, and the prompt has {count:,}; shorten it",
+            "this model's context is {context:,} tokens, but the prompt has {count:,}; shorten it",
             param="prompt",
             code="context_length_exceeded",
             context=context,

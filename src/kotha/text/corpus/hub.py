@@ -78,7 +78,7 @@ def choose_files(name: str, files: Sequence[str], split: str, config: str | None
     configs = {some[-1] for some in folders if some}
     if config is None and len(configs) > 1:
         raise CorpusError(
-            "{name}: {n} configurations; choose one as hf:owner/name:{split}:CONFIG: {some}",
+            "{name} has {n} configurations; choose one as hf:owner/name:{split}:CONFIG: {some}",
             name=name,
             n=len(configs),
             split=split,

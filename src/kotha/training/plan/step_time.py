@@ -182,9 +182,7 @@ def gpu_here(device: torch.device) -> GPU | None:
 def arithmetic_of(precision: Precision, gpu: GPU | None) -> Arithmetic:
     """Return the arithmetic of a GPU that is not present, named or unnamed."""
     best = "bfloat16" if gpu is None else gpu.precision
-    return Arithmetic(
-        torch.device("cuda"), best if precision == "auto" else precision, Message("as the GPU supports it")
-    )
+    return Arithmetic(torch.device("cuda"), best if precision == "auto" else precision, Message("supported by the GPU"))
 
 
 def peak_of(arithmetic: Arithmetic, gpu: GPU | None) -> float:

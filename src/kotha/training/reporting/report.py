@@ -233,7 +233,12 @@ def loss_chart(record: Record) -> Curves | None:
     values = references(record)
     levels = [(value, _level(name, f"{value:.2f}")) for name, value in values.items()]
     target, unit = _TEXTS["guessed"].get(str(record.config.get("task", "next-token")), _TEXTS["guessed"]["classes"])
-    caption: list[Text] = [Message("How surprised the model is by each {what}: lower is better.", what=Message(target))]
+    caption: list[Text] = [
+        Message(
+            "The average negative log probability that the model assigns to each {what}; lower is better.",
+            what=Message(target),
+        )
+    ]
     if training and validation:
         colours = "Orange: training text (pale: single steps). Green: held-out text."
         caption.append(Message(colours))

@@ -235,7 +235,7 @@ def sweep_document(found: SweepFindings) -> Report:
         caption = [Message(text, n=EVALUATIONS)]
         blocks.append(Curves(title, Message("part of the run"), unit, ordered, caption=caption))
     blocks += [Heading(Message("Trials")), trial_table(found, most=_MOST_TRIALS)]
-    lead = Message("Many short training runs, stopped early if they fell behind.")
+    lead = Message("Many short training runs; those that fell behind were stopped early.")
     return Report(Message("Results of a search for settings"), [lead], blocks, [Message("Made by kotha sweep.")])
 
 
