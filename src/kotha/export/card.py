@@ -47,7 +47,7 @@ class About:
 
     @property
     def trained_here(self) -> bool:
-        """Whether a Kotha run trained the model; a model folder alone may have been imported."""
+        """Whether the model was trained by a Kotha run; a model folder without a run may have been imported."""
         return isinstance(self.config.get("training"), dict)
 
     @classmethod

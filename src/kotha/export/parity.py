@@ -89,7 +89,7 @@ class ParityReport:
 
     @classmethod
     def of(cls, target: str, library: str, peer: str = "{name} {version}", **judged: Any) -> "ParityReport":
-        """Return an empty report; without a ``peer`` if the library for the comparison is not installed."""
+        """Return an empty report; its ``peer`` is empty if the library for the comparison is not installed."""
         if find_spec(library) is None:
             remark = Message("not checked: {name} is not installed (pip install {name})", name=library)
             return cls(target, remarks=[remark])

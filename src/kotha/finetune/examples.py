@@ -65,7 +65,7 @@ class ExamplesRequest(TrainRequest):
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Everything that a new run needs."""
+    """All the settings and objects that a new run needs."""
 
     model: ModelConfig
     config: TrainConfig

@@ -114,7 +114,8 @@ def _keep(library: Path, kept: Path) -> None:
 
 
 def _openmp() -> list[str]:
-    """Return compiler flags for torch's own OpenMP, because the threads of a second one would compete with it.
+    """Return compiler flags that link the OpenMP runtime shipped with torch; the threads of a second runtime would
+    compete with it.
 
     If torch is not imported yet, only its OpenMP library is loaded, which torch uses when it is imported later.
     """

@@ -96,7 +96,7 @@ class TorchDecoder:
         self.rows.put(first, answers)
 
     def move(self, source: int, target: int) -> None:
-        """Copy one row over another."""
+        """Overwrite one row with a copy of another."""
         self.rows.move(source, target)
         self.cache.move(source, target)
 

@@ -1,6 +1,6 @@
 """Format numbers and amounts in English and Bangla.
 
-Bangla uses its own digits, groups them by lakh, and counts in crores. Babel, and Fluent which uses Babel, always write
+Bangla uses its own digits, groups them by lakh, and counts in crores. Babel, and Fluent, which uses Babel, always write
 Latin digits, so this module formats Bangla numbers itself. Tests compare it with ICU.
 """
 

@@ -157,7 +157,8 @@ def loss_and_gradient(
     """Return the scaled loss of all rows in nats and its gradient: (n, V), (n, 1), (n, 1) -> (), (n, V).
 
     The gradient with respect to the logits is the softmax minus the smoothed target. The fraction ``teacher_share`` of
-    the target is the mean distribution of the teachers, given as logits (n, V). Logits from ``n_words`` on are padding.
+    the target is the mean distribution of the teachers, given as logits (n, V). Logits at index ``n_words`` and above
+    are padding.
     """
     words = torch.arange(logits.shape[-1], device=logits.device)
     exists = words < n_words

@@ -41,7 +41,7 @@ class LearnedPositions(NoPositions):
         self.table = nn.Embedding(context_length, d_model)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Add the row of each position."""
+        """Add to each row the embedding of its position."""
         y: Tensor = x + self.table(positions)
         return y
 

@@ -47,7 +47,7 @@ class Ticket:
         return [chunk.result async for chunk in self if chunk.result is not None][-1]
 
     def cancel(self) -> None:
-        """Cancel the request, unless it has ended."""
+        """Cancel the request if it is still running."""
         self._batcher.cancel(self)
 
     def publish(self, news: StreamChunk | Exception) -> None:

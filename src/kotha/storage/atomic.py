@@ -151,7 +151,7 @@ def scratch_folder(prefix: str = "kotha-") -> Iterator[Path]:
 
 
 def partial_path(target: Path) -> Path:
-    """Return the path of unfinished content for a target."""
+    """Return the temporary path used while a target is being written."""
     if not target.name:
         raise KothaError("{path} is a folder; name the file or folder to write in it", path=target)
     return target.with_name(f".{target.name}{PARTIAL}")

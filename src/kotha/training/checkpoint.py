@@ -71,7 +71,7 @@ class Checkpoint:
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
-    """The path of the checkpoint of a step."""
+    """The path of the checkpoint for a step."""
     return folder / f"{_PREFIX}{step:08d}"
 
 
@@ -270,7 +270,8 @@ def copy_missing_files(path: Path, ranks: Ranks) -> None:
 
 
 def newest_complete(every: list[OnDisk]) -> tuple[int, int] | None:
-    """Return the newest step whose checkpoint files are all on some disk, and a process that has its manifest."""
+    """Return the newest step whose checkpoint files are each on at least one disk, and a process that has its
+    manifest."""
     complete = [
         (step, rank)
         for rank, held in enumerate(every)

@@ -58,7 +58,7 @@ def free_memory() -> None:
 
 
 def share_of_peak(flops_per_second: float, peak: float) -> float | None:
-    """Return the share of the peak that is reached; None if above 1, because the peak was measured on a busy machine.
+    """Return the fraction of the peak that is reached, or None above 1, when the peak was measured on a busy machine.
 
     >>> share_of_peak(3e9, 6e9), share_of_peak(9e9, 6e9)
     (0.5, None)

@@ -63,7 +63,7 @@ class Ranks:
 
     @property
     def writes(self) -> bool:
-        """Whether this process writes files; one process on each disk does."""
+        """Whether this process writes files; exactly one process per disk does."""
         return self.rank == self.writer
 
     @property

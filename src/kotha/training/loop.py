@@ -226,7 +226,7 @@ class Training:
     # -- logging and evaluation -------------------------------------------------------------------------------------
 
     def _log_step(self, loss: Tensor, norm: Tensor) -> None:
-        """Log a step; on a GPU only some, because reading a value waits for the GPU."""
+        """Log a step; on a GPU only some steps are logged, because reading a value waits for the GPU."""
         progress, step = self.progress, self.progress.step
         if self.arithmetic.device.type == "cuda" and step % _GPU_LOG_EVERY and step != 1:
             return

@@ -1,7 +1,7 @@
 """Optimization: AdamW and Muon, learning rate schedules, and the moving average of the weights (EMA).
 
-The learning rate is a share of its peak. After a warm-up it is constant, follows a cosine, or stays constant until a
-final decay (WSD: warm-up, stable, decay). ``inverse-sqrt`` is the schedule of the original transformer
+The learning rate is given as a fraction of its peak. After a warm-up it is constant, follows a cosine, or stays
+constant until a final decay (WSD: warm-up, stable, decay). ``inverse-sqrt`` is the schedule of the original transformer
 (https://arxiv.org/abs/1706.03762, section 5.3): after the warm-up the rate falls with the square root of the step,
 independent of the number of steps, without a floor. The share depends only on the step, so a resumed run continues with
 the same rate. At each update the average moves a little towards the weights, and more in the first updates, so that the
@@ -34,7 +34,7 @@ from kotha.training.distributed import local, rowwise
 
 
 def learning_rate_share(step: int, config: TrainConfig) -> float:
-    """Return the learning rate at a step, counted from 0, as a share of its peak.
+    """Return the learning rate at a step, counted from 0, as a fraction of its peak.
 
     >>> course = TrainConfig(steps=20_000, warmup_steps=1000, schedule="cosine", floor=0.1)
     >>> 3e-4 * learning_rate_share(500, course)

@@ -43,7 +43,7 @@ def train_teachers(training: Training, data: Dataset, *, timed: bool, **how: Any
 
 
 def _announcement(number: int, stages: list[dict[str, Any]]) -> Message:
-    """Return a message that names the stage that begins."""
+    """Return a message that names the stage about to start."""
     stage, is_student = stages[number - 1], number == len(stages)
     return Message(
         "stage {n} of {of}: {role}, {layers} of width {width}, about {time}",

@@ -26,7 +26,7 @@ _SECOND_TRY, _HINT_COST = 0.5, 0.1
 
 @dataclass(frozen=True)
 class GradedAnswer:
-    """The share of the points that an answer earns, with feedback."""
+    """The fraction of the points that an answer earns, with feedback."""
 
     verdict: Verdict
     credit: float = 0.0  # the share of the points

@@ -74,7 +74,7 @@ class Flowchart:
 
     @property
     def shown(self) -> list[Bilingual]:
-        """The pieces in order of their shown numbers."""
+        """The pieces, ordered by the numbers shown next to them."""
         return [self.pieces[self.numbers.index(number)] for number in range(1, len(self.pieces) + 1)]
 
 

@@ -144,7 +144,7 @@ class Quiz:
 
 
 def _number(points: float) -> float | int:
-    """Return points without a zero decimal."""
+    """Format a number of points, without the decimal if it is zero."""
     return int(points) if points == int(points) else points
 
 

@@ -5,9 +5,9 @@ positions, the prediction is the same for any order of the earlier tokens. With 
 the order, because under the causal mask each position attends to a different set of tokens (Haviv et al. 2022,
 https://arxiv.org/abs/2203.16634).
 
-Joined: token and position are concatenated, so each uses its own part of the vector. They cannot interfere, but fewer
-dimensions are left for the token. When positions are added, both use the full width, and the model has to separate
-them.
+Joined: token and position are concatenated, so each uses its own part of the vector. The two parts cannot interfere,
+but fewer dimensions are left for the token. When positions are added, token and position share the full width, and the
+model has to separate them.
 
 Mask: without it, the token to predict is visible one position to the right. The loss falls to almost zero, on held-out
 text too, because the model copies that token. In generation the token does not exist yet, and the model fails.

@@ -57,7 +57,7 @@ class Puzzle:
         return self.draw((HELD_OUT,), self.held_out if most is None else min(most, self.held_out))
 
     def loss(self, model: Any, rows: Tensor) -> Tensor:
-        """Return the loss for the answers."""
+        """Return the loss on the answers."""
         scores, truth = self.answer(model, rows)
         return cross_entropy(scores.flatten(0, -2), truth.flatten())
 

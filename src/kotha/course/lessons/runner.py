@@ -78,7 +78,7 @@ class MeasuredLesson:
 
     @cached_property
     def named(self) -> dict[str, dict[str, Any]]:
-        """The numbers that titles and conclusions use, by condition."""
+        """The numbers used in titles and conclusions, by condition."""
         told, sizes = self.told.get("named", {}), asdict(self.sizes)
         return {key: {name: calculate(each, sizes) for name, each in named.items()} for key, named in told.items()}
 

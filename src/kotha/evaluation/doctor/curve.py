@@ -254,7 +254,7 @@ def leak_below_floor(curve: Curve) -> Symptoms | None:
 
 
 def mismatch_tokenizer(curve: Curve) -> Symptoms | None:
-    """A large vocabulary splits the text into single characters or bytes."""
+    """The text is split into single characters or bytes, although the vocabulary is large."""
     best = curve.best
     if best is None or not best.bits_per_character or curve.vocab_size < VOCABULARY_OF_WORDS:
         return None

@@ -182,7 +182,7 @@ class Reply(NamedTuple):
 
 
 def ask_llamacpp(model: Path, **request: Any) -> Reply:
-    """Run llama.cpp on a file.
+    """Run llama.cpp on a GGUF file.
 
     ``lines`` are prompts to encode, and ``decode`` contains lists of ids to decode. ``windows`` contains lists of ids
     for which logits are computed; they are returned concatenated, (positions, V).

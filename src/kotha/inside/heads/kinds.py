@@ -232,8 +232,8 @@ class _Tally:
     def add(self, observed: AttentionPattern, kind: str, pattern: Tensor, on_probe: bool) -> None:
         """Add a passage.
 
-        Attention to repeated tokens is counted on probes, all other kinds on the text. Examples always come from the
-        text.
+        Attention to repeated tokens is counted on probes, all other kinds on the text. The examples shown always come
+        from the text.
         """
         target = pattern & observed.allowed
         n_allowed, n_target = observed.n_allowed, target.sum(dim=-1)  # each (T,)

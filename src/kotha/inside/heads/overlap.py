@@ -113,7 +113,7 @@ class HeadWeights:
         return Sharing(self.name, *(shared_rank(_array(weight)) for weight in weights))
 
     def nearest(self, alike: Tensor) -> dict[str, HeadSimilarity]:
-        """Return the most similar head for each head, given similarities (H, H); empty if there is only one head."""
+        """Return the head most similar to each head, given similarities (H, H); empty if there is only one head."""
         if len(alike) < 2:
             return {}
         names, found = [f"{self.name}.{number}" for number in self.attention.heads], {}

@@ -75,7 +75,7 @@ class Entry:
     places: tuple[int, ...] = ()  # index of each head's matrix; heads that share keys share an index
 
     def matrix(self, head: int | None = None) -> Tensor:
-        """Return a head's matrix, or the only matrix if there is one for all heads."""
+        """Return a head's matrix, or the shared matrix if all heads use the same one."""
         return self.values[self.places[self.heads.index(head or 0)]] if self.heads else self.values
 
     @property
@@ -148,7 +148,7 @@ def operation(name: str) -> Callable[[Callable[Concatenate[Cell, Options], Lines
 
 
 def summed(gives: str, terms: Sequence[tuple[float, ...]]) -> CellLine:
-    """Return a line with the sum of products.
+    """Return one line that writes out a sum of products.
 
     >>> summed("product", [(2.0, 3.0), (1.0, -1.0)]).value
     5.0
@@ -177,7 +177,7 @@ def row_times_row(cell: Cell, left: str, right: str) -> Lines:
 
 @operation("mix")
 def mixed_by_weights(cell: Cell, weights: str, values: str, *, silent: Sequence[int]) -> Lines:
-    """Values times the weights of their positions; 0 for a silenced head."""
+    """Values multiplied by the weights of their positions; 0 for a silenced head."""
     mixed = summed("mixed", list(zip(cell.row(weights), cell.column(values), strict=True)))
     yield mixed
     if cell.head in silent:
@@ -206,7 +206,7 @@ def behind(cell: Cell, first: str, others: str) -> Lines:
 
 @operation("lookup")
 def looked_up(cell: Cell, table: str, *, ids: Sequence[int]) -> Lines:
-    """The row of a table with a given id."""
+    """One row of a table, selected by id."""
     yield summed("copy", cell.same(table, row=ids[cell.at[0]]))
 
 

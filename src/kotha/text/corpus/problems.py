@@ -75,7 +75,7 @@ class ProblemReporter:
     def report(self, reason: Text, **position: Any) -> None:
         """Record a problem, and raise a CorpusError if ``errors`` is "stop".
 
-        ``position`` are fields of `CorpusProblem`: line, row, field.
+        ``position`` holds fields of `CorpusProblem`: line, row, field.
         """
         problem = CorpusProblem(self.source, reason, **position)
         self.note(problem)

@@ -33,7 +33,7 @@ WorkerTask = Callable[[], Callable[[Item], Result]]
 
 
 class WorkerPool(Protocol):
-    """Maps a task over items with a number of workers."""
+    """Maps a task over items with a fixed number of workers."""
 
     def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
         """Yield the results of a task, in the order of the items."""

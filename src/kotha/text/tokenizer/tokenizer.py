@@ -263,7 +263,7 @@ def check_size(path: Path) -> None:
 def library_errors(problem: Message) -> Iterator[None]:
     """Raise a TokenizerError when ``tokenizers`` raises a bare Exception or panics.
 
-    A Rust panic arrives as pyo3's PanicException, which cannot be imported and derives from BaseException.
+    A Rust panic is raised as pyo3's PanicException, which cannot be imported and derives from BaseException.
     """
     try:
         yield

@@ -57,7 +57,7 @@ class MemoryConditions:
 
     @property
     def width(self) -> int:
-        """The number of bytes of a number in a matrix product."""
+        """The size in bytes of a number in a matrix product."""
         return DTYPES[self.precision].itemsize
 
 

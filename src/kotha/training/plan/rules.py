@@ -126,7 +126,7 @@ def fit_to_time(
     """Return the planned settings with as many steps as fit in the time; ``steps`` is kept if it is close enough.
 
     ``done`` steps took ``spent`` seconds, and each further step, including evaluations and saving, will take ``pace``.
-    If the machine was busy when it was timed, the run can do more steps than planned, up to ``most_steps``. It is only
+    If the machine was busy when it was timed, the run may do more steps than planned, up to ``most_steps``. It is only
     extended before the learning rate has begun to decay (WSD), when the steps so far are the same as in a longer run. A
     run is not changed in its second half.
 

@@ -98,7 +98,7 @@ def report_document(record: Record) -> Report:
 
 
 def _samples(rows: list[dict[str, Any]]) -> list[Block]:
-    """Return the generated samples, some of them visible and the others folded."""
+    """Return the generated samples; a few of them are shown, and the rest are collapsed."""
     count = min(_SHOWN_SAMPLES, len(rows))
     shown = {round(index * (len(rows) - 1) / max(1, count - 1)) for index in range(count)}
     blocks: list[Block] = [Heading(Message("Samples during training"))]

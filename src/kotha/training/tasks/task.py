@@ -192,8 +192,8 @@ class NextToken(Task):
         """Return the hidden states and the head of each teacher: (B, T) -> (B, T, C), (V, C).
 
         In the text the only target is the actual token; a teacher gives probabilities for all tokens. The probabilities
-        of several teachers are averaged. On a small text their student becomes better than each of them, even if it is
-        smaller.
+        of several teachers are averaged. On a small text, a student trained on this average outperforms each of its
+        teachers, even if it is smaller than they are.
         """
         kind = tokens.device.type  # move the teachers to the student's device and precision
         narrow = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
