@@ -96,8 +96,8 @@ def save(
     """Write a model folder atomically; ``overwrite`` replaces an existing model folder, and nothing else.
 
     ``stored`` is the type of the weights on disk (default: their type in memory). ``card`` is a model card in Markdown.
-    A folder that contains other files is not replaced unless ``whatever_it_holds`` is set. Training sets it, so as not
-    to fail at the end because of such files.
+    A folder that contains other files is not replaced unless ``whatever_it_holds`` is set. Training sets this option so
+    that such files do not make a run fail at its end.
     """
     out = Path(folder)
     if tokenizer is not None:

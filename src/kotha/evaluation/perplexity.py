@@ -11,7 +11,7 @@ https://huggingface.co/docs/transformers/perplexity.)
 Perplexity is e to the power of the loss per token, so it is comparable only between models with the same tokenizer.
 Bits per byte and per character are the same total loss divided by the size of the text.
 
-The baselines use the same tokens. ``uniform`` guesses every token with the same probability. ``unigram`` uses the
+The baselines use the same tokens. ``uniform`` assigns the same probability to every token. ``unigram`` uses the
 frequency of each token (counts plus one), as in a run's ``references``. ``3-gram`` and ``5-gram`` are n-gram models
 (``ngram.py``) of the model's training data; counting them takes a minute.
 """

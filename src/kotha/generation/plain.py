@@ -9,8 +9,8 @@ is full, its older half is dropped (``context_start``). ``chances`` applies the 
    2024, https://arxiv.org/abs/2407.01082);
 4. sampling.
 
-This is Hugging Face's order. In llama.cpp, temperature comes last; here it comes first, so that top-p and min-p apply
-to the distribution that is sampled from.
+Hugging Face applies them in the same order. In llama.cpp, temperature comes last; here it comes first, so that top-p
+and min-p apply to the distribution that is sampled from.
 """
 
 import math

@@ -1,7 +1,7 @@
 """Format numbers and amounts in English and Bangla.
 
 Bangla uses its own digits, groups them by lakh, and counts in crores. Babel, and Fluent, which uses Babel, always write
-Latin digits, so this module formats Bangla numbers itself. Tests compare it with ICU.
+Latin digits, so this module formats Bangla numbers itself. Tests compare the results with ICU.
 """
 
 import re

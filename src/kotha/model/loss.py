@@ -1,8 +1,8 @@
 """The next-token loss: a cross-entropy that never holds all logits in memory.
 
-For 8,192 tokens and a vocabulary of 32,100, float32 logits take a gigabyte, their softmax another and their gradient a
-third. Here the head is applied in chunks of rows. The losses and gradients of each chunk are computed from its logits,
-which are then discarded (the idea of https://arxiv.org/abs/2411.09009, without its custom kernels).
+For 8,192 tokens and a vocabulary of 32,100, float32 logits take one gigabyte, their softmax a second one, and their
+gradient a third. Here the head is applied in chunks of rows. The losses and gradients of each chunk are computed from
+its logits, which are then discarded (the idea of https://arxiv.org/abs/2411.09009, without its custom kernels).
 
 ``F.linear_cross_entropy`` of torch 2.13 does the same if given options (without them it builds all logits), but does
 not support label smoothing and breaks a compiled graph. ``_Chunked`` covers these cases, older versions of torch, and

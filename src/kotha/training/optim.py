@@ -7,7 +7,7 @@ independent of the number of steps, without a floor. The share depends only on t
 the same rate. At each update the average moves a little towards the weights, and more in the first updates, so that the
 initial random weights soon have no effect.
 
-Weight decay applies to matrices and embeddings, not to norms and biases. Muon replaces the momentum by the nearest
+Weight decay applies to matrices and embeddings, not to norms and biases. Muon replaces the momentum with the nearest
 orthogonal matrix, so that all directions change equally. It is used for matrices that map hidden vectors to hidden
 vectors. Embeddings, the head, norms and biases use AdamW. The nearest orthogonal matrix is approximated by five steps
 of a Newton-Schulz iteration, an odd polynomial of the matrix that moves all its singular values towards one (Jordan et

@@ -1,8 +1,8 @@
 """Grading: how much of an answer is right, which mistakes explain the rest, and the score for a quiz.
 
 Numbers are graded cell by cell, and common mistakes are recognized. Answers in words are graded by a rubric, and an
-order by its pairs. The tutor and the code that checks answer files both use this module, so the same answer always
-earns the same points.
+order by its pairs. The tutor and the code that checks answer files both use this module, so an answer earns the same
+points in both.
 """
 
 import math

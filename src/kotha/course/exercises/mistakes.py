@@ -82,7 +82,7 @@ def _of_product(given: Matrices, operation: Operation, row: int, column: int) ->
 
 
 def _along(line: Array, other: Array) -> float:
-    """Multiply two lines up to the shorter length, as a student does who takes the wrong line."""
+    """Multiply two lines up to the shorter length, as a student who takes the wrong line would."""
     length = min(len(line), len(other))
     return float((line[:length] * other[:length]).sum())
 

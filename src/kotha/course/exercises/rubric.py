@@ -2,8 +2,8 @@
 
 A rubric is a list of things to mention, each with the keywords that identify it in both languages. A keyword matches
 the beginning of a word, because Bangla and English words have endings; if a keyword entry has several words, all of
-them must occur. Only words are matched, not their meaning, so unusual wording earns too little and a list of keywords
-too much. The rubric is therefore shown after the answer, and a teacher should read the answer.
+them must occur. Only words are matched, not their meaning, so an answer in unusual wording earns too few points and a
+list of keywords earns too many. The rubric is therefore shown after the answer, and a teacher should read the answer.
 """
 
 import random

@@ -181,7 +181,7 @@ def explained(question: Question, judged: GradedAnswer, language: Language) -> I
 
 
 def paper_lines(questions: list[Question], language: Language, answers: bool) -> Iterator[str]:
-    """Yield the questions as lines to print, with answers and solutions if ``answers``."""
+    """Yield the questions as lines to print, with answers and solutions if ``answers`` is set."""
     for question in questions:
         yield _asked(question, Message("{points} points", points=question.points), language)
         yield from shown(question, language)

@@ -16,9 +16,9 @@ Residuals: without residual connections, each part replaces its input instead of
 gradients must then pass through every softmax and every matrix. Because each softmax averages, the vectors at all
 positions become similar (Dong et al. 2021, https://arxiv.org/abs/2103.03404).
 
-Encoder: a decoder attends to earlier tokens and predicts the next token at every position. An encoder attends to both
-sides and predicts only masked tokens, so it needs more text for the same number of predictions. Both are measured on
-both tasks: predicting a masked token inside a text, and predicting the next token.
+Encoder: unlike an encoder, a decoder attends only to earlier tokens, and predicts the next token at every position. An
+encoder attends to both sides and predicts only masked tokens, so it needs more text for the same number of predictions.
+Both are measured on both tasks: predicting a masked token inside a text, and predicting the next token.
 
 Dropout: the training data is so small that the model memorizes it. Width: wider vectors can represent
 more, which the course's table calls expressiveness.

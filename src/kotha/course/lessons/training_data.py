@@ -55,7 +55,7 @@ class Sizes:
     def training(self, seed: int) -> TrainConfig:
         """Return the training config: Muon for the matrices in blocks, AdamW for the rest, warm-up and cosine decay.
 
-        Lessons that compare a transformer with another architecture use only AdamW, because Muon is meant for
+        Lessons that compare a transformer with another architecture use only AdamW, because Muon is designed for
         transformer blocks.
         """
         return TrainConfig(

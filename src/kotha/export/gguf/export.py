@@ -11,9 +11,9 @@ a multiple of 32 stays in float16 and is listed in the report; with ``q4_0``, em
 ``q8_0``, as in llama.cpp.
 
 The report mentions three known differences. llama.cpp stores keys and values in float16, so logits differ slightly even
-with f32 weights, and the most likely tokens are compared instead. Its gpt2 computes GELU by the tanh approximation,
-even if the model was trained with the exact formula. With a BPE tokenizer it does not normalize text, so tokens are
-compared on normalized lines, and the report counts the lines that differ without normalization.
+with f32 weights, and the most likely tokens are compared instead. Its ``gpt2`` architecture uses the tanh approximation
+of GELU, even if the model was trained with the exact formula. With a BPE tokenizer it does not normalize text, so
+tokens are compared on normalized lines, and the report counts the lines that differ without normalization.
 """
 
 import json

@@ -68,7 +68,7 @@ class _WithPast(nn.Module):
         self.model = model
 
     def forward(self, ids: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
-        """(B, T) and 2 tensors per layer (B, n_kv_heads, P, D) -> (B, T, V) and 2 per layer of length P + T."""
+        """(B, T) and 2 tensors per layer (B, n_kv_heads, P, D) -> (B, T, V) and 2 tensors per layer of length P + T."""
         cache = GrowingCache(past, past[0].shape[2])
         return self.model(ids, cache=cache), *cache.present
 

@@ -26,7 +26,7 @@ single token does not show a preference for rare tokens. The example shown for a
 even if the share was measured on random tokens.
 
 Attention to repeated tokens is measured on probes: sequences of random tokens, each repeated once. The second half can
-be predicted only from the first, so a head that attends to the earlier copy stands out (Olsson et al. 2022,
+be predicted only from the first, so a head that attends to the earlier copy can be identified (Olsson et al. 2022,
 https://arxiv.org/abs/2209.11895). The distance between the halves differs from probe to probe, so a head with a fixed
 offset is not mistaken for one that matches tokens.
 

@@ -170,7 +170,7 @@ class HttpFile(io.RawIOBase):
 
 
 class WebRedirectHandler(HTTPRedirectHandler):
-    """Limits the redirects that are followed."""
+    """Restricts which redirects are followed."""
 
     max_redirections = 5
 

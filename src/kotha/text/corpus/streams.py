@@ -30,7 +30,7 @@ _WRONG_STARTS = {
 
 
 def _decoder(compression: str) -> tuple[Any, type[Exception]]:
-    """Return a decoder for one frame, and the exception it raises for corrupt data."""
+    """Return a decoder for one frame, and the exception it raises for corrupted data."""
     if compression == "gz":
         return zlib.decompressobj(wbits=31), zlib.error
     import zstandard  # optional: needed only for zstd files

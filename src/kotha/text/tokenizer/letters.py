@@ -116,8 +116,8 @@ class Letters:
     def keep(self, coverage: float, most: int, common: int) -> None:
         """Assign codes to the most frequent complete letters that make up ``coverage`` of the corpus, at most ``most``.
 
-        If fewer than ``common`` of them are Bangla, the most common missing Bangla letters are added; ``common`` is
-        scaled by the share of Bangla in the corpus.
+        If fewer than ``common`` of these letters are Bangla, the most common missing Bangla letters are added;
+        ``common`` is scaled by the share of Bangla in the corpus.
         """
         own = most_frequent(self.counts, coverage, most, whole=True)
         n_missing = round(common * self.share_of_bangla()) - sum(_BANGLA.match(letter) is not None for letter in own)

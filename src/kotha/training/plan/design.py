@@ -346,7 +346,7 @@ class Design:
 
     @property
     def settings(self) -> TrainConfig:
-        """The recipe with the changes applied."""
+        """The recipe's settings with the changes applied."""
         return recipe(RECIPE, **self.changes)
 
     @property

@@ -1,7 +1,7 @@
 """Predict the memory that a training run will need, by part.
 
-Weights and optimizer state are always in memory; the other parts are not. The total is therefore the largest of the
-totals at five moments: the end of the forward pass with the loss's chunk of logits, the start and the end of the
+Weights and optimizer state are in memory throughout a step; the other parts are not. The total is therefore the largest
+of the totals at five moments: the end of the forward pass with the loss's chunk of logits, the start and the end of the
 backward pass, the optimizer step, and an evaluation. It is the peak resident memory of the process on a CPU
 (``ru_maxrss``), and the peak allocated by torch on a GPU. benchmarks/memory_plan.py compares it with real steps.
 

@@ -126,9 +126,9 @@ def fit_to_time(
     """Return the planned settings with as many steps as fit in the time; ``steps`` is kept if it is close enough.
 
     ``done`` steps took ``spent`` seconds, and each further step, including evaluations and saving, will take ``pace``.
-    If the machine was busy when it was timed, the run may do more steps than planned, up to ``most_steps``. It is only
-    extended before the learning rate has begun to decay (WSD), when the steps so far are the same as in a longer run. A
-    run is not changed in its second half.
+    If the machine was busy when it was timed, the run may do more steps than planned, up to ``most_steps``. A run is
+    extended only before the learning rate has begun to decay (WSD), while its steps so far are the same as those of a
+    longer run. A run is not changed in its second half.
 
     >>> plan = TrainConfig(steps=800, evaluate_every=100, decay_steps=480, schedule="stable")
     >>> fit_to_time(plan, 800, 100, spent=30.0, pace=0.3, seconds=120.0).steps

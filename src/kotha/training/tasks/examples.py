@@ -2,8 +2,8 @@
 
 A turn is a position in the sequence of all examples over all epochs: turn 0 is the first example of the first epoch,
 and the first turn of step s is s times the batch size. In each epoch every example is used once, in a new order. A run
-therefore does not have to save its position in the data. Examples of different lengths are batched with others of
-similar length (length-sorted batches), to reduce padding.
+therefore does not have to save its position in the training data. Examples of different lengths are batched with others
+of similar length (length-sorted batches), to reduce padding.
 
 ``AnswerTokens`` is for instruction tuning, where only the assistant's tokens are targets. ``Translation`` predicts a
 target from its source by teacher forcing.

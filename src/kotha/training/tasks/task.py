@@ -154,7 +154,7 @@ class NextToken(Task):
 
     @cached_property
     def auxiliary_models(self) -> Sequence[GPT]:  # type: ignore[override]
-        """The teachers. Those trained as part of the run have relative paths."""
+        """The teachers. The paths of teachers trained as part of the run are relative."""
         return [self._read_teacher(str((self._run or Path()) / folder)) for folder in self._config.teachers]
 
     def set_total_steps(self, steps: int) -> None:
