@@ -67,7 +67,8 @@ def evaluate_instructions(
     learned: Dialogues | None = None,
     on_progress: OnProgress | None = None,
 ) -> InstructionScore:
-    """Evaluate a GPT on the last turns of conversations; with ``learned``, its training data, also the baseline."""
+    """Evaluate a GPT on the last turns of conversations; if ``learned`` (its training data) is given, also the
+    baseline."""
     if not isinstance(bundle.model, GPT) or bundle.tokenizer is None:
         raise UsageError(
             "a {family} model cannot answer questions; use a gpt with a tokenizer", family=bundle.config.family

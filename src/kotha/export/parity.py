@@ -1,7 +1,8 @@
 """Parity checks: verify that a converted model behaves like the original.
 
 Two properties are compared: the logits, by their largest difference, and the token ids of lines of text. These are
-lines of real text and difficult lines (joiners, two-part vowels, digits, emoji, mixed scripts), for a GPT as prompts.
+lines of real text and difficult lines (joiners, two-part vowels, digits, emoji, mixed scripts); for a GPT they are
+encoded as prompts.
 
 All formats use the same inputs (``logit_rows``, ``questions``) and provide the outputs of the other program. This
 module compares them with the model's, decides whether the check passed, and renders the report.

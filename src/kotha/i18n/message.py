@@ -58,7 +58,7 @@ class Message:
 
 
 class Plural(Message):
-    """A message about ``n`` things, with a separate English template for one thing.
+    """A message about ``n`` items, with a separate English template for the singular.
 
     >>> str(Plural("{n} token", "{n:,} tokens", n=1)), str(Plural("{n} token", "{n:,} tokens", n=4096))
     ('1 token', '4,096 tokens')
@@ -141,7 +141,7 @@ OnRemark = Callable[[Text], None]
 
 
 def some_of(names: Sequence[str], most: int = 30) -> str:
-    """Join names; if there are more than ``most``, only the first ones, followed by the total number.
+    """Join names; if there are more than ``most``, join only the first ones and append the total number.
 
     >>> some_of(["a", "b", "c"]), some_of(["a", "b", "c"], most=2)
     ('a, b, c', 'a, b, … (3)')

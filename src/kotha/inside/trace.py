@@ -64,7 +64,7 @@ class Trace:
         return self.passes(name)[-1]
 
     def passes(self, name: str) -> list[Tensor]:
-        """Return the value at a hook point each time it ran: twice per pass for a Seq2Seq's token embedding."""
+        """Return the values at a hook point, one for each time it ran: two per pass for a Seq2Seq's token embedding."""
         if name in self._seen:
             return self._seen[name]
         if name in self._known:

@@ -89,7 +89,7 @@ class SplitWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the files, finished or not."""
+        """Close the files, whether or not they are complete."""
         for file in (self._offsets, self._shard):
             if file is not None:
                 file.release()

@@ -117,7 +117,8 @@ def total_memory() -> int:
 
 
 def largest_memory(device: torch.device) -> int:
-    """Return the bytes available if no other process ran: a GPU's memory, or the machine's memory plus swap."""
+    """Return the bytes available if no other process were running: a GPU's memory, or the machine's memory plus
+    swap."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[1])
     return total_memory() + _kernel_bytes("meminfo", "SwapTotal")
@@ -211,7 +212,7 @@ class Arithmetic:
 
         On ARM, oneDNN computes some products in bfloat16 and fails for others, and torch then disables it for the rest
         of the process. It is therefore disabled from the start, also in float32, where it has no benefit
-        (``docs/dev/experiments.md``). On x86 it makes bfloat16 fast and does not fail.
+        (``docs/dev/experiments.md``). On x86 it computes all products in bfloat16, and is fast.
         """
         if self.device.type == "cpu" and platform.machine() not in ("x86_64", "AMD64"):
             torch._C._set_mkldnn_enabled(False)

@@ -315,7 +315,7 @@ class Stragglers:
             self._pairs.append((self._start, self._mark()))
 
     def _busy(self) -> float:
-        """Return the seconds spent in the blocks since the last call."""
+        """Return the seconds spent in the timed blocks since the last call."""
         if self._cuda:
             torch.cuda.synchronize()
         pairs, self._pairs = self._pairs, []

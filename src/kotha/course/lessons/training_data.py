@@ -101,7 +101,7 @@ class Classroom:
     def windows(self, most: int | None = None, *, learned: bool = False) -> Tensor:
         """Return non-overlapping sequences, one token longer than the context: (N, T + 1).
 
-        They come from held-out text, or from the training data if ``learned``.
+        The sequences come from held-out text, or from the training data if ``learned`` is set.
         """
         line, length = self.learned if learned else self.held_out, self.sizes.context_length
         count = (len(line) - 1) // length

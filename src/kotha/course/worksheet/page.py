@@ -231,6 +231,6 @@ def _lead(sheet: Sheet) -> Text:
 
 
 def _labels(labels: Sequence[Text]) -> dict[str, list[str]]:
-    """Return labels by language, only in English if both are the same."""
+    """Return labels by language, or only the English ones if the two are the same."""
     english, bangla = ([translate(each, language) for each in labels] for language in LANGUAGES)
     return {"en": english} if english == bangla else {"en": english, "bn": bangla}

@@ -221,7 +221,7 @@ def memorising(curve: Curve) -> Symptoms | None:
 
 
 def plateau(curve: Curve) -> Symptoms | None:
-    """Neither loss is still falling."""
+    """Neither the training loss nor the validation loss is still falling."""
     turn = _turning_point(curve)
     if turn is None:
         return None

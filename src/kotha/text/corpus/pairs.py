@@ -52,7 +52,7 @@ def read_text_pairs(
 ) -> TextPairs:
     """Read text pairs from csv, tsv, jsonl or parquet; fields that are not named are guessed.
 
-    A row without a source or a target is an error, or skipped with ``errors="skip"``.
+    A row without a source or a target raises an error, or is skipped if ``errors="skip"``.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

@@ -104,7 +104,7 @@ class CharacterDecoder:
 
 
 class StreamDecoder(CharacterDecoder):
-    """Decodes token by token into complete aksharas; joined, they equal decoding at once."""
+    """Decodes token by token into complete aksharas; concatenated, they equal the text decoded at once."""
 
     _pending = ""
 

@@ -1,7 +1,7 @@
 """Rules for short and long training runs: settings by text size, model width and number of tokens.
 
 All rules were derived from measurements (docs/dev/experiments.md, "What the defaults stand on"), and are valid between
-the measured points and slightly beyond. They are used by ``design.py``, and therefore by ``train``, ``plan`` and
+the measured points and slightly beyond. The rules are used by ``design.py``, and therefore by ``train``, ``plan`` and
 ``demo``. A run is *short* if it has too few steps to benefit from regularisation; it gets no dropout, few epochs and a
 long decay.
 """

@@ -27,8 +27,8 @@ runs do not reach these speeds. The speed of this package was measured on one H2
   numbers predict, or 0.08 ms per matrix that Muon updates.
 
 For other GPUs and models the same two numbers are assumed, plus the time to read and write the optimizer's memory.
-Another host or a newer version of torch changes them. The estimate is accurate enough to choose a GPU, but not to
-guarantee a duration.
+These numbers change with the host and with the version of torch. The estimate is accurate enough to choose a GPU, but
+not to guarantee a duration.
 """
 
 import json
