@@ -1,8 +1,8 @@
 """Decoding with torch: one token for every row in each step.
 
-On a CPU a step calls the model. On a GPU the kernel launches would take longer than the work, so a step, including
-sampling, is recorded once for each plan as a CUDA graph and then replayed. All state is written in place, so a replay
-continues where the last one ended.
+On a CPU each step is an ordinary call of the model. On a GPU the kernel launches would take longer than the work, so a
+step, including sampling, is recorded once for each plan as a CUDA graph and then replayed. All state is written in
+place, so a replay continues where the last one ended.
 """
 
 import platform

@@ -32,7 +32,7 @@ HASANTA = "\u09cd"
 
 
 def aksharas(text: str) -> list[str]:
-    """Split text into aksharas; joined, they give the text back.
+    """Split text into aksharas; joined, they equal the text.
 
     >>> aksharas("ক্ষমা স্ত্রী")
     ['ক্ষ', 'মা', ' ', 'স্ত্রী']

@@ -212,7 +212,7 @@ class Arithmetic:
 
         On ARM, oneDNN computes some products in bfloat16 and fails for others, and torch then disables it for the rest
         of the process. It is therefore disabled from the start, also in float32, where it has no benefit
-        (``docs/dev/experiments.md``). On x86 it computes all products in bfloat16, and is fast.
+        (``docs/dev/experiments.md``). On x86, oneDNN makes bfloat16 fast and does not fail.
         """
         if self.device.type == "cpu" and platform.machine() not in ("x86_64", "AMD64"):
             torch._C._set_mkldnn_enabled(False)

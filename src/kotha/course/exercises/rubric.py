@@ -67,7 +67,7 @@ def _occurs(tokens: list[str], word: str) -> bool:
 
 @dataclass(frozen=True)
 class Flowchart:
-    """Pieces in the right order, and the numbers that they are shown with."""
+    """Pieces in the right order, and the numbers shown next to them."""
 
     pieces: tuple[Bilingual, ...]
     numbers: tuple[int, ...]  # shown number of each piece, from 1
