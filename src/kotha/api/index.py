@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 class Index:
     """A searchable index of documents split into passages, stored in one file.
 
-    With a ``model`` (a model or its path), passages are also compared by the model's embeddings. Without one, they are
-    compared only by words, which does not need torch.
+    With a ``model`` (a model or its path), passages are also compared by the model's embeddings. Without a model,
+    passages are compared only by words, which does not need torch.
 
     >>> index = kotha.Index("stories.index")
     >>> index.update("stories.jsonl").documents

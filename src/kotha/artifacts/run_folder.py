@@ -53,7 +53,7 @@ class RunFolder:
 
     @property
     def exists(self) -> bool:
-        """Whether a run was started here."""
+        """Whether a run was started in this folder."""
         return exists(self.path / CONFIG)
 
     def start(

@@ -1,7 +1,7 @@
 """Classification scores for texts and images: accuracy, macro-F1, scores per class and the confusion matrix.
 
-The baselines are fitted to the same training examples. One of them predicts the most frequent class (majority). The
-second baseline is, for texts, logistic regression on TF-IDF features of words and character n-grams (scikit-learn:
+The baselines are fitted to the same training examples. The first baseline predicts the most frequent class (majority).
+The second baseline is, for texts, logistic regression on TF-IDF features of words and character n-grams (scikit-learn:
 ``pip install kotha[baselines]``), and for images, the nearest neighbour by Euclidean distance between pixels. Macro-F1
 is the mean F1 over all classes of the model, so a rare class has the same weight as a common one.
 """

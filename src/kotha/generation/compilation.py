@@ -2,8 +2,8 @@
 
 The compiled library is cached in the user's home (``~/.cache/kotha``, or under ``$XDG_CACHE_HOME``). Its file name is a
 hash of everything it depends on: the source, the compiler and its flags, the CPU (``-march=native``) and the OpenMP
-library. It is loaded only if the directory and the file belong to this user and nobody else can write to them. If it
-cannot be cached, each process compiles it again.
+library. The cached library is loaded only if the directory and the file belong to this user and nobody else can write
+to them. If it cannot be cached, each process compiles it again.
 """
 
 import ctypes

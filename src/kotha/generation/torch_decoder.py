@@ -111,7 +111,7 @@ class TorchDecoder:
         cache.first = 0
 
     def start(self, answers: Sequence[Answer], count: int) -> Drawn:
-        """Start ``count`` steps; on a GPU the host continues meanwhile."""
+        """Start ``count`` steps, without waiting for a GPU to finish them."""
         plan = self._plan(answers, count)
         self.rows.load(answers, count, plan)
         self.cache.n_rows, self.cache.span, self.cache.even = plan.n_rows, plan.span, plan.even

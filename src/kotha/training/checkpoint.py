@@ -219,7 +219,8 @@ def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
 def prune_checkpoints(folder: Path, keep: int, best: int | None, newest: int | None = None) -> None:
     """Remove all checkpoints except the ``keep`` newest and the best, and leftovers of a killed run.
 
-    ``newest`` is the step of the newest valid checkpoint. Later ones are corrupted and do not count towards ``keep``.
+    ``newest`` is the step of the newest valid checkpoint. Later checkpoints are corrupted and do not count towards
+    ``keep``.
     """
     clear_leftovers(folder, f"{_PREFIX}*")
     steps = [step for step in list_checkpoints(folder) if newest is None or step <= newest]

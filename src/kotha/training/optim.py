@@ -8,14 +8,14 @@ the same rate. At each update the average moves a little towards the weights, an
 initial random weights soon have no effect.
 
 Weight decay applies to matrices and embeddings, not to norms and biases. Muon replaces the momentum with the nearest
-orthogonal matrix, so that all directions change equally. It is used for matrices that map hidden vectors to hidden
+orthogonal matrix, so that all directions change equally. Muon is used for matrices that map hidden vectors to hidden
 vectors. Embeddings, the head, norms and biases use AdamW. The nearest orthogonal matrix is approximated by five steps
 of a Newton-Schulz iteration, an odd polynomial of the matrix that moves all its singular values towards one (Jordan et
 al. 2024, https://kellerjordan.github.io/posts/muon/).
 
-``torch.optim.Muon`` is the same algorithm, but always in bfloat16. That is many times slower on a CPU without bfloat16
-products, and rounds differently after an error in oneDNN. Here the iteration uses float32 on a CPU. A test compares the
-two implementations.
+``torch.optim.Muon`` is the same algorithm, but always in bfloat16. That type is many times slower on a CPU without
+bfloat16 products, and rounds differently after an error in oneDNN. The iteration here therefore uses float32 on a CPU.
+A test compares the two implementations.
 """
 
 import math

@@ -1,9 +1,9 @@
 """Count the chunks and letters in a corpus, as input to the trainers, and list the common Bangla letters.
 
 In this module and the trainers, a letter is an akshara (grapheme cluster). Pieces should consist of complete letters,
-but the trainers in ``tokenizers`` work on code points. So each frequent letter is replaced by a private code point, the
-trainer runs on these, and its result is translated back. A chunk is split at a letter that is too rare or incomplete,
-so no piece spans it.
+but the trainers in ``tokenizers`` work on code points. Each frequent letter is therefore replaced by a private code
+point, the trainer runs on these, and its result is translated back. A chunk is split at a letter that is too rare or
+incomplete, so no piece spans it.
 
 A corpus of stories lacks many letters that are frequent in newspapers. If the vocabulary contained only the letters in
 its corpus, all others would be encoded by code point, and tokens would end inside a letter. Every common Bangla letter
