@@ -150,8 +150,8 @@ def compare_tokenizers(
 ) -> View[list[card.Card]]:
     """Compare tokenizers (files, folders or hub names) on a text: tokens per word, bytes per token, round trip.
 
-    With ``caution``, a BPE tokenizer of the same size with GPT-2's split pattern is added for comparison. It is trained
-    on the text itself, which gives it an advantage.
+    If ``caution`` is set, a BPE tokenizer of the same size with GPT-2's split pattern is added for comparison. This
+    tokenizer is trained on the text itself, which gives it an advantage.
     """
     paths = listed(text)
     found = read_documents(paths, field=field, errors=errors, on_problem=on_problem)

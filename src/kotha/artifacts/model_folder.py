@@ -8,7 +8,7 @@
     tokenizer.json       if the model reads text
 
 With dtype int8, matrices are stored as integers with a float16 scale per row (``model/rounding.py``), and everything
-else as float32, which reduces the size to a quarter. They are converted back to float32 on loading.
+else as float32, which reduces the size to a quarter. The matrices are converted back to float32 on loading.
 
 A run folder contains its best model as a model folder, ``best/``; functions that read a model accept either path.
 

@@ -1,7 +1,7 @@
 """The model card: architecture, training data, training settings and scores.
 
-It is generated from the files of a training run; missing information is shown as unknown. If a model folder has its own
-card, as the bundled model does, that card and its license are included.
+The card is generated from the files of a training run; missing information is shown as unknown. If a model folder has
+its own card, as the bundled model does, that card and its license are included.
 """
 
 import json

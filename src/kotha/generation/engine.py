@@ -1,9 +1,9 @@
 """The engine: generates text for many requests in one batch (continuous batching).
 
-A request waits for a free row. Then its prompt is processed: a short one at once, and a long one in chunks, one per
-step (``prefill.py``). The last token of the prompt is processed by the first step. Each step adds one token to every
-row, sampled with the row's own settings. When a row ends, it is assigned to the next request. The output of a request
-does not depend on the others in the batch.
+A request waits for a free row. Once a request has a row, its prompt is processed: a short one at once, and a long one
+in chunks, one per step (``prefill.py``). The last token of the prompt is processed by the first step. Each step adds
+one token to every row, sampled with the row's own settings. When a row ends, it is assigned to the next request. The
+output of a request does not depend on the others in the batch.
 
 A text prompt is encoded as the start of a document, after the start-of-document token, as in training and evaluation.
 Without that token small models produce much worse text (``docs/dev/experiments.md``). Token ids are used unchanged.

@@ -58,8 +58,8 @@ def decoder_of(
     """Return the model that the engine uses (``live`` or a copy with these weights) and its decoder, in C if possible.
 
     The step in C is faster than BLAS for few rows and within 10% of its speed for 32 rows, and the result of a row does
-    not depend on other rows. It is used only with the engine's own copy of the weights, because it ignores the hooks
-    and the attention implementation of a live model.
+    not depend on other rows. The step in C is used only with the engine's own copy of the weights, because it ignores
+    the hooks and the attention implementation of a live model.
     """
     model = prepare(live, weights)
     joined = all(isinstance(block.attention, JoinedAttention) for block in model.stack.blocks)

@@ -7,9 +7,9 @@ this second set; it is recorded to show the effect of the mask.
 Generated text needs only one pass, because in a causal model the row that a token was generated from does not change
 when more tokens follow. ``WrittenToken`` records that row and the most likely tokens at that step.
 
-An alignment shows which source words the model attended to while it generated each word of a translation. It is the
-cross-attention of one decoder layer, averaged over the heads. The default is the second-to-last layer, which aligns
-best in deep models (https://arxiv.org/abs/1909.02074). Attention weights suggest causes but do not prove them.
+An alignment shows which source words the model attended to while it generated each word of a translation. An alignment
+is the cross-attention of one decoder layer, averaged over the heads. The default is the second-to-last layer, which
+aligns best in deep models (https://arxiv.org/abs/1909.02074). Attention weights suggest causes but do not prove them.
 """
 
 import base64

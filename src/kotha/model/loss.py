@@ -10,8 +10,8 @@ GPUs, where the operations between its matrix products are compiled into kernels
 own type. GPUs have no fast kernel for a head of 50,257 rows, so there a copy of the head is padded to a multiple of 64
 rows, and the padding gets probability zero. Tests check that all variants equal ``F.cross_entropy`` on all logits.
 
-For knowledge distillation, the target is a mixture of the teachers' distributions and the text. This takes one more
-product per chunk and teacher, and memory for one chunk of a teacher's logits.
+For knowledge distillation, the target is a mixture of the teachers' distributions and the text. Distillation takes one
+more product per chunk and teacher, and memory for one chunk of a teacher's logits.
 """
 
 from collections.abc import Sequence

@@ -115,7 +115,7 @@ class Checkpointer:
     def restore(self) -> dict[str, Any]:
         """Load the newest complete checkpoint and return its state, empty if there is none.
 
-        This also prunes old checkpoints, in case the run was killed between saving and pruning.
+        Restoring also prunes old checkpoints, in case the run was killed between saving and pruning.
         """
         saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks) or Checkpoint(0)
         state = saved.state

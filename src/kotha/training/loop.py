@@ -1,8 +1,8 @@
 """The training loop.
 
 A run is a function of its config and its data: the batch and the dropout of a step depend only on the seed and the
-step, and all state that is carried between steps is in the checkpoint. So a run that was stopped, killed or moved to
-another machine continues as if it had not been interrupted, bit for bit on the CPU.
+step, and all state that is carried between steps is in the checkpoint. Therefore, a run that was stopped, killed or
+moved to another machine continues as if it had not been interrupted, bit for bit on the CPU.
 """
 
 import math

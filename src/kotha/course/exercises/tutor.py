@@ -1,10 +1,10 @@
 """The tutor, which asks questions, gives hints, explains mistakes, allows a second attempt and counts points.
 
-It reads and writes through two functions, so it works the same way in a terminal, with a pipe and in a test. An empty
-line skips a question, ``?`` asks for a hint, and the end of input ends the quiz. Corrections made in a second attempt
-earn half their points. If the input is a pipe, there is only one attempt, and an answer that cannot be parsed cannot be
-retyped. The same questions can be printed with their answer key. The key is not a secret: anyone with Kotha can print
-it for any seed.
+The tutor reads and writes through two functions, so it works the same way in a terminal, with a pipe and in a test. An
+empty line skips a question, ``?`` asks for a hint, and the end of input ends the quiz. Corrections made in a second
+attempt earn half their points. If the input is a pipe, there is only one attempt, and an answer that cannot be parsed
+cannot be retyped. The same questions can be printed with their answer key. The key is not a secret: anyone with Kotha
+can print it for any seed.
 """
 
 import math

@@ -1,8 +1,8 @@
 """The lesson runner, which trains models seed by seed, measures them, and draws conclusions from the figures.
 
-Each lesson is a function with the lesson's name, in the module given in ``lessons.json``. It returns a ``LessonPlan``,
-which defines the models, their training data and what is measured. Columns, sizes, texts and the conditions for
-conclusions come from data files.
+Each lesson is a function with the lesson's name, in the module given in ``lessons.json``. The function returns a
+``LessonPlan``, which defines the models, their training data and what is measured. Columns, sizes, texts and the
+conditions for conclusions come from data files.
 """
 
 import platform

@@ -1,8 +1,8 @@
 """Training data for lessons: built-in texts as tokens, and the model sizes.
 
-Lessons use the encyclopaedia entries in the built-in corpus, by default with one token per character. These are simple
-sentences that a small model learns in seconds. All conditions in a lesson get the same batches, so they differ only in
-what the lesson compares. The sequences in a step depend only on the seed and the step.
+Lessons use the encyclopaedia entries in the built-in corpus, by default with one token per character. The entries
+consist of simple sentences that a small model learns in seconds. All conditions in a lesson get the same batches, so
+they differ only in what the lesson compares. The sequences in a step depend only on the seed and the step.
 """
 
 import itertools

@@ -1,8 +1,8 @@
 """Lesson: a ViT compared with a convolutional network (CNN) of equal size, on synthetic digits.
 
-A convolution combines neighbouring pixels in the same way at every position, so a CNN recognizes a digit wherever it
-is. A ViT has to learn this from data. It needs more images, and fails on digits at positions where none occurred in
-training.
+A convolution combines neighbouring pixels in the same way at every position, so a CNN recognizes a digit at any
+position. A ViT has to learn this from data. A ViT therefore needs more images, and fails on digits at positions where
+none occurred in training.
 """
 
 import json

@@ -5,9 +5,9 @@ as many decimals as the largest needs. A small matrix is shown in full, with the
 one, only the first and last rows and columns are shown, with a remark, and the arithmetic only for the last row,
 because under a causal mask it attends to all tokens. The terminal and the page show the same content.
 
-The page is also an exercise with a score file, as in the studio's room “By hand”. It contains the numbers, with titles
-and labels in both languages; grading, hints and diagnosis use the studio's code (``web/src/rooms/hand``). For a model's
-head, the user computes the part that is feasible by hand, and the rest is shown.
+The page is also an exercise with a score file, as in the studio's room “By hand”. The page contains the numbers, with
+titles and labels in both languages; grading, hints and diagnosis use the studio's code (``web/src/rooms/hand``). For a
+model's head, the user computes the part that is feasible by hand, and the rest is shown.
 """
 
 import hashlib

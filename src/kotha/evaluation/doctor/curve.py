@@ -185,7 +185,7 @@ def untrained(curve: Curve) -> Symptoms | None:
 
 
 def no_better_than_counting(curve: Curve) -> Symptoms | None:
-    """The model does not beat a counting baseline, of which the evidence names the easiest."""
+    """The model fails to beat a counting baseline; the evidence names the easiest one that it fails to beat."""
     loss = _reached(curve)
     counted = {nats: name for name, nats in curve.references.items() if name not in GUESSES}
     missed = [nats for nats in counted if loss and loss > nats * (1 - BEATEN_SHARE)]

@@ -1,7 +1,7 @@
 """Compare a Hugging Face folder, loaded by ``transformers``, with the model.
 
-Both compute in float32 with the weights in the folder, so an export with rounded weights is compared with a model with
-rounded weights. Nothing is downloaded, and no code from the folder is run.
+Both models compute in float32 with the weights in the folder, so an export with rounded weights is compared with a
+model with rounded weights. Nothing is downloaded, and no code from the folder is run.
 """
 
 from collections.abc import Iterator, Sequence

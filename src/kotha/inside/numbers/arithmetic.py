@@ -1,9 +1,10 @@
 """The arithmetic of one matrix cell, as lines that can be checked by hand.
 
 An operation has a name, the matrices that it reads, and a function that returns the lines of arithmetic for one cell,
-computed in double precision from the model's actual numbers. It reads its numbers through ``Cell``, which records them
-as sources. A cell computed in several steps (a norm, a rotation, a softmax) has a line for each step. Up to rounding,
-the result must equal what the model computed, even in a fused kernel; tests check every cell in every architecture.
+computed in double precision from the model's actual numbers. This function reads its numbers through ``Cell``, which
+records them as sources. A cell computed in several steps (a norm, a rotation, a softmax) has a line for each step. Up
+to rounding, the result must equal what the model computed, even in a fused kernel; tests check every cell in every
+architecture.
 
 The worksheet's operations (``worksheet/operations.py``) compute all matrices of one head for printing; the ones here
 explain single cells in a full model.

@@ -30,8 +30,8 @@ Item = TypeVar("Item")
 class LeakIndex:
     """Detects training documents that contain a held-out document, using an index of held-out shingles.
 
-    The index takes about 20 bytes per held-out word, plus a coarse sieve of at most 16 MB. It can be pickled and sent
-    to many worker processes. A held-out document shorter than a shingle is detected only by its exact words.
+    The index takes about 20 bytes per held-out word, plus a coarse sieve of at most 16 MB. The index can be pickled and
+    sent to many worker processes. A held-out document shorter than a shingle is detected only by its exact words.
 
     >>> leaks = LeakIndex(["নদীর ধারে একটি ছোট গ্রাম ছিল সেখানে রহিম থাকত"])
     >>> leaks.leaked(["গল্প: নদীর ধারে একটি ছোট গ্রাম ছিল, সেখানে রহিম থাকত। তার পরে অনেক দিন গেল।", "গল্প"])

@@ -45,8 +45,8 @@ def character_merges(letters: Iterable[str]) -> list[Pair]:
 def letter_merges(letters: Iterable[str]) -> list[Pair]:
     """Return the merges that build each letter from its characters, in the byte alphabet.
 
-    BPE is trained on the letters alone, each once and to completion, so that the merges assemble every letter. They
-    come before the word merges, so a letter is complete before it is merged with another.
+    BPE is trained on the letters alone, each once and to completion, so that the merges assemble every letter. These
+    merges come before the word merges, so a letter is complete before it is merged with another.
     """
     spelled = Counter(dict.fromkeys(letters, 1))
     enough = 2 * sum(map(len, spelled)) + 1

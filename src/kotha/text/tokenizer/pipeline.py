@@ -1,8 +1,8 @@
 """Write normalization rules, splits and special tokens into a ``tokenizer.json``, and recognize them when reading.
 
-The file must behave the same in every tool, so the normalization rules are stored as ordinary ``Replace`` steps. They
-run several times slower than ``normalize.py``, so Kotha replaces them with its own implementation if it recognizes
-them. Tests check that the results match.
+The file must behave the same in every tool, so the normalization rules are stored as ordinary ``Replace`` steps. These
+steps run several times slower than ``normalize.py``, so Kotha replaces them with its own implementation if it
+recognizes them. Tests check that the results match.
 
 A split pattern divides a text before the vocabulary is applied; no piece crosses such a boundary. Common patterns treat
 ``\\p{L}+`` as a word. In Bangla, vowels are written as marks (``\\p{M}``), so these patterns split a word at each vowel

@@ -2,7 +2,7 @@
 
 Weights and optimizer state are in memory throughout a step; the other parts are not. The total is therefore the largest
 of the totals at five moments: the end of the forward pass with the loss's chunk of logits, the start and the end of the
-backward pass, the optimizer step, and an evaluation. It is the peak resident memory of the process on a CPU
+backward pass, the optimizer step, and an evaluation. Memory here is the peak resident memory of the process on a CPU
 (``ru_maxrss``), and the peak allocated by torch on a GPU. benchmarks/memory_plan.py compares it with real steps.
 
 The memory of a model's body is computed by rules, so no tensors are created. In eager mode autograd keeps what its

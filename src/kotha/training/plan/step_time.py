@@ -9,10 +9,10 @@ softmax are not counted. The rule of thumb is 6 N operations per token for N par
 https://arxiv.org/abs/2001.08361), which includes embeddings but not the quadratic part of attention.
 
 On this machine a small model is timed directly. For a large one, a model with one layer and a limited vocabulary is
-timed on a batch and on a few tokens, and then its layer alone. This gives the fixed time of a micro-batch (gradients of
-whole tables), the time per token and the time per layer; the optimizer is timed on a slice of the weights. The result
-is valid for the machine under its current load. The timed steps are not compiled, so training on a GPU will be faster
-than predicted.
+timed on a batch and on a few tokens, and then its layer alone. These timings give the fixed time of a micro-batch
+(gradients of whole tables), the time per token and the time per layer; the optimizer is timed on a slice of the
+weights. The result is valid for the machine under its current load. The timed steps are not compiled, so training on a
+GPU will be faster than predicted.
 
 For a named GPU (``gpus.json``) the speeds are those that the manufacturer gives for dense products accumulated in
 float32: ``half`` in bfloat16 (float16 on GPUs without bfloat16), ``single`` in float32, by TF32 if available. Training

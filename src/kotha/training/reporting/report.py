@@ -1,8 +1,8 @@
 """The report of a run: one offline page with its curves, samples and settings.
 
-It depends only on the files in the run folder, so it can be generated at any time, also for an unfinished, stopped or
-older run. If a value is missing, its curve or sentence is omitted. Each curve has a caption that explains it to a
-beginner (``curves.json``).
+The report depends only on the files in the run folder, so it can be generated at any time, also for an unfinished,
+stopped or older run. If a value is missing, its curve or sentence is omitted. Each curve has a caption that explains it
+to a beginner (``curves.json``).
 """
 
 import json
