@@ -12,8 +12,8 @@ else as float32, which reduces the size to a quarter. The matrices are converted
 
 A run folder contains its best model as a model folder, ``best/``; functions that read a model accept either path.
 
-Writing is atomic. Nothing in a folder is ever executed. Before memory is allocated for the weights, the names and
-shapes in their header are compared with the config.
+Writing is atomic. No code from a model folder is ever executed. Before memory is allocated for the weights, the names
+and shapes in their header are compared with the config.
 """
 
 import math

@@ -61,7 +61,7 @@ class CacheMemory:
         self.size = size
 
     def set_lengths(self, first: int, lengths: Sequence[int]) -> None:
-        """Set the number of tokens read by each row from ``first`` on."""
+        """Set the number of tokens read by each row, starting at row ``first``."""
         for row, length in enumerate(lengths, first):
             self.lengths[row] = length
 

@@ -4,7 +4,7 @@ A PDF stores glyphs in drawing order: in Bangla a vowel sign on the left comes b
 one glyph without a code point of its own. Programs that export such text (browsers, office programs) store the
 characters next to the glyphs, as /ActualText. pypdf ignores it, but calls a hook before each operation; here, the hook
 replaces the glyphs with the characters. The characters keep the width of the glyphs so that spaces are detected
-correctly. Without /ActualText the glyphs are used.
+correctly. If a span has no /ActualText, its glyphs are used.
 """
 
 import logging

@@ -211,7 +211,7 @@ class Arithmetic:
         """Make products round in the same way in all steps, regardless of earlier computations in the process.
 
         On ARM, oneDNN computes some products in bfloat16 and fails for others, and torch then disables it for the rest
-        of the process. It is therefore disabled from the start, also in float32, where it has no benefit
+        of the process. oneDNN is therefore disabled from the start, also in float32, where it has no benefit
         (``docs/dev/experiments.md``). On x86, oneDNN makes bfloat16 fast and does not fail.
         """
         if self.device.type == "cpu" and platform.machine() not in ("x86_64", "AMD64"):

@@ -147,8 +147,9 @@ def ranks_here(shard: bool = False) -> Ranks:
 def is_restart(folder: RunFolder, ranks: Ranks) -> bool:
     """Return whether this launch of torchrun has already started the run; the result is the same on all processes.
 
-    torchrun restarts the processes when one dies, and when machines join or leave. It counts only restarts of the first
-    kind, and separately on each machine, so the run folder instead records the id of the launch that created it.
+    torchrun restarts the processes when one dies, and when machines join or leave. It counts only restarts after a
+    process died, and counts them separately on each machine, so the run folder instead records the id of the launch
+    that created it.
     """
     same_launch = folder.exists and ranks.launch is not None and folder.about().get(LAUNCH) == ranks.launch
     return ranks.any(same_launch or ranks.restarts > 0) and ranks.any(folder.exists)

@@ -1,8 +1,8 @@
 """Teachers of a run: the models that are trained before it and distilled into it.
 
 The config of such a run lists its stages, and each teacher has its own run folder under ``teachers/``. If a teacher was
-interrupted, its training is resumed with the run. Until the student is better, the best teacher is the best model of
-the run.
+interrupted, its training is resumed with the run. Until the student outperforms its teachers, the best teacher counts
+as the best model of the run.
 """
 
 from typing import Any

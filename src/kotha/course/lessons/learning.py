@@ -1,7 +1,7 @@
 """A minimal training loop for lessons, which also records the held-out loss during training.
 
-It does the same as ``kotha.training.loop``, but without checkpoints, folders or resuming. The unusual models in a
-lesson have no config that could be saved in a run folder.
+The loop works like that in ``kotha.training.loop``, but without checkpoints, folders or resuming. The unusual models in
+a lesson have no config that could be saved in a run folder.
 """
 
 import statistics

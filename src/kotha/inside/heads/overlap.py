@@ -8,9 +8,9 @@ mean squared cosine is 1 if one contains the other, 0 if they are orthogonal, an
 of dimension r.
 
 Insight 2 of the course says that heads share directions: their stacked matrices have a lower rank than their size
-suggests (Cordonnier et al. 2020, https://arxiv.org/abs/2006.16362), which ``shared_rank`` counts. Insight 0 says that
-attention is not symmetric; ``symmetries`` measures it. Query and key norms and rotary positions are applied after these
-matrices and are ignored.
+suggests (Cordonnier et al. 2020, https://arxiv.org/abs/2006.16362), which ``shared_rank`` counts. Insight 0 of the
+course says that attention is not symmetric; ``symmetries`` measures it. Query and key norms and rotary positions are
+applied after these matrices and are ignored.
 """
 
 import math

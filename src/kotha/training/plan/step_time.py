@@ -23,7 +23,7 @@ runs do not reach these speeds. The speed of this package was measured on one H2
   512 x 128, 28 % and 36 % of the peak; ``gpt2`` processed 496,085 in batches of 32 x 1,024, 43 %. Two numbers predict
   all of these within 10 %: 41 % of the peak for the operations of each token, and 0.2 ms per layer for each
   micro-batch.
-- ``bangla-modern`` with Muon processed 1,141,885 in batches of 32 x 512. This is 4.3 ms per step more than those two
+- ``bangla-modern`` with Muon processed 1,141,885 in batches of 32 x 512. A step takes 4.3 ms more than those two
   numbers predict, or 0.08 ms per matrix that Muon updates.
 
 For other GPUs and models the same two numbers are assumed, plus the time to read and write the optimizer's memory.
