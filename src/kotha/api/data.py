@@ -249,7 +249,7 @@ def prepare(
 
 
 def prepared_table(report: PrepareReport, title: str = "") -> Table:
-    """Return a table of what was written to a data folder, and what was removed."""
+    """Return a table of the documents written to a data folder, and of those removed."""
     counts = {"documents": Message("documents"), "tokens": Message("tokens"), "bytes": Message("bytes")}
     rows: list[list[Text]] = [
         [label, *(f"{getattr(report, f'{split}_{name}'):,}" for split in ("train", "validation"))]

@@ -89,8 +89,8 @@ class Index:
     def ask(self, question: str, limit: int = 5, by: By | None = None, *, tokens: int = 100) -> CitedAnswer:
         """Answer a question from matching passages, with citations; ``found`` is False if no passage matches.
 
-        If a model was not trained to answer questions, it is not used. The answer is then the best sentence, and
-        ``remark`` says so.
+        If a model was not trained to answer questions, it is not used. In that case, the answer is the sentence that
+        best fits the question, and ``remark`` says so.
 
         >>> print(kotha.Index("stories.index").ask("zebra crossing?").answer)
         not found in these documents

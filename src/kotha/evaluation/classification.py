@@ -63,7 +63,7 @@ class ClassificationScore(Measurement):
 
 
 def score_answers(labels: Sequence[str], true: Sequence[str], predicted: Sequence[str]) -> ClassificationScore:
-    """Compare predicted labels with the true ones.
+    """Compare predicted labels with the true labels.
 
     >>> score = score_answers(["a", "b"], ["a", "a", "b"], ["a", "b", "b"])
     >>> round(score.accuracy, 3), round(score.macro_f1, 3), score.confusion

@@ -104,7 +104,7 @@ def score_replies(
     instruction_tuned: bool = True,
     learned: Dialogues | None = None,
 ) -> InstructionScore:
-    """Compare the model's answers with the expected ones.
+    """Compare the model's answers with the expected answers.
 
     >>> score = score_replies(["?", "?"], ["পাঁচটি।", "মা।"], ["পাঁচটি", "বাবা।"])
     >>> score.exact_match, round(score.low, 3), round(score.high, 3)

@@ -3,7 +3,7 @@
 A request waits for a free row. Once a request has a row, its prompt is processed: a short one at once, and a long one
 in chunks, one per step (``prefill.py``). The last token of the prompt is processed by the first step. Each step adds
 one token to every row, sampled with the row's own settings. When a row ends, it is assigned to the next request. The
-output of a request does not depend on the others in the batch.
+output of a request does not depend on other requests in the batch.
 
 A text prompt is encoded as the start of a document, after the start-of-document token, as in training and evaluation.
 Without that token small models produce much worse text (``docs/dev/experiments.md``). Token ids are used unchanged.
@@ -234,7 +234,7 @@ class Engine:
         return first
 
     def _advance(self) -> None:
-        """Start the next steps before reading the results of the last ones, to keep a GPU busy."""
+        """Start the next steps before reading the results of the previous steps, to keep a GPU busy."""
         context = self.model.config.context_length
         furthest = max(answer.read for answer in self._active)
         self._make_room(furthest + self._decoder.block)

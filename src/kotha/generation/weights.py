@@ -1,4 +1,4 @@
-"""The engine's copy of the weights: unchanged, in bfloat16, or quantized to int8.
+"""The engine's copy of the weights: unchanged, converted to bfloat16, or quantized to int8.
 
 A decoding step reads all weights except the embeddings once, so it takes at least their size divided by the memory
 bandwidth. Narrower types reduce this time if the machine has fast products for them. Int8 takes a quarter of the

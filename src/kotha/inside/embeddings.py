@@ -159,7 +159,7 @@ class WordMap:
 
 
 def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap:
-    """Place the most frequent words and the chosen ones in two dimensions."""
+    """Place the most frequent words and the chosen words in two dimensions."""
     named = {word.text for word in chosen}
     tokens = [token for token in table.frequent_words(count) if table.texts[token].strip() not in named]
     if len(tokens) + len(chosen) < 3:
@@ -208,7 +208,7 @@ class NearWords:
 
     @cached_property
     def map(self) -> WordMap:
-        """The most frequent words and the requested ones in two dimensions."""
+        """The most frequent words and the requested words in two dimensions."""
         return self.make_map()
 
     def page(self, name: str) -> dict[str, Any]:

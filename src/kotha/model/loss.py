@@ -46,9 +46,9 @@ def next_token_loss(
 ) -> Tensor:
     """Return the mean loss in nats over the targets that are not ``IGNORED``: (..., C), (V, C), (...) -> ().
 
-    ``hidden`` is the input to the model's head and ``weight`` the head's matrix. Under autocast both are cast to its
-    type; losses are always summed in float32. The fraction ``teacher_share`` of the loss is the cross-entropy with the
-    mean distribution of ``teachers``; the rest is the cross-entropy with the text.
+    ``hidden`` is the input to the model's head and ``weight`` the head's matrix. Under autocast both tensors are cast
+    to its type; losses are always summed in float32. The fraction ``teacher_share`` of the loss is the cross-entropy
+    with the mean distribution of ``teachers``; the rest is the cross-entropy with the text.
     """
     rows, flat = hidden.flatten(0, -2), targets.flatten()
     plain = not label_smoothing and not teachers

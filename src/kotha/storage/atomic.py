@@ -1,8 +1,8 @@
 """Atomic writing of files and folders, with one writer at a time.
 
-Content is written next to the target, synced to disk and renamed, and then the folder is synced. A reader sees either
-the old content or the new, never a mixture, even after a power cut. An existing folder is replaced in a single exchange
-if the kernel supports it (``renameat2``).
+Content is written next to the target, synced to disk and renamed, and then the folder is synced. A reader gets either
+the old content or the new content, but never a mixture, even after a power failure. An existing folder is replaced in a
+single exchange if the kernel supports it (``renameat2``).
 
 Unfinished content is kept in ``.NAME.kotha-partial``, which is locked until the process ends (``locks.py``). The output
 of two writers therefore never mixes, and the next writer removes the leftovers of a killed one. In a shared folder,

@@ -4,8 +4,8 @@ The share of the peak that a training run reaches (MFU) is the number of operati
 time per token and by ``peak_flops_per_second`` (Chowdhery et al. 2022, https://arxiv.org/abs/2204.02311, appendix B).
 
 For mixed precision, bfloat16 needs no loss scaling and is fast on GPUs since Ampere and on CPUs with AMX or similar
-instructions. On other CPUs it is slower, so a small product is timed in both types. Older GPUs use float16 with scaled
-gradients.
+instructions. On other CPUs bfloat16 is slower, so a small product is timed in both types. Older GPUs use float16 with
+scaled gradients.
 """
 
 import gc
@@ -211,7 +211,7 @@ class Arithmetic:
         """Make products round in the same way in all steps, regardless of earlier computations in the process.
 
         On ARM, oneDNN computes some products in bfloat16 and fails for others, and torch then disables it for the rest
-        of the process. oneDNN is therefore disabled from the start, also in float32, where it has no benefit
+        of the process. This module therefore disables oneDNN from the start, also in float32, where it has no benefit
         (``docs/dev/experiments.md``). On x86, oneDNN makes bfloat16 fast and does not fail.
         """
         if self.device.type == "cpu" and platform.machine() not in ("x86_64", "AMD64"):

@@ -1,4 +1,4 @@
-"""Grading: how much of an answer is right, which mistakes explain the rest, and the score for a quiz.
+"""Grading: the points for an answer, the mistakes that explain lost points, and the score for a quiz.
 
 Numbers are graded cell by cell, and common mistakes are recognized. Answers in words are graded by a rubric, and an
 order by its pairs. The tutor and the code that checks answer files both use this module, so an answer earns the same

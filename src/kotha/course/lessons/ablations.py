@@ -18,7 +18,7 @@ positions become similar (Dong et al. 2021, https://arxiv.org/abs/2103.03404).
 
 Encoder: unlike an encoder, a decoder attends only to earlier tokens, and predicts the next token at every position. An
 encoder attends to both sides and predicts only masked tokens, so it needs more text for the same number of predictions.
-Both are measured on both tasks: predicting a masked token inside a text, and predicting the next token.
+Encoder and decoder are measured on both tasks: predicting a masked token inside a text, and predicting the next token.
 
 Dropout: the training data is so small that the model memorizes it. Width: wider vectors can represent
 more, which the course's table calls expressiveness.
@@ -149,7 +149,8 @@ def _at_hole(model: Any, some: Tensor, place: int) -> Tensor:
 
 
 def loss_at_holes(model: GPT, windows: Tensor) -> float:
-    """Return the loss for tokens inside a text; an encoder gets all other tokens, a decoder only the earlier ones."""
+    """Return the loss for tokens inside a text; an encoder reads all other tokens, and a decoder only the earlier
+    ones."""
     return loss_at(model, windows, cuts(windows.shape[1] - 1)[:-1], _at_hole)
 
 

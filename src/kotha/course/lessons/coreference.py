@@ -65,7 +65,7 @@ def who_is_it(batch_size: int) -> Puzzle:
 
 @torch.no_grad()
 def looks(model: GPT, rows: Tensor) -> dict[str, tuple[float, float]]:
-    """Return each head's attention from the pronoun to the right person and to the other one."""
+    """Return each head's attention from the pronoun to the right person and to the other person."""
     with evaluating(model), trace(model) as seen:
         model(rows[:, :-1])
     right = rows[:, _PEOPLE] == rows[:, -1:]  # (B, 2)

@@ -1,7 +1,7 @@
 """The lesson runner, which trains models seed by seed, measures them, and draws conclusions from the figures.
 
 Each lesson is a function with the lesson's name, in the module given in ``lessons.json``. The function returns a
-``LessonPlan``, which defines the models, their training data and what is measured. Columns, sizes, texts and the
+``LessonPlan``, which defines the models, their training data and the measurements. Columns, sizes, texts and the
 conditions for conclusions come from data files.
 """
 
@@ -38,7 +38,7 @@ Figures = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class LessonPlan:
-    """The training assignments in a lesson by condition, and what is measured."""
+    """The training assignments in a lesson by condition, and the measurements."""
 
     tasks: Mapping[str, Assignment] = field(default_factory=dict)
     measures: Mapping[str, Measure] = field(default_factory=dict)  # by column, in addition to the common ones

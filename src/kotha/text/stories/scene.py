@@ -6,7 +6,7 @@ it: ``trade.tool`` is a tool of the trade named before, ``season.fruit`` a fruit
 for a relative in the hero's family, and ``hero.water`` the family's word for water. A word written in digits, such as
 ``crop.price``, fills its role as a number. No word is used in two roles.
 
-All random choices of a document go through a `Chooser`. Each one adds the logarithm of its probability, so that at the
+All random choices in a document are made by a `Chooser`. Each one adds the logarithm of its probability, so that at the
 end ``log_probability`` is that of the complete document. For this sum to be correct, nothing may be drawn and
 discarded: "a name other than the first" is a choice among the remaining names, never a second draw.
 """

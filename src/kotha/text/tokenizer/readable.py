@@ -7,7 +7,7 @@ The unigram model gives each piece a log-probability; the score of a segmentatio
 segmentation is found from left to right: the best segmentation up to a position is the best one up to an earlier
 position, plus one piece (Viterbi; Kudo 2018, https://arxiv.org/abs/1804.10959).
 
-Tests check that both match the ``tokenizers`` library.
+Tests check that both implementations match the ``tokenizers`` library.
 """
 
 import math

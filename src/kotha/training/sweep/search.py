@@ -204,7 +204,7 @@ class SweepRunner:
         self._current: int | None = None  # the current trial
 
     def counted(self) -> list[Any]:
-        """Return the trials that count towards the total; failed ones were queued again."""
+        """Return the trials that count towards the total; failed trials were queued again."""
         return [each for each in self.study.get_trials(deepcopy=False) if each.state != self._states.FAIL]
 
     def run(self) -> None:
