@@ -59,7 +59,7 @@ class ExamplesRequest(TrainRequest):
 
     @property
     def seed(self) -> int:
-        """The random seed for the split into parts."""
+        """The random seed for splitting the examples into parts."""
         return int(self.changes.get("seed", 0))
 
 

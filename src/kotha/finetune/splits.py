@@ -47,7 +47,7 @@ class Parts(Generic[Examples]):
 
     @property
     def used_in_training(self) -> tuple[Examples, Examples]:
-        """The parts that training uses: train and validation."""
+        """The parts used in training: train and validation."""
         return self.train, self.validation
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Message:
-    """A text for the user.
+    """A text to show to the user, with its values.
 
     >>> str(Message("{n:,} documents in {path}", n=8192, path="news.jsonl"))
     '8,192 documents in news.jsonl'
@@ -99,7 +99,7 @@ class Bilingual(Message):
 
 
 def english(template: str, values: Mapping[str, Any]) -> str:
-    """Fill in a template in English."""
+    """Fill in the English template of a message."""
     listed = {name: ", ".join(map(str, each)) for name, each in values.items() if isinstance(each, list | tuple)}
     return template.format_map({**values, **listed}) if values else template
 

@@ -42,7 +42,7 @@ class View(Generic[Found]):
 
     @cached_property
     def html(self) -> str:
-        """The page as one offline HTML file."""
+        """The page of the view as one offline HTML file."""
         return self.make_page()
 
     def to_dict(self) -> Data:

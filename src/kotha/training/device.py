@@ -204,7 +204,7 @@ class Arithmetic:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type of matrix products."""
+        """The data type of matrix products."""
         return DTYPES[self.precision]
 
     def settle(self) -> None:

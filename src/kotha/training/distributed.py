@@ -110,7 +110,7 @@ class Ranks:
         return value
 
     def totals(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Sum named numbers over all processes."""
+        """Sum each named number over all processes."""
         summed = self.sum(torch.tensor(list(values.values()), dtype=torch.float64))
         return dict(zip(values, summed.tolist(), strict=True))
 

@@ -81,7 +81,7 @@ class Entry:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
+        """The numbers of rows and columns."""
         return int(self.values.shape[-2]), int(self.values.shape[-1])
 
 

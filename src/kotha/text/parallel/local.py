@@ -85,7 +85,7 @@ def _work(item: Any) -> Any:
 
 
 def _exit_with_parent() -> None:
-    """Exit the worker if its parent is killed."""
+    """End the worker process if its parent is killed."""
     parent = parent_process()
     assert parent is not None, "a worker has no parent process"
     parent.join()

@@ -167,7 +167,7 @@ class Tokenizer:
 
     @property
     def kind(self) -> str:
-        """``bpe``, ``unigram``, ``wordpiece`` or ``char``."""
+        """The kind of vocabulary: ``bpe``, ``unigram``, ``wordpiece`` or ``char``."""
         model = self._state["model"]["type"]
         if model == "Unigram" and self._state["pre_tokenizer"] is None and not self._state["model"]["byte_fallback"]:
             return "char"  # akshara level: a unigram model whose pieces are single aksharas

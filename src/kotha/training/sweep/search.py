@@ -103,7 +103,7 @@ class Sweep:
 
     @cached_property
     def searched(self) -> list[SearchDimension]:
-        """The settings that are searched."""
+        """The settings that the sweep searches."""
         return read_search(self.search, preset(self.preset or USUAL_PRESET))
 
     def changes(self, values: dict[str, Value]) -> dict[str, Any]:
