@@ -65,7 +65,7 @@ class TokenizerError(KothaError):
 
 
 class DataError(KothaError):
-    """A data folder that is broken, incomplete or of the wrong kind."""
+    """A data folder that is corrupted, incomplete or of the wrong kind."""
 
 
 class CheckpointError(KothaError):

@@ -150,8 +150,8 @@ def compare_tokenizers(
 ) -> View[list[card.Card]]:
     """Compare tokenizers (files, folders or hub names) on a text: tokens per word, bytes per token, round trip.
 
-    With ``caution``, a BPE tokenizer of the same size with GPT-2's split pattern is added for comparison. It is trained
-    on the text itself, which gives it an advantage.
+    If ``caution`` is set, a BPE tokenizer of the same size with GPT-2's split pattern is added for comparison. This
+    tokenizer is trained on the text itself, which gives it an advantage.
     """
     paths = listed(text)
     found = read_documents(paths, field=field, errors=errors, on_problem=on_problem)
@@ -249,7 +249,7 @@ def prepare(
 
 
 def prepared_table(report: PrepareReport, title: str = "") -> Table:
-    """Return a table of what was written to a data folder, and what was removed."""
+    """Return a table of the documents written to a data folder, and of those removed."""
     counts = {"documents": Message("documents"), "tokens": Message("tokens"), "bytes": Message("bytes")}
     rows: list[list[Text]] = [
         [label, *(f"{getattr(report, f'{split}_{name}'):,}" for split in ("train", "validation"))]

@@ -57,7 +57,7 @@ class DemoStep(NamedTuple):
 
 
 class Demonstration:
-    """A demo in a folder."""
+    """A demo whose files are in one folder."""
 
     def __init__(self, out: Path, documents: int, vocab_size: int, minutes: float, seed: int) -> None:
         if documents < 100:

@@ -1,7 +1,7 @@
 """The page of ``kotha demo``: the loss curve, samples from before and after training, and what to try next.
 
-It is the first page that a new user opens, so it begins with the results. The training data is in a collapsed section
-at the end.
+The demo page is the first page that a new user opens, so it begins with the results. The training data is in a
+collapsed section at the end.
 """
 
 import json

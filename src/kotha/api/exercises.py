@@ -20,7 +20,7 @@ _HEADINGS = tuple(map(Message, ("name", "questions", "points", "percent", "right
 
 
 def on_paper(choice: QuestionChoice, language: Language, *, key: bool) -> tuple[dict[str, Any], Iterable[str]]:
-    """Return the questions as JSON and as lines, with their answers if ``key``."""
+    """Return the questions as JSON and as lines, with their answers if ``key`` is set."""
     questions = choice.prepare()
     record = {"choice": asdict(choice), "questions": key_dict(questions, language, key)}
     return record, paper_lines(questions, language, key)

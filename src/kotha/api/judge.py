@@ -35,7 +35,7 @@ def judge(
     """Let models continue prompts, and save the continuations as blind pairs for people to judge.
 
     ``prompts`` is a list, or a file with one prompt per line. Without models, the existing comparison in ``out`` is
-    opened. ``how`` are fields of ``SamplingSettings``. On the result, ``left_for`` returns a judge's remaining pairs,
+    opened. ``how`` takes fields of ``SamplingSettings``. On the result, ``left_for`` returns a judge's remaining pairs,
     ``record`` saves a judgement, ``page`` writes a page for judges without Kotha, ``collect`` reads the files that the
     page saves, and ``result`` returns the ranking.
 

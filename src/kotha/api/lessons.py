@@ -1,4 +1,4 @@
-"""The course's lessons, which train and measure small models. Listing them does not import torch."""
+"""The course's lessons, which train and measure small models. Listing the lessons does not import torch."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

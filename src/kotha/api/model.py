@@ -1,6 +1,6 @@
 """A loaded model: generation, evaluation, inspection and export.
 
-``LanguageModel`` only calls the packages that do the work. For anything its methods do not offer, use its ``model``,
+``LanguageModel`` delegates the work to other packages. For anything that its methods do not cover, use its ``model``,
 ``tokenizer`` and ``engine``. Evaluation is in ``evaluation.py``, and inspection in ``inside.py``.
 """
 

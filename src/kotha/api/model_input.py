@@ -1,7 +1,7 @@
 """The input to an inspected model: a text, a pair or an image, and the tokens that the model generates.
 
 Generation here is kept as simple as possible: a GPT continues the text (greedily or with a temperature), and a Seq2Seq
-translates it. ``kotha.inside`` only receives the result.
+translates it. ``kotha.inside`` receives the resulting input and does not generate text itself.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ def read_input(bundle: Bundle, options: InputOptions, otherwise: str | None = No
 
 
 def _writer(bundle: Bundle, options: InputOptions) -> Write | None:
-    """Return a function that generates ids, for a GPT if requested, and for a Seq2Seq also if there is no target."""
+    """Return a function that generates ids: for a GPT on request, and for a Seq2Seq also if no target is given."""
     model, generate = bundle.model, options.generate
     special = {} if bundle.tokenizer is None else bundle.tokenizer.special
     if isinstance(model, Seq2Seq) and (generate is not None or options.target is None):

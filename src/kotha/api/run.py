@@ -130,8 +130,8 @@ def train(
     Without a preset, model sizes, batch size and learning rates are chosen to fit the text and the time; with
     ``quality="best"``, a long time also trains teachers. ``start`` is a run, a model folder, a Hugging Face folder or
     ``"box"`` to fine-tune. ``teachers`` are runs or model folders to distil from. ``recipe`` is course, classic or
-    modern; ``prompt`` begins the samples. ``on_event`` and ``tensorboard`` receive figures, ``on_remark`` messages.
-    Under torchrun all processes train together; ``shard`` shards the model across them (FSDP).
+    modern; generated samples start with ``prompt``. ``on_event`` and ``tensorboard`` receive figures, and ``on_remark``
+    receives messages. Under torchrun all processes train together; ``shard`` shards the model across them (FSDP).
 
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]

@@ -8,12 +8,12 @@
     tokenizer.json       if the model reads text
 
 With dtype int8, matrices are stored as integers with a float16 scale per row (``model/rounding.py``), and everything
-else as float32, which reduces the size to a quarter. They are converted back to float32 on loading.
+else as float32, which reduces the size to a quarter. The matrices are converted back to float32 on loading.
 
 A run folder contains its best model as a model folder, ``best/``; functions that read a model accept either path.
 
-Writing is atomic. Nothing in a folder is ever executed. Before memory is allocated for the weights, the names and
-shapes in their header are compared with the config.
+Writing is atomic. No code from a model folder is ever executed. Before memory is allocated for the weights, the names
+and shapes in their header are compared with the config.
 """
 
 import math
@@ -96,8 +96,8 @@ def save(
     """Write a model folder atomically; ``overwrite`` replaces an existing model folder, and nothing else.
 
     ``stored`` is the type of the weights on disk (default: their type in memory). ``card`` is a model card in Markdown.
-    A folder that contains other files is not replaced unless ``whatever_it_holds`` is set. Training sets it, so as not
-    to fail at the end because of such files.
+    A folder that contains other files is not replaced unless ``whatever_it_holds`` is set. Training sets this option so
+    that such files do not make a run fail at its end.
     """
     out = Path(folder)
     if tokenizer is not None:

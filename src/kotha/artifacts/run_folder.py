@@ -53,13 +53,13 @@ class RunFolder:
 
     @property
     def exists(self) -> bool:
-        """Whether a run was started here."""
+        """Whether a run was started in this folder."""
         return exists(self.path / CONFIG)
 
     def start(
         self, model: ModelConfig, training: dict[str, Any], tokenizer: Tokenizer | None = None, **about: Any
     ) -> None:
-        """Start a run in a folder that has none; ``about`` has further config entries."""
+        """Start a run in a folder that has none; ``about`` holds further config entries."""
         with filled_folder(self.path):
             self.claim()
             self.check_new()

@@ -35,7 +35,7 @@ _SECONDS_BETWEEN_LINES = 60
 class Output:
     """A command's output: ``found`` with ``--json``, otherwise ``parts`` on stdout and ``remarks`` on stderr.
 
-    ``found`` is also saved as a ``page``, if a path is given.
+    ``found`` is also saved as a page if ``page`` is a path.
     """
 
     def __init__(

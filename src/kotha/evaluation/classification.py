@@ -1,9 +1,9 @@
 """Classification scores for texts and images: accuracy, macro-F1, scores per class and the confusion matrix.
 
-The baselines are fitted to the same training examples. One of them predicts the most frequent class (majority). The
-other is, for texts, logistic regression on TF-IDF features of words and character n-grams (scikit-learn: ``pip install
-kotha[baselines]``), and for images, the nearest neighbour by Euclidean distance between pixels. Macro-F1 is the mean F1
-over all classes of the model, so a rare class has the same weight as a common one.
+The baselines are fitted to the same training examples. The first baseline predicts the most frequent class (majority).
+The second baseline is, for texts, logistic regression on TF-IDF features of words and character n-grams (scikit-learn:
+``pip install kotha[baselines]``), and for images, the nearest neighbour by Euclidean distance between pixels. Macro-F1
+is the mean F1 over all classes of the model, so a rare class has the same weight as a common one.
 """
 
 from collections.abc import Sequence
@@ -63,7 +63,7 @@ class ClassificationScore(Measurement):
 
 
 def score_answers(labels: Sequence[str], true: Sequence[str], predicted: Sequence[str]) -> ClassificationScore:
-    """Compare predicted labels with the true ones.
+    """Compare predicted labels with the true labels.
 
     >>> score = score_answers(["a", "b"], ["a", "a", "b"], ["a", "b", "b"])
     >>> round(score.accuracy, 3), round(score.macro_f1, 3), score.confusion

@@ -6,8 +6,8 @@ evaluated on the same text. Bits per byte and per character are independent of t
 same text; the table has a remark if the texts differ or are unknown.
 
 A best model is named only if no model was trained on the text and its lead is significant: the difference from the next
-model, summed over documents, must be at least twice its standard error. This is a paired test, because both models are
-evaluated on the same documents.
+model, summed over documents, must be at least twice its standard error. The comparison is a paired test, because both
+models are evaluated on the same documents.
 """
 
 import math

@@ -39,9 +39,9 @@ class Answers:
     def likelihood(self, context: str, continuation: str) -> tuple[float, bool]:
         """Return the log-probability of a continuation, and whether greedy decoding would produce it.
 
-        Context and continuation are encoded as one text. The number of context tokens is determined by encoding the
-        context alone, and spaces between the two belong to the continuation. A context that is too long is truncated at
-        its start.
+        A context and its continuation are encoded as one text. The number of context tokens is determined by encoding
+        the context alone, and spaces between the two belong to the continuation. A context that is too long is
+        truncated at its start.
         """
         bare = context.rstrip()
         before = len(self._tokenizer.encode(bare))

@@ -67,7 +67,8 @@ def evaluate_instructions(
     learned: Dialogues | None = None,
     on_progress: OnProgress | None = None,
 ) -> InstructionScore:
-    """Evaluate a GPT on the last turns of conversations; with ``learned``, its training data, also the baseline."""
+    """Evaluate a GPT on the last turns of conversations; if ``learned`` (its training data) is given, also the
+    baseline."""
     if not isinstance(bundle.model, GPT) or bundle.tokenizer is None:
         raise UsageError(
             "a {family} model cannot answer questions; use a gpt with a tokenizer", family=bundle.config.family
@@ -103,7 +104,7 @@ def score_replies(
     instruction_tuned: bool = True,
     learned: Dialogues | None = None,
 ) -> InstructionScore:
-    """Compare the model's answers with the expected ones.
+    """Compare the model's answers with the expected answers.
 
     >>> score = score_replies(["?", "?"], ["পাঁচটি।", "মা।"], ["পাঁচটি", "বাবা।"])
     >>> score.exact_match, round(score.low, 3), round(score.high, 3)

@@ -7,10 +7,10 @@ but unlikely in other contexts, because it follows only one word. *Modified* mea
 of 1, 2 and more, estimated from the numbers of n-grams seen one to four times. Of the methods compared by Chen and
 Goodman, it was the best for n-gram models (1999, https://doi.org/10.1006/csla.1999.0128), and it is KenLM's default.
 
-Implementations differ in some conventions. Here a document is preceded by n - 1 end tokens, which serve as history and
-are never predicted, as in NLTK (KenLM adds one token, and counts n-grams that begin with it by occurrence). The unigram
-is interpolated with 1/V. If the discounts cannot be estimated, because no n-gram has one of the counts, they are 0.5, 1
-and 1.5, as in KenLM.
+Implementations of this smoothing differ in some conventions. Here a document is preceded by n - 1 end tokens, which
+serve as history and are never predicted, as in NLTK (KenLM adds one token, and counts n-grams that begin with it by
+occurrence). The unigram distribution is interpolated with the uniform distribution, 1/V. If the discounts cannot be
+estimated, because no n-gram has one of the counts, they are 0.5, 1 and 1.5, as in KenLM.
 
 N-grams are counted by sorting. An n-gram is represented by a 64-bit key: the number of its history times V, plus its
 last token. After sorting, equal keys are adjacent, and their ranks are the numbers of the n-grams for the next order. A

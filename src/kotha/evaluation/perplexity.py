@@ -11,7 +11,7 @@ https://huggingface.co/docs/transformers/perplexity.)
 Perplexity is e to the power of the loss per token, so it is comparable only between models with the same tokenizer.
 Bits per byte and per character are the same total loss divided by the size of the text.
 
-The baselines use the same tokens. ``uniform`` guesses every token with the same probability. ``unigram`` uses the
+The baselines use the same tokens. ``uniform`` assigns the same probability to every token. ``unigram`` uses the
 frequency of each token (counts plus one), as in a run's ``references``. ``3-gram`` and ``5-gram`` are n-gram models
 (``ngram.py``) of the model's training data; counting them takes a minute.
 """
@@ -94,7 +94,7 @@ class TextScore(Measurement):
 
 
 class Window(NamedTuple):
-    """Inputs ``start`` to ``stop`` of a sequence, of which those from ``scored`` on are scored."""
+    """Inputs ``start`` to ``stop`` of a sequence; those at ``scored`` and later are scored."""
 
     start: int
     scored: int
@@ -182,7 +182,8 @@ def windows(length: int, context: int, stride: int) -> list[Window]:
 def token_nats(model: GPT, sequences: Iterable[Line], context: int, stride: int) -> Iterator[Nats]:
     """Yield the loss in nats of every token but the first in each sequence, in order: (n,) -> (n - 1,).
 
-    Windows of several sequences are batched; shorter ones are padded on the right, which causal attention ignores.
+    Windows from several sequences are batched; shorter ones are padded on the right, and causal attention ignores this
+    padding.
     """
     remaining, device = iter(sequences), model.tokens.weight.device
     budget = _GPU_POSITIONS if device.type == "cuda" else _POSITIONS

@@ -1,7 +1,7 @@
 """The model card: architecture, training data, training settings and scores.
 
-It is generated from the files of a training run; missing information is shown as unknown. If a model folder has its own
-card, as the bundled model does, that card and its license are included.
+The card is generated from the files of a training run; missing information is shown as unknown. If a model folder has
+its own card, as the bundled model does, that card and its license are included.
 """
 
 import json
@@ -47,7 +47,7 @@ class About:
 
     @property
     def trained_here(self) -> bool:
-        """Whether a Kotha run trained the model; a model folder alone may have been imported."""
+        """Whether the model was trained by a Kotha run; a model folder without a run may have been imported."""
         return isinstance(self.config.get("training"), dict)
 
     @classmethod

@@ -1,7 +1,8 @@
 """Parity checks: verify that a converted model behaves like the original.
 
 Two properties are compared: the logits, by their largest difference, and the token ids of lines of text. These are
-lines of real text and difficult lines (joiners, two-part vowels, digits, emoji, mixed scripts), for a GPT as prompts.
+lines of real text and difficult lines (joiners, two-part vowels, digits, emoji, mixed scripts); for a GPT they are
+encoded as prompts.
 
 All formats use the same inputs (``logit_rows``, ``questions``) and provide the outputs of the other program. This
 module compares them with the model's, decides whether the check passed, and renders the report.
@@ -89,7 +90,7 @@ class ParityReport:
 
     @classmethod
     def of(cls, target: str, library: str, peer: str = "{name} {version}", **judged: Any) -> "ParityReport":
-        """Return an empty report; without a ``peer`` if the library for the comparison is not installed."""
+        """Return an empty report; its ``peer`` is empty if the library for the comparison is not installed."""
         if find_spec(library) is None:
             remark = Message("not checked: {name} is not installed (pip install {name})", name=library)
             return cls(target, remarks=[remark])

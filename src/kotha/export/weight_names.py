@@ -46,7 +46,7 @@ class ReferenceWeight:
 
 @dataclass(frozen=True)
 class Layout:
-    """An architecture in another program; the fields are the keys in ``layouts.toml``."""
+    """An architecture in another program; its fields are the keys in ``layouts.toml``."""
 
     name: str
     title: str

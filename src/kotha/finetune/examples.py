@@ -59,13 +59,13 @@ class ExamplesRequest(TrainRequest):
 
     @property
     def seed(self) -> int:
-        """The random seed for the split into parts."""
+        """The random seed for splitting the examples into parts."""
         return int(self.changes.get("seed", 0))
 
 
 @dataclass(frozen=True)
 class RunPlan:
-    """Everything that a new run needs."""
+    """All the settings and objects that a new run needs."""
 
     model: ModelConfig
     config: TrainConfig

@@ -47,7 +47,7 @@ class Parts(Generic[Examples]):
 
     @property
     def used_in_training(self) -> tuple[Examples, Examples]:
-        """The parts that training uses: train and validation."""
+        """The parts used in training: train and validation."""
         return self.train, self.validation
 
 
@@ -172,7 +172,7 @@ def _texts(data: LabelledTexts | TextPairs | LabelledImages) -> list[Sequence[st
 
 
 def _copies(some: Divided, kept_out: Sequence[Divided]) -> set[int]:
-    """Return the indices of examples that copy a held-out one or contain most of it, on either side of a pair."""
+    """Return the indices of examples that copy a held-out example or contain most of it, on either side of a pair."""
     found: set[int] = set()
     for texts, *others in zip(_texts(some), *map(_texts, kept_out), strict=True):
         held = [text for other in others for text in other]

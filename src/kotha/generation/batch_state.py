@@ -82,7 +82,7 @@ class Rows:
                 self.seen[row, torch.tensor(present, dtype=torch.long, device=self.device)] = True
 
     def move(self, source: int, target: int) -> None:
-        """Copy one row over another, except the random numbers of the current block."""
+        """Overwrite one row with a copy of another, except for the random numbers of the current block."""
         self.knobs[:, target] = self.knobs[:, source]
         self.pending[target] = self.pending[source]
         if self.seen is not None:

@@ -17,7 +17,7 @@ from kotha.model.masks import Mask
 class RowCache(CacheMemory):
     """A KV cache for ``n_rows`` rows starting at ``first``; ``lengths`` is the number of tokens read by each row.
 
-    If ``even`` is set, all rows have that number of tokens, so no mask per row is needed. Prompts are processed this
+    If ``even`` is set, all rows have that number of tokens, so no mask per row is needed. Prompts are processed in this
     way. The padding of shorter prompts is never attended to: it is hidden first by the causal mask and then by the
     row's length, until it is overwritten.
     """

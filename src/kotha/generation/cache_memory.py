@@ -1,8 +1,8 @@
 """The memory of a KV cache: preallocated keys and values, one row per request, each row with its own length.
 
-A step writes in place. A finished row is reused without clearing it, because its length alone determines which
-positions are valid. The rows in use are always the first ones, so a half-empty batch takes half the work: when a row in
-the middle ends, the last one moves to its position.
+Each step writes its keys and values in place. A finished row is reused without clearing it, because its length alone
+determines which positions are valid. The rows in use are always the first ones, so a half-empty batch takes half the
+work: when a row in the middle ends, the last one moves to its position.
 
 A layer's array is (rows, positions, heads, D), so the keys of a new token are contiguous. Each layer has its own
 arrays, which are written with one operation, so that a compiler does not have to copy them.
@@ -61,7 +61,7 @@ class CacheMemory:
         self.size = size
 
     def set_lengths(self, first: int, lengths: Sequence[int]) -> None:
-        """Set the number of tokens read by each row from ``first`` on."""
+        """Set the number of tokens read by each row, starting at row ``first``."""
         for row, length in enumerate(lengths, first):
             self.lengths[row] = length
 
@@ -71,7 +71,7 @@ class CacheMemory:
             mine[row, :count] = theirs[0, :count]
 
     def move(self, source: int, target: int) -> None:
-        """Copy one row over another."""
+        """Overwrite one row with a copy of another."""
         for array in (*self.keys, *self.values, self.lengths):
             array[target] = array[source]
 

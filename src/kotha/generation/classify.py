@@ -77,7 +77,7 @@ class Classifier:
 
     @property
     def truncated(self) -> int:
-        """The number of texts so far that were too long to be read completely, even in parts."""
+        """The number of texts so far that did not fit completely, even when split into parts."""
         return self._reader.truncated
 
     def probabilities(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> Tensor:

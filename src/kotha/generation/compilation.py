@@ -1,9 +1,9 @@
 """Compile ``native.c``, which takes about a second, and cache the library for later processes.
 
-The compiled library is cached in the user's home (``~/.cache/kotha``, or under ``$XDG_CACHE_HOME``). Its file name is a
-hash of everything it depends on: the source, the compiler and its flags, the CPU (``-march=native``) and the OpenMP
-library. It is loaded only if the directory and the file belong to this user and nobody else can write to them. If it
-cannot be cached, each process compiles it again.
+The compiled library is cached in the user's home (``~/.cache/kotha``, or under ``$XDG_CACHE_HOME``). The library's file
+name is a hash of everything it depends on: the source, the compiler and its flags, the CPU (``-march=native``) and the
+OpenMP library. The cached library is loaded only if the directory and the file belong to this user and nobody else can
+write to them. If it cannot be cached, each process compiles it again.
 """
 
 import ctypes
@@ -114,7 +114,8 @@ def _keep(library: Path, kept: Path) -> None:
 
 
 def _openmp() -> list[str]:
-    """Return compiler flags for torch's own OpenMP, because the threads of a second one would compete with it.
+    """Return compiler flags that link the OpenMP runtime shipped with torch; the threads of a second runtime would
+    compete with it.
 
     If torch is not imported yet, only its OpenMP library is loaded, which torch uses when it is imported later.
     """

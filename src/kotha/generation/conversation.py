@@ -64,10 +64,10 @@ class Conversation:
 
 
 def conversation_prompt(engine: Engine, turns: Sequence[Turn], tokens: int, plain: bool) -> list[int]:
-    """Return the prompt for the next turn, with as many of the last turns as leave room for ``tokens`` tokens.
+    """Return the prompt for the next turn, with as many of the latest turns as fit, leaving room for ``tokens`` tokens.
 
-    With ``plain``, the prompt is one text without special tokens. A role without a special token is treated as the
-    user.
+    With ``plain``, the prompt is one text without special tokens. A role without a special token is treated as the user
+    role.
     """
     tokenizer, context = engine.tokenizer, engine.model.config.context_length
     assert tokenizer is not None, "a conversation needs a tokenizer"

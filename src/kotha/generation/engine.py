@@ -1,14 +1,14 @@
 """The engine: generates text for many requests in one batch (continuous batching).
 
-A request waits for a free row. Then its prompt is processed: a short one at once, and a long one in chunks, one per
-step (``prefill.py``). The last token of the prompt is processed by the first step. Each step adds one token to every
-row, sampled with the row's own settings. When a row ends, it is assigned to the next request. The output of a request
-does not depend on the others in the batch.
+A request waits for a free row. Once a request has a row, its prompt is processed: a short one at once, and a long one
+in chunks, one per step (``prefill.py``). The last token of the prompt is processed by the first step. Each step adds
+one token to every row, sampled with the row's own settings. When a row ends, it is assigned to the next request. The
+output of a request does not depend on other requests in the batch.
 
 A text prompt is encoded as the start of a document, after the start-of-document token, as in training and evaluation.
 Without that token small models produce much worse text (``docs/dev/experiments.md``). Token ids are used unchanged.
 
-When a row's context is full, its older half is dropped: the request moves to the front of the queue, and the other half
+When a row's context is full, its older half is dropped: the request moves to the front of the queue, and the newer half
 is processed again as a prompt. Which tokens are dropped depends only on the text (``request.context_start``).
 """
 
@@ -192,7 +192,8 @@ class Engine:
         return ids or [self._start or 0]
 
     def _admit(self) -> None:
-        """Assign free rows to waiting requests and process their prompts; long prompts are only started."""
+        """Assign free rows to waiting requests and process their prompts; for a long prompt, only the first chunk is
+        processed."""
         new: list[tuple[Answer, list[int]]] = []
         while self._waiting and len(self._active) + len(self._reading) + len(new) < self._max_batch:
             # All visible tokens except the last, which the first step reads.
@@ -233,7 +234,7 @@ class Engine:
         return first
 
     def _advance(self) -> None:
-        """Start the next steps before reading the results of the last ones, to keep a GPU busy."""
+        """Start the next steps before reading the results of the previous steps, to keep a GPU busy."""
         context = self.model.config.context_length
         furthest = max(answer.read for answer in self._active)
         self._make_room(furthest + self._decoder.block)
@@ -250,7 +251,7 @@ class Engine:
         self._collect(steps)
 
     def _start_steps(self) -> Drawn:
-        """Start some steps for every row."""
+        """Schedule the next few steps for every row."""
         room = self.model.config.context_length - max(answer.read for answer in self._active)
         count = min(self._decoder.block, room, max(answer.unscheduled for answer in self._active))
         drawn = self._decoder.start(self._active, count)

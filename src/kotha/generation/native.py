@@ -70,7 +70,7 @@ class _Shared(ctypes.Structure):
 
 
 class _Own(ctypes.Structure):
-    """The buffers of one thread for intermediate results."""
+    """Buffers for one thread's intermediate results."""
 
     _fields_ = tuple((name, _POINTER) for name in ("x", "read", "scale", "quantized"))
 
@@ -78,8 +78,9 @@ class _Own(ctypes.Structure):
 class Pace:
     """Chooses between one thread and all threads for a step, by which was faster recently.
 
-    Threads synchronize forty times in a step of a few milliseconds. On a busy machine one of them is often delayed, and
-    a single thread is much faster. The choice does not affect the result, because each sum is computed by one thread.
+    Threads synchronize forty times in a step of a few milliseconds. On a busy machine a thread is often delayed, and a
+    step is then much faster on a single thread. The choice does not affect the result, because each sum is computed by
+    one thread.
     """
 
     first, again = 3, 64  # trials of each option at the start; steps between trials of the slower one

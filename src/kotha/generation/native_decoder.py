@@ -39,7 +39,7 @@ class NativeDecoder:
             self._seen[row] = {*answer.start, *answer.ids} - self._ends
 
     def move(self, source: int, target: int) -> None:
-        """Copy one row over another."""
+        """Overwrite one row with a copy of another."""
         self.cache.move(source, target)
         self._seen[target] = self._seen[source]
 

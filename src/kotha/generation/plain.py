@@ -1,7 +1,7 @@
 """Text generation without a cache, as in the course: the whole text is processed again for each token.
 
-This is the readable version of the engine and its sampling; tests check that both give the same text. When the context
-is full, its older half is dropped (``context_start``). ``chances`` applies the settings in this order:
+This module is the readable version of the engine and its sampling; tests check that both give the same text. When the
+context is full, its older half is dropped (``context_start``). ``chances`` applies the settings in this order:
 
 1. repetition penalty, on the model's logits (Keskar et al. 2019, https://arxiv.org/abs/1909.05858);
 2. temperature;
@@ -9,8 +9,8 @@ is full, its older half is dropped (``context_start``). ``chances`` applies the 
    2024, https://arxiv.org/abs/2407.01082);
 4. sampling.
 
-This is Hugging Face's order. In llama.cpp, temperature comes last; here it comes first, so that top-p and min-p apply
-to the distribution that is sampled from.
+Hugging Face applies them in the same order. In llama.cpp, temperature comes last; here it comes first, so that top-p
+and min-p apply to the distribution that is sampled from.
 """
 
 import math

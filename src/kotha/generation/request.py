@@ -192,7 +192,7 @@ def context_start(n_tokens: int, n_prompt: int, context_length: int) -> int:
     """Return the index of the first token in the context, for a text of ``n_tokens`` tokens including the prompt.
 
     The course drops one token for each new one, and must then process all others again, because their positions change
-    and all keys beyond the first layer depend on the dropped token. When half of the context is dropped at once, the
+    and all keys beyond the first layer depend on the dropped token. Because half of the context is dropped at once, the
     rest is processed again only once per half context.
 
     >>> [context_start(n, n_prompt=1, context_length=4) for n in (1, 4, 5, 6, 7, 8)]

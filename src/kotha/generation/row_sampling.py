@@ -1,7 +1,7 @@
 """Sample a token for one row on a CPU, in NumPy: like ``plain.py``, but without ranking the whole vocabulary.
 
-With top-k, only the k best logits are ranked. Without it, a few hundred are ranked first, which is enough if the row's
-random number selects one of them. ``sampling.py`` samples for a batch of tensors.
+With top-k, only the k best logits are ranked. Without top-k, the best few hundred logits are ranked first, which is
+enough if the row's random number selects one of them. ``sampling.py`` samples tokens for a whole batch, with tensors.
 """
 
 import numpy as np
@@ -55,7 +55,8 @@ def _best(scores: Floats, count: int) -> NDArray[np.int64]:
 
 
 def _point(logits: Floats, settings: SamplingSettings, number: float, width: int) -> int | None:
-    """Return the token that the number selects among the best ``width``; None if it may be one of the others."""
+    """Return the token that the number selects among the ``width`` most likely tokens; None if it may be another
+    token."""
     heat = np.float32(max(settings.temperature, 1e-30))
     tokens = _best(logits, width)
     weights = np.exp((logits[tokens] - logits[tokens[0]]) / heat)  # 1 for the best

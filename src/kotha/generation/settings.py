@@ -67,7 +67,7 @@ class SamplingSettings:
 def uniforms(seed: int, count: int) -> NDArray[np.float32]:
     """Return a random number in [0, 1) for each step: (count,); a larger count starts with the same numbers.
 
-    They are equal to the numbers from ``torch.rand`` with this seed: 24 bits of each output of a Mersenne Twister
+    The numbers are equal to those from ``torch.rand`` with this seed: 24 bits of each output of a Mersenne Twister
     (Matsumoto and Nishimura 1998), seeded by its authors' ``init_genrand``.
 
     >>> [round(float(number), 4) for number in uniforms(0, 2)]

@@ -1,8 +1,8 @@
 """Decoding with torch: one token for every row in each step.
 
-On a CPU a step calls the model. On a GPU the kernel launches would take longer than the work, so a step, including
-sampling, is recorded once for each plan as a CUDA graph and then replayed. All state is written in place, so a replay
-continues where the last one ended.
+On a CPU each step is an ordinary call of the model. On a GPU the kernel launches would take longer than the work, so a
+step, including sampling, is recorded once for each plan as a CUDA graph and then replayed. All state is written in
+place, so a replay continues where the last one ended.
 """
 
 import platform
@@ -58,8 +58,8 @@ def decoder_of(
     """Return the model that the engine uses (``live`` or a copy with these weights) and its decoder, in C if possible.
 
     The step in C is faster than BLAS for few rows and within 10% of its speed for 32 rows, and the result of a row does
-    not depend on other rows. It is used only with the engine's own copy of the weights, because it ignores the hooks
-    and the attention implementation of a live model.
+    not depend on other rows. The step in C is used only with the engine's own copy of the weights, because it ignores
+    the hooks and the attention implementation of a live model.
     """
     model = prepare(live, weights)
     joined = all(isinstance(block.attention, JoinedAttention) for block in model.stack.blocks)
@@ -96,7 +96,7 @@ class TorchDecoder:
         self.rows.put(first, answers)
 
     def move(self, source: int, target: int) -> None:
-        """Copy one row over another."""
+        """Overwrite one row with a copy of another."""
         self.rows.move(source, target)
         self.cache.move(source, target)
 
@@ -111,7 +111,7 @@ class TorchDecoder:
         cache.first = 0
 
     def start(self, answers: Sequence[Answer], count: int) -> Drawn:
-        """Start ``count`` steps; on a GPU the host continues meanwhile."""
+        """Start ``count`` steps, without waiting for a GPU to finish them."""
         plan = self._plan(answers, count)
         self.rows.load(answers, count, plan)
         self.cache.n_rows, self.cache.span, self.cache.even = plan.n_rows, plan.span, plan.even

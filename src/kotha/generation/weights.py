@@ -1,4 +1,4 @@
-"""The engine's copy of the weights: unchanged, in bfloat16, or quantized to int8.
+"""The engine's copy of the weights: unchanged, converted to bfloat16, or quantized to int8.
 
 A decoding step reads all weights except the embeddings once, so it takes at least their size divided by the memory
 bandwidth. Narrower types reduce this time if the machine has fast products for them. Int8 takes a quarter of the
@@ -57,7 +57,8 @@ class Int8Linear(nn.Module):
     """``nn.Linear`` with an int8 weight matrix: (..., in) -> (..., out).
 
     The torch decoder uses this layer; x is not quantized. Torch has fast int8 products only on some machines: on ARM
-    without bfloat16 all of them are slower than float32 (``docs/dev/experiments.md``). The step in C uses its own.
+    without bfloat16 all of them are slower than float32 (``docs/dev/experiments.md``). The step in C has its own
+    implementation of these products.
     """
 
     weight: Tensor

@@ -11,7 +11,7 @@ from typing import Any
 
 
 class Message:
-    """A text for the user.
+    """A text to show to the user, with its values.
 
     >>> str(Message("{n:,} documents in {path}", n=8192, path="news.jsonl"))
     '8,192 documents in news.jsonl'
@@ -58,7 +58,7 @@ class Message:
 
 
 class Plural(Message):
-    """A message about ``n`` things, with a separate English template for one thing.
+    """A message about ``n`` items, with a separate English template for the singular.
 
     >>> str(Plural("{n} token", "{n:,} tokens", n=1)), str(Plural("{n} token", "{n:,} tokens", n=4096))
     ('1 token', '4,096 tokens')
@@ -99,7 +99,7 @@ class Bilingual(Message):
 
 
 def english(template: str, values: Mapping[str, Any]) -> str:
-    """Fill in a template in English."""
+    """Fill in the English template of a message."""
     listed = {name: ", ".join(map(str, each)) for name, each in values.items() if isinstance(each, list | tuple)}
     return template.format_map({**values, **listed}) if values else template
 
@@ -141,7 +141,7 @@ OnRemark = Callable[[Text], None]
 
 
 def some_of(names: Sequence[str], most: int = 30) -> str:
-    """Join names; if there are more than ``most``, only the first ones, followed by the total number.
+    """Join names; if there are more than ``most``, join only the first ones and append the total number.
 
     >>> some_of(["a", "b", "c"]), some_of(["a", "b", "c"], most=2)
     ('a, b, c', 'a, b, … (3)')

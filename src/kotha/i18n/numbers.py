@@ -1,7 +1,7 @@
 """Format numbers and amounts in English and Bangla.
 
-Bangla uses its own digits, groups them by lakh, and counts in crores. Babel, and Fluent which uses Babel, always write
-Latin digits, so this module formats Bangla numbers itself. Tests compare it with ICU.
+Bangla uses its own digits, groups them by lakh, and counts in crores. Babel, and Fluent, which uses Babel, always write
+Latin digits, so this module formats Bangla numbers itself. Tests compare the results with ICU.
 """
 
 import re
@@ -117,7 +117,7 @@ def _count(value: float, language: Language) -> str:
 
 
 def _short(value: float, whole_from: float) -> str:
-    """Format with one decimal place if below ``whole_from``."""
+    """Format a number, with one decimal place if it is below ``whole_from``."""
     return f"{value:,.0f}" if value >= whole_from else f"{value:.1f}".removesuffix(".0")
 
 

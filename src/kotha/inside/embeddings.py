@@ -5,15 +5,15 @@ its own; the mean of their rows is used instead, and callers should report this.
 
 Similarity is measured by cosine. In a small model all rows share components (which separate used from unused rows and
 frequent from rare words) that raise every cosine, so by default the mean is subtracted first (Mu & Viswanath 2018,
-https://arxiv.org/abs/1702.01417). This was tested with eight lists of related words (kinship, months, numbers, ...) on
-two models with 2 layers and width 96, trained on the built-in stories. With the mean subtracted, 56.9 % of the nearest
-words came from the same list in one model and 54.0 % in the other; without subtraction, 55.4 % and 52.5 %. The cosine
-of two random words fell from 0.18 to 0.00, so that a value is meaningful by itself.
+https://arxiv.org/abs/1702.01417). Subtracting the mean was tested with eight lists of related words (kinship, months,
+numbers, ...) on two models with 2 layers and width 96, trained on the built-in stories. With the mean subtracted, 56.9
+% of the nearest words came from the same list in one model and 54.0 % in the other; without subtraction, 55.4 % and
+52.5 %. The cosine of two random words fell from 0.18 to 0.00, so that a value is meaningful by itself.
 
 The map (PCA) places words along the two principal components of the centred vectors. Two components never explain all
-of the variance, so the result includes the share that they explain. The sign of a component is arbitrary. It is chosen
-so that the word with the largest absolute coordinate is on the positive side, and the same model always gives the same
-map.
+of the variance, so the result includes the share that they explain. The sign of a component is arbitrary. Here the sign
+is chosen so that the word with the largest absolute coordinate is on the positive side, and the same model always gives
+the same map.
 
 A lookup gives a gradient only to the rows for the tokens in the batch. If the output head has its own weights, the
 other rows do not change (except by weight decay). If the head and the embedding share weights, every row also gets a
@@ -159,7 +159,7 @@ class WordMap:
 
 
 def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap:
-    """Place the most frequent words and the chosen ones in two dimensions."""
+    """Place the most frequent words and the chosen words in two dimensions."""
     named = {word.text for word in chosen}
     tokens = [token for token in table.frequent_words(count) if table.texts[token].strip() not in named]
     if len(tokens) + len(chosen) < 3:
@@ -208,7 +208,7 @@ class NearWords:
 
     @cached_property
     def map(self) -> WordMap:
-        """The most frequent words and the requested ones in two dimensions."""
+        """The most frequent words and the requested words in two dimensions."""
         return self.make_map()
 
     def page(self, name: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Flow: the values computed for one input at every step of the model, from the token embedding to the answer.
 
-A station is a measured hook point. It records the shape of the values, their mean, standard deviation and range, the
-length of the vector at each position and, for attention, the entropy of each head. Stations are in the order of
+A station is a measured hook point. A station records the shape of the values, their mean, standard deviation and range,
+the length of the vector at each position and, for attention, the entropy of each head. Stations are in the order of
 computation, so norms come before or after their part, as in the model. Together they answer question 12a of the
 workshop (from a text to the next-token distribution). The page (``web/src/pages/views/Flow.svelte``) takes its labels
 in both languages from ``report/studio/words/flow.json``.

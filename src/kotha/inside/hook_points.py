@@ -118,7 +118,7 @@ def layers(model: nn.Module) -> dict[str, Block]:
 def choose_layers(model: nn.Module, words: Sequence[str | int]) -> list[str] | None:
     """Resolve layer names such as ``blocks.0``, or ``0`` for that layer in every stack.
 
-    Without names, returns None, which means all layers.
+    If no names are given, return None, which means all layers.
     """
     if not words:
         return None

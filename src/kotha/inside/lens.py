@@ -1,8 +1,8 @@
 """The logit lens: what each layer would predict if the model ended there.
 
 The last norm and the head are applied to the output of each layer (nostalgebraist 2020,
-https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens). At the last layer this is the
-model's own prediction. Earlier layers were never trained to predict, so their answers are only an approximation.
+https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens). At the last layer, the lens gives
+the model's own prediction. Earlier layers were never trained to predict, so their answers are only an approximation.
 
 The lens works for models that predict tokens: a GPT predicts the next token, a BERT the token at each position, and a
 Seq2Seq decoder the next token in the translation. For a ViT it raises ``UsageError``. On the page, rows are positions
@@ -85,7 +85,8 @@ def lens(model: Model, given: ModelInput) -> Lens:
 def _predictions(
     given: ModelInput, log_probs: Tensor, final: Tensor, following: Sequence[int]
 ) -> tuple[PositionPrediction, ...]:
-    """Compare a layer with the last one, row by row: (T, V), (T, V) -> T; ``following`` are the actual next tokens."""
+    """Compare a layer with the last one, row by row: (T, V), (T, V) -> T; ``following`` holds the actual next
+    tokens."""
     answered = log_probs.gather(-1, final.argmax(dim=-1, keepdim=True))  # (T, 1)
     kl = (final.exp() * (final - log_probs)).sum(dim=-1).clamp(min=0)
     entropy = -(log_probs.exp() * log_probs).sum(dim=-1)

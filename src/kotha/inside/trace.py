@@ -4,7 +4,7 @@
         model(tokens)
     seen["blocks.0.attention.weights"]          # (B, H, T, S)
 
-Forward hooks exist only inside the ``with`` block. They change neither the weights nor the outputs, not even by
+Forward hooks exist only inside the ``with`` block. The hooks change neither the weights nor the outputs, not even by
 rounding, and an untraced model has no overhead. A fused attention kernel does not expose its scores, so for the
 requested layers the explicit implementation computes them again from the same queries and keys. ``hook_points.py``
 lists the names.
@@ -64,7 +64,7 @@ class Trace:
         return self.passes(name)[-1]
 
     def passes(self, name: str) -> list[Tensor]:
-        """Return the value at a hook point each time it ran: twice per pass for a Seq2Seq's token embedding."""
+        """Return the values at a hook point, one for each time it ran: two per pass for a Seq2Seq's token embedding."""
         if name in self._seen:
             return self._seen[name]
         if name in self._known:

@@ -1,8 +1,8 @@
 """A view: the result of an inspection, available as data, as one offline page, and inline in a notebook.
 
 Each kind of inspection has a function that makes a view from a loaded model and its input; commands print it, and the
-API returns it. The page is built on first access. It is a single file without external resources, drawn by the studio's
-components (``report/single_file.py``).
+API returns it. The page is built on first access. A page is a single file without external resources, drawn by the
+studio's components (``report/single_file.py``).
 """
 
 import os
@@ -42,7 +42,7 @@ class View(Generic[Found]):
 
     @cached_property
     def html(self) -> str:
-        """The page as one offline HTML file."""
+        """The page of the view as one offline HTML file."""
         return self.make_page()
 
     def to_dict(self) -> Data:

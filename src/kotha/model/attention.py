@@ -3,8 +3,8 @@
 ``softmax(Q K^T / sqrt(D)) V`` (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762), where several query heads may
 share a key-value head (grouped-query attention, GQA). There are two implementations with the same weights: ``explicit``
 follows the textbook line by line, and each quantity is the output of a named module that a forward hook can observe;
-``fused`` is one kernel that never materializes the scores. Tests check that both give the same results. The
-implementation can be switched in any layer of a loaded model: ``attention.implementation = "explicit"``.
+``fused`` is one kernel that never materializes the scores. Tests check that both implementations give the same results.
+The implementation can be switched in any layer of a loaded model: ``attention.implementation = "explicit"``.
 
 Keys and values come from x (self-attention), from ``memory`` (cross-attention), or from a cache: ``store`` takes the
 new keys and values and returns all of them.

@@ -41,7 +41,7 @@ class SwiGLU(nn.Module):
         self.down = nn.Linear(config.d_ff, config.d_model, bias=config.feedforward_bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Widen twice, multiply by the gate, project back."""
+        """Project to the larger width twice, multiply by the gate, and project back."""
         inner = silu(self.gate(x)) * self.up(x)  # (B, T, d_ff)
         y: Tensor = self.down(inner)  # (B, T, C)
         return y

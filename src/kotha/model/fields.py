@@ -64,7 +64,8 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 
 def check_names(kind: Any, values: Mapping[str, object], complete: bool = False) -> None:
-    """Raise an error for an unknown key, with the nearest known one; if ``complete``, also for a missing field."""
+    """Raise an error for an unknown key, with the nearest known one; if ``complete`` is set, also for a missing
+    field."""
     known = [each.name for each in fields(kind)]
     for name in values:
         if name not in known:

@@ -3,8 +3,8 @@
 ==========  ============================================================================================================
 ``gpt2``    All matrices and embeddings normal with std 0.02; the two matrices of a block that write to the residual
             stream divided by sqrt(2 n_layers), so that its size does not grow with depth (Radford et al. 2019). BERT,
-            ViT and Qwen3 also use 0.02. Models with matrices at 1/sqrt(inputs) and embeddings at 0.02 trained worse,
-            because the output of the first blocks is then much larger than the embeddings.
+            ViT and Qwen3 also use a standard deviation of 0.02. Models with matrices at 1/sqrt(inputs) and embeddings
+            at 0.02 trained worse, because the output of the first blocks is then much larger than the embeddings.
 ``xavier``  Matrices uniform by Glorot's rule, embeddings normal with std 1/sqrt(d_model), which the 2017 paper's
             factor sqrt(d_model) turns into 1 (https://arxiv.org/abs/1706.03762).
 ==========  ============================================================================================================

@@ -1,8 +1,8 @@
 """The next-token loss: a cross-entropy that never holds all logits in memory.
 
-For 8,192 tokens and a vocabulary of 32,100, float32 logits take a gigabyte, their softmax another and their gradient a
-third. Here the head is applied in chunks of rows. The losses and gradients of each chunk are computed from its logits,
-which are then discarded (the idea of https://arxiv.org/abs/2411.09009, without its custom kernels).
+For 8,192 tokens and a vocabulary of 32,100, float32 logits take one gigabyte, their softmax a second one, and their
+gradient a third. Here the head is applied in chunks of rows. The losses and gradients of each chunk are computed from
+its logits, which are then discarded (the idea of https://arxiv.org/abs/2411.09009, without its custom kernels).
 
 ``F.linear_cross_entropy`` of torch 2.13 does the same if given options (without them it builds all logits), but does
 not support label smoothing and breaks a compiled graph. ``_Chunked`` covers these cases, older versions of torch, and
@@ -10,8 +10,8 @@ GPUs, where the operations between its matrix products are compiled into kernels
 own type. GPUs have no fast kernel for a head of 50,257 rows, so there a copy of the head is padded to a multiple of 64
 rows, and the padding gets probability zero. Tests check that all variants equal ``F.cross_entropy`` on all logits.
 
-For knowledge distillation, the target is a mixture of the teachers' distributions and the text. This takes one more
-product per chunk and teacher, and memory for one chunk of a teacher's logits.
+For knowledge distillation, the target is a mixture of the teachers' distributions and the text. Distillation takes one
+more product per chunk and teacher, and memory for one chunk of a teacher's logits.
 """
 
 from collections.abc import Sequence
@@ -46,9 +46,9 @@ def next_token_loss(
 ) -> Tensor:
     """Return the mean loss in nats over the targets that are not ``IGNORED``: (..., C), (V, C), (...) -> ().
 
-    ``hidden`` is the input to the model's head and ``weight`` the head's matrix. Under autocast both are cast to its
-    type; losses are always summed in float32. The fraction ``teacher_share`` of the loss is the cross-entropy with the
-    mean distribution of ``teachers``; the rest is the cross-entropy with the text.
+    ``hidden`` is the input to the model's head and ``weight`` the head's matrix. Under autocast both tensors are cast
+    to its type; losses are always summed in float32. The fraction ``teacher_share`` of the loss is the cross-entropy
+    with the mean distribution of ``teachers``; the rest is the cross-entropy with the text.
     """
     rows, flat = hidden.flatten(0, -2), targets.flatten()
     plain = not label_smoothing and not teachers
@@ -157,7 +157,8 @@ def loss_and_gradient(
     """Return the scaled loss of all rows in nats and its gradient: (n, V), (n, 1), (n, 1) -> (), (n, V).
 
     The gradient with respect to the logits is the softmax minus the smoothed target. The fraction ``teacher_share`` of
-    the target is the mean distribution of the teachers, given as logits (n, V). Logits from ``n_words`` on are padding.
+    the target is the mean distribution of the teachers, given as logits (n, V). Logits at index ``n_words`` and above
+    are padding.
     """
     words = torch.arange(logits.shape[-1], device=logits.device)
     exists = words < n_words

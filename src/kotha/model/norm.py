@@ -19,7 +19,7 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        """Compute ``rms_norm`` in one kernel."""
+        """Compute ``rms_norm`` in a single kernel."""
         weight = self.weight.to(x.dtype)  # under autocast x has a narrower type, and the kernel requires one type
         return nn.functional.rms_norm(x, weight.shape, weight, self.eps)
 

@@ -22,7 +22,7 @@ class Rotation(NamedTuple):
 
 
 class NoPositions(nn.Module):
-    """No position encoding; the base class of the others."""
+    """No position encoding; this is the base class of the other encodings."""
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         """Add positions, (T,) or (B, T), to embedded tokens: (B, T, C) -> (B, T, C)."""
@@ -41,7 +41,7 @@ class LearnedPositions(NoPositions):
         self.table = nn.Embedding(context_length, d_model)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Add the row of each position."""
+        """Add to each row the embedding of its position."""
         y: Tensor = x + self.table(positions)
         return y
 

@@ -27,7 +27,7 @@ Lines = Mapping[str, Sequence[Point]]
 def chart(series: Lines, x: str, y: str, *, log_y: bool = False, from_zero: bool = False) -> str:
     """Return the SVG elements of a line chart of `WIDTH` by `HEIGHT`; None and NaN are gaps.
 
-    ``from_zero`` starts the y axis at zero, so that heights can be compared.
+    ``from_zero`` starts the y axis at zero, so that the heights of lines can be compared.
     """
     kept = {name: thin(drawable_points(points, log_y)) for name, points in series.items()}
     xs = [x for points in kept.values() for x, _ in points]

@@ -1,6 +1,6 @@
 """A document: text, tables and curves as blocks of data, rendered by the page built from ``web/src/pages/document``.
 
-Messages are stored as templates and values, with the templates also in Bangla, so that a reader can switch the page's
+Messages are stored as templates and values, together with the Bangla templates, so that a reader can switch the page's
 language. Strings are data (generated text, names, numbers) and are not translated.
 """
 

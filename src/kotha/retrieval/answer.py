@@ -2,9 +2,9 @@
 
 Before any text is generated, the best passage must cover a minimum share of the question's words; otherwise there is no
 answer. The threshold was measured on questions whose own passage had been removed. A chat model then gets the question
-and as many passages as fit its context. Each sentence that it writes is followed by a citation of the passage that best
-supports it, or marked as unsupported. Without a chat model, the answer is the sentence in the passages that best fits
-the question, with a note that says so.
+and as many passages as fit its context. Each sentence that the model writes is followed by a citation of the passage
+that best supports it, or marked as unsupported. Without a chat model, the answer is the sentence in the passages that
+best fits the question, with a note that says so.
 """
 
 import math
@@ -59,7 +59,7 @@ class ChatWriter:
 
 @dataclass(frozen=True)
 class CitedAnswer:
-    """An answer with the hits that support it; ``cited`` are the numbers of hits, from 1."""
+    """An answer with the hits that support it; ``cited`` contains the numbers of the cited hits, counted from 1."""
 
     question: str
     answer: Text

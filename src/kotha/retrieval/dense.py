@@ -1,9 +1,9 @@
 """Search by meaning: the cosine of vectors, after whitening (PCA whitening, with a floor).
 
 A model's vectors share a large mean, and a few directions that have little to do with the text dominate their variance.
-Centred and scaled to equal variance in all directions, they distinguish texts much better (docs/dev/experiments.md).
-Mean and variance are estimated each time the vectors are loaded, so stored vectors stay valid when documents change. If
-there are too few vectors, they are not whitened.
+After centring and scaling to equal variance in all directions, the vectors distinguish texts much better
+(docs/dev/experiments.md). Mean and variance are estimated each time the vectors are loaded, so stored vectors stay
+valid when documents change. If there are too few vectors, they are not whitened.
 
 Su et al. 2021, https://arxiv.org/abs/2103.15316.
 """

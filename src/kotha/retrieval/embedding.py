@@ -5,7 +5,7 @@ represent the next token more than the text so far; the token embedding, layer 0
 (docs/dev/experiments.md). A text longer than the context is embedded in windows, and all its tokens have the same
 weight.
 
-There is no contrastive training; use sentence-transformers for it.
+The model is not trained contrastively; for embeddings trained that way, use sentence-transformers.
 """
 
 import hashlib

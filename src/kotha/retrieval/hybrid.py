@@ -1,8 +1,9 @@
 """Hybrid search: merge the rankings by words and by meaning.
 
-One score is the share of the question that a passage covers, the other a cosine. Both have the same scale for every
-question, so they can be added, the second with a weight. Fusion by rank alone (reciprocal rank fusion, Cormack et al.
-2009) gives worse results than the better of the two rankings; ``docs/dev/experiments.md`` compares both methods.
+One score is the fraction of the question that a passage covers; the other is a cosine similarity. Both scores have the
+same scale for every question, so they can be added, the second with a weight. Fusion by rank alone (reciprocal rank
+fusion, Cormack et al. 2009) gives worse results than the better of the two rankings; ``docs/dev/experiments.md``
+compares both methods.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,7 @@ A PDF stores glyphs in drawing order: in Bangla a vowel sign on the left comes b
 one glyph without a code point of its own. Programs that export such text (browsers, office programs) store the
 characters next to the glyphs, as /ActualText. pypdf ignores it, but calls a hook before each operation; here, the hook
 replaces the glyphs with the characters. The characters keep the width of the glyphs so that spaces are detected
-correctly. Without /ActualText the glyphs are used.
+correctly. If a span has no /ActualText, its glyphs are used.
 """
 
 import logging
@@ -84,7 +84,8 @@ class _ActualText:
         return next((index for index, text in enumerate(self._open) if text is not None), None)
 
     def _letters(self, glyphs: Any, span: int) -> Any:
-        """Replace the first glyphs of a span with all its characters and later ones with none; kerning is kept."""
+        """Replace the first glyph string in a span with all of the span's characters, and empty later ones; kerning is
+        kept."""
         if not isinstance(glyphs, bytes | str):
             return glyphs
         text, self._open[span] = self._open[span] or "", ""

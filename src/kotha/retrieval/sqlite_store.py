@@ -300,7 +300,7 @@ class SqliteStore:
 
     @contextmanager
     def _translated_errors(self) -> Iterator[None]:
-        """Turn SQLite's errors into `KothaError`."""
+        """Convert SQLite's errors to `KothaError`."""
         try:
             yield
         except sqlite3.OperationalError as error:

@@ -4,8 +4,8 @@ A word is a run of letters, marks and digits. Marks must be included: SQLite's o
 separators, so that কৃষি becomes ক, ষ and matches every other word with these consonants. Text is normalized
 (``text/normalize.py``), joiners are removed, digits become Bangla digits, and case is folded.
 
-Verb forms, compounds and synonyms are not handled. An ending is removed only if enough of the word is left, so short
-words stay unchanged. Stems are for search, not for display.
+Verb forms, compounds and synonyms are not handled. An ending is removed only if enough of the word remains, so short
+words are unchanged. Stems are for search, not for display.
 """
 
 from functools import lru_cache

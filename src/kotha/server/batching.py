@@ -47,7 +47,7 @@ class Ticket:
         return [chunk.result async for chunk in self if chunk.result is not None][-1]
 
     def cancel(self) -> None:
-        """Cancel the request, unless it has ended."""
+        """Cancel the request if it is still running."""
         self._batcher.cancel(self)
 
     def publish(self, news: StreamChunk | Exception) -> None:
@@ -132,7 +132,7 @@ class Batcher:
         return sum(not ticket.paused for ticket in list(self._begun.values()))
 
     def close(self, seconds: float | None = None) -> None:
-        """Stop accepting requests, finish the accepted ones (for at most ``seconds``), and end the thread."""
+        """Stop accepting requests, finish those already accepted (for at most ``seconds``), and end the thread."""
         with self._changed:
             self._closing = True
             self._changed.notify()

@@ -1,7 +1,7 @@
 """Error answers in OpenAI's format: a message that says what to do, a type, and the parameter that caused the error.
 
-An exception may define its own ``status``, ``param`` and ``code``. Answers contain the names of models and files, never
-their paths on the server (``by_name``).
+An exception may define its own ``status``, ``param`` and ``code``. Answers contain the names of models and files, but
+never their paths on the server (``by_name``).
 """
 
 import logging

@@ -1,4 +1,5 @@
-"""Prometheus metrics, and one log line per request. Both contain routes and statuses, never user input."""
+"""Prometheus metrics, and one log line per request. Metrics and log lines contain routes and status codes, but never
+user input."""
 
 import logging
 import time

@@ -81,7 +81,7 @@ class ServedModel:
         return sum({id(tensor): tensor.nbytes for tensor in tensors}.values())
 
     def close(self, seconds: float | None = None) -> None:
-        """Finish the texts in progress, for at most ``seconds``."""
+        """Finish generating the texts in progress, for at most ``seconds``."""
         if self.batcher is not None:
             self.batcher.close(seconds)
 
@@ -184,7 +184,7 @@ class ModelRegistry:
             self._opened.pop(name).close(0)
 
     def close(self, seconds: float) -> None:
-        """Finish the texts in progress, for at most ``seconds``, and unload all models."""
+        """Finish generating the texts in progress, for at most ``seconds``, and unload all models."""
         until = time.monotonic() + seconds
         for name in list(self._opened):
             self._opened.pop(name).close(max(0.0, until - time.monotonic()))

@@ -116,8 +116,8 @@ class Guard:
     def _is_our_page(self, origin: str, host: str) -> bool:
         """Return whether an ``Origin`` header refers to this server: same name, port and scheme.
 
-        The server uses plain HTTP; a proxy may have added TLS only for a name given as ``--name``. For other names,
-        ``https:`` is a different server, even if the name and port are the same.
+        The server uses plain HTTP; a proxy may have added TLS only for a name given as ``--name``. For other names, an
+        ``https:`` origin belongs to a different server, even if the name and port are the same.
         """
         behind_proxy = _name_in(host) in {name.lower() for name in self._settings.names}
         schemes = ("http", "https") if behind_proxy else ("http",)

@@ -1,9 +1,9 @@
 """Run blocking work in a thread, one task at a time; used for work that must not overlap, such as hooks in a model.
 
-Waiting tasks wait in the event loop and do not use a thread. A thread cannot be stopped from outside, so if the client
-disconnects or the time is up, the request ends at once, but the work stops only at its next progress report or when it
-is done. The server's limits bound all work, so every task gets its turn. Long-running work can let waiting tasks run
-first at each progress report.
+Queued tasks wait in the event loop and do not occupy a thread. A thread cannot be stopped from outside, so if the
+client disconnects or the time is up, the request ends at once, but the work stops only at its next progress report or
+when it is done. The server's limits bound all work, so every task gets its turn. Long-running work can let waiting
+tasks run first at each progress report.
 """
 
 import asyncio

@@ -84,7 +84,7 @@ class ServeSettings:
 def is_open(path: Path) -> bool:
     """Return whether other users on this machine can read a file.
 
-    This causes only a warning, because container secrets are often readable.
+    A readable key file causes only a warning, because container secrets are often readable.
     """
     return bool(path.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH))
 

@@ -1,7 +1,7 @@
 """Static pages: the studio at ``/``, and the built book at ``/book/``.
 
 The book's pages contain a few inline scripts from the site generator. The content security policy for the book allows
-these scripts by hash, so the policy for all other pages (``security.py``) can stay stricter. Inline styles are allowed
+its scripts by hash, so the policy for all other pages (``security.py``) can stay stricter. Inline styles are allowed
 because the generator's search needs them. These pages contain no user input and load nothing from other hosts.
 """
 

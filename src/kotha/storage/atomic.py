@@ -1,8 +1,8 @@
 """Atomic writing of files and folders, with one writer at a time.
 
-Content is written next to the target, synced to disk and renamed, and then the folder is synced. A reader sees either
-the old content or the new, never a mixture, even after a power cut. An existing folder is replaced in a single exchange
-if the kernel supports it (``renameat2``).
+Content is written next to the target, synced to disk and renamed, and then the folder is synced. A reader gets either
+the old content or the new content, but never a mixture, even after a power failure. An existing folder is replaced in a
+single exchange if the kernel supports it (``renameat2``).
 
 Unfinished content is kept in ``.NAME.kotha-partial``, which is locked until the process ends (``locks.py``). The output
 of two writers therefore never mixes, and the next writer removes the leftovers of a killed one. In a shared folder,
@@ -151,7 +151,7 @@ def scratch_folder(prefix: str = "kotha-") -> Iterator[Path]:
 
 
 def partial_path(target: Path) -> Path:
-    """Return the path of unfinished content for a target."""
+    """Return the temporary path used while a target is being written."""
     if not target.name:
         raise KothaError("{path} is a folder; name the file or folder to write in it", path=target)
     return target.with_name(f".{target.name}{PARTIAL}")
@@ -371,7 +371,8 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, link or folder as far as possible, without checking its type first (that could fail too)."""
+    """Remove a file, link or folder as far as possible, without checking its type first, since the check could fail
+    too."""
     try:
         path.unlink()
     except FileNotFoundError:

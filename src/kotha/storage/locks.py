@@ -85,7 +85,7 @@ else:
     _MOST_REFUSED = 100  # consecutive attempts, about one second in total
 
     def _lock_file(path: Path) -> Path:
-        """Return the path of the lock file; the lock file for a drive is on that drive."""
+        """Return the path of the lock file; for a drive, the lock file is stored on that drive."""
         if not path.name:
             return path / LOCK
         return path.with_name(f"{'' if path.name.startswith('.') else '.'}{path.name}{LOCK}")
@@ -121,7 +121,7 @@ else:
             return True
 
         def is_of(self, path: Path) -> bool:
-            """Whether the path exists: on Windows the lock belongs to the name."""
+            """Return whether the path exists; on Windows the lock is tied to the file name."""
             return exists(path)
 
         def sync(self) -> None:

@@ -1,8 +1,8 @@
 """Check whether paths exist and what type they have; I/O errors are raised.
 
 On an I/O error, ``Path.exists`` and its relatives return False from Python 3.14 on, and ``Path.glob`` finds nothing
-from 3.12 on. A run would then appear not to exist, and so would a file that must not be replaced. The functions here
-return an answer or raise the system's error, in every version of Python.
+from 3.12 on. On such an error, a run, or a file that must not be replaced, would appear not to exist. These functions
+return a result or raise the operating system's error, in every version of Python.
 """
 
 import errno
@@ -43,7 +43,7 @@ def is_link(path: Path) -> bool:
 
 
 def matching(folder: Path, pattern: str = "*") -> list[Path]:
-    """Return the sorted paths in a folder that match a pattern; empty if there is no such folder."""
+    """Return the sorted paths in a folder that match a pattern; empty if the folder does not exist."""
     try:
         return sorted(path for path in folder.iterdir() if fnmatchcase(path.name, pattern))
     except OSError as error:

@@ -1,4 +1,5 @@
-"""Weights files (safetensors): headers are checked before weights are read. Nothing in a file is ever executed."""
+"""Weights files (safetensors): headers are checked before weights are read. No code from a weights file is ever
+executed."""
 
 import json
 import os

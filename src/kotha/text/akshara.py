@@ -1,9 +1,9 @@
 """Aksharas: the grapheme clusters that a reader of Bangla sees as one letter.
 
 ক্ষ is three code points and nine bytes, but one akshara. All code that splits text (tokens, streams, plots, pages)
-splits it between aksharas. They are Unicode's extended grapheme clusters with the Indic conjunct rule GB9c, as in ICU
-and the browser's ``Intl.Segmenter``; tests check that all three give the same results. The ``\\X`` of ``regex`` lacks
-that rule and splits ক্ষ.
+splits it between aksharas. Aksharas are Unicode's extended grapheme clusters with the Indic conjunct rule GB9c, as in
+ICU and the browser's ``Intl.Segmenter``; tests check that all three give the same results. The ``\\X`` of ``regex``
+lacks that rule and splits ক্ষ.
 
 Syllables (a phonetic unit) and words are not handled here.
 
@@ -32,7 +32,7 @@ HASANTA = "\u09cd"
 
 
 def aksharas(text: str) -> list[str]:
-    """Split text into aksharas; joined, they give the text back.
+    """Split text into aksharas; joined, they equal the text.
 
     >>> aksharas("ক্ষমা স্ত্রী")
     ['ক্ষ', 'মা', ' ', 'স্ত্রী']

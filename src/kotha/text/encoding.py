@@ -2,8 +2,8 @@
 
 Each worker normalizes texts, checks whether they contain validation documents, and encodes them with a word cache. No
 token crosses a single space between two words, so a text can be encoded word by word; caching the ids of each word in a
-dictionary makes this several times faster on prose. Tests check that the result equals that of ``Tokenizer.encode``. It
-does not depend on the number of workers.
+dictionary makes this several times faster on prose. Tests check that the result equals that of ``Tokenizer.encode``.
+The ids do not depend on the number of workers.
 """
 
 import re

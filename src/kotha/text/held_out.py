@@ -141,7 +141,7 @@ def tokens_of(split: Split, most: int | None = None) -> Line:
 
 
 def end_token(tokenizer: Tokenizer) -> int:
-    """Return the end-of-text token, which separates documents."""
+    """Return the end-of-text token, which separates the documents."""
     if "eos" not in tokenizer.special:
         raise DataError("this tokenizer has no end-of-text token to separate documents")
     return tokenizer.special["eos"]

@@ -1,4 +1,4 @@
-"""Text normalization: give text that looks the same the same encoding.
+"""Text normalization: give texts that look identical the same encoding.
 
 In real Bangla text, য় is encoded in two ways, some joiners have no effect, and signs occur in orders that look alike
 but tokenize differently. The canonical form is Unicode's NFC followed by the named rules below. A rule is a pattern and

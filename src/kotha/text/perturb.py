@@ -96,8 +96,8 @@ def romanized(text: str) -> str:
 def _has_inherent_vowel(text: str, position: int) -> bool:
     """Guess whether the consonant at a position is pronounced with its unwritten vowel.
 
-    True after a conjunct and false at the end of a word. Between two consonants, true at the start of a word or if the
-    second has no vowel sign either (কলম: kolom, but বসলে: bosle).
+    The result is true after a conjunct and false at the end of a word. Between two consonants, it is true at the start
+    of a word, or if the second consonant has no vowel sign either (কলম: kolom, but বসলে: bosle).
     """
     next_position = position + 1 + (text[position + 1 : position + 2] == _DOT)
     follows = text[next_position : next_position + 1]

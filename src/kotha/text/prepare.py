@@ -164,7 +164,7 @@ class _Job:
         self.cut: int | None = None  # start of the held-out end, if only the end of one document is held out
 
     def made_by(self, report: PrepareReport) -> dict[str, Any]:
-        """Return the folder's ``made_by`` entry, which has only values that are the same in every run."""
+        """Return the folder's ``made_by`` entry, which contains only values that are the same in every run."""
         return {
             "kotha": kotha.__version__,
             "sources": [Path(source.name).name for source in self._sources],

@@ -89,7 +89,7 @@ class SplitWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the files, finished or not."""
+        """Close the files, whether or not they are complete."""
         for file in (self._offsets, self._shard):
             if file is not None:
                 file.release()
@@ -308,7 +308,7 @@ def _read_description(folder: Path) -> tuple[dict[str, Any], dict[str, SplitInfo
 
 
 def not_a_data_folder(path: Path) -> DataError:
-    """Return an error that says what the path is instead, and how to get a data folder."""
+    """Return an error that describes what the path contains, and how to create a data folder."""
     if not exists(path):
         return DataError("{path} not found; create a data folder with `kotha prepare`", path=path)
     if not is_directory(path):

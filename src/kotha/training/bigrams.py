@@ -2,8 +2,9 @@
 
 In its first steps, a new model learns which tokens follow which, and these frequencies can simply be counted. The
 logarithms of the smoothed probabilities are factorized into an embedding of the last token and a row of the head, so
-that without its blocks the model would be the best bigram model of this width. In a short run this saves several
-hundred steps. It requires an untied head (``tied_head=False``), because a token is not its own most likely successor.
+that without its blocks the model would be the best bigram model of this width. In a short run, starting from these
+counts saves several hundred steps. The method requires an untied head (``tied_head=False``), because a token is not its
+own most likely successor.
 
 The smoothing is interpolated Kneser-Ney with a single discount (``evaluation/ngram.py`` has the full version).
 """

@@ -71,7 +71,7 @@ class Checkpoint:
 
 
 def checkpoint_path(folder: Path, step: int) -> Path:
-    """The path of the checkpoint of a step."""
+    """The path of the checkpoint for a step."""
     return folder / f"{_PREFIX}{step:08d}"
 
 
@@ -219,7 +219,8 @@ def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
 def prune_checkpoints(folder: Path, keep: int, best: int | None, newest: int | None = None) -> None:
     """Remove all checkpoints except the ``keep`` newest and the best, and leftovers of a killed run.
 
-    ``newest`` is the step of the newest valid checkpoint. Later ones are corrupted and do not count towards ``keep``.
+    ``newest`` is the step of the newest valid checkpoint. Later checkpoints are corrupted and do not count towards
+    ``keep``.
     """
     clear_leftovers(folder, f"{_PREFIX}*")
     steps = [step for step in list_checkpoints(folder) if newest is None or step <= newest]
@@ -270,7 +271,8 @@ def copy_missing_files(path: Path, ranks: Ranks) -> None:
 
 
 def newest_complete(every: list[OnDisk]) -> tuple[int, int] | None:
-    """Return the newest step whose checkpoint files are all on some disk, and a process that has its manifest."""
+    """Return the newest step whose checkpoint files are each on at least one disk, and a process that has its
+    manifest."""
     complete = [
         (step, rank)
         for rank, held in enumerate(every)

@@ -61,7 +61,7 @@ class Interrupts:
         """Raise an error if only other machines received the signal, so that torchrun restarts this one.
 
         When a machine joins, torchrun signals all processes, one after the other, and restarts them. A process that
-        exits normally would end the run.
+        exited normally would end the whole run.
         """
         until = time.monotonic() + _SIGNAL_SECONDS
         while not self.stop_requested and time.monotonic() < until:
@@ -115,7 +115,7 @@ class Checkpointer:
     def restore(self) -> dict[str, Any]:
         """Load the newest complete checkpoint and return its state, empty if there is none.
 
-        This also prunes old checkpoints, in case the run was killed between saving and pruning.
+        Restoring also prunes old checkpoints, in case the run was killed between saving and pruning.
         """
         saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks) or Checkpoint(0)
         state = saved.state

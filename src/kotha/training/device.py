@@ -4,8 +4,8 @@ The share of the peak that a training run reaches (MFU) is the number of operati
 time per token and by ``peak_flops_per_second`` (Chowdhery et al. 2022, https://arxiv.org/abs/2204.02311, appendix B).
 
 For mixed precision, bfloat16 needs no loss scaling and is fast on GPUs since Ampere and on CPUs with AMX or similar
-instructions. On other CPUs it is slower, so a small product is timed in both types. Older GPUs use float16 with scaled
-gradients.
+instructions. On other CPUs bfloat16 is slower, so a small product is timed in both types. Older GPUs use float16 with
+scaled gradients.
 """
 
 import gc
@@ -58,7 +58,7 @@ def free_memory() -> None:
 
 
 def share_of_peak(flops_per_second: float, peak: float) -> float | None:
-    """Return the share of the peak that is reached; None if above 1, because the peak was measured on a busy machine.
+    """Return the fraction of the peak that is reached, or None above 1, when the peak was measured on a busy machine.
 
     >>> share_of_peak(3e9, 6e9), share_of_peak(9e9, 6e9)
     (0.5, None)
@@ -117,7 +117,8 @@ def total_memory() -> int:
 
 
 def largest_memory(device: torch.device) -> int:
-    """Return the bytes available if no other process ran: a GPU's memory, or the machine's memory plus swap."""
+    """Return the bytes available if no other process were running: a GPU's memory, or the machine's memory plus
+    swap."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[1])
     return total_memory() + _kernel_bytes("meminfo", "SwapTotal")
@@ -203,15 +204,15 @@ class Arithmetic:
 
     @property
     def dtype(self) -> torch.dtype:
-        """The type of matrix products."""
+        """The data type of matrix products."""
         return DTYPES[self.precision]
 
     def settle(self) -> None:
         """Make products round in the same way in all steps, regardless of earlier computations in the process.
 
         On ARM, oneDNN computes some products in bfloat16 and fails for others, and torch then disables it for the rest
-        of the process. It is therefore disabled from the start, also in float32, where it has no benefit
-        (``docs/dev/experiments.md``). On x86 it makes bfloat16 fast and does not fail.
+        of the process. This module therefore disables oneDNN from the start, also in float32, where it has no benefit
+        (``docs/dev/experiments.md``). On x86, oneDNN makes bfloat16 fast and does not fail.
         """
         if self.device.type == "cpu" and platform.machine() not in ("x86_64", "AMD64"):
             torch._C._set_mkldnn_enabled(False)

@@ -63,7 +63,7 @@ class Ranks:
 
     @property
     def writes(self) -> bool:
-        """Whether this process writes files; one process on each disk does."""
+        """Whether this process writes files; exactly one process per disk does."""
         return self.rank == self.writer
 
     @property
@@ -110,7 +110,7 @@ class Ranks:
         return value
 
     def totals(self, values: Mapping[str, float]) -> dict[str, float]:
-        """Sum named numbers over all processes."""
+        """Sum each named number over all processes."""
         summed = self.sum(torch.tensor(list(values.values()), dtype=torch.float64))
         return dict(zip(values, summed.tolist(), strict=True))
 
@@ -147,8 +147,9 @@ def ranks_here(shard: bool = False) -> Ranks:
 def is_restart(folder: RunFolder, ranks: Ranks) -> bool:
     """Return whether this launch of torchrun has already started the run; the result is the same on all processes.
 
-    torchrun restarts the processes when one dies, and when machines join or leave. It counts only restarts of the first
-    kind, and separately on each machine, so the run folder instead records the id of the launch that created it.
+    torchrun restarts the processes when one dies, and when machines join or leave. It counts only restarts after a
+    process died, and counts them separately on each machine, so the run folder instead records the id of the launch
+    that created it.
     """
     same_launch = folder.exists and ranks.launch is not None and folder.about().get(LAUNCH) == ranks.launch
     return ranks.any(same_launch or ranks.restarts > 0) and ranks.any(folder.exists)
@@ -315,7 +316,7 @@ class Stragglers:
             self._pairs.append((self._start, self._mark()))
 
     def _busy(self) -> float:
-        """Return the seconds spent in the blocks since the last call."""
+        """Return the seconds spent in the timed blocks since the last call."""
         if self._cuda:
             torch.cuda.synchronize()
         pairs, self._pairs = self._pairs, []

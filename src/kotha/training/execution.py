@@ -6,9 +6,10 @@ does not fit in memory, its size is halved and the step is repeated; if the user
 that suggests changes.
 
 A step of a small model consists of hundreds of short kernels, and launching them one by one leaves a GPU idle for
-almost half of the time. So after a few ordinary steps, a step is recorded (CUDA graphs) and from then on launched as a
-whole. Only the batch, the learning rate and the dropout seed change, and the recorded step reads these from memory. A
-batch of another shape is executed without the recording; if shapes change at every step, nothing is recorded.
+almost half of the time. After a few ordinary steps, one step is therefore recorded (as a CUDA graph) and launched as a
+whole from then on. Only the batch, the learning rate and the dropout seed change, and the recorded step reads these
+from memory. A batch of another shape is executed without the recording; if shapes change at every step, nothing is
+recorded.
 """
 
 from collections import Counter

@@ -26,7 +26,7 @@ _UNKNOWN = "\ufffd"
 
 @dataclass(frozen=True)
 class Origin:
-    """A trained model to start from."""
+    """A trained model whose weights initialize another model."""
 
     name: str  # as given by the user
     bundle: Bundle

@@ -1,8 +1,8 @@
 """The training loop.
 
 A run is a function of its config and its data: the batch and the dropout of a step depend only on the seed and the
-step, and all state that is carried between steps is in the checkpoint. So a run that was stopped, killed or moved to
-another machine continues as if it had not been interrupted, bit for bit on the CPU.
+step, and all state that is carried between steps is in the checkpoint. Therefore, a run that was stopped, killed or
+moved to another machine continues as if it had not been interrupted, bit for bit on the CPU.
 """
 
 import math
@@ -226,7 +226,7 @@ class Training:
     # -- logging and evaluation -------------------------------------------------------------------------------------
 
     def _log_step(self, loss: Tensor, norm: Tensor) -> None:
-        """Log a step; on a GPU only some, because reading a value waits for the GPU."""
+        """Log a step; on a GPU only some steps are logged, because reading a value waits for the GPU."""
         progress, step = self.progress, self.progress.step
         if self.arithmetic.device.type == "cuda" and step % _GPU_LOG_EVERY and step != 1:
             return

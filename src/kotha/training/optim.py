@@ -1,21 +1,21 @@
 """Optimization: AdamW and Muon, learning rate schedules, and the moving average of the weights (EMA).
 
-The learning rate is a share of its peak. After a warm-up it is constant, follows a cosine, or stays constant until a
-final decay (WSD: warm-up, stable, decay). ``inverse-sqrt`` is the schedule of the original transformer
+The learning rate is given as a fraction of its peak. After a warm-up it is constant, follows a cosine, or stays
+constant until a final decay (WSD: warm-up, stable, decay). ``inverse-sqrt`` is the schedule of the original transformer
 (https://arxiv.org/abs/1706.03762, section 5.3): after the warm-up the rate falls with the square root of the step,
 independent of the number of steps, without a floor. The share depends only on the step, so a resumed run continues with
 the same rate. At each update the average moves a little towards the weights, and more in the first updates, so that the
 initial random weights soon have no effect.
 
-Weight decay applies to matrices and embeddings, not to norms and biases. Muon replaces the momentum by the nearest
-orthogonal matrix, so that all directions change equally. It is used for matrices that map hidden vectors to hidden
+Weight decay applies to matrices and embeddings, not to norms and biases. Muon replaces the momentum with the nearest
+orthogonal matrix, so that all directions change equally. Muon is used for matrices that map hidden vectors to hidden
 vectors. Embeddings, the head, norms and biases use AdamW. The nearest orthogonal matrix is approximated by five steps
 of a Newton-Schulz iteration, an odd polynomial of the matrix that moves all its singular values towards one (Jordan et
 al. 2024, https://kellerjordan.github.io/posts/muon/).
 
-``torch.optim.Muon`` is the same algorithm, but always in bfloat16. That is many times slower on a CPU without bfloat16
-products, and rounds differently after an error in oneDNN. Here the iteration uses float32 on a CPU. A test compares the
-two implementations.
+``torch.optim.Muon`` is the same algorithm, but always in bfloat16. That type is many times slower on a CPU without
+bfloat16 products, and rounds differently after an error in oneDNN. The iteration here therefore uses float32 on a CPU.
+A test compares the two implementations.
 """
 
 import math
@@ -34,7 +34,7 @@ from kotha.training.distributed import local, rowwise
 
 
 def learning_rate_share(step: int, config: TrainConfig) -> float:
-    """Return the learning rate at a step, counted from 0, as a share of its peak.
+    """Return the learning rate at a step, counted from 0, as a fraction of its peak.
 
     >>> course = TrainConfig(steps=20_000, warmup_steps=1000, schedule="cosine", floor=0.1)
     >>> 3e-4 * learning_rate_share(500, course)

@@ -14,7 +14,7 @@ _RECENT, _LAST_SPEEDS = 50, 200
 class Progress:
     """The state of a run other than weights and optimizers; saved in each checkpoint.
 
-    Its clock counts the time spent on training steps, not on evaluations and saving.
+    The clock counts the time spent on training steps, not on evaluations and saving.
     """
 
     step: int = 0

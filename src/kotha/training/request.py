@@ -79,7 +79,7 @@ class TrainRequest:
 
 @dataclass(frozen=True)
 class RunSetup:
-    """The model and settings that were chosen."""
+    """The model and settings chosen for a training request."""
 
     model: ModelConfig
     settings: TrainConfig

@@ -1,8 +1,8 @@
 """Teachers of a run: the models that are trained before it and distilled into it.
 
 The config of such a run lists its stages, and each teacher has its own run folder under ``teachers/``. If a teacher was
-interrupted, its training is resumed with the run. Until the student is better, the best teacher is the best model of
-the run.
+interrupted, its training is resumed with the run. Until the student outperforms its teachers, the best teacher counts
+as the best model of the run.
 """
 
 from typing import Any
@@ -43,7 +43,7 @@ def train_teachers(training: Training, data: Dataset, *, timed: bool, **how: Any
 
 
 def _announcement(number: int, stages: list[dict[str, Any]]) -> Message:
-    """Return a message that names the stage that begins."""
+    """Return a message that names the stage about to start."""
     stage, is_student = stages[number - 1], number == len(stages)
     return Message(
         "stage {n} of {of}: {role}, {layers} of width {width}, about {time}",

@@ -37,7 +37,7 @@ def train_run(
 
     With ``resume`` the run continues from the last checkpoint in the folder, with the changes in the request.
     ``on_ready`` is called with the `Training` before its first step. ``how`` takes ``on_event``, ``sampler``, and
-    additional entries for the run's config.
+    further entries for the run's config.
     """
     request, say = request or TrainRequest(), on_remark or (lambda _: None)
     if resume:

@@ -2,8 +2,9 @@
 
 For training, a step of Kotha's loop is compared with the step that ``transformers`` users write. Both use the same
 weights, tokens, optimizer, clipping and precision, so their losses match. Dropout is off, because the random masks
-would differ; on a GPU both are compiled. Generation uses the same weights and prompts, and tokenization the same
-tokenizer.json. Kotha tokenizes as ``kotha prepare`` does in one process, without a word cache from another round.
+would differ; on a GPU both implementations are compiled. Generation uses the same weights and prompts, and tokenization
+the same tokenizer.json. Kotha tokenizes as ``kotha prepare`` does in one process, without a word cache from another
+round.
 """
 
 import itertools

@@ -1,8 +1,9 @@
 """Answer files: a student's answers, saved after each question, so that a quiz can be resumed and handed in.
 
 A file holds the student's name, the questions with their numbers, and everything that was typed. Points are recomputed
-from these answers whenever the file is read, so editing the points in a file has no effect. A file cannot prove who
-typed the answers. Files with the same questions and the same answers are reported, so that a teacher can check them.
+from these answers whenever the file is read, so editing the points in a file has no effect. An answer file is no proof
+of who typed the answers. Files with the same questions and the same answers are reported, so that a teacher can check
+them.
 """
 
 import csv
@@ -174,7 +175,7 @@ def _marked(file: Path) -> FileScore:
 
 
 def as_csv(rows: Sequence[FileScore]) -> str:
-    """Return the scores as CSV: one line per file, with a column for each question in any file.
+    """Return the scores as CSV: one line per file, with a column for each question that occurs in any of the files.
 
     A name that a spreadsheet would read as a formula is prefixed with an apostrophe.
     """

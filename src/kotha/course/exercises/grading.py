@@ -1,8 +1,8 @@
-"""Grading: how much of an answer is right, which mistakes explain the rest, and the score for a quiz.
+"""Grading: the points for an answer, the mistakes that explain lost points, and the score for a quiz.
 
 Numbers are graded cell by cell, and common mistakes are recognized. Answers in words are graded by a rubric, and an
-order by its pairs. The tutor and the code that checks answer files both use this module, so the same answer always
-earns the same points.
+order by its pairs. The tutor and the code that checks answer files both use this module, so an answer earns the same
+points in both.
 """
 
 import math
@@ -26,7 +26,7 @@ _SECOND_TRY, _HINT_COST = 0.5, 0.1
 
 @dataclass(frozen=True)
 class GradedAnswer:
-    """The share of the points that an answer earns, with feedback."""
+    """The fraction of the points that an answer earns, with feedback."""
 
     verdict: Verdict
     credit: float = 0.0  # the share of the points

@@ -1,8 +1,8 @@
 """Diagnosis of mistakes: compute what common mistakes lead to, and find the one that gives the typed number.
 
-This is the counterpart to ``web/src/math/diagnosis.ts`` for a full matrix: a mistake that explains many wrong cells is
-more likely than one that explains a single cell. Both modules use the same texts (the studio's catalogue, ``wrong.…``)
-and are tested with the same cases (``web/tests/data/mistakes.json``).
+This module is the counterpart to ``web/src/math/diagnosis.ts`` for a full matrix: a mistake that explains many wrong
+cells is more likely than one that explains a single cell. Both modules use the same texts (the studio's catalogue,
+``wrong.…``) and are tested with the same cases (``web/tests/data/mistakes.json``).
 """
 
 import math
@@ -82,7 +82,7 @@ def _of_product(given: Matrices, operation: Operation, row: int, column: int) ->
 
 
 def _along(line: Array, other: Array) -> float:
-    """Multiply two lines up to the shorter length, as a student does who takes the wrong line."""
+    """Multiply two lines up to the shorter length, as a student who takes the wrong line would."""
     length = min(len(line), len(other))
     return float((line[:length] * other[:length]).sum())
 

@@ -2,14 +2,14 @@
 
 Students may type Bangla digits, powers of ten, fractions, percentages, words such as million, and units such as MB. The
 precision of an answer counts as well: 0.51 stands for any number that rounds to it. A comma can group digits (8,192 and
-the South Asian 5,81,39,648) or separate two numbers (0.37,0.57). Both readings are returned, and the number of values
-that the question expects selects one. If a single number is expected, an expression is accepted too: ``1.0×0.2 +
+the South Asian 5,81,39,648) or separate two numbers (0.37,0.57). Both readings are returned; the one with as many
+values as the question expects is used. If a single number is expected, an expression is accepted too: ``1.0×0.2 +
 0.5×0.1``, ``0.37/1.414``, ``e^0.5 / (e^0.5 + 1)``. The page follows the same rules (``web/src/math/sums.ts``), and both
 are tested with the same list of cases.
 
-A number is right if the true value rounds to it. One digit is not enough, unless the answer is exact. Rounding
-intermediate results (the workshop's 1.414 for √2, scores with three decimals) leads to small errors, and each question
-defines how large an error is allowed. Counts that can be computed exactly must be exact.
+A number is right if the true value rounds to it. A number with one digit is not enough, unless the answer is exact.
+Rounding intermediate results (the workshop's 1.414 for √2, scores with three decimals) leads to small errors, and each
+question defines how large an error is allowed. Counts that can be computed exactly must be exact.
 """
 
 import math
@@ -69,7 +69,8 @@ class Typed:
 
     @property
     def rounded(self) -> "Typed":
-        """The same number, with its trailing zeros read as rounding: 16,000,000 stands for anything near 16 million."""
+        """The same number, with trailing zeros interpreted as rounding: 16,000,000 is any number that rounds to 16
+        million."""
         if self.step != 1 or not self.value or not math.isfinite(self.value):
             return self
         text = f"{abs(self.value):.0f}"
@@ -78,7 +79,7 @@ class Typed:
 
 
 def readings(text: str) -> list[list[Typed]]:
-    """Return the numbers in an answer, for each way to read its commas; only what follows the last = counts.
+    """Return the numbers in an answer, for each way to read its commas; only the part after the last = counts.
 
     >>> [[each.value for each in found] for found in readings("৮,১৯২")]
     [[8192.0], [8.0, 192.0]]

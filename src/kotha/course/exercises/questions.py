@@ -1,9 +1,9 @@
 """The quiz questions, read from ``questions.json``.
 
-A teacher can read and change this file. It holds texts in both languages, hints and rubrics, and formulas that compute
-right answers and common mistakes from the values of a ``QuestionChoice``. An entry with ``when`` applies only if that
-formula is true. A question is answered with numbers (``answer``), a matrix on the sheet (``step``), an order of pieces
-(``order``) or words (``rubric``).
+A teacher can read and change this file. The file holds texts in both languages, hints and rubrics, and formulas that
+compute right answers and common mistakes from the values of a ``QuestionChoice``. An entry with ``when`` applies only
+if that formula is true. A question is answered with numbers (``answer``), a matrix on the sheet (``step``), an order of
+pieces (``order``) or words (``rubric``).
 """
 
 import math

@@ -2,8 +2,8 @@
 
 A rubric is a list of things to mention, each with the keywords that identify it in both languages. A keyword matches
 the beginning of a word, because Bangla and English words have endings; if a keyword entry has several words, all of
-them must occur. Only words are matched, not their meaning, so unusual wording earns too little and a list of keywords
-too much. The rubric is therefore shown after the answer, and a teacher should read the answer.
+them must occur. Only words are matched, not their meaning, so an answer in unusual wording earns too few points and a
+list of keywords earns too many. The rubric is therefore shown after the answer, and a teacher should read the answer.
 """
 
 import random
@@ -67,14 +67,14 @@ def _occurs(tokens: list[str], word: str) -> bool:
 
 @dataclass(frozen=True)
 class Flowchart:
-    """Pieces in the right order, and the numbers that they are shown with."""
+    """Pieces in the right order, and the numbers shown next to them."""
 
     pieces: tuple[Bilingual, ...]
     numbers: tuple[int, ...]  # shown number of each piece, from 1
 
     @property
     def shown(self) -> list[Bilingual]:
-        """The pieces in order of their shown numbers."""
+        """The pieces, ordered by the numbers shown next to them."""
         return [self.pieces[self.numbers.index(number)] for number in range(1, len(self.pieces) + 1)]
 
 

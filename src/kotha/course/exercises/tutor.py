@@ -1,10 +1,10 @@
 """The tutor, which asks questions, gives hints, explains mistakes, allows a second attempt and counts points.
 
-It reads and writes through two functions, so it works the same way in a terminal, with a pipe and in a test. An empty
-line skips a question, ``?`` asks for a hint, and the end of input ends the quiz. Corrections made in a second attempt
-earn half their points. If the input is a pipe, there is only one attempt, and an answer that cannot be parsed cannot be
-retyped. The same questions can be printed with their answer key. The key is not a secret: anyone with Kotha can print
-it for any seed.
+The tutor reads and writes through two functions, so it works the same way in a terminal, with a pipe and in a test. An
+empty line skips a question, ``?`` asks for a hint, and the end of input ends the quiz. Corrections made in a second
+attempt earn half their points. If the input is a pipe, there is only one attempt, and an answer that cannot be parsed
+cannot be retyped. The same questions can be printed with their answer key. The key is not a secret: anyone with Kotha
+can print it for any seed.
 """
 
 import math
@@ -144,7 +144,7 @@ class Quiz:
 
 
 def _number(points: float) -> float | int:
-    """Return points without a zero decimal."""
+    """Format a number of points, without the decimal if it is zero."""
     return int(points) if points == int(points) else points
 
 
@@ -181,7 +181,7 @@ def explained(question: Question, judged: GradedAnswer, language: Language) -> I
 
 
 def paper_lines(questions: list[Question], language: Language, answers: bool) -> Iterator[str]:
-    """Yield the questions as lines to print, with answers and solutions if ``answers``."""
+    """Yield the questions as lines to print, with answers and solutions if ``answers`` is set."""
     for question in questions:
         yield _asked(question, Message("{points} points", points=question.points), language)
         yield from shown(question, language)

@@ -5,9 +5,9 @@ positions, the prediction is the same for any order of the earlier tokens. With 
 the order, because under the causal mask each position attends to a different set of tokens (Haviv et al. 2022,
 https://arxiv.org/abs/2203.16634).
 
-Joined: token and position are concatenated, so each uses its own part of the vector. They cannot interfere, but fewer
-dimensions are left for the token. When positions are added, both use the full width, and the model has to separate
-them.
+Joined: token and position are concatenated, so each uses its own part of the vector. The two parts cannot interfere,
+but fewer dimensions are left for the token. When positions are added, token and position share the full width, and the
+model has to separate them.
 
 Mask: without it, the token to predict is visible one position to the right. The loss falls to almost zero, on held-out
 text too, because the model copies that token. In generation the token does not exist yet, and the model fails.
@@ -16,9 +16,9 @@ Residuals: without residual connections, each part replaces its input instead of
 gradients must then pass through every softmax and every matrix. Because each softmax averages, the vectors at all
 positions become similar (Dong et al. 2021, https://arxiv.org/abs/2103.03404).
 
-Encoder: a decoder attends to earlier tokens and predicts the next token at every position. An encoder attends to both
-sides and predicts only masked tokens, so it needs more text for the same number of predictions. Both are measured on
-both tasks: predicting a masked token inside a text, and predicting the next token.
+Encoder: unlike an encoder, a decoder attends only to earlier tokens, and predicts the next token at every position. An
+encoder attends to both sides and predicts only masked tokens, so it needs more text for the same number of predictions.
+Encoder and decoder are measured on both tasks: predicting a masked token inside a text, and predicting the next token.
 
 Dropout: the training data is so small that the model memorizes it. Width: wider vectors can represent
 more, which the course's table calls expressiveness.
@@ -149,7 +149,8 @@ def _at_hole(model: Any, some: Tensor, place: int) -> Tensor:
 
 
 def loss_at_holes(model: GPT, windows: Tensor) -> float:
-    """Return the loss for tokens inside a text; an encoder gets all other tokens, a decoder only the earlier ones."""
+    """Return the loss for tokens inside a text; an encoder reads all other tokens, and a decoder only the earlier
+    ones."""
     return loss_at(model, windows, cuts(windows.shape[1] - 1)[:-1], _at_hole)
 
 

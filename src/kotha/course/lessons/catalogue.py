@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent / "words"
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson: its question and duration."""
+    """A lesson, with its question and duration."""
 
     name: str
     told: Mapping[str, Any]  # its entry in ``lessons.json``

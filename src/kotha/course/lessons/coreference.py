@@ -1,4 +1,4 @@
-"""Lesson: whom does সে refer to? It measures what a trained model's heads attend to at a pronoun.
+"""Lesson: whom does সে refer to? The lesson measures what a trained model's heads attend to at a pronoun.
 
 Examples are “শিক্ষক ঘাটে, রহিম মাঠে। সে রহিম।” and “শিক্ষক ঘাটে, রহিম মাঠে। তিনি শিক্ষক।” Bangla uses সে for a child
 and তিনি for an adult; the order of the two people is random. After the pronoun the model has to name the person to whom
@@ -65,7 +65,7 @@ def who_is_it(batch_size: int) -> Puzzle:
 
 @torch.no_grad()
 def looks(model: GPT, rows: Tensor) -> dict[str, tuple[float, float]]:
-    """Return each head's attention from the pronoun to the right person and to the other one."""
+    """Return each head's attention from the pronoun to the right person and to the other person."""
     with evaluating(model), trace(model) as seen:
         model(rows[:, :-1])
     right = rows[:, _PEOPLE] == rows[:, -1:]  # (B, 2)

@@ -2,7 +2,7 @@
 
 The task is designed for this question: after a row of symbols, the model has to name those at four positions. A head
 has a single softmax and therefore returns one weighted mean per query, from which the order of four symbols is hard to
-recover. Several heads return several means.
+recover. Several heads return several means, one per head.
 """
 
 from functools import partial

@@ -1,7 +1,7 @@
 """A minimal training loop for lessons, which also records the held-out loss during training.
 
-It does the same as ``kotha.training.loop``, but without checkpoints, folders or resuming. The unusual models in a
-lesson have no config that could be saved in a run folder.
+The loop works like that in ``kotha.training.loop``, but without checkpoints, folders or resuming. The unusual models in
+a lesson have no config that could be saved in a run folder.
 """
 
 import statistics
@@ -57,7 +57,7 @@ class Puzzle:
         return self.draw((HELD_OUT,), self.held_out if most is None else min(most, self.held_out))
 
     def loss(self, model: Any, rows: Tensor) -> Tensor:
-        """Return the loss for the answers."""
+        """Return the loss on the answers."""
         scores, truth = self.answer(model, rows)
         return cross_entropy(scores.flatten(0, -2), truth.flatten())
 

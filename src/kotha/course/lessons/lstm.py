@@ -1,8 +1,8 @@
 """Lesson: an LSTM compared with a transformer of equal size, trained for the same time.
 
-It measures the held-out loss, the tokens processed in that time, and the reach. Reach is measured on a synthetic task:
-repeat the symbol that occurred a fixed number of positions earlier. A transformer can attend to that symbol, whereas an
-LSTM has to keep all symbols since then in one vector.
+The lesson measures the held-out loss, the tokens processed in that time, and the reach. Reach is measured on a
+synthetic task: repeat the symbol that occurred a fixed number of positions earlier. A transformer can attend to that
+symbol, whereas an LSTM has to keep all symbols since then in one vector.
 """
 
 import time

@@ -81,7 +81,7 @@ def sighted_loss(model: Any, windows: Tensor) -> float:
 def moved_by_shuffling(model: Any, windows: Tensor, seed: int = 0) -> float:
     """Return how much the last prediction changes when the earlier tokens are shuffled, from 0 to 1.
 
-    This is the total variation distance between the two distributions: half the sum of the absolute differences.
+    The measure is the total variation distance between the two distributions: half the sum of the absolute differences.
     """
     windows = windows[:_WINDOWS, :-1]
     order = np.random.default_rng(seed).permutation(windows.shape[1] - 1)

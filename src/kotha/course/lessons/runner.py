@@ -1,8 +1,8 @@
 """The lesson runner, which trains models seed by seed, measures them, and draws conclusions from the figures.
 
-Each lesson is a function with the lesson's name, in the module given in ``lessons.json``. It returns a ``LessonPlan``,
-which defines the models, their training data and what is measured. Columns, sizes, texts and the conditions for
-conclusions come from data files.
+Each lesson is a function with the lesson's name, in the module given in ``lessons.json``. The function returns a
+``LessonPlan``, which defines the models, their training data and the measurements. Columns, sizes, texts and the
+conditions for conclusions come from data files.
 """
 
 import platform
@@ -38,7 +38,7 @@ Figures = Mapping[str, Mapping[str, float]]
 
 @dataclass(frozen=True)
 class LessonPlan:
-    """The training assignments in a lesson by condition, and what is measured."""
+    """The training assignments in a lesson by condition, and the measurements."""
 
     tasks: Mapping[str, Assignment] = field(default_factory=dict)
     measures: Mapping[str, Measure] = field(default_factory=dict)  # by column, in addition to the common ones
@@ -78,7 +78,7 @@ class MeasuredLesson:
 
     @cached_property
     def named(self) -> dict[str, dict[str, Any]]:
-        """The numbers that titles and conclusions use, by condition."""
+        """The numbers used in titles and conclusions, by condition."""
         told, sizes = self.told.get("named", {}), asdict(self.sizes)
         return {key: {name: calculate(each, sizes) for name, each in named.items()} for key, named in told.items()}
 

@@ -1,8 +1,8 @@
 """Training data for lessons: built-in texts as tokens, and the model sizes.
 
-Lessons use the encyclopaedia entries in the built-in corpus, by default with one token per character. These are simple
-sentences that a small model learns in seconds. All conditions in a lesson get the same batches, so they differ only in
-what the lesson compares. The sequences in a step depend only on the seed and the step.
+Lessons use the encyclopaedia entries in the built-in corpus, by default with one token per character. The entries
+consist of simple sentences that a small model learns in seconds. All conditions in a lesson get the same batches, so
+they differ only in what the lesson compares. The sequences in a step depend only on the seed and the step.
 """
 
 import itertools
@@ -55,7 +55,7 @@ class Sizes:
     def training(self, seed: int) -> TrainConfig:
         """Return the training config: Muon for the matrices in blocks, AdamW for the rest, warm-up and cosine decay.
 
-        Lessons that compare a transformer with another architecture use only AdamW, because Muon is meant for
+        Lessons that compare a transformer with another architecture use only AdamW, because Muon is designed for
         transformer blocks.
         """
         return TrainConfig(
@@ -101,7 +101,7 @@ class Classroom:
     def windows(self, most: int | None = None, *, learned: bool = False) -> Tensor:
         """Return non-overlapping sequences, one token longer than the context: (N, T + 1).
 
-        They come from held-out text, or from the training data if ``learned``.
+        The sequences come from held-out text, or from the training data if ``learned`` is set.
         """
         line, length = self.learned if learned else self.held_out, self.sizes.context_length
         count = (len(line) - 1) // length

@@ -1,8 +1,8 @@
 """Lesson: a ViT compared with a convolutional network (CNN) of equal size, on synthetic digits.
 
-A convolution combines neighbouring pixels in the same way at every position, so a CNN recognizes a digit wherever it
-is. A ViT has to learn this from data. It needs more images, and fails on digits at positions where none occurred in
-training.
+A convolution combines neighbouring pixels in the same way at every position, so a CNN recognizes a digit at any
+position. A ViT has to learn this from data. A ViT therefore needs more images, and fails on digits at positions where
+none occurred in training.
 """
 
 import json
@@ -111,7 +111,8 @@ def convolutions(sizes: Sizes) -> nn.Module:
 
 
 def vision(lesson: MeasuredLesson) -> LessonPlan:
-    """Compare both with few and with many images, and test on digits at positions that do not occur in training."""
+    """Compare both models with few and with many images, and test on digits at positions that do not occur in
+    training."""
     makers: dict[str, Callable[[Sizes], nn.Module]] = {"vit": vit, "cnn": convolutions}
     puzzles = {key: digits(named["count"], lesson.sizes.batch_size) for key, named in lesson.named.items()}
     puzzle, elsewhere = puzzles["vit_many"], draw((HELD_OUT,), _NEW_DIGITS, ELSEWHERE)

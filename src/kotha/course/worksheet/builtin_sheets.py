@@ -154,8 +154,8 @@ def positions(n_places: int, width: int) -> Array:
 def for_paper(sheet: Sheet) -> Sheet:
     """Reduce a model's sheet to what can be computed by hand.
 
-    Products with too many terms become given matrices, and steps needed only for them are dropped. If the values are
-    wide, only their first columns are kept.
+    Products with too many terms become given matrices, and steps needed only for them are dropped. If the value matrix
+    is wide, only its first columns are kept.
     """
     n_tokens = max(len(sheet.tokens), len(sheet.key_tokens))
     if n_tokens > MOST_TOKENS:

@@ -32,7 +32,7 @@ def decimals_for(value: float, precision: int) -> int:
     """Return the number of decimals to show: ``precision``, plus up to 4 for small numbers.
 
     If a number were shown with a single significant digit, products and quotients computed from it would not have one
-    correct digit. Numbers too small even for that are rounding errors.
+    correct digit. Numbers too small to show even with these decimals are rounding errors.
 
     >>> decimals_for(1.5, 4), decimals_for(0.0021, 4), decimals_for(1e-17, 4), decimals_for(0.0021, 0)
     (4, 6, 8, 0)
@@ -194,7 +194,7 @@ _READS = {"turned": _pair, "joined": _beside, "waves": _wave}
 
 @dataclass(frozen=True)
 class Operation:
-    """An operation of some kind, with the names of its operands."""
+    """An operation: its kind, and the names of its operands."""
 
     kind: str
     operands: tuple[str, ...]

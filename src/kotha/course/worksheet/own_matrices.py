@@ -73,7 +73,7 @@ def sheet_of(data: dict[str, Any]) -> Sheet:
 
 
 def _matrix(name: str, rows: Any) -> Array:
-    """Validate the rows of a matrix and convert them to an array."""
+    """Check the rows of a matrix and convert them to an array."""
     if not (isinstance(rows, list) and rows and all(isinstance(row, list) and row for row in rows)):
         raise DataError(
             "{name} is missing or not a matrix; give rows of numbers, such as [[1, 0.5], [0, 2]]", name=name

@@ -3,11 +3,11 @@
 In arithmetic, small numbers get more decimals so that results can be reproduced by hand; in a table, all numbers have
 as many decimals as the largest needs. A small matrix is shown in full, with the arithmetic for every cell. For a large
 one, only the first and last rows and columns are shown, with a remark, and the arithmetic only for the last row,
-because under a causal mask it attends to all tokens. The terminal and the page show the same.
+because under a causal mask it attends to all tokens. The terminal and the page show the same content.
 
-The page is also an exercise with a score file, as in the studio's room “By hand”. It holds the numbers, and titles and
-labels in both languages; grading, hints and diagnosis use the studio's code (``web/src/rooms/hand``). For a model's
-head, the user computes the part that is feasible by hand, and the rest is shown.
+The page is also an exercise with a score file, as in the studio's room “By hand”. The page contains the numbers, with
+titles and labels in both languages; grading, hints and diagnosis use the studio's code (``web/src/rooms/hand``). For a
+model's head, the user computes the part that is feasible by hand, and the rest is shown.
 """
 
 import hashlib
@@ -231,6 +231,6 @@ def _lead(sheet: Sheet) -> Text:
 
 
 def _labels(labels: Sequence[Text]) -> dict[str, list[str]]:
-    """Return labels by language, only in English if both are the same."""
+    """Return labels by language, or only the English ones if the two are the same."""
     english, bangla = ([translate(each, language) for each in labels] for language in LANGUAGES)
     return {"en": english} if english == bangla else {"en": english, "bn": bangla}

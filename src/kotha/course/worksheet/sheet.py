@@ -33,7 +33,7 @@ class SheetStep:
 
 @dataclass(frozen=True)
 class Sheet:
-    """A sheet: its steps in order, and where they come from."""
+    """A worksheet: its steps in order, and their source."""
 
     steps: dict[str, SheetStep]
     tokens: Labels
@@ -83,7 +83,7 @@ def make_steps(
     columns: Mapping[str, Labels],
     titles: Mapping[str, Text] | None = None,
 ) -> dict[str, SheetStep]:
-    """Build the steps for some lines; missing labels come from the operands, or are numbers.
+    """Build the steps for some lines; missing labels are taken from the operands, or are numbers.
 
     >>> make_steps(["X", "A = product X X"], {"X": np.array([[2.0]])}, {"X": ("a",)}, {})["A"].rows
     ('a',)

@@ -185,7 +185,7 @@ def untrained(curve: Curve) -> Symptoms | None:
 
 
 def no_better_than_counting(curve: Curve) -> Symptoms | None:
-    """The model does not beat a counting baseline, of which the evidence names the easiest."""
+    """The model fails to beat a counting baseline; the evidence names the easiest one that it fails to beat."""
     loss = _reached(curve)
     counted = {nats: name for name, nats in curve.references.items() if name not in GUESSES}
     missed = [nats for nats in counted if loss and loss > nats * (1 - BEATEN_SHARE)]
@@ -221,7 +221,7 @@ def memorising(curve: Curve) -> Symptoms | None:
 
 
 def plateau(curve: Curve) -> Symptoms | None:
-    """Neither loss is still falling."""
+    """Neither the training loss nor the validation loss is still falling."""
     turn = _turning_point(curve)
     if turn is None:
         return None
@@ -254,7 +254,7 @@ def leak_below_floor(curve: Curve) -> Symptoms | None:
 
 
 def mismatch_tokenizer(curve: Curve) -> Symptoms | None:
-    """A large vocabulary splits the text into single characters or bytes."""
+    """The text is split into single characters or bytes, although the vocabulary is large."""
     best = curve.best
     if best is None or not best.bits_per_character or curve.vocab_size < VOCABULARY_OF_WORDS:
         return None

@@ -6,7 +6,8 @@ covariance is the inverse of the curvature. A model that won every comparison wo
 ties (default: one) are added to every pair of models that were compared.
 
 Agreement is Krippendorff's alpha for nominal data: 1 if judges always agree, 0 if they agree no more often than by
-chance. It allows any number of judges and missing judgements (https://en.wikipedia.org/wiki/Krippendorff's_alpha).
+chance. This coefficient allows any number of judges and missing judgements
+(https://en.wikipedia.org/wiki/Krippendorff's_alpha).
 """
 
 from collections import Counter, defaultdict

@@ -130,7 +130,8 @@ def _rewrite(text: str, entries: dict[str, str], longest: int) -> str:
 def _pack(table: CharacterMap) -> bytes:
     """Convert the table to the file format: the size of the array, the array, and the zero-terminated replacements.
 
-    A node in the trie has its children by byte and, under 0, which no text contains, the offset of its replacement.
+    Each node in the trie maps bytes to its children; the key 0, a byte that does not occur in text, holds the offset of
+    the node's replacement.
     """
     root, offsets, texts = dict[int, Any](), dict[bytes, int](), bytearray()
     for text, rewritten in sorted(table.items()):

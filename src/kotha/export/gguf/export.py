@@ -11,9 +11,9 @@ a multiple of 32 stays in float16 and is listed in the report; with ``q4_0``, em
 ``q8_0``, as in llama.cpp.
 
 The report mentions three known differences. llama.cpp stores keys and values in float16, so logits differ slightly even
-with f32 weights, and the most likely tokens are compared instead. Its gpt2 computes GELU by the tanh approximation,
-even if the model was trained with the exact formula. With a BPE tokenizer it does not normalize text, so tokens are
-compared on normalized lines, and the report counts the lines that differ without normalization.
+with f32 weights, and the most likely tokens are compared instead. Its ``gpt2`` architecture uses the tanh approximation
+of GELU, even if the model was trained with the exact formula. With a BPE tokenizer it does not normalize text, so
+tokens are compared on normalized lines, and the report counts the lines that differ without normalization.
 """
 
 import json
@@ -182,7 +182,7 @@ class Reply(NamedTuple):
 
 
 def ask_llamacpp(model: Path, **request: Any) -> Reply:
-    """Run llama.cpp on a file.
+    """Run llama.cpp on a GGUF file.
 
     ``lines`` are prompts to encode, and ``decode`` contains lists of ids to decode. ``windows`` contains lists of ids
     for which logits are computed; they are returned concatenated, (positions, V).

@@ -8,8 +8,8 @@ the model's output is wrong.
 - **Unigram** becomes ``t5``, which finds the segmentation with the best score (``llama`` would merge greedily) and uses
   a character map: that of a SentencePiece model, or one made from Kotha's rules (``charsmap.py``), so that text does
   not have to be normalized first. ``t5`` has no byte fallback, so the map converts characters outside the vocabulary to
-  private-use characters. Their token ids are the same as in Kotha, but the characters are missing from llama.cpp's
-  output.
+  private-use characters. The token ids of these characters are the same as in Kotha, but the characters are missing
+  from llama.cpp's output.
 
 WordPiece and character tokenizers are not supported.
 """

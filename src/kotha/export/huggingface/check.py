@@ -1,7 +1,7 @@
 """Compare a Hugging Face folder, loaded by ``transformers``, with the model.
 
-Both compute in float32 with the weights in the folder, so an export with rounded weights is compared with a model with
-rounded weights. Nothing is downloaded, and no code from the folder is run.
+Both models compute in float32 with the weights in the folder, so an export with rounded weights is compared with a
+model with rounded weights. Nothing is downloaded, and no code from the folder is run.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +36,7 @@ _MASKED_LM = "BertForMaskedLM"
 
 @torch.no_grad()
 def check_hf(folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str] | None = None) -> ParityReport:
-    """Compare a folder, loaded by transformers, with a model; if transformers is missing, the report says so."""
+    """Compare a folder, loaded by transformers, with a model; the report says so if transformers is not installed."""
     report = ParityReport.of("hf", "transformers")
     if report.peer is None:
         return report

@@ -2,7 +2,7 @@
 
 The file is untrusted input: an unsupported setting raises an error that gives its name in the file. An exported folder
 also contains Kotha's own config under ``kotha``, because a layout cannot express all settings (such as missing biases
-and the initialization). It is used only if it is consistent with the other settings.
+and the initialization). This config is used only if it is consistent with the other settings.
 """
 
 import json

@@ -1,9 +1,9 @@
 """The model as ONNX graphs: inputs, outputs and dynamic dimensions.
 
 The inputs of a GPT are new tokens and the keys and values of earlier ones; the outputs are logits and all keys and
-values. With an empty past, the graph is the plain model; if its output is passed back as the past, it generates one
-token per step. A Seq2Seq has two graphs, encoder and decoder. BERT and ViT have no cache. All rows of a batch have the
-same length; only encoders (BERT, a Seq2Seq's source) take a padding mask.
+values. With an empty past, the graph computes the plain model; if its output is passed back as the past, it generates
+one token per step. A Seq2Seq has two graphs, encoder and decoder. BERT and ViT have no cache. All rows of a batch have
+the same length; only encoders (BERT, a Seq2Seq's source) take a padding mask.
 """
 
 from collections.abc import Iterable, Sequence
@@ -68,7 +68,7 @@ class _WithPast(nn.Module):
         self.model = model
 
     def forward(self, ids: Tensor, past: list[Tensor]) -> tuple[Tensor, ...]:
-        """(B, T) and 2 tensors per layer (B, n_kv_heads, P, D) -> (B, T, V) and 2 per layer of length P + T."""
+        """(B, T) and 2 tensors per layer (B, n_kv_heads, P, D) -> (B, T, V) and 2 tensors per layer of length P + T."""
         cache = GrowingCache(past, past[0].shape[2])
         return self.model(ids, cache=cache), *cache.present
 

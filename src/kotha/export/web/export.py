@@ -1,9 +1,10 @@
 """Export to a web page: one HTML file that generates text in a browser, without a server or a network.
 
 Matrices are stored as int8 with a scale for each row, as in an int8 model folder, so an int8 model loses no further
-precision. The page dequantizes them. Except for the order of sums, its WebAssembly (SIMD) kernel computes the same as
-Kotha with these weights in float32. The worker is created from the script itself (``blob:``), and the script assembles
-the WebAssembly code, so nothing is fetched. The export is verified in a browser that opens the file from disk, offline.
+precision. The page dequantizes them. Except for the order of sums, its WebAssembly (SIMD) kernel performs the same
+computation as Kotha with these weights in float32. The worker is created from the script itself (``blob:``), and the
+script assembles the WebAssembly code, so nothing is fetched. The export is verified in a browser that opens the file
+from disk, offline.
 """
 
 import base64

@@ -1,1 +1,1 @@
-"""Attention heads: what each one does, how important it is, and which ones are redundant."""
+"""Attention heads: their kinds, their importance, and their redundancy."""

@@ -7,16 +7,17 @@ The output of a head is multiplied by a gate before the output matrix. A gate of
 changes nothing, and the slope of the loss at 1 measures the importance of the head. Hooks are removed at the end of the
 ``with`` block; weights never change. ``kotha.model.pruning`` removes heads permanently.
 
-**Ablation**: the loss with the head silenced minus the loss of the full model. This is the cost of removing this head
-alone. It takes one pass over the text for each head. A negative value means that the model is better without the head.
+**Ablation**: the loss with the head silenced minus the loss of the full model. Ablation is the cost of removing this
+head alone. It takes one pass over the text for each head. A negative value means that the model is better without the
+head.
 
 **Gradient**: the slope of the loss with respect to the gate, ``|sum of output * d loss / d output|`` for each example,
 averaged over the examples (Michel et al. 2019, https://arxiv.org/abs/1905.10650). One forward and one backward pass
 cover all heads. The slope is local, so it can miss effects that appear only when a head is removed completely.
 
 Neither method measures the cost of removing several heads together: if two heads are redundant, each of them alone
-seems unimportant. The caller supplies the loss function, which takes the model and a batch. It returns the loss for
-each example, (B,), or the mean over the batch, which then counts as one example.
+seems unimportant. The caller supplies the loss function, which takes the model and a batch. The function returns the
+loss for each example, (B,), or the mean over the batch, which then counts as one example.
 
 ``without_heads`` compares one text with and without some heads: predictions, loss at each token and, if requested,
 generated text.

@@ -26,7 +26,7 @@ single token does not show a preference for rare tokens. The example shown for a
 even if the share was measured on random tokens.
 
 Attention to repeated tokens is measured on probes: sequences of random tokens, each repeated once. The second half can
-be predicted only from the first, so a head that attends to the earlier copy stands out (Olsson et al. 2022,
+be predicted only from the first, so a head that attends to the earlier copy can be identified (Olsson et al. 2022,
 https://arxiv.org/abs/2209.11895). The distance between the halves differs from probe to probe, so a head with a fixed
 offset is not mistaken for one that matches tokens.
 
@@ -232,8 +232,8 @@ class _Tally:
     def add(self, observed: AttentionPattern, kind: str, pattern: Tensor, on_probe: bool) -> None:
         """Add a passage.
 
-        Attention to repeated tokens is counted on probes, all other kinds on the text. Examples always come from the
-        text.
+        Attention to repeated tokens is counted on probes, all other kinds on the text. The examples shown always come
+        from the text.
         """
         target = pattern & observed.allowed
         n_allowed, n_target = observed.n_allowed, target.sum(dim=-1)  # each (T,)

@@ -2,9 +2,9 @@
 
 A GPT predicts each token from those before it, a BERT predicts masked words, and a Seq2Seq each token of a translation.
 A text is tokenized as in the other views (for a GPT, with the start-of-document token in front). The documents in a
-file or in training data are concatenated, as in training. Passages are as long as the context allows and have equal
-weight. For a GPT they all have the same length, so a batch holds several; for a BERT or a Seq2Seq, each batch is one
-passage.
+file or in training data are concatenated, as in training. Passages are as long as the context allows, and all have
+equal weight. For a GPT they all have the same length, so a batch holds several; for a BERT or a Seq2Seq, each batch is
+one passage.
 """
 
 import unicodedata

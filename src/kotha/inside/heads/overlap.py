@@ -8,9 +8,9 @@ mean squared cosine is 1 if one contains the other, 0 if they are orthogonal, an
 of dimension r.
 
 Insight 2 of the course says that heads share directions: their stacked matrices have a lower rank than their size
-suggests (Cordonnier et al. 2020, https://arxiv.org/abs/2006.16362), which ``shared_rank`` counts. Insight 0 says that
-attention is not symmetric; ``symmetries`` measures it. Query and key norms and rotary positions are applied after these
-matrices and are ignored.
+suggests (Cordonnier et al. 2020, https://arxiv.org/abs/2006.16362), which ``shared_rank`` counts. Insight 0 of the
+course says that attention is not symmetric; ``symmetries`` measures it. Query and key norms and rotary positions are
+applied after these matrices and are ignored.
 """
 
 import math
@@ -113,7 +113,7 @@ class HeadWeights:
         return Sharing(self.name, *(shared_rank(_array(weight)) for weight in weights))
 
     def nearest(self, alike: Tensor) -> dict[str, HeadSimilarity]:
-        """Return the most similar head for each head, given similarities (H, H); empty if there is only one head."""
+        """Return the head most similar to each head, given similarities (H, H); empty if there is only one head."""
         if len(alike) < 2:
             return {}
         names, found = [f"{self.name}.{number}" for number in self.attention.heads], {}

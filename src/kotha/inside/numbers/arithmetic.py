@@ -1,9 +1,10 @@
 """The arithmetic of one matrix cell, as lines that can be checked by hand.
 
 An operation has a name, the matrices that it reads, and a function that returns the lines of arithmetic for one cell,
-computed in double precision from the model's actual numbers. It reads its numbers through ``Cell``, which records them
-as sources. A cell computed in several steps (a norm, a rotation, a softmax) has a line for each step. Up to rounding,
-the result must equal what the model computed, even in a fused kernel; tests check every cell in every architecture.
+computed in double precision from the model's actual numbers. This function reads its numbers through ``Cell``, which
+records them as sources. A cell computed in several steps (a norm, a rotation, a softmax) has a line for each step. Up
+to rounding, the result must equal what the model computed, even in a fused kernel; tests check every cell in every
+architecture.
 
 The worksheet's operations (``worksheet/operations.py``) compute all matrices of one head for printing; the ones here
 explain single cells in a full model.
@@ -75,12 +76,12 @@ class Entry:
     places: tuple[int, ...] = ()  # index of each head's matrix; heads that share keys share an index
 
     def matrix(self, head: int | None = None) -> Tensor:
-        """Return a head's matrix, or the only matrix if there is one for all heads."""
+        """Return a head's matrix, or the shared matrix if all heads use the same one."""
         return self.values[self.places[self.heads.index(head or 0)]] if self.heads else self.values
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Numbers of rows and columns."""
+        """The numbers of rows and columns."""
         return int(self.values.shape[-2]), int(self.values.shape[-1])
 
 
@@ -148,7 +149,7 @@ def operation(name: str) -> Callable[[Callable[Concatenate[Cell, Options], Lines
 
 
 def summed(gives: str, terms: Sequence[tuple[float, ...]]) -> CellLine:
-    """Return a line with the sum of products.
+    """Return one line that writes out a sum of products.
 
     >>> summed("product", [(2.0, 3.0), (1.0, -1.0)]).value
     5.0
@@ -177,7 +178,7 @@ def row_times_row(cell: Cell, left: str, right: str) -> Lines:
 
 @operation("mix")
 def mixed_by_weights(cell: Cell, weights: str, values: str, *, silent: Sequence[int]) -> Lines:
-    """Values times the weights of their positions; 0 for a silenced head."""
+    """Values multiplied by the weights of their positions; 0 for a silenced head."""
     mixed = summed("mixed", list(zip(cell.row(weights), cell.column(values), strict=True)))
     yield mixed
     if cell.head in silent:
@@ -206,7 +207,7 @@ def behind(cell: Cell, first: str, others: str) -> Lines:
 
 @operation("lookup")
 def looked_up(cell: Cell, table: str, *, ids: Sequence[int]) -> Lines:
-    """The row of a table with a given id."""
+    """One row of a table, selected by id."""
     yield summed("copy", cell.same(table, row=ids[cell.at[0]]))
 
 

@@ -68,7 +68,7 @@ def read_pass(served: ServedModel, on_progress: OnProgress, body: AblationReques
 
 
 class CellRequest(AblationRequest):
-    """An input, and a matrix in its forward pass."""
+    """An input, and the name of a matrix computed in its forward pass."""
 
     site: str = Field(max_length=120, examples=["blocks.0.attention.scores"])
     head: int | None = Field(None, ge=0, le=100_000)
@@ -124,7 +124,7 @@ class RecipeLine(WireResponse):
 
 
 class RecipeResponse(WireResponse):
-    """How a cell was computed, from which other cells, and what uses it."""
+    """How a cell was computed, the cells it was computed from, and the cells that use it."""
 
     site: str
     head: int | None

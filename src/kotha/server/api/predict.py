@@ -114,7 +114,7 @@ class IndexSize(Measures):
 
 
 class IndexList(WireResponse):
-    """The indexes that the server has."""
+    """The retrieval indexes available on the server."""
 
     indexes: list[IndexSize]
 

@@ -1,9 +1,9 @@
 """The process for one job, started as ``python -m kotha.server.jobs.job_process FOLDER SERVER``.
 
-The process runs the job's commands in sequence, and records how the last one ended. It has its own session, so it
-continues when the server stops. All its state is stored in the table and in the job's folder. Stop signals go to this
-process, which forwards them to the running command. It starts no command before its process id is in the table; if the
-server dies before writing the id, the process exits.
+The process runs the job's commands in sequence, and records how the last one ended. This process has its own session,
+so it continues when the server stops. All its state is stored in the table and in the job's folder. Stop signals go to
+this process, which forwards them to the running command. The process starts no command before its process id is in the
+table; if the server dies before writing the id, the process exits.
 """
 
 import json

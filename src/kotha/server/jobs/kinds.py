@@ -57,7 +57,7 @@ class _Job(WireRequest):
     tags: Tags | None = None
 
     def flags(self, *names: str, **more: object) -> list[str]:
-        """Return the options for the last command, from some of the fields and from ``more``."""
+        """Return the options for the last command, taken from some of the fields and from ``more``."""
         return _flags(**{name: getattr(self, name) for name in names}, **more, out=OUT_PLACE)
 
 

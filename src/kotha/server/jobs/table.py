@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS jobs (
 
 
 class NoSuchJobError(KothaError):
-    """No job or file has this id."""
+    """There is no job or file with this id."""
 
     status = 404
 

@@ -1,9 +1,11 @@
 """Request schemas for OpenAI's API. Unsupported fields are rejected, not ignored.
 
-``top_k``, ``min_p`` and ``repetition_penalty`` are extensions. Defaults are those of ``kotha generate``, not OpenAI's.
+``top_k``, ``min_p`` and ``repetition_penalty`` are extensions. The defaults are those of ``kotha generate`` instead of
+OpenAI's.
 
 A request class also builds the answers to its requests. A model that was not fine-tuned for conversation continues the
-messages as a single text. Its chat answers contain a remark in ``kotha.remark``, because this text is not a reply.
+messages as a single text. The chat answers of such a model contain a remark in ``kotha.remark``, because such a
+continuation is not a reply.
 """
 
 from collections.abc import Sequence
@@ -187,7 +189,7 @@ class ChatRequest(GenerationRequest):
         return {"message": message, "logprobs": None, "finish_reason": reason}
 
     def first(self) -> JsonObject:
-        """Return the part that contains the assistant's role."""
+        """Return the first chunk of a stream, which sets the assistant's role."""
         return _delta({"role": "assistant", "content": "", "refusal": None})
 
     def parts(self, chunk: StreamChunk) -> list[JsonObject]:

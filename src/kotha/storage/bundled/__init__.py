@@ -1,8 +1,8 @@
 """The bundled model, so that commands work before anything is trained.
 
 This package is a model folder (see ``model_folder.py``) with its model card, ``README.md``. Wherever a model can be
-named, ``box`` means the bundled model, and it is the default; a folder of that name is ``./box``. Its files are read
-only when they are needed.
+named, ``box`` means the bundled model, and it is the default; a folder of that name is ``./box``. The model's files are
+read only when they are needed.
 """
 
 import os

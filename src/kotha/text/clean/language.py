@@ -3,8 +3,9 @@
 The script is checked first: letters (and the signs on them) are counted by script, and the most frequent script is
 used. Bengali script means Bangla, unless more than 1 % of its letters are ৰ or ৱ, which Bangla does not use. In that
 case, a text with more ৰ than র is Assamese; any other text, such as Bishnupriya or Meitei, is undetermined. Texts in
-other scripts are passed to py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012). It is far
-slower than counting, so it is given only the first few hundred characters. It needs a sentence or two to be reliable.
+other scripts are passed to py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012). The classifier
+is far slower than counting, so it is given only the first few hundred characters. The classifier needs a sentence or
+two to be reliable.
 
 A text in two languages is assigned to the one with more letters. Bangla written in Latin letters is not recognized.
 """

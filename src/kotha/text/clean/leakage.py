@@ -4,10 +4,10 @@ The measure is containment (Broder 1997): the share of a held-out document's shi
 document. Unlike Jaccard similarity, it does not decrease if the copy is part of a longer text, and it is never smaller
 than Jaccard similarity. Held-out sets are small, so containment is computed exactly rather than estimated.
 
-Most texts are rejected without counting. The rarest 55 % of each held-out document's shingles serve as probes. A text
-that contains 70 % of the document's shingles lacks at most 30 % of them, so it contains probes for at least 25 % of the
-shingles. Only a text with enough probes for a document is compared with that document (prefix filtering; Chaudhuri,
-Ganti and Kaushik 2006).
+Most texts are rejected without counting their shingles. The rarest 55 % of each held-out document's shingles serve as
+probes. A text that contains 70 % of the document's shingles lacks at most 30 % of them, so it contains probes for at
+least 25 % of the shingles. Only a text with enough probes for a document is compared with that document (prefix
+filtering; Chaudhuri, Ganti and Kaushik 2006).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -30,8 +30,8 @@ Item = TypeVar("Item")
 class LeakIndex:
     """Detects training documents that contain a held-out document, using an index of held-out shingles.
 
-    The index takes about 20 bytes per held-out word, plus a coarse sieve of at most 16 MB. It can be pickled and sent
-    to many worker processes. A held-out document shorter than a shingle is detected only by its exact words.
+    The index takes about 20 bytes per held-out word, plus a coarse sieve of at most 16 MB. The index can be pickled and
+    sent to many worker processes. A held-out document shorter than a shingle is detected only by its exact words.
 
     >>> leaks = LeakIndex(["নদীর ধারে একটি ছোট গ্রাম ছিল সেখানে রহিম থাকত"])
     >>> leaks.leaked(["গল্প: নদীর ধারে একটি ছোট গ্রাম ছিল, সেখানে রহিম থাকত। তার পরে অনেক দিন গেল।", "গল্প"])

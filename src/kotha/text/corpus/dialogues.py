@@ -51,7 +51,7 @@ def read_dialogues(
 ) -> Dialogues:
     """Read conversations from jsonl, csv, tsv or parquet; fields that are not named are guessed.
 
-    A row without an instruction or an answer is an error, or skipped with ``errors="skip"``.
+    A row without an instruction or an answer raises an error, or is skipped if ``errors="skip"``.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

@@ -12,7 +12,7 @@ which the record starts, or its row. Only one record is held in memory at a time
   corpora have many cells like ``"Who is it?" "It's me."``, which the rules of csv would misread.
 - **parquet**: columns of strings. The size of a value is not limited, because Arrow decodes a column page at once.
   Writers make pages of about 1 MB, but a malicious file may claim up to 2 GiB for one, which Arrow allocates before it
-  detects the error. The sizes in the footer are limited.
+  detects the error. The sizes declared in a file's footer are limited.
 
 Field names that are all digits select columns by number, from 1, in a csv or tsv file without a header row.
 """

@@ -1,8 +1,8 @@
 """The Hugging Face hub: files of a repository, and datasets by name, ``hf:owner/name[:split[:config]]``.
 
 The hub stores most datasets as parquet, jsonl or csv files whose names contain split and configuration, such as
-``20231101.bn/train-00000-of-00002.parquet``. They are listed, chosen by name, downloaded one at a time into the hub's
-cache, and read like any other file. Datasets that exist only as a loading script cannot be read.
+``20231101.bn/train-00000-of-00002.parquet``. These files are listed, chosen by name, downloaded one at a time into the
+hub's cache, and read like any other file. Datasets that exist only as a loading script cannot be read.
 """
 
 import re

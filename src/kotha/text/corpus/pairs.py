@@ -1,8 +1,8 @@
 """Read text pairs (translations) from a table; source and target fields that are not named are guessed.
 
-Fields with usual names (such as ``source``) are used, or else the two with the most characters, in table order. If the
-first row of a csv or tsv file looks like sentences, the file has no header, and its columns are numbered. The result
-contains the fields and whether they were guessed.
+Fields with common names (such as ``source``) are used; if there are none, the two fields with the most characters are
+used, in table order. If the first row of a csv or tsv file looks like sentences, the file has no header, and its
+columns are numbered. The result contains the fields and whether they were guessed.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def read_text_pairs(
 ) -> TextPairs:
     """Read text pairs from csv, tsv, jsonl or parquet; fields that are not named are guessed.
 
-    A row without a source or a target is an error, or skipped with ``errors="skip"``.
+    A row without a source or a target raises an error, or is skipped if ``errors="skip"``.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

@@ -75,7 +75,7 @@ class ProblemReporter:
     def report(self, reason: Text, **position: Any) -> None:
         """Record a problem, and raise a CorpusError if ``errors`` is "stop".
 
-        ``position`` are fields of `CorpusProblem`: line, row, field.
+        ``position`` holds fields of `CorpusProblem`: line, row, field.
         """
         problem = CorpusProblem(self.source, reason, **position)
         self.note(problem)
@@ -105,7 +105,7 @@ class ProblemReporter:
     def are_sound(self, texts: tuple[str, ...], *, escapes: bool = False, **position: int) -> bool:
         r"""Return whether a record is free of invalid characters; report the first one found.
 
-        These are NUL and, if JSON ``escapes`` may be present, lone surrogates such as ``\ud800``.
+        The invalid characters are NUL and, if JSON ``escapes`` may be present, lone surrogates such as ``\ud800``.
         """
         for pattern, reason in _NOT_TEXT[: 1 + escapes]:
             for found in filter(None, map(pattern.search, texts)):

@@ -75,7 +75,7 @@ def scheme_of(url: str) -> str:
 def list_remote(url: str) -> dict[str, int | None]:
     """Return the URL and size of the file at a URL, or of each file in a folder or matching a glob, sorted.
 
-    Raises a FileNotFoundError if there is none. Folders and globs do not work over http(s).
+    Raises a FileNotFoundError if there is no such file. Folders and globs do not work over http(s).
     """
     scheme = scheme_of(url)
     if scheme in _WEB:
@@ -170,7 +170,7 @@ class HttpFile(io.RawIOBase):
 
 
 class WebRedirectHandler(HTTPRedirectHandler):
-    """Limits the redirects that are followed."""
+    """Restricts which redirects are followed."""
 
     max_redirections = 5
 

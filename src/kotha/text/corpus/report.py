@@ -1,6 +1,6 @@
 """Corpus statistics in one pass: sizes, duplicates, scripts, language share, and problems.
 
-Memory is constant except for a length and a hash per document (see ``ExactDuplicates``).
+Memory use is constant except for a length and a hash per document (see ``ExactDuplicates``).
 """
 
 from array import array

@@ -32,7 +32,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The name used in messages."""
+        """The name of the source, as used in messages."""
         if self.is_remote:
             return shown(redacted_address(self.path))
         return shown(f"hf:{self.repository}/{self.path}" if self.repository else self.path)

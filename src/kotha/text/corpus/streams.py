@@ -1,8 +1,8 @@
 """Byte streams: files and their decompression, in bounded memory.
 
-A compressed file may have several frames (``cat a.zst b.zst``), may be truncated or corrupt, or may be a decompression
-bomb. The decoders are therefore fed small pieces of input, which limits the output of each step. A frame that is
-incomplete at the end of the file raises an error.
+A compressed file may have several frames (``cat a.zst b.zst``), may be truncated or corrupted, or may be a
+decompression bomb. The decoders are therefore fed small pieces of input, which limits the output of each step. A frame
+that is incomplete at the end of the file raises an error.
 """
 
 import io
@@ -30,7 +30,7 @@ _WRONG_STARTS = {
 
 
 def _decoder(compression: str) -> tuple[Any, type[Exception]]:
-    """Return a decoder for one frame, and the exception it raises for corrupt data."""
+    """Return a decoder for one frame, and the exception it raises for corrupted data."""
     if compression == "gz":
         return zlib.decompressobj(wbits=31), zlib.error
     import zstandard  # optional: needed only for zstd files

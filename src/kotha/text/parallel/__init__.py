@@ -1,4 +1,4 @@
-"""Worker pools: processes on this machine, or workers of a Ray cluster."""
+"""Worker pools: processes on this machine, or workers in a Ray cluster."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

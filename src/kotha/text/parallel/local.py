@@ -1,9 +1,9 @@
 """The worker pool interface, and the pool of local processes; with one worker it runs in this process.
 
-A task is a picklable factory (such as a ``partial`` of a class with a tokenizer or an index). Each worker calls it once
-and then calls the result with one item after another. A pool maps a task over items. Results keep the order of the
-items, so they do not depend on the number or location of workers, and only a few items are in flight at any time. If a
-worker of the local pool dies, an error is raised.
+A task is a picklable factory (such as a ``partial`` of a class with a tokenizer or an index). Each worker calls the
+factory once, and then calls the returned function with one item after another. A pool maps a task over items. Results
+keep the order of the items, so they do not depend on the number or location of workers, and only a few items are in
+flight at any time. If a worker of the local pool dies, an error is raised.
 """
 
 import os
@@ -33,7 +33,7 @@ WorkerTask = Callable[[], Callable[[Item], Result]]
 
 
 class WorkerPool(Protocol):
-    """Maps a task over items with a number of workers."""
+    """Maps a task over items with a fixed number of workers."""
 
     def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
         """Yield the results of a task, in the order of the items."""
@@ -85,7 +85,7 @@ def _work(item: Any) -> Any:
 
 
 def _exit_with_parent() -> None:
-    """Exit the worker if its parent is killed."""
+    """End the worker process if its parent is killed."""
     parent = parent_process()
     assert parent is not None, "a worker has no parent process"
     parent.join()
@@ -126,7 +126,8 @@ def _main_script_hidden() -> Iterator[None]:
 
 @contextmanager
 def _pool(workers: int, task: WorkerTask[Any, Any]) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes that end with the block: after their work, or at once if the block raises."""
+    """Worker processes that end with the block: after their work is done, or at once if the block raises an
+    exception."""
     with _interrupts_blocked():
         pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker, (task,))
     try:

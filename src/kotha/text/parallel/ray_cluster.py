@@ -1,7 +1,7 @@
 """A worker pool on a Ray cluster: a temporary one on this machine, or an existing one.
 
 Usage statistics and the dashboard are disabled. A temporary cluster listens only on the loopback interface, requires a
-random token, and leaves no files behind. If the program is already connected to a cluster, that one is used and not
+random token, and leaves no files behind. If the program is already connected to a cluster, that cluster is used and not
 shut down.
 
 Each item is a Ray task, which Ray reschedules if its worker or node dies. Task state is stored in the cluster once;

@@ -6,10 +6,10 @@ the trade named at the start determines the tool used later, the season determin
 are given away, three are left.
 
 **The floor.** Every choice goes through one `Chooser`, which adds up log-probabilities, and every choice is visible in
-the text. So ``log_probability`` is the log-probability of the text itself, and the average of ``-log_probability`` over
-many documents is the entropy of the source. No model can achieve a lower average loss on new documents.
-`floor_bits_per_byte` returns the floor per byte, which is comparable across tokenizers. A model that reaches it has
-learned the complete grammar.
+the text. ``log_probability`` is therefore the log-probability of the text itself, and the average of
+``-log_probability`` over many documents is the entropy of the source. No model can achieve a lower average loss on new
+documents. `floor_bits_per_byte` returns the floor per byte, which is comparable across tokenizers. A model that reaches
+it has learned the complete grammar.
 
 **Limits.** If two series of choices gave the same text, its true probability would be their sum, and the floor would be
 too high; a test changes the choices one at a time and checks that the text changes. The floor is an average, so a model

@@ -12,13 +12,13 @@ glide::
     শরৎ               শরতের      শরতে                     ৎ becomes ত again
     রং                রঙের       রঙে                      and ং becomes ঙ
 
-The module does not know which nouns denote people; the plots use -রা and -জন only for people. Text is in NFC, where ড়,
-ঢ় and য় are a letter and a dot.
+The module does not know which nouns denote people; the plots use -রা and -জন only for people. Texts are normalized to
+NFC, in which ড়, ঢ় and য় are encoded as a letter and a dot.
 
 Verbs are in the standard spoken form (চলিত), by stem class. A verb is identified by its verbal noun (করা, লেখা, খাওয়া,
-দাঁড়ানো). It determines seven stems, since the vowel of the root rises before some endings (লেখে but লিখল, শোনে but
-শুনল, রাখে but রেখেছে), and each tense is one stem and one row of endings. The rows are ordered by person and rank:
-আমি, তুই, তুমি, সে, তিনি; আপনি takes the form of তিনি.
+দাঁড়ানো). The verbal noun determines seven stems, since the vowel of the root rises before some endings (লেখে but লিখল,
+শোনে but শুনল, রাখে but রেখেছে), and each tense is one stem and one row of endings. The rows are ordered by person and
+rank: আমি, তুই, তুমি, সে, তিনি; আপনি takes the form of তিনি.
 """
 
 import functools

@@ -118,7 +118,7 @@ def lexicon() -> Tables:
 
 
 def _season(noun: Noun) -> Noun:
-    """Return the season with its all-day weather added to its mornings and afternoons.
+    """Return the season, with the weather for the whole day added to its mornings and afternoons.
 
     A smell has the key of its flower, so that no text uses both.
     """

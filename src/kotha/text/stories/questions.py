@@ -39,11 +39,11 @@ _Template = tuple[int, str, Write, Write]
 
 
 class _UnresolvedError(Exception):
-    """A question refers to a choice that its story did not make."""
+    """A question refers to a choice that was not made in its story."""
 
 
 class _FrozenChooser(Chooser):
-    """Raises instead of choosing, so that a question adds nothing to a finished story."""
+    """Raises an error instead of choosing a word, so that a question adds nothing to a finished story."""
 
     def below(self, n: int) -> int:
         """See Chooser."""

@@ -4,9 +4,9 @@ A plot refers to roles (``hero``, ``season``, ``fruit2``). A role is filled at i
 every choice is visible in the text, and then stays the same to the end of the document. A role with an owner depends on
 it: ``trade.tool`` is a tool of the trade named before, ``season.fruit`` a fruit of that season, ``hero.kin`` the word
 for a relative in the hero's family, and ``hero.water`` the family's word for water. A word written in digits, such as
-``crop.price``, fills its role as a number. No word is used in two roles.
+``crop.price``, fills its role as a number. No word is used for two roles in one document.
 
-All random choices of a document go through a `Chooser`. Each one adds the logarithm of its probability, so that at the
+All random choices in a document are made by a `Chooser`. Each one adds the logarithm of its probability, so that at the
 end ``log_probability`` is that of the complete document. For this sum to be correct, nothing may be drawn and
 discarded: "a name other than the first" is a choice among the remaining names, never a second draw.
 """

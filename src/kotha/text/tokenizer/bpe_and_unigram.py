@@ -45,8 +45,8 @@ def character_merges(letters: Iterable[str]) -> list[Pair]:
 def letter_merges(letters: Iterable[str]) -> list[Pair]:
     """Return the merges that build each letter from its characters, in the byte alphabet.
 
-    BPE is trained on the letters alone, each once and to completion, so that the merges assemble every letter. They
-    come before the word merges, so a letter is complete before it is merged with another.
+    BPE is trained on the letters alone, each once and to completion, so that the merges assemble every letter. These
+    merges come before the word merges, so a letter is complete before it is merged with another.
     """
     spelled = Counter(dict.fromkeys(letters, 1))
     enough = 2 * sum(map(len, spelled)) + 1
@@ -65,7 +65,7 @@ def word_merges(words: Counter[str], n_pieces: int) -> list[Pair]:
 def unigram_pieces(words: Counter[str], n_pieces: int, letters: Iterable[str] = ()) -> dict[str, float]:
     """Return pieces with log-probabilities: candidates from BPE, selected by their use in the best segmentation.
 
-    This is Kudo's method with two changes that gave better results: the candidates are a BPE vocabulary rather than all
+    The method is Kudo's, with two changes that gave better results: the candidates are a BPE vocabulary rather than all
     frequent substrings, and a piece is scored by how often the best segmentation uses it (hard rather than soft
     counts). Single letters are always kept.
     """

@@ -2,8 +2,8 @@
 
 ``<|user|> … <|end|> <|assistant|> … <|end|>``: each turn starts with the special token of its role and ends with the
 end token. The first turn follows the token that starts a document. Role tokens are never encoded from text, so no
-message can impersonate another role. A chat model is saved with the special tokens of its template but not with the
-Jinja, so that no code from a model folder is ever run.
+message can impersonate another role. A chat model is saved with the special tokens of its template but without the
+Jinja source, so that no code from a model folder is ever run.
 """
 
 import json

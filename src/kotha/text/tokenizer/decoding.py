@@ -1,8 +1,9 @@
 """Decode token ids to text, at once or as a stream.
 
 Every tokenizer decodes by concatenation: a token has fixed bytes, and the text is their UTF-8 decoding. A decoder that
-depends on neighbouring tokens is rejected. This lets a stream return only complete aksharas: bytes are buffered until
-they form a character, and an akshara until the next one starts, because a vowel sign may still follow.
+depends on neighbouring tokens is rejected. Because tokens have fixed bytes, a stream can return only complete aksharas:
+bytes are buffered until they form a character, and an akshara until the next one starts, because a vowel sign may still
+follow.
 """
 
 import codecs
@@ -104,7 +105,7 @@ class CharacterDecoder:
 
 
 class StreamDecoder(CharacterDecoder):
-    """Decodes token by token into complete aksharas; joined, they equal decoding at once."""
+    """Decodes token by token into complete aksharas; concatenated, they equal the text decoded at once."""
 
     _pending = ""
 

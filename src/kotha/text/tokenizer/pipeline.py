@@ -1,8 +1,8 @@
 """Write normalization rules, splits and special tokens into a ``tokenizer.json``, and recognize them when reading.
 
-The file must behave the same in every tool, so the normalization rules are stored as ordinary ``Replace`` steps. They
-run several times slower than ``normalize.py``, so Kotha replaces them with its own implementation if it recognizes
-them. Tests check that the results match.
+The file must behave the same in every tool, so the normalization rules are stored as ordinary ``Replace`` steps. These
+steps run several times slower than ``normalize.py``, so Kotha replaces them with its own implementation if it
+recognizes them. Tests check that the results match.
 
 A split pattern divides a text before the vocabulary is applied; no piece crosses such a boundary. Common patterns treat
 ``\\p{L}+`` as a word. In Bangla, vowels are written as marks (``\\p{M}``), so these patterns split a word at each vowel
@@ -151,7 +151,8 @@ def refuse_fatal(text: str) -> None:
 
 
 def _refuse_short_merges(model: dict[str, Any]) -> None:
-    """Reject merges whose right side lacks the prefix: `tokenizers` removes that many characters in any case."""
+    """Reject merges whose right side lacks the prefix: `tokenizers` removes that many characters even if they are no
+    prefix."""
     prefix = model.get("continuing_subword_prefix") or ""
     rights = (merge.split(" ")[-1] if isinstance(merge, str) else merge[-1] for merge in model.get("merges", []))
     bad = next((right for right in rights if prefix and not right.startswith(prefix)), None)

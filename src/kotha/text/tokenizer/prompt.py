@@ -127,7 +127,7 @@ def framed(tokenizer: Tokenizer, before: Sequence[int], after: Sequence[int] = (
 
 
 def unframed(tokenizer: Tokenizer) -> Tokenizer:
-    """Return a tokenizer whose file specifies no special tokens around a text; the same one if it has none."""
+    """Return a tokenizer whose file specifies no special tokens around a text, or the same tokenizer if it has none."""
     return tokenizer if tokenizer.marks_before is None else Tokenizer(_without_marks(tokenizer))
 
 

@@ -4,10 +4,10 @@ BPE starts from single symbols, counts every pair of neighbours, merges the most
 this. The list of merges defines the tokenizer (Sennrich, Haddow and Birch 2016, https://arxiv.org/abs/1508.07909).
 
 The unigram model gives each piece a log-probability; the score of a segmentation is the sum over its pieces. The best
-one is found from left to right: the best segmentation up to a position is the best one up to an earlier position, plus
-one piece (Viterbi; Kudo 2018, https://arxiv.org/abs/1804.10959).
+segmentation is found from left to right: the best segmentation up to a position is the best one up to an earlier
+position, plus one piece (Viterbi; Kudo 2018, https://arxiv.org/abs/1804.10959).
 
-Tests check that both match the ``tokenizers`` library.
+Tests check that both implementations match the ``tokenizers`` library.
 """
 
 import math

@@ -167,7 +167,7 @@ class Tokenizer:
 
     @property
     def kind(self) -> str:
-        """``bpe``, ``unigram``, ``wordpiece`` or ``char``."""
+        """The kind of vocabulary: ``bpe``, ``unigram``, ``wordpiece`` or ``char``."""
         model = self._state["model"]["type"]
         if model == "Unigram" and self._state["pre_tokenizer"] is None and not self._state["model"]["byte_fallback"]:
             return "char"  # akshara level: a unigram model whose pieces are single aksharas
@@ -263,7 +263,7 @@ def check_size(path: Path) -> None:
 def library_errors(problem: Message) -> Iterator[None]:
     """Raise a TokenizerError when ``tokenizers`` raises a bare Exception or panics.
 
-    A Rust panic arrives as pyo3's PanicException, which cannot be imported and derives from BaseException.
+    A Rust panic is raised as pyo3's PanicException, which cannot be imported and derives from BaseException.
     """
     try:
         yield

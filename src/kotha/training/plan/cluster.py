@@ -225,7 +225,7 @@ def _fit(model: GPTConfig, training: TrainConfig, cluster: Cluster, context: int
 
 
 def read_tokens(words: Sequence[str]) -> tuple[float, ...]:
-    """Parse numbers of tokens; if there are none, return three default numbers.
+    """Parse token counts; if there are none, return three default counts.
 
     >>> read_tokens(["10B", "1.5T", "250_000_000"])
     (10000000000.0, 1500000000000.0, 250000000.0)

@@ -1,7 +1,7 @@
 """Design a model for a budget of memory, time and text, with the reasons for each choice.
 
-Sizes of the modern layout are tried from the largest to the smallest. The first size is chosen for which the text is
-large enough, the planned memory is available, and the time allows enough tokens. ``rules.py`` determines batch size,
+Sizes of the modern layout are tried from the largest to the smallest. The design uses the first size for which the text
+is large enough, the planned memory is available, and the time allows enough tokens. ``rules.py`` determines batch size,
 context length and learning rates; if the user gives the sizes, only these settings are chosen. The rules are based on
 measurements (docs/dev/experiments.md):
 
@@ -208,7 +208,8 @@ class Design:
     def __init__(
         self, text: TextSize, budget: Budget, model: GPTConfig, fixed: dict[str, Any], may_count: bool = False
     ) -> None:
-        """With ``may_count``, a run that sees the text only a few times starts from token counts (``bigrams.py``)."""
+        """With ``may_count``, a run that makes only a few passes over the text is initialized from token counts
+        (``bigrams.py``)."""
         self._given, self._fixed, self._may_count = (text, budget, model), fixed, may_count
         self.verdict: Message | None = None  # why it does not fit, and what is required; None if it fits
         self.considered: list[
@@ -345,7 +346,7 @@ class Design:
 
     @property
     def settings(self) -> TrainConfig:
-        """The recipe with the changes applied."""
+        """The recipe's settings with the changes applied."""
         return recipe(RECIPE, **self.changes)
 
     @property

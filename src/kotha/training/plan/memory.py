@@ -1,16 +1,17 @@
 """Predict the memory that a training run will need, by part.
 
-Weights and optimizer state are always in memory; the other parts are not. The total is therefore the largest of the
-totals at five moments: the end of the forward pass with the loss's chunk of logits, the start and the end of the
-backward pass, the optimizer step, and an evaluation. It is the peak resident memory of the process on a CPU
+Weights and optimizer state are in memory throughout a step; the other parts are not. The total is therefore the largest
+of the totals at five moments: the end of the forward pass with the loss's chunk of logits, the start and the end of the
+backward pass, the optimizer step, and an evaluation. Memory here is the peak resident memory of the process on a CPU
 (``ru_maxrss``), and the peak allocated by torch on a GPU. benchmarks/memory_plan.py compares it with real steps.
 
-The memory of a model's body is computed by rules, so no tensors are created. In eager mode autograd keeps what its
-formulas need for the backward pass: inputs of products, norms and activations, what the attention kernel needs, and
-dropout masks. Under autocast every product keeps its own copy of its input, and each weight is copied once. A backward
-pass, or a pass without gradients, has its peak at one of a few moments, each computed in one line below; the largest is
-used. A compiled graph on a GPU keeps less; the rules for it were derived from torch's partitioner. Tests compare the
-rules with all kinds of models on fake tensors. The heads together are assumed to be about as wide as the model.
+The memory of a model's body is computed by rules, so no tensors are created. In eager mode autograd keeps the tensors
+that its formulas need for the backward pass: inputs to products, norms and activations, the tensors needed by the
+attention kernel, and dropout masks. Under autocast every product keeps its own copy of its input, and each weight is
+copied once. A backward pass, or a pass without gradients, has its peak at one of a few moments, each computed in one
+line below; the largest is used. A compiled graph on a GPU keeps less; the rules for it were derived from torch's
+partitioner. Tests compare the rules with all kinds of models on fake tensors. The heads together are assumed to be
+about as wide as the model.
 """
 
 from dataclasses import dataclass
@@ -57,7 +58,7 @@ class MemoryConditions:
 
     @property
     def width(self) -> int:
-        """The number of bytes of a number in a matrix product."""
+        """The size in bytes of a number in a matrix product."""
         return DTYPES[self.precision].itemsize
 
 

@@ -1,7 +1,7 @@
 """Rules for short and long training runs: settings by text size, model width and number of tokens.
 
 All rules were derived from measurements (docs/dev/experiments.md, "What the defaults stand on"), and are valid between
-the measured points and slightly beyond. They are used by ``design.py``, and therefore by ``train``, ``plan`` and
+the measured points and slightly beyond. The rules are used by ``design.py``, and therefore by ``train``, ``plan`` and
 ``demo``. A run is *short* if it has too few steps to benefit from regularisation; it gets no dropout, few epochs and a
 long decay.
 """
@@ -110,7 +110,7 @@ def times(epochs: float) -> Message:
 
 
 def decay_for(steps: int) -> dict[str, int]:
-    """Return the steps of the final decay (WSD): most of the steps in a short run, otherwise those of the recipe."""
+    """Return the number of steps in the final decay (WSD): most steps in a short run, otherwise as in the recipe."""
     return {"decay_steps": max(1, int(_SHORT_DECAY * steps))} if steps < _SHORT_STEPS else {}
 
 
@@ -126,9 +126,9 @@ def fit_to_time(
     """Return the planned settings with as many steps as fit in the time; ``steps`` is kept if it is close enough.
 
     ``done`` steps took ``spent`` seconds, and each further step, including evaluations and saving, will take ``pace``.
-    If the machine was busy when it was timed, the run can do more steps than planned, up to ``most_steps``. It is only
-    extended before the learning rate has begun to decay (WSD), when the steps so far are the same as in a longer run. A
-    run is not changed in its second half.
+    If the machine was busy when it was timed, the run may do more steps than planned, up to ``most_steps``. A run is
+    extended only before the learning rate has begun to decay (WSD), while its steps so far are the same as those of a
+    longer run. A run is not changed in its second half.
 
     >>> plan = TrainConfig(steps=800, evaluate_every=100, decay_steps=480, schedule="stable")
     >>> fit_to_time(plan, 800, 100, spent=30.0, pace=0.3, seconds=120.0).steps

@@ -2,9 +2,9 @@
 
 A model that fits a small text stops improving after about twenty passes over it. With more time, a wider model is
 better, if it has more dropout and weight decay and reads half of its sequences backwards. With still more time, several
-models are trained as teachers, and one student is distilled from all of them; the student becomes better than each of
-its teachers (knowledge distillation, https://arxiv.org/abs/1503.02531). The table below lists the time from which each
-plan is best, as the number of passes over the text that the model of a single stage could make in the whole time. It
+models are trained as teachers, and one student is distilled from all of them; the student outperforms each of its
+teachers (knowledge distillation, https://arxiv.org/abs/1503.02531). The table below lists the time from which each plan
+is best, as the number of passes over the text that the model of a single stage could make in the whole time. The table
 was measured on 32 MB of Bangla news and one H200 (benchmarks/results/stages_h200.json, minutes_h200.json).
 """
 

@@ -6,29 +6,29 @@ first layer of a ViT, whose images need no gradients). Embeddings are looked up,
 scores and weighted sums of values grow with the square of the length. All S positions are counted, including those
 hidden by a causal mask; a kernel that skips them does only half of the attention operations. Norms, activations and the
 softmax are not counted. The rule of thumb is 6 N operations per token for N parameters (Kaplan et al. 2020,
-https://arxiv.org/abs/2001.08361), which includes embeddings but not the quadratic part.
+https://arxiv.org/abs/2001.08361), which includes embeddings but not the quadratic part of attention.
 
 On this machine a small model is timed directly. For a large one, a model with one layer and a limited vocabulary is
-timed on a batch and on a few tokens, and then its layer alone. This gives the fixed time of a micro-batch (gradients of
-whole tables), the time per token and the time per layer; the optimizer is timed on a slice of the weights. The result
-is valid for the machine under its current load. The timed steps are not compiled, so training on a GPU will be faster
-than predicted.
+timed on a batch and on a few tokens, and then its layer alone. These timings give the fixed time of a micro-batch
+(gradients of whole tables), the time per token and the time per layer; the optimizer is timed on a slice of the
+weights. The result is valid for the machine under its current load. The timed steps are not compiled, so training on a
+GPU will be faster than predicted.
 
 For a named GPU (``gpus.json``) the speeds are those that the manufacturer gives for dense products accumulated in
-float32: ``half`` in bfloat16 (float16 on GPUs without bfloat16), ``single`` in float32, by TF32 if available. No
-training run reaches them. The speed of this package was measured on one H200 (benchmarks/results/train_speed.json),
-with each step recorded as one CUDA graph:
+float32: ``half`` in bfloat16 (float16 on GPUs without bfloat16), ``single`` in float32, by TF32 if available. Training
+runs do not reach these speeds. The speed of this package was measured on one H200
+(benchmarks/results/train_speed.json), with each step recorded as one CUDA graph:
 
 - The course's model with AdamW processed 1,077,680 tokens per second in batches of 64 x 128 and 1,401,625 in batches of
   512 x 128, 28 % and 36 % of the peak; ``gpt2`` processed 496,085 in batches of 32 x 1,024, 43 %. Two numbers predict
   all of these within 10 %: 41 % of the peak for the operations of each token, and 0.2 ms per layer for each
   micro-batch.
-- ``bangla-modern`` with Muon processed 1,141,885 in batches of 32 x 512. This is 4.3 ms per step more than those two
+- ``bangla-modern`` with Muon processed 1,141,885 in batches of 32 x 512. A step takes 4.3 ms more than those two
   numbers predict, or 0.08 ms per matrix that Muon updates.
 
 For other GPUs and models the same two numbers are assumed, plus the time to read and write the optimizer's memory.
-Another host or a newer version of torch changes them. The estimate is good enough to choose a GPU, but not to promise a
-time.
+These numbers change with the host and with the version of torch. The estimate is accurate enough to choose a GPU, but
+not to guarantee a duration.
 """
 
 import json

@@ -1,8 +1,8 @@
 """The report of a run: one offline page with its curves, samples and settings.
 
-It depends only on the files in the run folder, so it can be generated at any time, also for an unfinished, stopped or
-older run. If a value is missing, its curve or sentence is omitted. Each curve has a caption that explains it to a
-beginner (``curves.json``).
+The report depends only on the files in the run folder, so it can be generated at any time, also for an unfinished,
+stopped or older run. If a value is missing, its curve or sentence is omitted. Each curve has a caption that explains it
+to a beginner (``curves.json``).
 """
 
 import json
@@ -98,7 +98,7 @@ def report_document(record: Record) -> Report:
 
 
 def _samples(rows: list[dict[str, Any]]) -> list[Block]:
-    """Return the generated samples, some of them visible and the others folded."""
+    """Return the generated samples; a few of them are shown, and the rest are collapsed."""
     count = min(_SHOWN_SAMPLES, len(rows))
     shown = {round(index * (len(rows) - 1) / max(1, count - 1)) for index in range(count)}
     blocks: list[Block] = [Heading(Message("Samples during training"))]

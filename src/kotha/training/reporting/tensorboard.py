@@ -1,7 +1,7 @@
 """TensorBoard: a listener that writes each event of a run as scalars and text.
 
-The values are those in ``metrics.jsonl``, under the same names. This requires the extra ``kotha[tensorboard]``; the
-package is imported only when used.
+The values are those in ``metrics.jsonl``, under the same names. TensorBoard logging requires the extra
+``kotha[tensorboard]``; the package is imported only when used.
 """
 
 import math

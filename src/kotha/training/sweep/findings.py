@@ -1,8 +1,8 @@
 """The findings of a sweep: the importance of each setting, and the best trial compared with the default.
 
 The importance of a setting (PED-ANOVA, Watanabe et al. 2023) measures how much its values in the better trials differ
-from those in all trials; the importances of all settings add up to one. With few trials they are unreliable. Each trial
-uses one seed, so a small gain may be due to chance.
+from those in all trials; the importances of all settings add up to one. If there are few trials, the importances are
+unreliable. Each trial uses one seed, so a small gain may be due to chance.
 """
 
 import math

@@ -103,7 +103,7 @@ class Sweep:
 
     @cached_property
     def searched(self) -> list[SearchDimension]:
-        """The settings that are searched."""
+        """The settings that the sweep searches."""
         return read_search(self.search, preset(self.preset or USUAL_PRESET))
 
     def changes(self, values: dict[str, Value]) -> dict[str, Any]:
@@ -204,7 +204,7 @@ class SweepRunner:
         self._current: int | None = None  # the current trial
 
     def counted(self) -> list[Any]:
-        """Return the trials that count towards the total; failed ones were queued again."""
+        """Return the trials that count towards the total; failed trials were queued again."""
         return [each for each in self.study.get_trials(deepcopy=False) if each.state != self._states.FAIL]
 
     def run(self) -> None:

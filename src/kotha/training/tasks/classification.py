@@ -52,7 +52,7 @@ class _Classes(ExamplesTask):
 
     @abstractmethod
     def _read(self, examples: Any, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
-        """Return the input tensors of some examples in a batch, and the number of positions."""
+        """Return the input tensors for some examples in a batch, and the number of positions."""
 
     def _as_batch(self, some: Any, rows: Sequence[int], among: Sequence[int]) -> Batch:
         tensors, positions = self._read(some[0], list(rows), among)

@@ -1,9 +1,9 @@
 """Tasks over examples in memory: the order of the examples, and tasks whose outputs are token sequences.
 
 A turn is a position in the sequence of all examples over all epochs: turn 0 is the first example of the first epoch,
-and the first turn of step s is s times the batch size. In each epoch every example has one turn, in a new order. A run
-therefore does not have to save its position in the data. Examples of different lengths are batched with others of
-similar length (length-sorted batches), to reduce padding.
+and the first turn of step s is s times the batch size. In each epoch every example is used once, in a new order. A run
+therefore does not have to save its position in the training data. Examples of different lengths are batched with others
+of similar length (length-sorted batches), to reduce padding.
 
 ``AnswerTokens`` is for instruction tuning, where only the assistant's tokens are targets. ``Translation`` predicts a
 target from its source by teacher forcing.
@@ -50,7 +50,7 @@ class Order:
         self._shuffled = lru_cache(maxsize=2)(self._shuffle)  # a batch can span two epochs
 
     def turns(self, step: int, first: int = 0, count: int | None = None) -> range:
-        """Return the turns of a step, or ``count`` of them starting at ``first``.
+        """Return the turns in a step, or ``count`` of them starting at ``first``.
 
         >>> Order(10, batch_size=4, seed=0).turns(step=2, first=1, count=2)
         range(9, 11)
@@ -146,7 +146,7 @@ class ExamplesTask(Task):
         return sum(int(each.lengths.max()) for each in some if isinstance(each, Ragged))
 
     def batch(self, step: int, first: int, count: int) -> Batch:
-        """See Task; a part of a batch is as wide as the whole batch."""
+        """See Task; each part of a batch is padded to the width of the whole batch."""
         among = self._order.examples(step)
         return self._as_batch(self._train, among[first : first + count], among)
 

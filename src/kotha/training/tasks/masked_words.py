@@ -11,7 +11,7 @@ position.
 
 Evaluation uses every passage of the validation split, with random choices that do not depend on the seed of the run.
 
-Exactly 15 % of the ordinary tokens are chosen, but at least one. Each of them independently becomes the mask token with
+Exactly 15 % of the ordinary tokens are chosen, and at least one. Each of them independently becomes the mask token with
 probability 80 %, becomes a random ordinary token with 10 %, and is unchanged with 10 %, so that the model has to
 predict every token, not only the masks (https://arxiv.org/abs/1810.04805, appendix A.1).
 """
@@ -190,7 +190,7 @@ class MaskedWords(Task):
         return {_WORDS: words, _PAIRS: pairs, "words_right": words_right, "pairs_right": pairs_right}
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """See Task; ``loss_nats`` is the sum of both means, which training minimizes."""
+        """See Task; ``loss_nats`` is the sum of the two means, which training minimizes."""
         words, pairs = (sums[part] / targets[part] for part in (_WORDS, _PAIRS))
         return {
             "loss_nats": words + pairs,

@@ -154,7 +154,7 @@ class NextToken(Task):
 
     @cached_property
     def auxiliary_models(self) -> Sequence[GPT]:  # type: ignore[override]
-        """The teachers. Those trained as part of the run have relative paths."""
+        """The teachers. The paths of teachers trained as part of the run are relative."""
         return [self._read_teacher(str((self._run or Path()) / folder)) for folder in self._config.teachers]
 
     def set_total_steps(self, steps: int) -> None:
@@ -192,8 +192,8 @@ class NextToken(Task):
         """Return the hidden states and the head of each teacher: (B, T) -> (B, T, C), (V, C).
 
         In the text the only target is the actual token; a teacher gives probabilities for all tokens. The probabilities
-        of several teachers are averaged. On a small text their student becomes better than each of them, even if it is
-        smaller.
+        of several teachers are averaged. On a small text, a student trained on this average outperforms each of its
+        teachers, even if it is smaller than they are.
         """
         kind = tokens.device.type  # move the teachers to the student's device and precision
         narrow = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
@@ -287,7 +287,8 @@ class PackedBatches(_Batches):
         return np.diff(self._split.offsets).astype(np.int64)
 
     def sequences(self, step: int, first: int, count: int) -> Ids:
-        """Return ``count`` sequences of a step's batch from ``first`` on, each one token longer than the context."""
+        """Return ``count`` sequences of a step's batch, starting at ``first``, each one token longer than the
+        context."""
         start = (step * self._batch_size + first) * self._context_length
         pieces = self._pieces(start, count * self._context_length + 1)
         line = np.concatenate([self._split[document][begin:end] for document, begin, end in pieces])
