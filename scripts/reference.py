@@ -63,7 +63,7 @@ _IN_BANGLA = {
     "A checkpoint or run folder that cannot be used.": "চেকপয়েন্ট বা রানের ফোল্ডার ব্যবহার করা যায়নি।",
     "A training run that cannot continue.": "প্রশিক্ষণ আর এগোতে পারে না।",
     "A rejected request, with its HTTP status.": "সার্ভার যে অনুরোধ ফিরিয়ে দিয়েছে, সঙ্গে HTTP-এর স্ট্যাটাস।",
-    "No job or file has this id.": "এই নম্বরে কোনো কাজ বা ফাইল নেই।",
+    "There is no job or file with this id.": "এই নম্বরে কোনো কাজ বা ফাইল নেই।",
     "The request conflicts with the state of the jobs.": "কাজগুলো এখন যে অবস্থায়, তাতে অনুরোধটি রাখা যায় না।",
 }
 
