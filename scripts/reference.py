@@ -59,11 +59,11 @@ _IN_BANGLA = {
         "কোনো ডকুমেন্ট বা ফাইল পড়া যায়নি। `skippable` হলে সেটি বাদ দিয়ে বাকিগুলো পড়া যায়।"
     ),
     "A tokenizer that cannot be trained, read or used.": "টোকেনাইজার শেখানো, পড়া বা ব্যবহার করা যায়নি।",
-    "A data folder that is broken, incomplete or of the wrong kind.": "ডেটার ফোল্ডার ভাঙা, অসম্পূর্ণ বা অন্য ধরনের।",
+    "A data folder that is corrupted, incomplete or of the wrong kind.": "ডেটার ফোল্ডার ভাঙা, অসম্পূর্ণ বা অন্য ধরনের।",
     "A checkpoint or run folder that cannot be used.": "চেকপয়েন্ট বা রানের ফোল্ডার ব্যবহার করা যায়নি।",
     "A training run that cannot continue.": "প্রশিক্ষণ আর এগোতে পারে না।",
     "A rejected request, with its HTTP status.": "সার্ভার যে অনুরোধ ফিরিয়ে দিয়েছে, সঙ্গে HTTP-এর স্ট্যাটাস।",
-    "No job or file has this id.": "এই নম্বরে কোনো কাজ বা ফাইল নেই।",
+    "There is no job or file with this id.": "এই নম্বরে কোনো কাজ বা ফাইল নেই।",
     "The request conflicts with the state of the jobs.": "কাজগুলো এখন যে অবস্থায়, তাতে অনুরোধটি রাখা যায় না।",
 }
 
