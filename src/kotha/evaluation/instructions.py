@@ -67,8 +67,10 @@ def evaluate_instructions(
     learned: Dialogues | None = None,
     on_progress: OnProgress | None = None,
 ) -> InstructionScore:
-    """Evaluate a GPT on the last turns of conversations; if ``learned`` (its training data) is given, also the
-    baseline."""
+    """Evaluate a GPT on the last turns of conversations.
+
+    If ``learned`` (its training data) is given, the baseline is evaluated too.
+    """
     if not isinstance(bundle.model, GPT) or bundle.tokenizer is None:
         raise UsageError(
             "a {family} model cannot answer questions; use a gpt with a tokenizer", family=bundle.config.family

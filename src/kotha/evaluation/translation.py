@@ -77,8 +77,10 @@ def evaluate_pairs(
     learned: TextPairs | None = None,
     on_progress: OnProgress | None = None,
 ) -> TranslationScore:
-    """Translate the sources and score the translations; if ``learned`` (the training pairs) is given, score the
-    baseline too."""
+    """Translate the sources and score the translations.
+
+    If ``learned`` (the training pairs) is given, score the baseline too.
+    """
     assert isinstance(bundle.model, Seq2Seq) and bundle.tokenizer is not None, "not a translation model"
     found = translate(bundle.model, bundle.tokenizer, pairs.sources, on_progress=on_progress)
     score = score_translations(found, pairs.targets)

@@ -114,10 +114,10 @@ def _keep(library: Path, kept: Path) -> None:
 
 
 def _openmp() -> list[str]:
-    """Return compiler flags that link the OpenMP runtime shipped with torch; the threads of a second runtime would
-    compete with it.
+    """Return compiler flags that link the OpenMP runtime shipped with torch.
 
-    If torch is not imported yet, only its OpenMP library is loaded, which torch uses when it is imported later.
+    The threads of a second runtime would compete with it. If torch is not imported yet, only its OpenMP library is
+    loaded, which torch uses when it is imported later.
     """
     lines: list[str] = []
     with suppress(OSError):  # Linux only, and may be forbidden

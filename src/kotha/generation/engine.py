@@ -192,8 +192,10 @@ class Engine:
         return ids or [self._start or 0]
 
     def _admit(self) -> None:
-        """Assign free rows to waiting requests and process their prompts; for a long prompt, only the first chunk is
-        processed."""
+        """Assign free rows to waiting requests and process their prompts.
+
+        For a long prompt, only the first chunk is processed.
+        """
         new: list[tuple[Answer, list[int]]] = []
         while self._waiting and len(self._active) + len(self._reading) + len(new) < self._max_batch:
             # All visible tokens except the last, which the first step reads.

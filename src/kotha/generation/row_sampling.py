@@ -55,8 +55,10 @@ def _best(scores: Floats, count: int) -> NDArray[np.int64]:
 
 
 def _point(logits: Floats, settings: SamplingSettings, number: float, width: int) -> int | None:
-    """Return the token that the number selects among the ``width`` most likely tokens; None if it may be another
-    token."""
+    """Return the token that the number selects among the ``width`` most likely tokens.
+
+    Return None if it may be another token.
+    """
     heat = np.float32(max(settings.temperature, 1e-30))
     tokens = _best(logits, width)
     weights = np.exp((logits[tokens] - logits[tokens[0]]) / heat)  # 1 for the best

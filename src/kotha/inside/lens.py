@@ -85,8 +85,10 @@ def lens(model: Model, given: ModelInput) -> Lens:
 def _predictions(
     given: ModelInput, log_probs: Tensor, final: Tensor, following: Sequence[int]
 ) -> tuple[PositionPrediction, ...]:
-    """Compare a layer with the last one, row by row: (T, V), (T, V) -> T; ``following`` holds the actual next
-    tokens."""
+    """Compare a layer with the last one, row by row: (T, V), (T, V) -> T.
+
+    ``following`` holds the actual next tokens.
+    """
     answered = log_probs.gather(-1, final.argmax(dim=-1, keepdim=True))  # (T, 1)
     kl = (final.exp() * (final - log_probs)).sum(dim=-1).clamp(min=0)
     entropy = -(log_probs.exp() * log_probs).sum(dim=-1)

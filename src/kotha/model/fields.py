@@ -64,8 +64,10 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 
 def check_names(kind: Any, values: Mapping[str, object], complete: bool = False) -> None:
-    """Raise an error for an unknown key, with the nearest known one; if ``complete`` is set, also for a missing
-    field."""
+    """Raise an error for an unknown key, with the nearest known one.
+
+    If ``complete`` is set, a missing field raises an error too.
+    """
     known = [each.name for each in fields(kind)]
     for name in values:
         if name not in known:

@@ -84,8 +84,10 @@ class _ActualText:
         return next((index for index, text in enumerate(self._open) if text is not None), None)
 
     def _letters(self, glyphs: Any, span: int) -> Any:
-        """Replace the first glyph string in a span with all of the span's characters, and empty later ones; kerning is
-        kept."""
+        """Replace the first glyph string in a span with all of the span's characters, and empty later ones.
+
+        Kerning is kept.
+        """
         if not isinstance(glyphs, bytes | str):
             return glyphs
         text, self._open[span] = self._open[span] or "", ""

@@ -191,8 +191,9 @@ _BETWEEN = ","  # separates tags in input fields
 
 
 def seen_name(name: str) -> str:
-    """Return a name without invisible characters, truncated if it is too long. Used for names that were not typed by a
-    user, such as file names.
+    """Return a name without invisible characters, truncated if it is too long.
+
+    Used for names that were not typed by a user, such as file names.
 
     >>> seen_name("report\u202efdp.txt\\x00")
     'reportfdp.txt'

@@ -1,5 +1,7 @@
-"""Prometheus metrics, and one log line per request. Metrics and log lines contain routes and status codes, but never
-user input."""
+"""Prometheus metrics, and one log line per request.
+
+Metrics and log lines contain routes and status codes, but never user input.
+"""
 
 import logging
 import time

@@ -371,8 +371,7 @@ def _exchange(one: Path, other: Path) -> bool:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, link or folder as far as possible, without checking its type first, since the check could fail
-    too."""
+    """Remove a file, link or folder as far as possible, without checking its type, since the check could fail too."""
     try:
         path.unlink()
     except FileNotFoundError:

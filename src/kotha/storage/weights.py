@@ -1,5 +1,7 @@
-"""Weights files (safetensors): headers are checked before weights are read. No code from a weights file is ever
-executed."""
+"""Weights files (safetensors): headers are checked before weights are read.
+
+No code from a weights file is ever executed.
+"""
 
 import json
 import os

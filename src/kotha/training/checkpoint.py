@@ -271,8 +271,7 @@ def copy_missing_files(path: Path, ranks: Ranks) -> None:
 
 
 def newest_complete(every: list[OnDisk]) -> tuple[int, int] | None:
-    """Return the newest step whose checkpoint files are each on at least one disk, and a process that has its
-    manifest."""
+    """Return the newest step whose checkpoint files all exist on some disk, and a process that has its manifest."""
     complete = [
         (step, rank)
         for rank, held in enumerate(every)

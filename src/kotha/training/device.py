@@ -117,8 +117,7 @@ def total_memory() -> int:
 
 
 def largest_memory(device: torch.device) -> int:
-    """Return the bytes available if no other process were running: a GPU's memory, or the machine's memory plus
-    swap."""
+    """Return the bytes available if no other process were running: the memory of a GPU, or of the machine plus swap."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[1])
     return total_memory() + _kernel_bytes("meminfo", "SwapTotal")

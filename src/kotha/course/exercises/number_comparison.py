@@ -69,8 +69,7 @@ class Typed:
 
     @property
     def rounded(self) -> "Typed":
-        """The same number, with trailing zeros interpreted as rounding: 16,000,000 is any number that rounds to 16
-        million."""
+        """The same number with trailing zeros as rounding: 16,000,000 is any number that rounds to 16 million."""
         if self.step != 1 or not self.value or not math.isfinite(self.value):
             return self
         text = f"{abs(self.value):.0f}"

@@ -149,8 +149,10 @@ def _at_hole(model: Any, some: Tensor, place: int) -> Tensor:
 
 
 def loss_at_holes(model: GPT, windows: Tensor) -> float:
-    """Return the loss for tokens inside a text; an encoder reads all other tokens, and a decoder only the earlier
-    ones."""
+    """Return the loss for tokens inside a text.
+
+    An encoder reads all other tokens, and a decoder only the earlier ones.
+    """
     return loss_at(model, windows, cuts(windows.shape[1] - 1)[:-1], _at_hole)
 
 

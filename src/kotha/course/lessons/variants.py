@@ -60,8 +60,7 @@ class JoinedPositions(NoPositions):
 
 
 def with_joined_positions(config: GPTConfig, width: int) -> GPT:
-    """Build a GPT in which ``width`` numbers in each vector encode the position, and the other numbers encode the
-    token."""
+    """Build a GPT whose vectors encode the position in ``width`` numbers and the token in the other numbers."""
     model = GPT(config)
     model.tokens = nn.Embedding(config.vocab_size, config.d_model - width)
     model.positions = JoinedPositions(config.context_length, width)

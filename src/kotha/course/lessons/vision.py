@@ -111,8 +111,7 @@ def convolutions(sizes: Sizes) -> nn.Module:
 
 
 def vision(lesson: MeasuredLesson) -> LessonPlan:
-    """Compare both models with few and with many images, and test on digits at positions that do not occur in
-    training."""
+    """Compare both models with few and many images, also on digits at positions that do not occur in training."""
     makers: dict[str, Callable[[Sizes], nn.Module]] = {"vit": vit, "cnn": convolutions}
     puzzles = {key: digits(named["count"], lesson.sizes.batch_size) for key, named in lesson.named.items()}
     puzzle, elsewhere = puzzles["vit_many"], draw((HELD_OUT,), _NEW_DIGITS, ELSEWHERE)

@@ -110,8 +110,7 @@ def diagnose(curve: Curve, data: DataFacts | None = None) -> list[Finding]:
 
 
 def look_at(data: Dataset) -> DataFacts:
-    """Measure, in a data folder, the share of unknown tokens and the share of validation documents with copies in the
-    training data."""
+    """Measure the share of unknown tokens, and of validation documents with copies in the training data."""
     held_out = data["validation"]
     line, unknown = tokens_of(held_out), data.tokenizer.special.get("unk")
     n_unknown = 0 if unknown is None else int(np.count_nonzero(line == unknown))

@@ -126,8 +126,7 @@ def _main_script_hidden() -> Iterator[None]:
 
 @contextmanager
 def _pool(workers: int, task: WorkerTask[Any, Any]) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes that end with the block: after their work is done, or at once if the block raises an
-    exception."""
+    """Worker processes that end with the block: after their work, or at once if the block raises an exception."""
     with _interrupts_blocked():
         pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker, (task,))
     try:

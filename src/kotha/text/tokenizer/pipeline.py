@@ -151,8 +151,7 @@ def refuse_fatal(text: str) -> None:
 
 
 def _refuse_short_merges(model: dict[str, Any]) -> None:
-    """Reject merges whose right side lacks the prefix: `tokenizers` removes that many characters even if they are no
-    prefix."""
+    """Reject merges whose right side lacks the prefix: `tokenizers` removes that many characters regardless."""
     prefix = model.get("continuing_subword_prefix") or ""
     rights = (merge.split(" ")[-1] if isinstance(merge, str) else merge[-1] for merge in model.get("merges", []))
     bad = next((right for right in rights if prefix and not right.startswith(prefix)), None)

@@ -208,8 +208,7 @@ class Design:
     def __init__(
         self, text: TextSize, budget: Budget, model: GPTConfig, fixed: dict[str, Any], may_count: bool = False
     ) -> None:
-        """With ``may_count``, a run that makes only a few passes over the text is initialized from token counts
-        (``bigrams.py``)."""
+        """With ``may_count``, a run of few passes over the text is initialized from token counts (``bigrams.py``)."""
         self._given, self._fixed, self._may_count = (text, budget, model), fixed, may_count
         self.verdict: Message | None = None  # why it does not fit, and what is required; None if it fits
         self.considered: list[

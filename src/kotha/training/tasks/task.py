@@ -287,8 +287,7 @@ class PackedBatches(_Batches):
         return np.diff(self._split.offsets).astype(np.int64)
 
     def sequences(self, step: int, first: int, count: int) -> Ids:
-        """Return ``count`` sequences of a step's batch, starting at ``first``, each one token longer than the
-        context."""
+        """Return ``count`` sequences of a step's batch from ``first``, each one token longer than the context."""
         start = (step * self._batch_size + first) * self._context_length
         pieces = self._pieces(start, count * self._context_length + 1)
         line = np.concatenate([self._split[document][begin:end] for document, begin, end in pieces])
