@@ -104,11 +104,10 @@ def train(
     arguments: dict[str, Any] = {"minutes": minutes, "preset": preset, "recipe": recipe, "quality": quality}
     arguments |= {"start": from_, "teachers": [model_path(each) for each in teacher], **vars(pairs), **vars(processes)}
     arguments |= settings.given(kotha.train, steps=steps, checkpoint_every=checkpoint_every, seed=seed, lora=lora)
-    is_first, alone = os.environ.get("RANK", "0") == "0", os.environ.get("WORLD_SIZE", "1") == "1"
+    is_first, how = os.environ.get("RANK", "0") == "0", {"alone": os.environ.get("WORLD_SIZE", "1") == "1"}
     with training_display(prints=is_first) as listeners:
         run = kotha.train(data, out=out, **listeners, **arguments)
-    resume = ("train", data, "--out", out, "--resume")
-    return _described(run, stopped(run.summary, *resume, alone=alone)) if is_first else None
+    return _described(run, stopped(run.summary, "train", data, "--out", out, "--resume", **how)) if is_first else None
 
 
 def _described(run: "Run", error: Any) -> Output:
