@@ -66,7 +66,7 @@ def _weights(count: int) -> Hashes:
 
 
 def _words(texts: Sequence[str]) -> tuple[Hashes, NDArray[np.int64]]:
-    """Return the hash of every word, and the index of each text's first word followed by the number of words."""
+    """Return the hash of every word, and the text offsets: each text's first word, then the total number of words."""
     letters = _letters().take(code_points("\n".join(texts)))
     positions = np.flatnonzero(letters)
     if not len(positions):

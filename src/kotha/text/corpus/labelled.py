@@ -1,6 +1,6 @@
 """Read labelled texts from a table; fields that are not named are guessed.
 
-The label is the field with a common name (such as ``label``), or the one with the fewest distinct values. The text is
+The label is the field with a usual name (such as ``label``), or else the one with the fewest values. The text is
 the longest of the other fields. The result contains the fields and whether they were guessed.
 """
 

@@ -110,7 +110,7 @@ def times(epochs: float) -> Message:
 
 
 def decay_for(steps: int) -> dict[str, int]:
-    """Return the number of steps in the final decay (WSD): most steps in a short run, otherwise as in the recipe."""
+    """Return the number of steps in the final decay (WSD): most of a short run, otherwise the recipe's number."""
     return {"decay_steps": max(1, int(_SHORT_DECAY * steps))} if steps < _SHORT_STEPS else {}
 
 
