@@ -120,7 +120,7 @@ def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Pa
         (["attention", "seq2seq", "--text", "আজ", "--generate", "3", "--temperature", "1"], "omit --temperature"),
         (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "set their number with --generate"),
         (["lens", "vit", "--text", "আজ"], "a ViT predicts classes"),
-        (["trace", "gpt", "--text", "আজ", "--npz", "a.txt"], "name it a.txt.npz"),
+        (["trace", "gpt", "--text", "আজ", "--npz", "a.txt"], "the file name must end in .npz; use a.txt.npz"),
         (["trace", "gpt", "--text", "আজ", "--layer", "block.0"], "did you mean 'blocks.0'"),
         (["trace", "gpt", "--text", "আজ", "--layer", "7"], "known: blocks.0, blocks.1"),
         (["trace", "gpt", "--text", "আজ", "--hook", "weights"], "did you mean '*.weights'?"),

@@ -233,10 +233,10 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
             r"ln_f.bias has shape \[17\] and type F32; the config requires shape \[16\] and one of the types F",
         ),
         *(
-            (weight(BIAS, torch.zeros(16).to(dtype)), r"ln_f.bias is \[16\] of .*; the config requires")
+            (weight(BIAS, torch.zeros(16).to(dtype)), r"ln_f.bias has shape \[16\] and type .*; the config requires")
             for dtype in (torch.int32, torch.uint8, torch.bool, torch.float8_e4m3fn)
         ),
-        (lambda folder: without_tokenizer(folder, **HUGE, n_head=8), r"the config requires \[3221225472\]"),
+        (lambda folder: without_tokenizer(folder, **HUGE, n_head=8), r"the config requires shape \[3221225472\]"),
         # Shards.
         *((sharded(lambda _: None, {BIAS: name}), "is not a valid file name in") for name in PATHS),
         (sharded(links_out), "b.safetensors links to .*, outside the folder"),

@@ -33,7 +33,7 @@ def test_the_largest_difference_of_all_pairs_counts() -> None:
     assert report.max_logit_difference == 1.5
     assert report.positions == 3
     assert report.best_equal == 2 / 3
-    assert told(report) == ["logits differ by 1.5, but at most 0.0001 is allowed"]
+    assert told(report) == ["logits differ by up to 1.5, but at most 0.0001 is allowed"]
 
 
 def test_a_nan_is_a_difference() -> None:

@@ -153,7 +153,7 @@ def test_other_families_and_settings_are_rejected(run: kotha.Run, table: Path, t
         ConfigError, match="pocket is a gpt model, but pairs of texts require a seq2seq model; use preset="
     ):
         kotha.train(table, out=out, preset="pocket", steps=2)
-    with pytest.raises(UsageError, match="for a table of pairs use a translation preset"):
+    with pytest.raises(UsageError, match="for a table of pairs, add a translation preset instead"):
         kotha.train(table, out=out)
     with pytest.raises(ConfigError, match="class_weights is only for classifiers"):
         kotha.train(table, out=out, **QUICK, class_weights="balanced")

@@ -1,4 +1,4 @@
-"""Fill in the masked words of a text with a BERT, and predict whether one sentence follows another.
+"""Fill-mask: predict the masked words of a text with a BERT, and whether one sentence follows another.
 
 Each gap is predicted independently, given the rest of the text. The input is ``[CLS] text [SEP]``, as in training.
 Probabilities are a softmax over the whole vocabulary; special tokens are excluded from the results.

@@ -148,7 +148,7 @@ def reassure(loss: float | None, references: Mapping[str, float]) -> Message:
     """Return the message for a run without findings; ``loss`` is its best validation loss.
 
     >>> print(reassure(3.0, {"uniform": 9.0, "5-gram": 2.5}))
-    No problem found: the loss is falling, also on held-out text. It is below these baselines: uniform.
+    No problem found: the loss is falling, on held-out text too. It is below these baselines: uniform.
     """
     if loss is None:
         return Message(
