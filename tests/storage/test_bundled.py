@@ -93,7 +93,7 @@ def test_commands_work_without_training(words: list[str], capsys: Any, beside_a_
         (["evaluate"], 2, "evaluate needs RUN"),
         (["evaluate", "box"], 2, "evaluate needs PATH or --text"),
         (["evaluate", "box", "x", "--text", "নদী"], 2, "give either PATH or --text, not both"),
-        (["doctor", "box"], 1, "box not found; name the folder of a training run"),
+        (["doctor", "box"], 1, "no run in box; name the folder of a training run"),
         (["card", "."], 1, ". is not a model folder: it has no config.json"),
         (["card", "runn"], 1, "runn not found; name a run folder or a model folder"),
         (["generate", "আমি", "ভাত", "খাই"], 2, "unexpected argument খাই; put quotes around a text of several words"),

@@ -6,12 +6,14 @@ from typing import Any
 from kotha.api import AnyPath
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder, figure, find_data
-from kotha.errors import UsageError
+from kotha.errors import CheckpointError, UsageError
 from kotha.evaluation.doctor.diagnosis import Diagnosis, doctor_page, examine
 from kotha.evaluation.perplexity import count_baselines
 from kotha.i18n.message import Option
 from kotha.inside.view import View
 from kotha.report.page import page_language
+from kotha.storage import bundled
+from kotha.storage.status import exists
 from kotha.text.held_out import from_dataset
 from kotha.text.shards import Dataset
 
@@ -24,6 +26,8 @@ def doctor(run: AnyPath, *, data: AnyPath | None = None, ngrams: bool = False) -
     baseline.
     """
     folder = RunFolder(Path(run))
+    if str(run) == bundled.NAME and not exists(folder.path):  # the bundled model was shipped without its run
+        raise CheckpointError("no run in {path}; name the folder of a training run", path=run)
     config, metrics = folder.about(), folder.metrics()
     path = find_data(config, folder.path) if data is None else Path(data)
     dataset = None if path is None else Dataset(path, verify=False)
