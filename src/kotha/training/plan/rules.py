@@ -22,7 +22,7 @@ _SHORT_STEPS, _SHORT_DECAY = 2000, 0.6
 _SHORT_EPOCHS, _EPOCHS = 8, 20
 _LONGEST_WARMUP = 50
 # A run is shortened if it would exceed its time by this share, and extended if it could do this share of steps more.
-_LATE = 0.15
+_LATE, _EARLY = 0.1, 0.03
 # The share of the time that an extended run reserves for its last evaluation and for saving.
 _SPARE = 0.05
 EVALUATIONS = 8
@@ -146,7 +146,7 @@ def fit_to_time(
     if done + left > planned.steps:
         affordable = max(affordable, min(most, done + int(((1 - _SPARE) * seconds - spent) / pace)))
     late = spent + pace * (steps - done) > (1 + _LATE) * seconds and 2 * done <= steps
-    early = affordable > (1 + _LATE) * steps and 2 * done <= planned.steps
+    early = affordable > (1 + _EARLY) * steps and 2 * done <= planned.steps
     return planned.change(**_scaled(planned, affordable if late or early else steps))
 
 
