@@ -51,6 +51,7 @@ def test_help_and_lists_are_quick_and_load_nothing_heavy(word: str, heavy: list[
         (["corpus", "stories", "--document", "3"], "did you mean '--documents'?"),
         (["prepare", "x", "--out", "y"], "kotha: prepare needs --tokenizer; see kotha prepare --help"),
         (["train", "x", "--minuts", "1"], "kotha: unknown option --minuts; did you mean '--minutes'?"),
+        (["prepare", "x", "--vocab-size", "4"], "kotha: unknown option --vocab-size; known: --duplicates, "),
         (["train", "x", "--minutes", "1", "--out"], "kotha: --out needs a value"),
         (["plan", "--gpus"], "kotha: --gpus needs a value"),
         (["generate", "box", "--temperature"], "kotha: --temperature needs a value"),

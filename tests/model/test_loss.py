@@ -130,9 +130,30 @@ def test_padding_rows_of_the_head_change_nothing(way: Any, smoothing: float) -> 
     torch.manual_seed(0)
     logits, target, scale = torch.randn(6, 11), torch.randint(0, 11, (6, 1)), torch.full((6, 1), 1 / 6)
     filled = torch.cat([logits, torch.full((6, 5), 40.0)], dim=1)
-    loss, slope = way(filled.clone(), target, scale, smoothing, 11)
-    expected, slopes = way(logits.clone(), target, scale, smoothing, 11)
+    loss, slope = way(filled.clone(), target, [1.0], scale, smoothing, 11)
+    expected, slopes = way(logits.clone(), target, [1.0], scale, smoothing, 11)
     torch.testing.assert_close(loss, expected)
     torch.testing.assert_close(slope, torch.nn.functional.pad(slopes, (0, 5)))
     reference = torch.nn.functional.cross_entropy(logits, target[:, 0], label_smoothing=smoothing)
     torch.testing.assert_close(loss, reference)
+
+
+@pytest.mark.parametrize("way", [module.loss_and_gradient, module._in_place])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_sampled_tokens_are_a_share_of_the_target(monkeypatch: pytest.MonkeyPatch, way: Any, smoothing: float) -> None:
+    """The loss and its gradients equal torch's cross-entropy with the mixture as the target distribution."""
+    monkeypatch.setattr(module, "_in_place", way)
+    monkeypatch.setattr(module, "CHUNK_LOGITS", 40)  # several chunks
+    torch.manual_seed(0)
+    rows, head = torch.randn(2, 5, 4, requires_grad=True), torch.randn(11, 4, requires_grad=True)
+    targets, sampled = torch.randint(0, 11, (2, 5)), torch.randint(0, 11, (2, 5, 3))
+    targets[1, 2] = module.IGNORED
+    found = next_token_loss(rows, head, targets, label_smoothing=smoothing, sampled=sampled, sampled_share=0.4)
+    kept = targets != module.IGNORED
+    mixture = 0.6 * functional.one_hot(targets[kept], 11) + 0.4 * functional.one_hot(sampled[kept], 11).float().mean(1)
+    expected = functional.cross_entropy((rows @ head.T)[kept], mixture, label_smoothing=smoothing)
+    torch.testing.assert_close(found, expected)
+    for mine, theirs in zip(
+        torch.autograd.grad(found, (rows, head)), torch.autograd.grad(expected, (rows, head)), strict=True
+    ):
+        torch.testing.assert_close(mine, theirs)

@@ -44,7 +44,7 @@ def misuse(error: CycloptsError, options: Iterable[str]) -> Message:
 
 
 def _unknown_option(name: str, known: Iterable[str]) -> Message:
-    known = list(known)
+    known = [each for each in known if each.startswith("-")]  # no arguments such as PATHS
     setting = name.lstrip("-").replace("-", "_")
     if "--set" in known and is_setting(setting):
         return Message("unknown option {name}; write --set {setting}=VALUE", name=name, setting=setting)

@@ -11,7 +11,8 @@ own type. GPUs have no fast kernel for a head of 50,257 rows, so there a copy of
 rows, and the padding gets probability zero. Tests check that all variants equal ``F.cross_entropy`` on all logits.
 
 For knowledge distillation, the target is a mixture of the teachers' distributions and the text. Distillation takes one
-more product per chunk and teacher, and memory for one chunk of a teacher's logits.
+more product per chunk and teacher, and memory for one chunk of a teacher's logits. A target can also be a mixture of
+the text and of a few sampled tokens, which takes almost no time.
 """
 
 from collections.abc import Sequence
@@ -43,22 +44,25 @@ def next_token_loss(
     label_smoothing: float = 0.0,
     teachers: Sequence[RowsAndHead] = (),
     teacher_share: float = 0.0,
+    sampled: Tensor | None = None,
+    sampled_share: float = 0.0,
 ) -> Tensor:
     """Return the mean loss in nats over the targets that are not ``IGNORED``: (..., C), (V, C), (...) -> ().
 
     ``hidden`` is the input to the model's head and ``weight`` the head's matrix. Under autocast both tensors are cast
     to its type; losses are always summed in float32. The fraction ``teacher_share`` of the loss is the cross-entropy
-    with the mean distribution of ``teachers``; the rest is the cross-entropy with the text.
+    with the mean distribution of ``teachers``; the rest is the cross-entropy with the text. Of that, the fraction
+    ``sampled_share`` is the mean cross-entropy with the tokens in ``sampled`` (..., K).
     """
     rows, flat = hidden.flatten(0, -2), targets.flatten()
-    plain = not label_smoothing and not teachers
+    plain = not label_smoothing and not teachers and sampled is None
     if _torch_loss is not None and plain and not torch.compiler.is_compiling() and not rows.is_cuda:
         rows, weight, bias = _autocast(rows, weight, bias)
         size = _chunk_rows(rows.shape[0], weight)
         options = _torch_options(batch_chunk_size=size, chunking_method=None)
         loss: Tensor = _torch_loss(rows, weight, flat, linear_bias=bias, ignore_index=IGNORED, options=options)
         return loss.float()
-    return chunked_loss(rows, weight, flat, bias, label_smoothing, teachers, teacher_share)
+    return chunked_loss(rows, weight, flat, bias, label_smoothing, teachers, teacher_share, sampled, sampled_share)
 
 
 def chunked_loss(
@@ -69,12 +73,18 @@ def chunked_loss(
     label_smoothing: float,
     teachers: Sequence[RowsAndHead] = (),
     teacher_share: float = 0.0,
+    sampled: Tensor | None = None,
+    sampled_share: float = 0.0,
 ) -> Tensor:
     """``next_token_loss`` without torch's own function: (N, C), (V, C), (N,) -> ()."""
     dtype = _product_type(rows, weight)
+    all_targets, shares = targets[:, None], [1.0]
+    if sampled is not None:
+        all_targets = torch.cat([all_targets, sampled.flatten(0, -2)], dim=1)  # (N, 1 + K)
+        shares = [1 - sampled_share, *[sampled_share / sampled.shape[-1]] * sampled.shape[-1]]
     flat_teachers = [(each.flatten(0, -2).to(dtype), _padded(head, dtype)) for each, head in teachers]
     loss: Tensor = _Chunked.apply(  # type: ignore[no-untyped-call]
-        rows.to(dtype), weight, bias, targets, label_smoothing, flat_teachers, teacher_share
+        rows.to(dtype), weight, bias, all_targets, shares, label_smoothing, flat_teachers, teacher_share
     )
     return loss
 
@@ -103,12 +113,13 @@ class _Chunked(torch.autograd.Function):
         weight: Tensor,
         bias: Tensor | None,
         targets: Tensor,
+        shares: Sequence[float],
         label_smoothing: float,
         teachers: Sequence[RowsAndHead],
         teacher_share: float,
     ) -> Tensor:
         wanted = ctx.needs_input_grad[:3]
-        counted = targets != IGNORED  # (N,)
+        counted = targets[:, 0] != IGNORED  # (N,)
         share = 1 / counted.sum()
         total = torch.zeros((), device=rows.device)
         n_words = weight.shape[0]
@@ -120,10 +131,12 @@ class _Chunked(torch.autograd.Function):
         for start in range(0, rows.shape[0], size):
             here = slice(start, start + size)
             logits = functional.linear(rows[here], head, shift)  # (n, V), with padding on a GPU
-            target = targets[here].where(counted[here], 0)[:, None]  # (n, 1)
+            target = targets[here].where(counted[here, None], 0)  # (n, J)
             scale = (counted[here] * share)[:, None]  # (n, 1)
             teacher_logits = [functional.linear(each[here], each_head) for each, each_head in teachers]
-            loss, slope = _kernel(logits, target, scale, label_smoothing, n_words, teacher_logits, teacher_share)
+            loss, slope = _kernel(
+                logits, target, shares, scale, label_smoothing, n_words, teacher_logits, teacher_share
+            )
             total = total + loss  # not in place, because torch 2.11 would return zeros for all gradients in a graph
             if grad_bias is not None:
                 grad_bias += slope.float().sum(0)
@@ -142,21 +155,23 @@ class _Chunked(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        return *(None if saved is None else saved * grads[0] for saved in ctx.saved_tensors), None, None, None, None
+        return *(None if saved is None else saved * grads[0] for saved in ctx.saved_tensors), *[None] * 5
 
 
 def loss_and_gradient(
     logits: Tensor,
     target: Tensor,
+    shares: Sequence[float],
     scale: Tensor,
     label_smoothing: float,
     n_words: int,
     teacher_logits: Sequence[Tensor] = (),
     teacher_share: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """Return the scaled loss of all rows in nats and its gradient: (n, V), (n, 1), (n, 1) -> (), (n, V).
+    """Return the scaled loss of all rows in nats and its gradient: (n, V), (n, J), (J,), (n, 1) -> (), (n, V).
 
-    The gradient with respect to the logits is the softmax minus the smoothed target. The fraction ``teacher_share`` of
+    The gradient with respect to the logits is the softmax minus the smoothed target, which is divided among J tokens by
+    ``shares``. The fraction ``teacher_share`` of
     the target is the mean distribution of the teachers, given as logits (n, V). Logits at index ``n_words`` and above
     are padding.
     """
@@ -164,11 +179,12 @@ def loss_and_gradient(
     exists = words < n_words
     wide = logits.float().where(exists, -torch.inf)
     normaliser = wide.logsumexp(dim=-1, keepdim=True)  # (n, 1)
-    wanted = (words == target) * (1 - label_smoothing) + exists * (label_smoothing / n_words)  # (n, V)
+    given: Any = sum((words == each) * share for each, share in zip(target.split(1, dim=1), shares, strict=True))
+    wanted = given * (1 - label_smoothing) + exists * (label_smoothing / n_words)  # (n, V)
     if teacher_logits:
         guesses = [some.float().where(exists, -torch.inf).softmax(dim=-1) for some in teacher_logits]
         wanted = teacher_share * torch.stack(guesses).mean(dim=0) + (1 - teacher_share) * wanted
-    if teacher_logits or label_smoothing:
+    if teacher_logits or label_smoothing or len(shares) > 1:
         losses = normaliser - (wanted * wide.where(exists, 0)).sum(dim=-1, keepdim=True)  # (n, 1)
     else:
         losses = normaliser - wide.gather(1, target)
@@ -177,17 +193,18 @@ def loss_and_gradient(
 
 
 def _in_place(
-    logits: Tensor, target: Tensor, scale: Tensor, label_smoothing: float, n_words: int
+    logits: Tensor, target: Tensor, shares: Sequence[float], scale: Tensor, label_smoothing: float, n_words: int
 ) -> tuple[Tensor, Tensor]:
     """Compute ``loss_and_gradient`` in the memory of the logits, for use without compilation."""
     wide = logits.float()
     real = wide[:, :n_words]
     normaliser = real.logsumexp(dim=-1, keepdim=True)
-    losses = normaliser - (1 - label_smoothing) * real.gather(1, target)
+    given = real.new_tensor(shares).mul(1 - label_smoothing).expand(target.shape)  # (n, J)
+    losses = normaliser - (given * real.gather(1, target)).sum(dim=-1, keepdim=True)
     if label_smoothing:
         losses = losses - label_smoothing * real.mean(dim=-1, keepdim=True)
     real.sub_(normaliser).exp_().sub_(label_smoothing / n_words)
-    real.scatter_add_(1, target, real.new_full(target.shape, label_smoothing - 1)).mul_(scale)
+    real.scatter_add_(1, target, -given).mul_(scale)
     wide[:, n_words:] = 0
     return (losses * scale).sum(), wide.to(logits.dtype)
 
@@ -199,7 +216,7 @@ _compiles = True
 def _kernel(logits: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
     """``loss_and_gradient``, compiled on a GPU if possible."""
     global _compiled, _compiles
-    teacher_logits: Sequence[Tensor] = how[4]
+    teacher_logits: Sequence[Tensor] = how[5]
     if logits.is_cuda and _compiles and not torch.compiler.is_compiling():
         try:
             _compiled = _compiled or torch.compile(loss_and_gradient, dynamic=False)
@@ -209,7 +226,7 @@ def _kernel(logits: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
             raise
         except Exception:  # no compiler: the fallback is slower, with the same result
             _compiles = False
-    return loss_and_gradient(logits, *how) if teacher_logits else _in_place(logits, *how[:4])
+    return loss_and_gradient(logits, *how) if teacher_logits else _in_place(logits, *how[:5])
 
 
 def _product_type(rows: Tensor, weight: Tensor) -> torch.dtype:

@@ -40,7 +40,7 @@ _BOUNDS: tuple[tuple[str, Callable[[Any], bool], Message], ...] = (
         Message("at least 0 and below 1"),
     ),
     ("weight_decay", lambda value: value >= 0, Message("0 or more")),
-    ("floor teacher_share backwards", lambda value: 0 <= value <= 1, Message("from 0 to 1")),
+    ("floor teacher_share backwards ngram_share", lambda value: 0 <= value <= 1, Message("from 0 to 1")),
 )
 
 
@@ -80,6 +80,7 @@ class TrainConfig:
     lora_alpha: float = 16.0  # the LoRA update is scaled by alpha / rank
     teachers: tuple[str, ...] = ()  # folders of trained models for distillation
     teacher_share: float = 0.8  # share of the loss that comes from the teachers
+    ngram_share: float = 0.0  # share of each target that is sampled from an n-gram model of the text
     ema_decay: float | None = None  # decay of the weight average, which is evaluated and saved; None: no average
     ema_every: int = 1  # steps between two updates of the average
 
@@ -123,6 +124,7 @@ def check_names(given: Iterable[str], known: Collection[str]) -> None:
 _ONLY_FOR: tuple[tuple[str, Any, Message], ...] = (
     ("teachers", GPTConfig, Message("gpt models, which predict the next token")),
     ("backwards", GPTConfig, Message("gpt models, which predict the next token")),
+    ("ngram_share", GPTConfig, Message("gpt models, which predict the next token")),
     ("initial", GPTConfig, Message("gpt models, which predict the next token")),
     ("augment", ViTConfig, Message("images")),
     ("class_weights", ViTConfig | ClassifierConfig, Message("classifiers of texts or images")),

@@ -1,6 +1,7 @@
 """Next tokens: learning from teachers, reading backwards, and resuming runs with either."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -66,6 +67,22 @@ def test_the_loss_equals_torchs_on_the_mixture(data: Dataset, teachers: list[str
     wanted = torch.autograd.grad(expected, list(student.parameters()))
     for mine, other in zip(torch.autograd.grad(found, list(student.parameters())), wanted, strict=True):
         torch.testing.assert_close(mine, other, rtol=1e-4, atol=1e-6)
+
+
+def test_samples_do_not_depend_on_the_micro_batch(data: Dataset) -> None:
+    task = NextToken(sizes(), SHORT.change(ngram_share=0.5), data)
+    whole = task.batch(3, 0, 4).tensors["sampled"]
+    parts = [task.batch(3, first, count).tensors["sampled"] for first, count in ((0, 1), (1, 3))]
+    assert torch.equal(whole, torch.cat(parts))
+    assert whole.shape == (4, task.context_length, 4)
+    assert not torch.equal(whole, task.batch(4, 0, 4).tensors["sampled"])
+    assert "sampled" not in task.validation()[0].tensors
+
+
+@pytest.mark.parametrize("other", [{"backwards": 0.5}, {"teachers": ("somewhere",)}])
+def test_ngram_targets_are_used_alone(data: Dataset, other: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="cannot be combined"):
+        NextToken(sizes(), SHORT.change(ngram_share=0.5, **other), data)
 
 
 def test_a_student_approaches_its_teachers(data: Dataset, teachers: list[str], tmp_path: Path) -> None:

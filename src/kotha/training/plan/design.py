@@ -139,8 +139,9 @@ TOKENS_PER_PARAMETER = 0.8
 # A text supports one parameter per byte, and any text supports a small model.
 PARAMETERS_PER_BYTE, SMALL_MODEL = 1.0, 500_000
 _LEAST_BYTES = 20_000
-# With at most this many passes over the text, a run starts from the counts of token pairs.
-FEW_PASSES = 6
+# With at most this many passes over the text, a run starts from the counts of token pairs and, on a CPU, a share of its
+# targets is sampled from an n-gram model; a GPU would wait for the samples. The model is counted from this many tokens.
+FEW_PASSES, NGRAM_SHARE, _MOST_COUNTED = 6, 0.5, 5_000_000
 # The maximum time for all evaluations together, as a share of the time for the steps.
 _EVALUATING = 0.1
 
@@ -237,6 +238,8 @@ class Design:
             and expected <= FEW_PASSES * self._train_tokens
         ):
             self.model, self._base["initial"] = self.model.replace(tied_head=False), "bigrams"
+            if budget.device == "cpu" and self._train_tokens <= _MOST_COUNTED and not fixed.get("backwards"):
+                self._base.setdefault("ngram_share", NGRAM_SHARE)
         self.parameters = count_parameters(self.model).total
         self.context_length, self.tokens_per_step = int(context), int(self._base["batch_size"] * context)
 

@@ -22,7 +22,7 @@ _SHORT_STEPS, _SHORT_DECAY = 2000, 0.6
 _SHORT_EPOCHS, _EPOCHS = 8, 20
 _LONGEST_WARMUP = 50
 # A run is shortened if it would exceed its time by this share, and extended if it could do this share of steps more.
-_LATE, _EARLY = 0.1, 0.03
+_LATE, _EARLY = 0.05, 0.03
 # The share of the time that an extended run reserves for its last evaluation and for saving.
 _SPARE = 0.05
 EVALUATIONS = 8

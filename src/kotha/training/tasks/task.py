@@ -5,8 +5,8 @@ seed and the step, so that a resumed run skips no data. A task is independent of
 
 ``PackedBatches`` shuffles the documents in each epoch, concatenates them, and cuts the endless stream into sequences,
 so that every token is a target exactly once per epoch, without padding. ``OffsetBatches`` starts each sequence at a
-random position, as in the course. ``NextToken`` can also reverse a share of the sequences (reverse training) and learn
-from the predictions of teachers (knowledge distillation).
+random position, as in the course. ``NextToken`` can also reverse a share of the sequences (reverse training), learn
+from the predictions of teachers (knowledge distillation), and from an n-gram model (``ngram_targets.py``).
 """
 
 import math
@@ -33,6 +33,7 @@ from kotha.text.shards import Dataset, Split
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
+from kotha.training.tasks.ngram_targets import ORDER, NgramSampler
 
 Tensors = dict[str, Tensor]
 Score = dict[str, float]
@@ -120,6 +121,7 @@ def measuring_slices(n_examples: int, width: int, positions: int | None) -> list
 
 _PART = "tokens"
 _LAST_FORWARDS = 0.25  # share of the steps
+_SAMPLES = 4  # from the n-gram model, for each position
 
 
 class NextToken(Task):
@@ -142,6 +144,8 @@ class NextToken(Task):
             raise ConfigError(
                 "teachers predict the next token, so they cannot be combined with backwards; give only one of them"
             )
+        if config.ngram_share and (config.teachers or config.backwards):
+            raise ConfigError("ngram_share cannot be combined with teachers or backwards; give only one of them")
         self.data, self.tokenizer, self._config = data, data.tokenizer, config
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self.context_length = config.context_length or model.context_length
@@ -164,7 +168,10 @@ class NextToken(Task):
         sequences = self._batches.sequences(step, first, count)
         if self._config.backwards and step < self._forward_from:
             self._reverse(sequences, step, first)
-        return _as_batch(torch.from_numpy(sequences))
+        batch = _as_batch(torch.from_numpy(sequences))
+        if self._config.ngram_share:
+            batch.tensors["sampled"] = torch.from_numpy(self._sample(sequences, step, first))
+        return batch
 
     def _reverse(self, sequences: Ids, step: int, first: int) -> None:
         """Reverse a random share of the sequences, determined by seed and step: (B, T + 1).
@@ -180,11 +187,22 @@ class NextToken(Task):
         if mask is not None:
             sequences[reversed_rows, 0] = mask
 
+    def _sample(self, sequences: Ids, step: int, first: int) -> Ids:
+        """Sample next tokens from the n-gram model, determined by seed and step: (B, T + 1) -> (B, T, K)."""
+        shape = (first + len(sequences), self.context_length, _SAMPLES, ORDER, 2)
+        return self._ngrams.sample(sequences, np.random.default_rng([self._config.seed, step, 2]).random(shape)[first:])
+
+    @cached_property
+    def _ngrams(self) -> NgramSampler:
+        return NgramSampler(np.concatenate(self.data["train"].shards), self._vocab_size)
+
     def losses(self, model: GPT, tensors: Tensors) -> Tensors:
         predicted, distillation = next_token(model, tensors["sequences"]), dict[str, Any]()
         if self.auxiliary_models:
             teachers = self._teacher_outputs(tensors["sequences"][:, :-1])
             distillation = {"teachers": teachers, "teacher_share": self._config.teacher_share}
+        if "sampled" in tensors:
+            distillation = {"sampled": tensors["sampled"], "sampled_share": self._config.ngram_share}
         return {_PART: word_loss(model, predicted, self._label_smoothing, **distillation)}
 
     @torch.no_grad()
