@@ -26,7 +26,7 @@ _LATE, _EARLY = 0.05, 0.03
 # The share of the time that an extended run reserves for its last evaluation and for saving.
 _SPARE = 0.05
 EVALUATIONS = 8
-# Seconds between two evaluations on a GPU.
+# Seconds between two evaluations, at least.
 _EVALUATION_INTERVAL = 10
 
 
@@ -91,13 +91,13 @@ def pace_of(steps: int, warmup_steps: int = _LONGEST_WARMUP, evaluations: int = 
     }
 
 
-def evaluations_in(seconds: float, device: str) -> int:
-    """Return the number of evaluations in a run: fewer on a GPU, where saving can take longer than the steps.
+def evaluations_in(seconds: float) -> int:
+    """Return the number of evaluations in a run: fewer in a short one, where they would take a large share of the time.
 
-    >>> evaluations_in(25, "cuda"), evaluations_in(25, "cpu")
+    >>> evaluations_in(25), evaluations_in(600)
     (2, 8)
     """
-    return EVALUATIONS if device == "cpu" else max(2, min(EVALUATIONS, int(seconds / _EVALUATION_INTERVAL)))
+    return max(2, min(EVALUATIONS, int(seconds / _EVALUATION_INTERVAL)))
 
 
 def times(epochs: float) -> Message:
@@ -146,7 +146,7 @@ def fit_to_time(
     if done + left > planned.steps:
         affordable = max(affordable, min(most, done + int(((1 - _SPARE) * seconds - spent) / pace)))
     late = spent + pace * (steps - done) > (1 + _LATE) * seconds and 2 * done <= steps
-    early = affordable > (1 + _EARLY) * steps and 2 * done <= planned.steps
+    early = min(affordable, done + left) > (1 + _EARLY) * steps and 2 * done <= planned.steps
     return planned.change(**_scaled(planned, affordable if late or early else steps))
 
 
