@@ -22,8 +22,7 @@ VARIANTS = {
     "torch, no options": "F.linear_cross_entropy(hidden, weight, targets)",
     "torch, default options": "F.linear_cross_entropy(..., options=LinearCrossEntropyOptions())",
     "kotha": "kotha.model.loss.next_token_loss",
-    "kotha, twin": "kotha.model.loss.chunked_loss",
-    "kotha, twin, label smoothing 0.1": "kotha.model.loss.chunked_loss",
+    "kotha, label smoothing 0.1": "kotha.model.loss.next_token_loss",
 }
 
 
@@ -51,7 +50,7 @@ def compute(variant: str, hidden: Any, weight: Any, targets: Any) -> Any:
     import torch.nn.functional as functional
     from torch import nn
 
-    from kotha.model.loss import chunked_loss, next_token_loss
+    from kotha.model.loss import next_token_loss
 
     match variant:
         case "plain":
@@ -63,9 +62,7 @@ def compute(variant: str, hidden: Any, weight: Any, targets: Any) -> Any:
             return functional.linear_cross_entropy(hidden, weight, targets, options=options)
         case "kotha":
             return next_token_loss(hidden, weight, targets)
-        case "kotha, twin":
-            return chunked_loss(hidden, weight, targets, None, 0.0)
-    return chunked_loss(hidden, weight, targets, None, 0.1)
+    return next_token_loss(hidden, weight, targets, label_smoothing=0.1)
 
 
 def high_water_bytes() -> int:

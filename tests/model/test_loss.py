@@ -1,6 +1,5 @@
 """The chunked losses compared with ``F.cross_entropy`` on all logits."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,9 +11,7 @@ from torch.nn import functional
 
 from kotha.model import loss
 from kotha.model import loss as module
-from kotha.model.loss import chunked_loss, next_token_loss, token_losses
-
-Loss = Callable[..., Tensor]
+from kotha.model.loss import next_token_loss, token_losses
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -33,10 +30,6 @@ def chosen(hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None,
     return next_token_loss(hidden, weight, targets, bias, label_smoothing=smoothing)
 
 
-def twin(hidden: Tensor, weight: Tensor, targets: Tensor, bias: Tensor | None, smoothing: float) -> Tensor:
-    return chunked_loss(hidden.flatten(0, -2), weight, targets.flatten(), bias, smoothing)
-
-
 def inputs(seed: int, n_batch: int = 3, n_tokens: int = 7, with_bias: bool = True) -> list[Tensor | None]:
     torch.manual_seed(seed)
     bias = torch.randn(30, requires_grad=True) if with_bias else None
@@ -49,17 +42,14 @@ def inputs(seed: int, n_batch: int = 3, n_tokens: int = 7, with_bias: bool = Tru
 
 @settings(max_examples=15, deadline=None, derandomize=True)
 @given(
-    measured=st.sampled_from([chosen, twin]),
     smoothing=st.sampled_from([0.0, 0.1]),
     with_bias=st.booleans(),
     n_tokens=st.integers(1, 9),
     seed=st.integers(0, 1000),
 )
-def test_chunks_change_neither_loss_nor_gradients(
-    measured: Loss, smoothing: float, with_bias: bool, n_tokens: int, seed: int
-) -> None:
+def test_chunks_change_neither_loss_nor_gradients(smoothing: float, with_bias: bool, n_tokens: int, seed: int) -> None:
     one, two = (inputs(seed, n_tokens=n_tokens, with_bias=with_bias) for _ in range(2))
-    expected, result = plain(*one, smoothing), measured(*two, smoothing)  # type: ignore[arg-type]
+    expected, result = plain(*one, smoothing), chosen(*two, smoothing)  # type: ignore[arg-type]
     assert abs(result.item() - expected.item()) <= 1e-6 * max(1, expected.item())
     (3 * expected).backward()
     (3 * result).backward()
@@ -69,12 +59,11 @@ def test_chunks_change_neither_loss_nor_gradients(
             torch.testing.assert_close(mine.grad, other.grad, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("measured", [chosen, twin])
-def test_no_gradients_are_computed_without_a_backward_pass(measured: Loss) -> None:
+def test_no_gradients_are_computed_without_a_backward_pass() -> None:
     values = inputs(0)
     with torch.no_grad():
-        assert not measured(*values, 0.0).requires_grad
-        torch.testing.assert_close(measured(*values, 0.0), plain(*values, 0.0))  # type: ignore[arg-type]
+        assert not chosen(*values, 0.0).requires_grad
+        torch.testing.assert_close(chosen(*values, 0.0), plain(*values, 0.0))  # type: ignore[arg-type]
 
 
 def test_losses_per_token() -> None:
@@ -115,12 +104,6 @@ def test_the_chunked_loss_compiles_to_one_graph() -> None:
     for ours, theirs in zip(two, one, strict=True):
         assert ours is not None and theirs is not None
         torch.testing.assert_close(ours.grad, theirs.grad)
-
-
-def test_the_chunked_loss_is_used_if_torch_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loss, "_torch_loss", None)
-    values = inputs(0)
-    torch.testing.assert_close(chosen(*values, 0.0), plain(*values, 0.0))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("way", [module.loss_and_gradient, module._in_place])

@@ -1,6 +1,8 @@
 """The learning rate, by hand; which weights decay; Muon compared with torch's."""
 
 import math
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -131,3 +133,39 @@ def test_updates_match_torchs() -> None:
     torch._C._set_mkldnn_enabled(before)
     moved = (theirs - start).norm()
     assert (ours - theirs).norm() / moved < 0.02, "torch's rounds to bfloat16, so they agree only approximately"
+
+
+def test_adamw_on_a_cpu_equals_torchs() -> None:
+    torch.manual_seed(0)
+    config = recipe("course")
+    ours, theirs = (torch.nn.Linear(7, 5) for _ in range(2))
+    theirs.load_state_dict(ours.state_dict())
+    one = Optimizers(ours, config)
+    groups = [{"params": [theirs.weight], "weight_decay": config.weight_decay}, {"params": [theirs.bias]}]
+    betas = (config.beta1, config.beta2)
+    two = torch.optim.AdamW(groups, lr=config.learning_rate, betas=betas, weight_decay=0.0)
+    for _ in range(5):
+        x = torch.randn(3, 7)
+        for model in (ours, theirs):
+            model.zero_grad()
+            model(x).square().sum().backward()
+        one.step(torch.amp.GradScaler(enabled=False))
+        two.step()
+    assert torch.equal(ours.weight, theirs.weight) and torch.equal(ours.bias, theirs.bias)
+
+
+def test_a_step_on_a_cpu_does_not_import_torchs_compiler() -> None:
+    """The import takes seconds, which a run of a few minutes would lose."""
+    code = """
+import sys, torch
+from kotha.model.loss import next_token_loss
+from kotha.training.config import recipe
+from kotha.training.optim import Optimizers
+head = torch.nn.Linear(8, 30, bias=False)
+optimizers = Optimizers(head, recipe("modern"))
+next_token_loss(torch.randn(4, 8), head.weight, torch.arange(4)).backward()
+optimizers.step(torch.amp.GradScaler(enabled=False))
+optimizers.zero_grad()
+print("torch._dynamo" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "False\n"

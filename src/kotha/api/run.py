@@ -13,7 +13,9 @@ from kotha.api.model import LanguageModel, load
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, UsageError
+from kotha.generation.engine import Engine
 from kotha.generation.plain import write
+from kotha.generation.request import Request
 from kotha.i18n.message import OnRemark, Option
 from kotha.model.gpt import GPT
 from kotha.report.page import framed
@@ -225,4 +227,13 @@ def origin_at(path: AnyPath) -> Origin:
 
 def sampler(dataset: Dataset, prompt: str = "") -> Callable[[Any], str | None]:
     """Return a function that generates a sample with a GPT, or returns None for other models."""
-    return lambda model: write(model, dataset.tokenizer, prompt, tokens=60) if isinstance(model, GPT) else None
+
+    def sample(model: Any) -> str | None:
+        if not isinstance(model, GPT):
+            return None
+        if model.tokens.weight.is_cuda:  # the engine would be compiled for each sample
+            return write(model, dataset.tokenizer, prompt, tokens=60)
+        [result] = Engine(model, dataset.tokenizer, max_batch=1).generate([Request(prompt=prompt, tokens=60)])
+        return prompt + result.text
+
+    return sample

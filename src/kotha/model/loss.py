@@ -5,10 +5,10 @@ gradient a third. Here the head is applied in chunks of rows. The losses and gra
 its logits, which are then discarded (the idea of https://arxiv.org/abs/2411.09009, without its custom kernels).
 
 ``F.linear_cross_entropy`` of torch 2.13 does the same if given options (without them it builds all logits), but does
-not support label smoothing and breaks a compiled graph. ``_Chunked`` covers these cases, older versions of torch, and
-GPUs, where the operations between its matrix products are compiled into kernels that read and write logits in their
-own type. GPUs have no fast kernel for a head of 50,257 rows, so there a copy of the head is padded to a multiple of 64
-rows, and the padding gets probability zero. Tests check that all variants equal ``F.cross_entropy`` on all logits.
+not support label smoothing, breaks a compiled graph, and imports torch's compiler, which takes seconds. On a GPU the
+operations between the matrix products are compiled into kernels that read and write logits in their own type. GPUs have
+no fast kernel for a head of 50,257 rows, so there a copy of the head is padded to a multiple of 64 rows, and the
+padding gets probability zero. Tests check that all variants equal ``F.cross_entropy`` on all logits.
 
 For knowledge distillation, the target is a mixture of the teachers' distributions and the text. Distillation takes one
 more product per chunk and teacher, and memory for one chunk of a teacher's logits. A target can also be a mixture of
@@ -19,17 +19,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
-# Logits per chunk: 32 MiB in float32, or 512 MiB on a GPU, which needs larger products for full utilization.
-CHUNK_LOGITS = 1 << 23
+# Logits per chunk: 8 MiB in float32, or 512 MiB on a GPU, which needs larger products for full utilization. On a CPU,
+# a block of 32 MiB or more would come from the operating system each time, one page fault after another.
+CHUNK_LOGITS = 1 << 21
 GPU_CHUNK_LOGITS = 1 << 27
 IGNORED = -100
 _GPU_ROWS = 64
-
-_torch_loss: Any = getattr(functional, "linear_cross_entropy", None)
-_torch_options: Any = getattr(nn, "LinearCrossEntropyOptions", None)
 
 # The input to a head, and the head's matrix: (N, C), (V, C).
 RowsAndHead = tuple[Tensor, Tensor]
@@ -55,30 +53,8 @@ def next_token_loss(
     ``sampled_share`` is the mean cross-entropy with the tokens in ``sampled`` (..., K).
     """
     rows, flat = hidden.flatten(0, -2), targets.flatten()
-    plain = not label_smoothing and not teachers and sampled is None
-    if _torch_loss is not None and plain and not torch.compiler.is_compiling() and not rows.is_cuda:
-        rows, weight, bias = _autocast(rows, weight, bias)
-        size = _chunk_rows(rows.shape[0], weight)
-        options = _torch_options(batch_chunk_size=size, chunking_method=None)
-        loss: Tensor = _torch_loss(rows, weight, flat, linear_bias=bias, ignore_index=IGNORED, options=options)
-        return loss.float()
-    return chunked_loss(rows, weight, flat, bias, label_smoothing, teachers, teacher_share, sampled, sampled_share)
-
-
-def chunked_loss(
-    rows: Tensor,
-    weight: Tensor,
-    targets: Tensor,
-    bias: Tensor | None,
-    label_smoothing: float,
-    teachers: Sequence[RowsAndHead] = (),
-    teacher_share: float = 0.0,
-    sampled: Tensor | None = None,
-    sampled_share: float = 0.0,
-) -> Tensor:
-    """``next_token_loss`` without torch's own function: (N, C), (V, C), (N,) -> ()."""
     dtype = _product_type(rows, weight)
-    all_targets, shares = targets[:, None], [1.0]
+    all_targets, shares = flat[:, None], [1.0]
     if sampled is not None:
         all_targets = torch.cat([all_targets, sampled.flatten(0, -2)], dim=1)  # (N, 1 + K)
         shares = [1 - sampled_share, *[sampled_share / sampled.shape[-1]] * sampled.shape[-1]]
@@ -179,7 +155,7 @@ def loss_and_gradient(
     exists = words < n_words
     wide = logits.float().where(exists, -torch.inf)
     normaliser = wide.logsumexp(dim=-1, keepdim=True)  # (n, 1)
-    given: Any = sum((words == each) * share for each, share in zip(target.split(1, dim=1), shares, strict=True))
+    given: Any = sum((words == each) * share for each, share in zip(torch.split(target, 1, dim=1), shares, strict=True))
     wanted = given * (1 - label_smoothing) + exists * (label_smoothing / n_words)  # (n, V)
     if teacher_logits:
         guesses = [some.float().where(exists, -torch.inf).softmax(dim=-1) for some in teacher_logits]
@@ -198,12 +174,15 @@ def _in_place(
     """Compute ``loss_and_gradient`` in the memory of the logits, for use without compilation."""
     wide = logits.float()
     real = wide[:, :n_words]
-    normaliser = real.logsumexp(dim=-1, keepdim=True)
     given = real.new_tensor(shares).mul(1 - label_smoothing).expand(target.shape)  # (n, J)
-    losses = normaliser - (given * real.gather(1, target)).sum(dim=-1, keepdim=True)
+    wanted = (given * real.gather(1, target)).sum(dim=-1, keepdim=True)  # (n, 1)
     if label_smoothing:
-        losses = losses - label_smoothing * real.mean(dim=-1, keepdim=True)
-    real.sub_(normaliser).exp_().sub_(label_smoothing / n_words)
+        wanted += label_smoothing * real.mean(dim=-1, keepdim=True)
+    highest = real.amax(dim=-1, keepdim=True)
+    torch.softmax(real, dim=-1, out=real)
+    losses = highest - real.amax(dim=-1, keepdim=True).log() - wanted  # the first two terms are a faster logsumexp
+    if label_smoothing:
+        real.sub_(label_smoothing / n_words)
     real.scatter_add_(1, target, -given).mul_(scale)
     wide[:, n_words:] = 0
     return (losses * scale).sum(), wide.to(logits.dtype)

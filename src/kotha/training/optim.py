@@ -19,12 +19,14 @@ A test compares the two implementations.
 """
 
 import math
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.optim.adamw import adamw
 
 from kotha.model.lora import is_low_rank
 from kotha.training.config import TrainConfig
@@ -78,8 +80,12 @@ class Optimizers:
             if some
         ]
         rate, betas = _rate(config.learning_rate, device), (config.beta1, config.beta2)
-        adamw = torch.optim.AdamW(groups, lr=rate, betas=betas, fused=fused, capturable=fused)
-        self.members: dict[torch.optim.Optimizer, float] = {adamw: config.learning_rate}  # with their peak rates
+        if fused:
+            usual: torch.optim.Optimizer = torch.optim.AdamW(groups, lr=rate, betas=betas, fused=True, capturable=True)
+        else:
+            _skip_compiler_import()
+            usual = _AdamW(groups, lr=rate, betas=betas)
+        self.members: dict[torch.optim.Optimizer, float] = {usual: config.learning_rate}  # with their peak rates
         if hidden:
             muon = Muon([each for _, each in hidden], _rate(config.muon_learning_rate, device), config.weight_decay)
             self.members[muon] = config.muon_learning_rate
@@ -125,6 +131,30 @@ class Optimizers:
                     memory = by_name.get(self._names[id(parameter)], {})
                     if memory:
                         member.state[parameter] = {key: _like(value, key, parameter) for key, value in memory.items()}
+
+
+class _AdamW(torch.optim.AdamW):
+    """AdamW for a CPU: torch's own step, without its import of torch's compiler, which takes seconds."""
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> Any:
+        """Update every parameter that has a gradient."""
+        assert closure is None, "this optimizer computes no losses"
+        for group in self.param_groups:
+            lists: Any = ([], [], [], [], [], [])  # parameters, gradients, and the state of each
+            self._init_group(group, *lists)  # type: ignore[no-untyped-call]
+            names = ("amsgrad", "lr", "weight_decay", "eps", "maximize")
+            beta1, beta2 = group["betas"]
+            adamw(*lists, beta1=beta1, beta2=beta2, **{name: group[name] for name in names})
+
+
+def _skip_compiler_import() -> None:
+    """Keep torch from importing its compiler only to exclude these methods from compilation."""
+    if "torch._dynamo" not in sys.modules:
+        each = torch.optim.Optimizer
+        for method in (each.add_param_group, each.zero_grad, each.state_dict, each.load_state_dict):
+            plain = getattr(method, "__wrapped__", method)
+            plain.__dict__.setdefault("__dynamo_disable", plain)
 
 
 def _rate(largest: float, device: torch.device) -> float | Tensor:

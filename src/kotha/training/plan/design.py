@@ -343,7 +343,7 @@ class Design:
             "evaluate_tokens": None if held_out is not None and held_out <= affordable else least,
         }
         steps = min(self._steps_by_time, self.most_steps)
-        evaluations = evaluations_in(self._given[1].seconds, self._given[1].device)
+        evaluations = evaluations_in(self._given[1].seconds)
         return {**pace_of(steps, evaluations=evaluations), **decay_for(steps), **sizes, **self._base}
 
     @property

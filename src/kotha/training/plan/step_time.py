@@ -57,7 +57,7 @@ from kotha.model.config import (
     ViTConfig,
 )
 from kotha.model.family import Model, Unfilled, build
-from kotha.model.loss import chunked_loss, next_token_loss
+from kotha.model.loss import next_token_loss
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import preset
 from kotha.model.vit import ViT
@@ -320,7 +320,7 @@ def _time(
     for round_ in range(1 + _ROUNDS):
         start = now(arithmetic.device)
         with arithmetic.autocast():
-            loss = _example_loss(model, inputs, full=training is not None)
+            loss = _example_loss(model, inputs)
         torch.autograd.backward(loss)
         middle = now(arithmetic.device)
         if optimizers is not None:
@@ -361,12 +361,8 @@ def example_inputs(config: ModelConfig, batch_size: int, context_length: int) ->
     return (tokens, tokens.clone()) if isinstance(config, Seq2SeqConfig) else (tokens,)
 
 
-def _example_loss(model: Any, inputs: tuple[Tensor, ...], full: bool) -> Tensor:
-    """Return the training loss for the model's family, with all targets 0.
-
-    For a part of a model this uses the CPU implementation, which is equally fast within a few percent, because torch's
-    own function loads torch's compiler at the first call. (The optimizers of a whole model load it anyway.)
-    """
+def _example_loss(model: Any, inputs: tuple[Tensor, ...]) -> Tensor:
+    """Return the training loss for the model's family, with all targets 0."""
     hidden = model.hidden(*inputs)  # (B, T, C)
     if isinstance(model, ViT):
         logits = model.head(hidden[:, 0])
@@ -375,6 +371,4 @@ def _example_loss(model: Any, inputs: tuple[Tensor, ...], full: bool) -> Tensor:
         hidden = model.guess(hidden[:, : max(1, int(CHOSEN * hidden.shape[1]))])
     rows = hidden.flatten(0, 1)  # (N, C)
     targets = torch.zeros(len(rows), dtype=torch.long, device=rows.device)
-    if full:
-        return next_token_loss(rows, model.head.weight, targets, model.head.bias)
-    return chunked_loss(rows, model.head.weight, targets, model.head.bias, label_smoothing=0.0)
+    return next_token_loss(rows, model.head.weight, targets, model.head.bias)
