@@ -34,8 +34,8 @@ _FORMATS = {
     "A model folder": "kotha.artifacts.model_folder",
     "An adapter": "kotha.training.adapter",
     "An index": "kotha.retrieval.sqlite_store",
-    "A judging": "kotha.evaluation.judge.session",
-    "A job of the server": "kotha.server.jobs.store",
+    "A judging session": "kotha.evaluation.judge.session",
+    "Server jobs": "kotha.server.jobs.store",
 }
 # The modules with the errors that can occur in server responses.
 _ERRORS = (
