@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from record import save
 
-from kotha.evaluation.ngram import KneserNey
+from kotha.text.ngram import KneserNey
 
 
 def draw(n_tokens: int, vocabulary: int, seed: int) -> Any:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from kotha.evaluation.ngram import FALLBACK, Discounts
 from kotha.model.gpt import GPT
+from kotha.text.ngram import FALLBACK, Discounts
 
 Gram = tuple[int, ...]
 

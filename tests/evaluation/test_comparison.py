@@ -118,3 +118,14 @@ def test_no_best_model_is_named_if_it_is_unfair_or_chance(seen: Any, other: Any,
 
 def test_one_model_alone_needs_no_reason() -> None:
     assert compare([row()]).reasons == []
+
+
+def test_a_tokenizer_that_loses_text_is_not_ranked_with_others() -> None:
+    """Its model would be rewarded for what it does not have to predict."""
+    lossy = replace(row("lossy"), tokenizer="b" * 32, bits_per_byte=0.1, changed=3)
+    found = compare([row("one"), lossy], [np.full(20, 5.0), np.full(20, 1.0)], "text")
+    assert found.best is None and [each.kind for each in found.reasons] == ["tokenizers", "changed"]
+    assert [each.bits_per_byte for each in found.rows] == [0.8, None]
+    assert "Bits per byte and per character of lossy are omitted" in str(found.reasons[1].message)
+    same = compare([replace(row("one"), changed=3), replace(lossy, tokenizer="a" * 32)])
+    assert [each.bits_per_byte for each in same.rows] == [0.8, 0.1], "both lose the same"

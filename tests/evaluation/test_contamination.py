@@ -70,3 +70,31 @@ def test_data_prepared_again_is_other_data(
     description["splits"]["train"]["shards"][0]["sha256"] = "0" * 64
     (data.path / "dataset.json").write_text(json.dumps(description))
     assert look_up(from_texts(texts[:20], tokenizer), tmp_path) is None
+
+
+def test_the_data_of_the_model_that_a_run_started_from_counts(
+    run: Path, make_data: Callable[..., Dataset], texts: list[str], tokenizer: Tokenizer, tmp_path: Path
+) -> None:
+    def started_from(name: str, origin: str) -> Path:
+        data = make_data(texts[70:90], held_out=texts[90:94], leak_threshold=None)
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "config.json").write_text(json.dumps({"data": describe_data(data), "origin": origin}))
+        (folder / "metrics.jsonl").write_text("")
+        return folder
+
+    old, own, new = (from_texts(some, tokenizer) for some in (texts[:5], texts[70:75], texts[100:105]))
+    for origin in (run, run / "best"):
+        child = started_from(f"child of {origin.name}", str(origin))
+        grandchild = started_from(f"grandchild of {origin.name}", str(child))
+        for folder in (child, grandchild, grandchild / "best"):
+            for text, verdict in ((old, "seen in training"), (own, "seen in training"), (new, "new")):
+                found = look_up(text, folder)
+                assert found is not None and str(found.verdict) == verdict
+    stranger = started_from("stranger", "hf:someone/model")
+    found = look_up(own, stranger)
+    assert found is not None and str(found.verdict) == "seen in training"
+    assert look_up(new, stranger) is None, "it may be in the data of the unknown model"
+    loop = started_from("loop", str(tmp_path / "loop"))
+    found = look_up(new, loop)
+    assert found is not None and str(found.verdict) == "new"

@@ -12,8 +12,8 @@ from tests.conftest import SHARED_DATA
 from tests.evaluation.plain_twins import PlainKneserNey
 
 from kotha.errors import UsageError
-from kotha.evaluation.ngram import FALLBACK, KneserNey, estimate_discounts
 from kotha.text.corpus.documents import read_documents
+from kotha.text.ngram import FALLBACK, KneserNey, estimate_discounts
 
 needs_news = pytest.mark.skipif(
     not (SHARED_DATA / "news").exists(), reason="the shared development data is not on this machine"
@@ -110,7 +110,7 @@ def test_news_against_nltk(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
     theirs = lm.KneserNeyInterpolated(order, discount=0.75)
     theirs.fit([grams(document, order) for document in documents], sorted(map(str, known)))
     fixed = iter([(0.0, 0.0, 0.0), *[(0.75, 0.75, 0.75)] * (order - 1)])
-    monkeypatch.setattr("kotha.evaluation.ngram.estimate_discounts", lambda _: next(fixed))
+    monkeypatch.setattr("kotha.text.ngram.estimate_discounts", lambda _: next(fixed))
     ours = KneserNey(np.concatenate(documents), order, len(words) + 1, end=0)
     expected = [
         -math.log(theirs.score(gram[-1], gram[:-1]))

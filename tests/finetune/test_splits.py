@@ -93,3 +93,12 @@ def test_pairs_that_cannot_be_split_are_rejected() -> None:
     with pytest.raises(DataError, match="too few training examples are left after removing copies"):
         divide(pairs(3), validation=pairs(3), test=pairs(1, start=9))
     assert len(divide(pairs(1), pairs(1, start=5), pairs(1, start=9)).train) == 1
+
+
+def test_texts_with_several_labels_are_reported() -> None:
+    data = examples(10)
+    also = LabelledTexts((*data.texts, *data.texts[:3]), (*data.labels, "c", "c", "c"))
+    remark, skipped = map(str, divide(also).remarks)
+    assert remark.startswith("2 texts with more than one label, of which the first is used")
+    assert f"{data.texts[0]!r} is labelled 'a' and 'c'" in remark and "Choose one label for each" in remark
+    assert "3 texts skipped" in skipped, "the third is a copy with the same label"

@@ -221,3 +221,15 @@ def test_the_real_hub_lists_files_only(monkeypatch):
 
     monkeypatch.setattr(huggingface_hub, "HfApi", Api)
     assert list_sources(["hf:a/b"]) == [Source("data/train.jsonl.gz", "jsonl", "gz", 7, "a/b")]
+
+
+def test_a_link_out_of_a_folder_is_reported_and_not_followed(tmp_path):
+    plant(tmp_path, "secret.txt", "corpus/a.txt")
+    (tmp_path / "corpus" / "b.txt").symlink_to(tmp_path / "secret.txt")
+    (tmp_path / "corpus" / "c.txt").symlink_to(tmp_path / "corpus" / "a.txt")
+    problems = []
+    found = list_sources([tmp_path / "corpus"], on_problem=problems.append)
+    assert [Path(each.path).name for each in found] == ["a.txt"], "c is a second name of a"
+    [problem] = problems
+    assert problem.source.endswith("b.txt") and "a symbolic link to a place outside the folder" in str(problem.reason)
+    assert names(tmp_path / "corpus", [tmp_path / "corpus" / "b.txt"]) == ["b.txt"], "named by the user"

@@ -10,9 +10,9 @@ from tests.prepared import prepared, some_stories
 
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import ConfigError
-from kotha.evaluation.ngram import KneserNey
 from kotha.model.config import GPTConfig
 from kotha.model.family import build
+from kotha.text.ngram import KneserNey
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.training.bigrams import initialize_from_bigrams

@@ -49,7 +49,7 @@ def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html
     found, parts, remarks = examination.found, list[Text](), []
     if found.healthy is not None:
         parts.append(found.healthy)
-        if not ngrams:
+        if not found.curve.has_ngrams:
             remarks.append(Message("n-grams, a stronger baseline, were not counted; use --ngrams"))
     for finding in found.findings:
         parts += [finding.words, Message("What to try:"), *(f"  - {translate(each)}" for each in finding.advice)]

@@ -3,7 +3,8 @@
 The baselines are fitted to the same training examples. The first baseline predicts the most frequent class (majority).
 The second baseline is, for texts, logistic regression on TF-IDF features of words and character n-grams (scikit-learn:
 ``pip install kotha[baselines]``), and for images, the nearest neighbour by Euclidean distance between pixels. Macro-F1
-is the mean F1 over all classes of the model, so a rare class has the same weight as a common one.
+is the mean F1 over the classes that occur among the labels or the predictions, as in scikit-learn, so a rare class has
+the same weight as a common one.
 """
 
 from collections.abc import Sequence
@@ -68,6 +69,8 @@ def score_answers(labels: Sequence[str], true: Sequence[str], predicted: Sequenc
     >>> score = score_answers(["a", "b"], ["a", "a", "b"], ["a", "b", "b"])
     >>> round(score.accuracy, 3), round(score.macro_f1, 3), score.confusion
     (0.667, 0.667, ((1, 1), (0, 1)))
+    >>> score_answers(["a", "b", "c"], ["a", "a"], ["a", "a"]).macro_f1  # neither b nor c occurs
+    1.0
     """
     numbers = {label: number for number, label in enumerate(labels)}
     # Tables are normalized to NFC; the labels of an imported model may not be.
@@ -84,13 +87,14 @@ def score_answers(labels: Sequence[str], true: Sequence[str], predicted: Sequenc
     counts = np.zeros((len(labels), len(labels)), dtype=np.int64)
     np.add.at(counts, ([index[label] for label in true], [index[label] for label in predicted]), 1)
     right, are, were = (each.tolist() for each in (np.diag(counts), counts.sum(axis=1), counts.sum(axis=0)))
+    occur = [n + n_predicted for n, n_predicted in zip(are, were, strict=True)]
     classes = tuple(
         ClassScore(label, hits / max(1, n_predicted), hits / max(1, n), 2 * hits / max(1, n + n_predicted), n)
         for label, hits, n, n_predicted in zip(labels, right, are, were, strict=True)
     )
     return ClassificationScore(
         accuracy=sum(right) / len(true),
-        macro_f1=sum(each.f1 for each in classes) / len(classes),
+        macro_f1=float(np.mean([each.f1 for each, n in zip(classes, occur, strict=True) if n])),
         examples=len(true),
         classes=classes,
         confusion=tuple(map(tuple, counts.tolist())) if len(labels) <= MOST_IN_MATRIX else (),

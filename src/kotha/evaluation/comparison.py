@@ -65,6 +65,7 @@ class Row:
     bits_per_byte: float | None = None
     bits_per_character: float | None = None
     perplexity: float | None = None
+    changed: int = 0  # documents that its tokens do not reproduce, so that part of the text is not measured
     seen: Contamination | None = None  # whether the text was part of its training data; None if unknown
 
 
@@ -75,6 +76,9 @@ _REASONS = {
     "character measure the text itself and can be compared.",
     "texts": "The models were evaluated on {count} different texts, so bits per byte and per character cannot be "
     "compared either; evaluate all models on one text.",
+    "changed": "Bits per byte and per character of {names} are omitted: the tokenizer loses part of this text (unknown "
+    "words, spaces or line breaks), and a model does not pay for what its tokenizer loses. Compare it only with models "
+    "that have the same tokenizer.",
     "lost": "The text that was used to evaluate {names} is unknown, because the data folder no longer exists; "
     "evaluate all models on the same text.",
     "tasks": "Perplexity is omitted: it is defined for next-token prediction, and these models were trained "
@@ -144,7 +148,7 @@ def row_of_run(name: str, config: dict[str, Any], summary: dict[str, Any], data:
 
 def row_of_score(row: Row, score: TextScore) -> Row:
     """Return a row with the scores of an evaluation instead of those recorded in training."""
-    fresh = {name: getattr(score, name) for name in ("seen", "tokenizer", *FIGURES)}
+    fresh = {name: getattr(score, name) for name in ("seen", "changed", "tokenizer", *FIGURES)}
     return replace(row, task=_WORD_TASK, measured=MeasuredText(score.documents, score.bytes), **fresh)
 
 
@@ -159,17 +163,21 @@ def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str |
             texts.append(row.measured)
     tokenizers = tuple(dict.fromkeys((row.tokenizer or "unknown")[:8] for row in rows))
     lost = tuple(row.name for row in rows if row.measured is None)
+    changed = tuple(row.name for row in rows if row.changed) if len(tokenizers) > 1 else ()
     tasks = tuple(sorted({str(row.task) for row in rows}))
     checks = (
         (len(tokenizers) > 1, ComparisonRemark("tokenizers", tokenizers, len(tokenizers))),
         (len(texts) > 1, ComparisonRemark("texts", count=len(texts))),
+        (bool(changed), ComparisonRemark("changed", changed)),
         (bool(lost) and len(rows) > 1, ComparisonRemark("lost", lost)),
         (tasks not in ((), (_WORD_TASK,)), ComparisonRemark("tasks", tasks)),
     )
     reasons = [reason for applies, reason in checks if applies]
     if reasons:
         rows = [replace(row, perplexity=None) for row in rows]
-    best = _best(rows, nats) if len(rows) > 1 else None
+    if changed:
+        rows = [replace(row, bits_per_byte=None, bits_per_character=None) if row.changed else row for row in rows]
+    best = _best(rows, nats) if len(rows) > 1 and not changed else None
     if isinstance(best, ComparisonRemark):
         return Comparison(list(rows), None, text, [*reasons, best])
     return Comparison(list(rows), best, text, reasons)

@@ -8,12 +8,13 @@ The windows of the text are stored as sorted hashes (polynomial hashes of window
 and the shards are read once, so the memory used does not depend on the size of the data.
 """
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from kotha.artifacts.run_folder import find_data, run_config
+from kotha.artifacts.run_folder import BEST_MODEL, find_data, run_config, words
 from kotha.evaluation.perplexity import Contamination
 from kotha.i18n.message import Message
 from kotha.text.held_out import HeldOut, Line
@@ -32,13 +33,23 @@ _FACTOR, _SPREAD = 0x9E3779B97F4A7C15, 0xD6E8FEB86659FD93
 
 
 def look_up(text: HeldOut, run: Path | None) -> Contamination | None:
-    """Count the documents in a text that were in a run's data; None if the run, data or tokenizer is unknown."""
-    data = None if run is None else find_data(run_config(run), run)
-    folder = None if data is None else Dataset(data, verify=False)
-    if folder is None or folder.tokenizer.fingerprint != text.tokenizer:
-        return None
-    trained, held_out = _found(text, folder["train"]), _found(text, folder["validation"])
+    """Count the documents in a text that were in the data of a run, or of the models that it was started from.
+
+    Returns None if no document was found and the data or tokenizer of any of these models is unknown.
+    """
+    trained, held_out = np.zeros(text.documents, np.bool_), np.zeros(text.documents, np.bool_)
+    complete = True
+    for each in _lineage(run):
+        data = None if each is None else find_data(run_config(each), each)
+        folder = None if data is None else Dataset(data, verify=False)
+        if folder is None or folder.tokenizer.fingerprint != text.tokenizer:
+            complete = False
+            continue
+        trained |= _found(text, folder["train"])
+        held_out |= _found(text, folder["validation"])
     n, n_trained, n_held_out = text.documents, int(trained.sum()), int((held_out & ~trained).sum())
+    if not complete and not n_trained:
+        return None
     verdict = Message("new")
     if n in (n_trained, n_held_out):
         verdict = Message("seen in training") if n_trained else Message("held out")
@@ -46,6 +57,25 @@ def look_up(text: HeldOut, run: Path | None) -> Contamination | None:
         some = "{share:.0%} seen in training" if n_trained else "{share:.0%} held out, the rest new"
         verdict = Message(some, share=max(0.01, (n_trained or n_held_out) / n))
     return Contamination(n, n_trained, n_held_out, verdict)
+
+
+def _lineage(run: Path | None) -> Iterator[Path | None]:
+    """Yield the folder of a run, then that of the run it was started from, and so on; None for an unknown one."""
+    known = set[Path]()
+    here = None if run is None else _run_at([run])
+    while here not in known:
+        yield here
+        origin = None if here is None else words(run_config(here), "origin")
+        if here is None or origin is None:
+            return
+        known.add(here)
+        here = _run_at([Path(origin), here.parent / Path(origin).name])
+
+
+def _run_at(places: Sequence[Path]) -> Path | None:
+    """Return the first run folder among these places; the best weights of a run count as the run."""
+    candidates = (each for place in places for each in (place, place.parent if place.name == BEST_MODEL else place))
+    return next((each for each in candidates if run_config(each)), None)
 
 
 def _found(text: HeldOut, split: Split) -> NDArray[np.bool_]:

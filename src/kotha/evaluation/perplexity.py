@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from torch.nn.utils.rnn import pad_sequence
 
 from kotha.errors import DataError, UsageError
-from kotha.evaluation.ngram import KneserNey
 from kotha.evaluation.result import Measurement
 from kotha.i18n.message import Message, OnProgress, Plural, Text
 from kotha.model.evaluating import evaluating
@@ -36,6 +35,7 @@ from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses
 from kotha.report.table import Table
 from kotha.text.held_out import HeldOut, Line, frequency_nats, tokens_of
+from kotha.text.ngram import KneserNey
 from kotha.text.shards import Dataset
 
 Nats = NDArray[np.float64]
@@ -81,6 +81,7 @@ class TextScore(Measurement):
     bytes: int
     characters: int
     unknown: int  # number of unknown tokens; the text they replace is not measured, so bits per byte are too low
+    changed: int  # documents that the tokens do not reproduce; their missing characters are not measured either
     context: int
     stride: int
     tokenizer: str  # its fingerprint
@@ -118,7 +119,9 @@ def evaluate_text(
         done += len(nats)
         if on_progress is not None:
             on_progress(Message("measuring"), done, len(text.line))
-    shared = {name: getattr(text, name) for name in ("documents", "bytes", "characters", "unknown", "tokenizer")}
+    shared = {
+        name: getattr(text, name) for name in ("documents", "bytes", "characters", "unknown", "changed", "tokenizer")
+    }
     how: dict[str, Any] = {"tokens": len(text.line), "context": context, "stride": stride, "text": str(text.name)}
     how |= _figures(float(by_document.sum()) / len(text.line), text)
     return TextScore(**shared, **how, nats=by_document)
@@ -269,6 +272,25 @@ def score_table(score: TextScore, name: str = "model") -> Table:
         ),
         Message("this text, for this model: {answer}", answer=verdict),
     ]
+    better = {name: each for name, each in score.baselines.items() if each["loss_nats"] < score.loss_nats}
+    if better:
+        best = min(better, key=lambda name: better[name]["loss_nats"])
+        remarks.append(
+            Message(
+                "the {baseline} baseline, counted in the training text, predicts this text better than the model; "
+                "train for longer, or check the run with {doctor}",
+                baseline=Message(best),
+                doctor="kotha doctor",
+            )
+        )
+    if score.changed and not score.unknown:
+        remarks.append(
+            Message(
+                "the tokenizer does not reproduce {documents} exactly: lost spaces, line breaks or characters were not "
+                "measured, so bits per byte and per character are too low",
+                documents=Plural("{n} document", "{n:,} documents", n=score.changed),
+            )
+        )
     if score.unknown:
         remarks.append(
             Message(

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from textwrap import shorten
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -71,7 +72,9 @@ def divide(
         return some.chosen([index for index in range(len(some)) if index not in indices])
 
     seen = ExactDuplicates()
-    keys = map("\n".join, zip(*_texts(data), strict=True))
+    keys = ["\n".join(texts) for texts in zip(*_texts(data), strict=True)]
+    if isinstance(data, LabelledTexts):
+        remarks += _ambiguous(keys, data.labels)
     duplicates = {index for index, key in enumerate(keys) if not seen.is_new(key)}
     unique = without(data, duplicates, "{what} skipped: duplicates of earlier examples")
     labels, usual, most = [""] * len(unique), 0.05, _MOST_PAIRS
@@ -120,6 +123,23 @@ def divide_dialogues(
     share = 0.1 if share is None else share
     drawn = _draw(chosen, [""] * len(chosen), chosen.groups, missing, share, seed, len(chosen))
     return Parts(drawn["train"], drawn["validation"], test or drawn["test"])
+
+
+def _ambiguous(texts: Sequence[str], labels: Sequence[str]) -> list[Message]:
+    """Return a remark on the texts that have several labels, of which only the first is used."""
+    by_text: dict[str, dict[str, None]] = defaultdict(dict)
+    for text, label in zip(texts, labels, strict=True):
+        by_text[text][label] = None
+    found = [(text, *each) for text, each in by_text.items() if len(each) > 1]
+    if not found:
+        return []
+    text, first, second = found[0][:3]
+    remark = (
+        "{what} with more than one label, of which the first is used; example: {text!r} is labelled {first!r} and "
+        "{second!r}. Choose one label for each, or remove these texts"
+    )
+    counted = Plural(*_COUNTED[LabelledTexts], n=len(found))
+    return [Message(remark, what=counted, text=shorten(text, 60, placeholder=" …"), first=first, second=second)]
 
 
 def _draw(

@@ -6,7 +6,7 @@ including end-of-text, divided by the bytes or characters of the normalized text
 """
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -40,6 +40,7 @@ class HeldOut:
     characters: int  # code points of the normalized text
     tokenizer: str  # fingerprint of the tokenizer that made the tokens
     unknown: int = 0  # number of unknown tokens
+    changed: int = 0  # documents that the tokens do not reproduce: unknown characters, lost spaces or line breaks
 
     @cached_property
     def offsets(self) -> Line:
@@ -95,7 +96,7 @@ def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: Text = "texts")
     """Encode documents given as text."""
     end = end_token(tokenizer)
     parts: list[Line] = []
-    n_bytes = n_characters = 0
+    n_bytes = n_characters = changed = 0
     remaining = iter(texts)
     while batch := list(islice(remaining, _BATCH)):
         for text, ids in zip(batch, tokenizer.encode_batch(batch), strict=True):
@@ -103,10 +104,11 @@ def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: Text = "texts")
                 normalized = tokenizer.normalize(text)
                 n_bytes += len(normalized.encode())
                 n_characters += len(normalized)
+                changed += tokenizer.decode(ids) != normalized
                 parts.append(np.array([*ids, end], np.int64))
     if not parts:
         raise DataError("{name} contains no text to evaluate on", name=name)
-    return _build(name, np.concatenate(parts), n_bytes, n_characters, tokenizer)
+    return replace(_build(name, np.concatenate(parts), n_bytes, n_characters, tokenizer), changed=changed)
 
 
 def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation") -> HeldOut:

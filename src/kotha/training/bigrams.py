@@ -6,7 +6,7 @@ that without its blocks the model would be the best bigram model of this width. 
 counts saves several hundred steps. The method requires an untied head (``tied_head=False``), because a token is not its
 own most likely successor.
 
-The smoothing is interpolated Kneser-Ney with a single discount (``evaluation/ngram.py`` has the full version).
+The smoothing is interpolated Kneser-Ney with a single discount (``text/ngram.py`` has the full version).
 """
 
 import numpy as np

@@ -55,6 +55,11 @@ class Curve:
         """The evaluation with the lowest loss."""
         return min(self.evaluations, key=lambda each: each.loss, default=None)
 
+    @property
+    def has_ngrams(self) -> bool:
+        """Whether a baseline is an n-gram model; runs of older versions recorded none."""
+        return any("-gram" in name for name in self.references)
+
     def smoothed(self) -> list[float]:
         """The running median of the training losses, over five neighbours on each side."""
         return [median(self.losses[max(0, index - 5) : index + 6]) for index in range(len(self.losses))]

@@ -189,7 +189,7 @@ def doctor_page(
         "predicted_bytes": figure(config, "predicted", "memory_bytes", "total"),
         "columns": {key: [_short(point[key]) for point in points] for key in ("step", *MEASURED)},
         "evaluations": evaluations_of(metrics),
-        "counted": any("gram" in each and each != "unigram" for each in curve.references),
+        "counted": curve.has_ngrams,
         **found.to_dict(),
     }
     return training_page("doctor", f"{name}: diagnosis", data, made_by="kotha doctor", language=language)

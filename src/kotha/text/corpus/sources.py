@@ -136,7 +136,8 @@ def _readable(names: list[str], make_source: Callable[[str], Source], complaints
 def _files_at(path: str, complaints: ProblemReporter) -> Iterator[str]:
     """Yield a file itself, or all files under a folder or under the matches of a glob, sorted.
 
-    Hidden and symlinked folders are yielded but not entered.
+    Hidden and symlinked folders are yielded but not entered. A link in a folder to a file outside it is reported and
+    skipped: the owner of the folder can let it point to any file that the reader may open.
     """
 
     def unreadable(error: OSError) -> None:
@@ -150,7 +151,12 @@ def _files_at(path: str, complaints: ProblemReporter) -> Iterator[str]:
     for folder, folders, files in os.walk(path, onerror=unreadable) if Path(path).is_dir() else ():
         not_entered = [name for name in folders if name.startswith(".") or Path(folder, name).is_symlink()]
         folders[:] = sorted(set(folders) - set(not_entered))
-        yield from (str(Path(folder, name)) for name in sorted(files + not_entered))
+        for file in (Path(folder, name) for name in sorted(files + not_entered)):
+            if file.is_symlink() and not file.resolve().is_relative_to(Path(path).resolve()):
+                why = Message("a symbolic link to a place outside the folder; to read it, name its target")
+                complaints.note(CorpusProblem(shown(str(file)), Message("skipped: {why}", why=why)))
+            else:
+                yield str(file)
 
 
 def _file(path: Path, others: Collection[str]) -> Source:

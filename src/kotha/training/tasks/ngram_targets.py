@@ -5,7 +5,7 @@ and an n-gram model counts these. If a part of each target is sampled from the c
 what it would otherwise learn in several passes over the text (data noising as smoothing, Xie et al. 2017,
 https://arxiv.org/abs/1703.02573).
 
-The n-gram model is interpolated Kneser-Ney with a single discount (``evaluation/ngram.py`` has the full version). A
+The n-gram model is interpolated Kneser-Ney with a single discount (``text/ngram.py`` has the full version). A
 position is left out of its own counts, since a long context would otherwise know little more than the target itself.
 Sampling does not need probabilities: one of the other occurrences of the context is chosen at random, and its next
 token is taken, unless it is rejected: with probability D / c if it follows the context c times. After a rejection, or

@@ -28,7 +28,8 @@ from kotha.model.config import GPTConfig, TextConfig
 from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses
 from kotha.model.objectives import next_token, word_loss
-from kotha.text.held_out import Counts, frequency_nats
+from kotha.text.held_out import Counts, frequency_nats, tokens_of
+from kotha.text.ngram import KneserNey
 from kotha.text.shards import Dataset, Split
 from kotha.text.tokenizer.chat import ChatTemplate
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -122,6 +123,7 @@ def measuring_slices(n_examples: int, width: int, positions: int | None) -> list
 _PART = "tokens"
 _LAST_FORWARDS = 0.25  # share of the steps
 _SAMPLES = 4  # from the n-gram model, for each position
+_COUNTED = 2_000_000  # tokens from which the n-gram baseline is counted, in a few seconds
 
 
 class NextToken(Task):
@@ -234,7 +236,13 @@ class NextToken(Task):
 
     def references(self) -> dict[str, float]:
         train, held_out = (count_tokens(self.data, split, self._vocab_size) for split in ("train", "validation"))
-        return {"uniform": math.log(self._vocab_size), "unigram": frequency_nats(train, held_out)}
+        found = {"uniform": math.log(self._vocab_size), "unigram": frequency_nats(train, held_out)}
+        counted = tokens_of(self.data["train"], _COUNTED)
+        if "eos" in self.tokenizer.special:
+            ngrams = KneserNey(counted, ORDER, self._vocab_size, self.tokenizer.special["eos"])
+            of = "" if len(counted) == self.data["train"].info.tokens else f" of {len(counted):,} tokens"
+            found[f"{ORDER}-gram{of}"] = float(ngrams.nats(tokens_of(self.data["validation"], _COUNTED)).mean())
+        return found
 
     def validation(self) -> list[Batch]:
         tokens = self._config.evaluate_tokens
