@@ -95,7 +95,11 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
         rows(SILENCED, WHOLE, WHOLE, HALF, WHOLE),
         ["in 100% of the texts", "70% of its attention", "depends on the heads that attend"],
     ),
-    ("coreference", rows(SILENCED, HALF, HALF, WHOLE, HALF), ["train longer", "No head attends mostly", "not necessarily needed"]),
+    (
+        "coreference",
+        rows(SILENCED, HALF, HALF, WHOLE, HALF),
+        ["train longer", "No head attends mostly", "not necessarily needed"],
+    ),
     (
         "lstm",
         rows("gpt lstm", FAST, SLOW),
