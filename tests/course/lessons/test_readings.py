@@ -81,7 +81,7 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
     (
         "dropout",
         rows(RATES, *DROPPED),
-        ["learns its small training set by heart", "With 0.2 it is best", "stays at 1.50"],
+        ["memorises its small training set", "A dropout of 0.2 gives", "stays at 1.50"],
     ),
     ("dropout", rows(RATES, DROPPED[2], DROPPED[1], DROPPED[0], DROPPED[3]), [None, "does not clearly help", None]),
     ("width", rows(WIDTHS, *WIDE), ["Every doubling", "only less and less gain", "1000 times"]),
@@ -93,21 +93,25 @@ CASES: list[tuple[str, dict[str, Figures], list[str | None]]] = [
     (
         "coreference",
         rows(SILENCED, WHOLE, WHOLE, HALF, WHOLE),
-        ["in 100% of the texts", "70% of its attention", "depends on the heads that look"],
+        ["in 100% of the texts", "70% of its attention", "depends on the heads that attend"],
     ),
-    ("coreference", rows(SILENCED, HALF, HALF, WHOLE, HALF), ["train longer", "No head looks mostly", "not the same"]),
+    (
+        "coreference",
+        rows(SILENCED, HALF, HALF, WHOLE, HALF),
+        ["train longer", "No head attends mostly", "not necessarily needed"],
+    ),
     (
         "lstm",
         rows("gpt lstm", FAST, SLOW),
         ["transformer's loss on held-out text is 1.50", "0.50 times", "The reach differs"],
     ),
-    ("lstm", rows("gpt lstm", SLOW, FAST), ["does without attention", None, "train longer"]),
+    ("lstm", rows("gpt lstm", SLOW, FAST), ["can do without attention", None, "train longer"]),
     (
         "vision",
         rows(PICTURES, LOW, HIGH, HIGH, HIGH),
-        ["CNN recognises 90%", "nearer to each other", "not better with every seed"],
+        ["CNN recognises 90%", "results are closer", "not better with every seed"],
     ),
-    ("vision", rows(PICTURES, HIGH, LOW, LOW, HIGH), [None, None, "does the same everywhere"]),
+    ("vision", rows(PICTURES, HIGH, LOW, LOW, HIGH), [None, None, "does the same at every position"]),
 ]
 
 
