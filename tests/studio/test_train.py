@@ -100,7 +100,9 @@ def test_a_training_is_named_tagged_and_found_by_its_tag(enter: Opened, trained:
     page.get_by_role("checkbox", name="seq2seq").check()
     legend = page.locator(".legend").first
     expect(legend).to_contain_text("seq2seq: training batches")
-    assert "গল্পের প্রথম [ছোট, দুই শব্দ]: training batches" in legend.inner_text() and "seq2seq [" not in legend.inner_text()
+    assert (
+        "গল্পের প্রথম [ছোট, দুই শব্দ]: training batches" in legend.inner_text() and "seq2seq [" not in legend.inner_text()
+    )
     # Only what has the tag is listed; the address says so, and what was ticked stays in the plot.
     rows = page.locator("section[aria-labelledby=runs] ul li")
     everything = rows.count()
