@@ -151,8 +151,8 @@ def test_writing_is_walked_step_by_step(browser, pages) -> None:
             best = page.locator("section ol li .number").first.inner_text()
             assert abs(float(best.split()[0]) - 100 * maps.steps[place].best[0].probability) < 0.051
             if place < 2:
-                page.click('[aria-label="One step on"]')
-        assert page.is_disabled('[aria-label="One step on"]')
+                page.click('[aria-label="One step forward"]')
+        assert page.is_disabled('[aria-label="One step forward"]')
         page.focus(".player input")
         page.keyboard.press("Home")
         assert seen(page)[1] == line[maps.steps[0].row + 1]

@@ -56,7 +56,7 @@ def test_the_lens_tells_what_a_layer_considered(browser, pages) -> None:
     found = looked("gpt")
     with opened(browser, pages["lens-gpt"]) as page:
         grid = page.get_by_role("grid")
-        assert grid.locator("thead th").all_inner_texts() == ["pieces", "E", "0", "1"]
+        assert grid.locator("thead th").all_inner_texts() == ["tokens", "E", "0", "1"]
         rows = grid.locator("tbody th .piece").all_inner_texts()
         assert rows == [piece.text for piece in found.positions]
         cells = grid.locator("tbody tr").nth(2).locator(".text").all_inner_texts()

@@ -95,7 +95,7 @@ def test_the_curve_falls_by_the_library_s_figures_over_any_axis(browser, tmp_pat
         over, *result = page.locator(".readout span").last.inner_text().split(" · ")
         name, _, at = over.partition(" ")
         assert name == "seconds" and 0 < float(at) <= 50
-        assert [each.rpartition(" ")[0] for each in result] == ["a-run: batches"]  # the smoothed line alone
+        assert [each.rpartition(" ")[0] for each in result] == ["a-run: training batches"]  # the smoothed line alone
         raw = 6.8 / (1 + 4 * float(at) / 40)
         assert raw < float(result[0].split()[-1]) < raw + 0.3
 

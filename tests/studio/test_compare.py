@@ -59,11 +59,11 @@ def test_a_family_that_foretells_no_text_is_told_of(browser: Any, studio: str, m
 def test_pairs_are_judged_blind_and_kept(enter: Opened, work: Path) -> None:
     page = enter("compare", "judge", m="box", b="gpt")
     page.get_by_role("textbox", name="Your name").fill("মিনা")
-    page.get_by_role("button", name="Let them write").click()
+    page.get_by_role("button", name="Generate texts").click()
     page.get_by_role("heading", name="Which continuation is better?").wait_for()
     id = page.url.split("judging=")[1].split("&")[0]
     names = page.get_by_role("main").inner_text()
-    assert "You see who leads after 10 judgements." in names and "gpt" not in names.lower()
+    assert "You see which model leads after 10 judgements." in names and "gpt" not in names.lower()
     judging = JudgingSession.open(work / "judgings" / id)
     for count in range(1, len(judging.pairs) + 1):
         page.keyboard.press("ArrowLeft" if count % 2 else "ArrowDown")

@@ -55,7 +55,7 @@ def test_heads_and_width_always_fit(enter: Opened) -> None:
 
 def test_a_budget_becomes_a_design_and_a_training(enter: Opened) -> None:
     page = enter("design")
-    page.get_by_role("button", name="Design it").click()
+    page.get_by_role("button", name="Suggest a model").click()
     page.get_by_text("For 10 minutes and 5 MB of text").wait_for()
     says = page.get_by_text("as just measured")
     says.wait_for()
@@ -65,7 +65,7 @@ def test_a_budget_becomes_a_design_and_a_training(enter: Opened) -> None:
     parts = re.findall(r"(\d+) (d|h|min|s)", result.inner_text())
     whole = sum(int(count) * {"d": 86_400, "h": 3600, "min": 60, "s": 1}[unit] for count, unit in parts)
     assert whole == pytest.approx(int(steps.replace(",", "")) * float(each), rel=0.1, abs=60), result.inner_text()
-    page.get_by_role("link", name="Train this on stories").click()
+    page.get_by_role("link", name="Train this model on stories").click()
     page.get_by_text("As designed:").wait_for()
 
 

@@ -273,7 +273,7 @@ def test_two_heads_are_joined_and_mixed_by_hand(enter: Opened, tmp_path: Path) -
     asked = [name for name, step in sheet.steps.items() if step.operation is not None]
     for name in asked[: asked.index("joined")]:  # both heads by the machine
         page.locator("nav.steps li button").nth(asked.index(name)).click()
-        page.locator(".tools button", has_text="Let the machine do").click()
+        page.locator(".tools button", has_text="Let the machine compute").click()
     for name in ("joined", "attended", "sum_1", "mean_1"):
         page.locator("nav.steps li button").nth(asked.index(name)).click()
         for column, value in enumerate(sheet.matrices[name][0].tolist()):

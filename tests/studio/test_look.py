@@ -124,7 +124,7 @@ def test_keys_go_sideways_and_up_and_crumbs_say_where(enter: Opened) -> None:
     page.keyboard.press("ArrowDown")
     assert wait_until(page, "location.hash.includes('blocks.1.attention/scores')")
     assert "h=1" in page.url and "r=3" in page.url
-    crumbs = page.get_by_role("navigation", name="Where you are")
+    crumbs = page.get_by_role("navigation", name="Breadcrumbs")
     assert crumbs.locator("select").nth(0).input_value() == "blocks.1"
     page.keyboard.press("Escape")
     page.keyboard.press("Escape")
@@ -138,7 +138,7 @@ def test_another_model_shows_the_same_depth(enter: Opened) -> None:
     page = enter("look", "blocks.6.attention", "scores", m="box", x="নদীর ধারে", r="2", c="1")
     page.locator('td[aria-selected="true"]').wait_for()
     page.get_by_role("combobox", name="Model").first.select_option("gpt")
-    page.get_by_text("layer 6 became layer 1").wait_for()
+    page.get_by_text("layer 6 was replaced by layer 1").wait_for()
     assert wait_until(page, "location.hash.includes('blocks.1.attention/scores')")
 
 
@@ -255,8 +255,8 @@ def test_words_near_a_word(enter: Opened, families: Path) -> None:
 def test_play_steps_through_the_layers(enter: Opened) -> None:
     page = enter("look", m="gpt", x=TEXT)
     page.locator('table[role="grid"] tbody tr').first.wait_for()
-    page.get_by_role("button", name="One step on").click()
-    page.get_by_role("button", name="One step on").click()
+    page.get_by_role("button", name="One step forward").click()
+    page.get_by_role("button", name="One step forward").click()
     page.get_by_text(re.compile("Layer 0: at .* it would predict")).wait_for()
     assert "c=2" in page.url
 

@@ -31,7 +31,7 @@ def test_keys_lead_through_the_house(enter: Opened) -> None:
     assert page.get_by_role("dialog").get_by_role("heading", name="Keys").is_visible()
     page.keyboard.press("Escape")
     page.keyboard.press("Control+k")
-    page.get_by_role("combobox", name="Find or do…").fill("dark")
+    page.get_by_role("combobox", name="Search for a room, model, run or setting…").fill("dark")
     page.keyboard.press("Enter")
     assert page.locator("html").get_attribute("data-theme") == "dark"
 
@@ -61,7 +61,7 @@ def test_a_key_is_asked_for_and_kept_out_of_the_address(browser: Any) -> None:
         page = browser.new_page()
         page.goto(f"{url}/#/tokens?lang=en")
         page.get_by_role("textbox", name="Key").fill(KEY)
-        page.get_by_role("button", name="Use it").click()
+        page.get_by_role("button", name="Use this key").click()
         page.get_by_role("region", name="box").wait_for()
         assert KEY not in page.url
         page.close()
@@ -83,7 +83,7 @@ def test_a_server_that_goes_is_told_of_and_found_again(browser: Any) -> None:
 
 def test_the_tour_leads_through_the_rooms_and_goes_on_after_a_reload(enter: Opened) -> None:
     page = enter("tokens")
-    page.get_by_role("button", name="The tour: two minutes").click()
+    page.get_by_role("button", name="Two-minute tour").click()
     tour = page.get_by_role("region", name="Two minutes through the studio")
     seen = []
     for count in range(1, 9):
@@ -115,7 +115,7 @@ def test_the_tour_covers_nothing_that_it_speaks_of(enter: Opened, width: int) ->
     page = enter("write", width=width, height=800)
     if width == 390:
         page.get_by_role("button", name="More").click()
-    page.get_by_role("button", name="Tour" if width < 1100 else "The tour: two minutes").click()
+    page.get_by_role("button", name="Tour" if width < 1100 else "Two-minute tour").click()
     tour = page.get_by_role("region", name="Two minutes through the studio")
     tour.get_by_role("button", name="Next").click()
     slider = page.get_by_role("slider", name="top-p")

@@ -114,7 +114,7 @@ def test_a_text_is_translated_as_the_library_does(enter: Opened, families: Path)
     result.wait_for()
     [expected] = kotha.load(families / "seq2seq", device="cpu").translate([LATIN], beams=4)
     assert result.text_content() == expected == BANGLA, "it has learned to write the names"
-    page.get_by_role("heading", name="Where it looked").wait_for()
+    page.get_by_role("heading", name="Attention").wait_for()
     aligned = kotha.load(families / "seq2seq", device="cpu").alignment(LATIN, beams=4).to_dict()
     answer = [button.get_attribute("aria-label") for button in page.locator(".written button").all()]
     for name, source, weights, words in zip(
@@ -126,7 +126,7 @@ def test_a_text_is_translated_as_the_library_does(enter: Opened, families: Path)
 
 def test_documents_are_indexed_and_answer_with_their_passages(enter: Opened, school: Path) -> None:
     page = enter("teach", "ask")
-    page.get_by_role("heading", name="No documents to ask yet.").wait_for()
+    page.get_by_role("heading", name="There are no documents to ask yet.").wait_for()
     page.get_by_label("Choose files…").set_input_files(
         {"name": "নদী.txt", "mimeType": "text/plain", "buffer": STORY.encode()}
     )
@@ -175,10 +175,10 @@ def test_a_file_that_is_no_table_is_answered_in_words(browser: Any, studio: str)
 @pytest.mark.slow  # half a minute; tests/server/test_teaching.py teaches one behind the page each time
 def test_a_classifier_is_taught_in_the_page_and_its_score_is_the_run_s(enter: Opened, school: Path) -> None:
     page = enter("teach", "classify")
-    page.get_by_role("button", name="Take the built-in example").click()
+    page.get_by_role("button", name="Use the built-in example").click()
     page.get_by_text("stories, news, entries: 400 rows").wait_for()
     page.get_by_label("2. Start from").select_option("gpt")
-    field = page.get_by_role("textbox", name="Epochs, at most")
+    field = page.get_by_role("textbox", name="Maximum epochs")
     field.fill("1")
     field.press("Tab")
     page.get_by_role("button", name="Start", exact=True).click()
@@ -190,7 +190,7 @@ def test_a_classifier_is_taught_in_the_page_and_its_score_is_the_run_s(enter: Op
     reached = [summary["accuracy"], *(each["accuracy"] for each in summary["baselines"].values())]
     assert bars == [percent(each) for each in reached]
     assert page.locator(".large").inner_text().startswith(percent(summary["accuracy"]))
-    assert page.get_by_role("link", name="Its loss curve in Train").get_attribute("href").endswith(f"run={job.id}")
+    assert page.get_by_role("link", name="Loss curve in Train").get_attribute("href").endswith(f"run={job.id}")
     page.wait_for_url(f"**m={job.id}*")
     sample = json.loads((JobStore(school).result(job.id) / "examples" / "test.jsonl").read_text().split("\n")[0])
     page.locator(".some button").first.click()

@@ -25,7 +25,7 @@ def test_pieces_are_the_library_s(enter: Opened, families: Path, model: str, tex
     line = page.get_by_role("region", name=re.compile(f"^{model}(,|$)"))  # with others that cut alike
     line.wait_for()
     assert line.locator(".piece").all_inner_texts() == [piece.text for piece in view(tokenizer, text)]
-    letters = page.get_by_role("region", name="Letters, as you read them")
+    letters = page.get_by_role("region", name="Aksharas, as you read them")
     shown = [each.replace("␣", " ") for each in letters.locator(".piece").all_inner_texts()]
     assert shown == aksharas(text)
 
@@ -63,7 +63,7 @@ def test_cuts_inside_letters_are_marked_and_counted(enter: Opened, families: Pat
 
 def test_a_model_without_a_tokenizer_is_told_of(enter: Opened) -> None:
     page = enter("tokens", m="vit")
-    page.get_by_text("reads no text and has no tokenizer.").wait_for()
+    page.get_by_text("does not read text and has no tokenizer.").wait_for()
 
 
 def test_typing_changes_the_pieces_and_the_address(enter: Opened) -> None:

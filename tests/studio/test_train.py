@@ -42,7 +42,7 @@ def trained(browser: Any, studio: str, work: Path) -> RunFolder:
     page.set_default_timeout(PATIENCE)
     page.goto(f"{studio}/#/train?lang=en")
     begin(page)
-    page.get_by_role("link", name="Write with it").wait_for()
+    page.get_by_role("link", name="Generate text").wait_for()
     page.locator("li", has_text="Stories, 0.10 min").get_by_text("done").wait_for()
     page.close()
     return newest(work)
@@ -99,18 +99,20 @@ def test_a_training_is_named_tagged_and_found_by_its_tag(enter: Opened, trained:
     # One plot with another run: the legend has the tags, and so has nothing that has none.
     page.get_by_role("checkbox", name="seq2seq").check()
     legend = page.locator(".legend").first
-    expect(legend).to_contain_text("seq2seq: batches")
-    assert "গল্পের প্রথম [ছোট, দুই শব্দ]: batches" in legend.inner_text() and "seq2seq [" not in legend.inner_text()
+    expect(legend).to_contain_text("seq2seq: training batches")
+    assert (
+        "গল্পের প্রথম [ছোট, দুই শব্দ]: training batches" in legend.inner_text() and "seq2seq [" not in legend.inner_text()
+    )
     # Only what has the tag is listed; the address says so, and what was ticked stays in the plot.
     rows = page.locator("section[aria-labelledby=runs] ul li")
     everything = rows.count()
-    page.get_by_role("group", name="Only trainings with the tag").get_by_role("button", name="দুই শব্দ").press("Enter")
+    page.get_by_role("group", name="Only runs with the tag").get_by_role("button", name="দুই শব্দ").press("Enter")
     expect(rows).to_have_count(1)
     assert (
         "গল্পের প্রথম" in rows.inner_text() and page.get_by_text(f"{everything - 1} more without this tag").is_visible()
     )
     expect(page).to_have_url(re.compile(f"tag={quote('দুই')}"))
-    expect(legend).to_contain_text("seq2seq: batches")
+    expect(legend).to_contain_text("seq2seq: training batches")
     page.get_by_role("button", name="All", exact=True).click()
     expect(rows).to_have_count(everything)
     # What was changed is brought back, and a tag that is none is told at its place.
@@ -140,7 +142,7 @@ def test_its_model_is_at_hand_in_other_rooms(enter: Opened, trained: RunFolder) 
     page.get_by_role("region", name="Stories, 0.10 min").wait_for()
     page = enter("train", run=trained.path.parent.name)
     page.evaluate("localStorage.setItem('kotha.write.visited', '1')")  # who comes first is greeted anyway
-    page.get_by_role("link", name="Write with it").click()
+    page.get_by_role("link", name="Generate text").click()
     page.locator(".ribbon").wait_for()  # it writes at once, by itself, if only that the text ends here
     assert f"m={trained.path.parent.name}" in page.url
 

@@ -93,7 +93,7 @@ def opened(browser: Any, file: Path) -> Iterator[Opened]:
 def write(page: Any, tokens: int) -> str:
     """Let it generate a number of tokens, and return the text."""
     type_into(page, "Tokens", str(tokens))
-    page.get_by_role("button", name="Let it write").click()
+    page.get_by_role("button", name="Generate").click()
     page.get_by_text("per second").wait_for()
     return str(page.locator(".ribbon").inner_text())
 
@@ -145,7 +145,7 @@ def test_another_piece_is_gone_on_from(opened: Opened, model: GPT, tokenizer: To
 def test_looks_are_those_of_the_library(opened: Opened, bundle: Bundle, tokenizer: Tokenizer) -> None:
     page = opened()
     page.get_by_role("textbox", name="Begin a sentence").fill("নদীর ধারে বসে রহিম")
-    page.get_by_role("heading", name="Where “␣রহিম” looks").wait_for()
+    page.get_by_role("heading", name="Attention of “␣রহিম”").wait_for()
     ids = prompt_reader(tokenizer)("নদীর ধারে বসে রহিম")
     theirs = page.evaluate(LOOK, ids)
     twin = rounded(cast("GPT", our_side(bundle).model))
@@ -169,16 +169,16 @@ def test_looks_are_those_of_the_library(opened: Opened, bundle: Bundle, tokenize
 
 def test_sliders_act_in_the_page(opened: Opened) -> None:
     page = opened()
-    page.get_by_text("40 of 8,192 tokens are left").wait_for()
+    page.get_by_text("40 of 8,192 tokens remain").wait_for()
     type_into(page, "Temperature", "0")
-    page.get_by_text("1 of 8,192 tokens are left").wait_for()
+    page.get_by_text("1 of 8,192 tokens remain").wait_for()
 
 
 def test_its_card_is_told(opened: Opened) -> None:
     page = opened()
     for said in ("14,949,760", "cc-by-sa-4.0"):
         assert page.locator("dl").get_by_text(said).is_visible()
-    page.get_by_text("Its model card").click()
+    page.get_by_text("Model card: training data").click()
     assert page.get_by_role("heading", name="Limitations").is_visible()
     assert "0.324" in page.inner_text("body") and "Tagore" in page.inner_text("body")
 
@@ -186,10 +186,10 @@ def test_its_card_is_told(opened: Opened) -> None:
 def test_the_text_can_be_stopped(opened: Opened) -> None:
     page = opened()
     type_into(page, "Tokens", "400")
-    page.get_by_role("button", name="Let it write").click()
+    page.get_by_role("button", name="Generate").click()
     page.locator('[data-place="2"]').wait_for()
     page.keyboard.press("Escape")
-    page.get_by_role("button", name="Let it write").wait_for()
+    page.get_by_role("button", name="Generate").wait_for()
     assert page.locator("[data-place]").count() < 400
 
 

@@ -166,7 +166,7 @@ def test_sliders_act_on_the_distribution_as_the_library_does(enter: Opened, box:
 def test_two_settings_beside(enter: Opened, box: Any) -> None:
     page = enter("write", x=PROMPT, n="10", bs=GREEDY)
     write(page, 2)
-    page.get_by_text("Equal for the").wait_for()
+    page.get_by_text("are identical").wait_for()
     usual = library(box, PROMPT, 10, temperature=0.8, top_k=40, repetition_penalty=1.1, seed=7)
     greedy = library(box, PROMPT, 10, temperature=0, top_k=None, repetition_penalty=None)
     assert [shown(page, 0), shown(page, 1)] == [PROMPT + usual.text, PROMPT + greedy.text]
@@ -248,7 +248,7 @@ def test_stop_keeps_what_stands(enter: Opened) -> None:
 
 def test_the_first_visit_is_greeted_once(enter: Opened) -> None:
     page = enter("write")
-    page.get_by_text("Written on this computer, token by token. Point at a word.").wait_for()
+    page.get_by_text("Generated on this computer, token by token. Point at a word.").wait_for()
     page.locator(OPTION).nth(30).wait_for()
     page.reload()
     page.locator(".bars li button").first.wait_for()

@@ -1,4 +1,4 @@
-/** Diagnose a wrong answer: common mistakes are computed for these numbers, and those that give the answer are named. */
+/** Diagnose a wrong answer: compute the results of common mistakes for these numbers, and return those that match the answer. */
 import { at, compute, isProduct, pairs, plainName, sourceOf, total, type Matrices, type Matrix, type Step } from "./sheet";
 import { termsOf } from "./sums";
 import type { Typed } from "./typed";
@@ -18,7 +18,7 @@ const softmax = (scores: readonly number[]): number[] => {
   return powers.map((power) => power / total(powers));
 };
 
-/** The mistakes that give the answer, most likely first, at most two; `numbers` are the sheets to try: the correct one and the learner's. */
+/** The mistakes that lead to the answer, most likely first, at most two; `numbers` are the sheets to try: the correct one and the learner's. */
 export function diagnose(typed: Typed, text: string, steps: readonly Step[], step: Step, numbers: readonly Matrices[], row: number, column: number, slack = 0): Mistake[] {
   const found: Mistake[] = [];
   const add = (mistake: Mistake): void => {
@@ -53,7 +53,7 @@ function wrongTerm(text: string, step: Step, given: Matrices, row: number, colum
   return off.length === 1 || (off.length > 1 && off.length < wanted.length) ? { name: "term", filling: { n: (off[0] ?? 0) + 1 } } : null;
 }
 
-/** Every common mistake for this cell, with the number that it gives. */
+/** Every common mistake for this cell, with the number that it leads to. */
 export function ways(steps: readonly Step[], step: Step, numbers: Matrices, row: number, column: number): Way[] {
   const given = ofHead(step, numbers);
   const truth = compute(step, given, row, column);

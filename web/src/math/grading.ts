@@ -22,7 +22,7 @@ export function compare(number: Typed, value: number, slack = 0, exact = false):
   if (value === -Infinity) return number.value <= AS_GOOD_AS_MINUS_INFINITY ? "right" : "wrong";
   const off = Math.abs(number.value - value);
   if (off <= EXACT * Math.max(1e-3, Math.abs(value))) return "right";
-  if (exact || !number.value) return "wrong"; // only zero itself is close to zero, at any precision
+  if (exact || !number.value) return "wrong"; // no number but zero matches zero, at any precision
   const fits = [number, rounded(number)].filter((each) => off <= Math.max((each.step / 2) * (1 + EXACT), slack));
   if (fits.some((each) => each.digits >= FEWEST_DIGITS)) return "right";
   return fits.length > 0 ? "coarse" : "wrong";
@@ -37,7 +37,7 @@ export function gradeCell(text: string, values: readonly number[], slack = 0): {
   return { verdict: best, typed };
 }
 
-/** The same number with its trailing zeros treated as rounding: 16,000 is any number near 16 thousand. */
+/** The same number with its trailing zeros treated as rounding: 16,000 stands for any number near 16 thousand. */
 function rounded(number: Typed): Typed {
   if (number.step !== 1 || !number.value || !Number.isFinite(number.value)) return number;
   const text = Math.abs(number.value).toFixed(0);

@@ -3,7 +3,7 @@
 const VISIBLE: Record<string, string> = { " ": "␣", "\n": "⏎", "\t": "⇥", "\u200d": "‹zwj›", "\u200c": "‹zwnj›" };
 const DEPENDENT = /^\p{M}/u;
 
-/** A piece as it is shown alone: spaces as symbols, a vowel sign on a dotted circle. */
+/** The display form of a single token: spaces as symbols, a vowel sign on a dotted circle. */
 export function shown(piece: string): string {
   const text = [...piece].map((sign) => VISIBLE[sign] ?? sign).join("");
   return DEPENDENT.test(text) ? `\u25cc${text}` : text;

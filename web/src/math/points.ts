@@ -1,4 +1,4 @@
-/** Points for a cell: all at the first try, fewer with each wrong try and each hint, none if the step was shown. */
+/** Points for a cell: the maximum on the first try, fewer with each wrong try and each hint, none if the step was shown. */
 
 export const FULL = 4;
 const LEAST = 1;

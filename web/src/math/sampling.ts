@@ -16,7 +16,7 @@ export interface Sampling {
 export type Cut = "greedy" | "top_k" | "top_p" | "min_p" | "tiny";
 
 export interface Spread {
-  /** Tokens, best first; at least all that can be sampled if some cannot. */
+  /** Tokens, best first; if some are excluded, at least all that can be sampled. */
   order: Uint32Array;
   /** The number of tokens that can be sampled. */
   kept: number;
@@ -30,7 +30,7 @@ export interface Spread {
 /** Number of tokens that are ranked first to find the limit of top-p. */
 const FEW = 256;
 
-/** The sampling distribution, and at least the best `shown` tokens with the reason if they are excluded. */
+/** The sampling distribution, and at least the best `shown` tokens, each with the reason if it is excluded. */
 export function spread(logits: Float32Array, settings: Sampling, seen: Iterable<number>, shown = 16): Spread {
   const scores = penalised(logits, settings.repetition_penalty, seen);
   const size = scores.length;
@@ -93,7 +93,7 @@ function penalised(logits: Float32Array, penalty: number | null, seen: Iterable<
   return scores;
 }
 
-/** The number of best tokens that together have the share `top_p` of what top-k left. */
+/** The number of best tokens whose total probability, among the tokens that top-k kept, reaches `top_p`. */
 function nucleus(scores: Float64Array, weightOf: (score: number) => number, share: number, inTopK: number): number {
   let order = ranked(scores, Math.min(inTopK, FEW));
   const all = inTopK === scores.length ? sum(scores, weightOf) : sum(ranked(scores, inTopK), (token) => weightOf(scores[token] ?? 0));

@@ -1,4 +1,4 @@
-/** A sheet of self-attention that the page recomputes: matrices, each computed from earlier ones.
+/** A worksheet on self-attention that the page can recompute: matrices, each computed from earlier ones.
  * The operations have the names of the library's worksheet, which also supplies the sheet's numbers. */
 
 export type Matrix = readonly (readonly number[])[];
@@ -15,7 +15,7 @@ export interface Step {
   operands: readonly string[];
 }
 
-/** As sent by the server: null is −∞. */
+/** The values as sent by the server: null stands for −∞. */
 export interface StepData extends Omit<Step, "values"> {
   values: readonly (readonly (number | null)[])[];
 }
@@ -177,7 +177,7 @@ export function written(value: number, decimals: number): string {
   return (value < 0 && Number(text) !== 0 ? "−" : "") + text;
 }
 
-/** Inside a sum or product: a negative number gets brackets. */
+/** A number in a sum or product: negative numbers are put in brackets. */
 export function factor(value: number, decimals: number): string {
   const text = written(value, decimals);
   return text.startsWith("−") ? `(${text})` : text;

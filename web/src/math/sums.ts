@@ -3,7 +3,7 @@
 import { latinDigits } from "@/words/numbers";
 
 const PIECE = /\s*(\d+\.?\d*|\.\d+|[-+*/^()√e])/g;
-// A number, or one with a power of ten; its digits show its precision, so it is parsed as a number.
+// A number, with or without a power of ten, is not parsed as an expression, because its digits show its precision.
 const BARE = /^[-+]?\s*(?:\d+\.?\d*|\.\d+)(?:\s*\*\s*10\s*\^\s*\(?[-+]?\d+\)?)?$/;
 const LONGEST = 400;
 const DEEPEST = 40;

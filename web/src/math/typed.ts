@@ -23,7 +23,7 @@ const NUMBER = new RegExp(
   "gi",
 );
 
-/** The numbers in an answer, for each interpretation of its commas; after an equals sign, only the text after the last one. */
+/** The numbers in an answer, for each interpretation of its commas; if there are equals signs, only the text after the last one counts. */
 export function readings(text: string): Typed[][] {
   let plain = latinDigits(text).replace(/[−–]/g, "-").split("=").at(-1) ?? "";
   plain = plain.replace(POWER, (_, power?: string, raised?: string) => `e${power ?? lowered(raised ?? "")}`);

@@ -1,10 +1,10 @@
-/** The worked calculation of a cell, as lines: the terms, all but the last sum, and the complete expression. */
+/** The worked calculation of a cell, as lines: the terms, the intermediate sums, and the complete expression. */
 import { at, factor, isProduct, broadcastAt, pairs, sourceOf, written, type Matrices, type Step } from "./sheet";
 
-/** Maximum number of terms that are written out; of more, only the first and last ones are shown. */
+/** Maximum number of terms that are written out; of a longer sum, only the first and last terms are shown. */
 const MOST_TERMS = 8;
 
-/** The right-hand side of the equation, by operation; a step without one is its operand. */
+/** The right-hand side of the equation, by operation; for a step without an operation, the operand. */
 const SIDES: Record<string, (first: string, second: string, third: string) => string> = {
   product: (first, second) => `${first} × ${second}`,
   product_by_rows: (first, second) => `${first} × ${second}ᵀ`,

@@ -5,7 +5,7 @@ const graphemes = new Intl.Segmenter("bn", { granularity: "grapheme" });
 const VOWEL_REACHING = /[\u0985\u098f]\u09cd$/;
 const YA = "\u09af";
 
-/** The aksharas of a text; joined, they give the text back. */
+/** The aksharas of a text; concatenated, they give the original text. */
 export function lettersOf(text: string): string[] {
   const letters: string[] = [];
   for (const { segment } of graphemes.segment(text)) {
@@ -16,7 +16,7 @@ export function lettersOf(text: string): string[] {
   return letters;
 }
 
-/** Buffers bytes until they form a character, and the last akshara until the next one starts, because a sign may follow. */
+/** Buffers bytes until they form a character, and an akshara until the next one starts, because a sign may follow. */
 export class LetterStream {
   private readonly decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   private pending = "";

@@ -37,7 +37,7 @@ export const plainProduct: Product = (matrix, x, y) => {
 
 /** An allocator of arrays in one block of memory, from its start. */
 export class Arena {
-  private used = 16; // an address of 0 would look like no address
+  private used = 16; // so that no array has address 0, which looks like a null pointer
 
   constructor(readonly buffer: ArrayBuffer) {}
 

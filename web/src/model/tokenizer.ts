@@ -14,7 +14,7 @@ const SPLITS = {
   gpt2: `'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^${SPACE}\\p{L}\\p{N}]+|${SPACE}+(?!\\P{White_Space})|${SPACE}+`,
   characters: "[\\s\\S]",
 };
-/** Added to the lowest score for a character that is in no piece, as in `tokenizers`. */
+/** Added to the lowest score for a character that no vocabulary entry contains, as in `tokenizers`. */
 const UNKNOWN_PENALTY = 10;
 const encoder = new TextEncoder();
 
@@ -76,12 +76,12 @@ export class Tokenizer {
     return tokens.map((token) => decoder.decode(this.bytesOf(token), { stream: true })).join("") + decoder.decode();
   }
 
-  /** The text that a token adds; none for a special token. */
+  /** The text of a token in its context; empty for a special token. */
   bytesOf(token: number): Uint8Array {
     return this.special.has(token) ? new Uint8Array() : (this.bytes[token] ?? new Uint8Array());
   }
 
-  /** A token as it is shown alone: its characters, or its bytes in hex if it is part of a character. */
+  /** The display form of a single token: its characters, or its bytes in hex if it is part of a character. */
   pieceOf(token: number): { text: string; part: boolean } {
     const bytes = this.bytes[token] ?? new Uint8Array();
     try {
@@ -146,7 +146,7 @@ export class Tokenizer {
     return cut.reverse();
   }
 
-  /** A piece of the vocabulary, or its replacement: its bytes, or the unknown token. */
+  /** The id of a vocabulary entry, or its replacement: the ids of its bytes, or the unknown token. */
   private idsOf(piece: string): number[] {
     const id = this.ids.get(piece);
     if (id !== undefined) return [id];
@@ -157,7 +157,7 @@ export class Tokenizer {
     return this.vocabulary.unknown === null ? [] : [this.vocabulary.unknown];
   }
 
-  /** Byte-level BPE: the pair that was learned first is merged first, leftmost first. */
+  /** Byte-level BPE: pairs are merged in the order in which they were learned, leftmost first. */
   private merged(chunk: string): number[] {
     const symbols = [...encoder.encode(chunk)].map((byte) => ALPHABET[byte]!);
     for (;;) {
@@ -186,7 +186,7 @@ function chunksOf(text: string, pattern: RegExp): string[] {
   return chunks.filter((chunk) => chunk !== "");
 }
 
-/** The visible character of each byte in byte-level BPE: itself if printable, otherwise one from U+0100 on. */
+/** The visible character of each byte in byte-level BPE: the byte itself if printable, otherwise a character from U+0100. */
 const ALPHABET: readonly string[] = (() => {
   const printable = (byte: number) => (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) || byte >= 0xae;
   let others = 0;

@@ -13,7 +13,7 @@ export interface Drawing {
   others: { token: number; probability: number }[];
 }
 
-/** The index of the first visible token; when the context is full, its older half is dropped. */
+/** The index of the first token in the context; when the context is full, its older half is dropped. */
 export function contextStart(count: number, prompt: number, context: number): number {
   const first = Math.max(0, prompt - context);
   const half = Math.max(1, Math.floor(context / 2));
@@ -27,7 +27,7 @@ export class Text {
 
   constructor(private readonly model: Gpt) {}
 
-  /** Return the logits after these tokens; a common prefix with the previous tokens is not processed again. */
+  /** Return the logits after these tokens; a prefix shared with the previous tokens is not processed again. */
   logitsAfter(tokens: readonly number[], prompt: number): Float32Array {
     const first = contextStart(tokens.length, prompt, this.model.shape.context_length);
     const seen = tokens.slice(first);
@@ -72,7 +72,7 @@ export function tokenReport(logits: Float32Array, token: number, shown = 8): Dra
   return { token, probability: own(token), rank, above, others };
 }
 
-/** Random numbers in [0, 1) of a seed, identical to the library's: torch's Mersenne Twister, 24 bits each. */
+/** Random numbers in [0, 1) from a seed, identical to the library's: torch's Mersenne Twister, 24 bits each. */
 export class Numbers {
   private readonly state = new Uint32Array(624);
   private at = 624;

@@ -20,7 +20,7 @@ class Models {
     this.#titles = byName(Object.fromEntries(runs.map((run) => [run.name, run.title])));
   }
 
-  /** The display name of a model; a training run has a name in addition to its number. */
+  /** The display name of a model; a training run has a name in addition to its id. */
   title(name: string): string {
     return this.#titles[name] ?? name;
   }

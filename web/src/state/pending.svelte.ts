@@ -17,7 +17,7 @@ export class PendingRequest<T> {
     this.#current = mine;
     const noticed = setTimeout(() => (this.busy = true), PATIENCE);
     try {
-      // An effect that sends a request depends on what it read before, not on what the request reads.
+      // An effect that sends a request depends on the state that it read before, not on the state that the request reads.
       const value = await untrack(() => work(mine.signal));
       if (this.#current !== mine) return null;
       this.value = value;
@@ -50,7 +50,7 @@ export class PendingRequest<T> {
   }
 }
 
-/** Debounce calls, for text fields; to be called during the setup of a component. If the component is destroyed first,
+/** Debounce calls, for text fields; call this during the setup of a component. If the component is destroyed first,
  * `work`, which may read its state, is not called; `left` is called at once. */
 export function after(milliseconds: number, work: () => void, left?: () => void): () => void {
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -23,6 +23,6 @@ export function remember(name: string, value: string, store: Store = "localStora
   try {
     globalThis[store].setItem(name, value);
   } catch {
-    // no storage; see above
+    // there is no storage; see above
   }
 }

@@ -1,4 +1,4 @@
-/** The reader's position, in the address: `#/look/blocks.3.attention/scores?h=2&m=box&x=…`, so that Back and links work. */
+/** The reader's position, stored in the address (`#/look/blocks.3.attention/scores?h=2&m=box&x=…`) so that Back and links work. */
 import { recall, remember } from "./remembered";
 
 export const ROOMS = ["write", "look", "hand", "tokens", "design", "train", "compare", "teach"] as const;
@@ -40,7 +40,7 @@ export function link(room: Room, path: string[] = [], query: Record<string, stri
   return format({ room, path, query: { ...carried, ...query } });
 }
 
-/** Navigate: opening a level adds a history entry, moving on it does not. */
+/** Navigate: opening a level adds a history entry; moving within a level does not. */
 export function navigate(change: Partial<Route>, how: { replace?: boolean } = {}): void {
   const next: Route = {
     room: change.room ?? route.room,

@@ -1,4 +1,4 @@
-/** The texts of the page in two languages from one catalogue; `{name}` is filled in, with digits that suit the sentence. */
+/** The page's texts in two languages from one catalogue; `{name}` is filled in with the digits that the sentence uses. */
 import { preferences, type Language } from "@/state/preferences.svelte";
 import { banglaDigits, numeral } from "./numbers";
 
@@ -12,10 +12,10 @@ export interface Figure {
 export type Filling = Record<string, string | number | Figure>;
 export type Say<C extends Catalogue> = (key: keyof C & string, filling?: Filling) => string;
 
-// A sentence with code, a formula, a shape or a power has Latin digits; every other Bangla sentence has Bangla ones.
+// Bangla sentences with code, a formula, a shape or a power have Latin digits; all others have Bangla digits.
 const FORMULA = /[`=×/^√→]|\(\s*\{|\d\s*,\s*\d+\s*\)|\de[-+]?\d/;
 
-// Without a pointer device, a variant of the phrase that says "tap" is used, if there is one.
+// On touch devices, the variant of a phrase that says "tap" is used, if there is one.
 const finger = globalThis.matchMedia?.("(hover: none)").matches ?? false;
 
 /** Look up texts of one catalogue; reads the language, so that components are updated when it changes. */

@@ -1,4 +1,4 @@
-/** The server's messages in the reader's language: an English template and its values, with the catalogues of Python. */
+/** The server's messages in the reader's language, from an English template, its values, and Python's message catalogues. */
 import words from "@words/messages.json";
 import { models } from "@/state/models.svelte";
 import { preferences } from "@/state/preferences.svelte";
@@ -7,7 +7,7 @@ import { translate, type Message, type Templates, type Value } from "./message";
 
 let BANGLA: Templates = {};
 
-/** The Bangla templates: all of them in the studio, and the necessary ones in a single-file page. */
+/** Set the Bangla templates: all of them in the studio, and only the necessary ones in a single-file page. */
 export function setTemplates(templates: Templates): void {
   BANGLA = templates;
 }
@@ -27,7 +27,7 @@ export function localize(message: ServerMessage | string): string {
   return translate(withModelTitles(message), preferences.language, BANGLA);
 }
 
-/** The same as a separate sentence; one without a translation is introduced as English. */
+/** Translate a message that stands alone as a sentence; a message without a translation is introduced as English. */
 export function localizeSentence(message: ServerMessage | string): string {
   const template = typeof message === "string" ? message : message.template;
   const text = localize(message);
@@ -36,7 +36,7 @@ export function localizeSentence(message: ServerMessage | string): string {
   return fill(words.english.bn, { said: text }, "bn");
 }
 
-/** Replace models by their display names. */
+/** Replace models with their display names. */
 function withModelTitles(message: ServerMessage | string): Message | string {
   if (typeof message === "string") return message;
   const { template, one } = message;

@@ -3,17 +3,17 @@ import type { Language } from "@/state/preferences.svelte";
 
 const BANGLA = "০১২৩৪৫৬৭৮৯";
 
-/** Replace the Latin digits of a text by Bangla ones. */
+/** Replace the Latin digits of a text with Bangla ones. */
 export function banglaDigits(text: string): string {
   return text.replace(/[0-9]/g, (digit) => BANGLA[Number(digit)] ?? digit);
 }
 
-/** Replace the Bangla digits of a text by Latin ones, to parse input. */
+/** Replace the Bangla digits of a text with Latin ones, to parse input. */
 export function latinDigits(text: string): string {
   return text.replace(/[০-৯]/g, (digit) => String(BANGLA.indexOf(digit)));
 }
 
-/** Parse a typed number in either digits, grouped or not; null for an empty or invalid text. */
+/** Parse a typed number in Latin or Bangla digits, grouped or not; null for empty or invalid text. */
 export function typedNumber(text: string): number | null {
   const plain = latinDigits(text).replace("−", "-").replace(/[,\s]/g, "");
   const value = plain === "" ? Number.NaN : Number(plain);

@@ -10,7 +10,7 @@ export interface Order {
 
 export interface Piece {
   id: number;
-  /** The text as it is shown alone: a space as a symbol. */
+  /** The display form of the text: a space is shown as a symbol. */
   text: string;
   /** Whether it is part of a character, which is shown as bytes. */
   part: boolean;

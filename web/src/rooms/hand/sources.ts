@@ -18,7 +18,7 @@ export interface Opened {
   laid: LoadedSheet;
   work: Work;
   /** The sheet's description in a score file; null if there can be none. */
-  score: { sheet: string; /** Whether all that is given goes into the file, or what a head is given. */ whole: boolean } | null;
+  score: { sheet: string; /** Whether the file contains all given matrices, or only the inputs of a head. */ whole: boolean } | null;
 }
 
 /** The request to the server for this sheet. */

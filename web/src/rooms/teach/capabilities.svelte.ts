@@ -1,4 +1,4 @@
-/** The tasks that each of the server's models can do. */
+/** The tasks that each of the server's models can perform. */
 import { models, type About } from "@/state/models.svelte";
 import { route } from "@/state/route.svelte";
 

@@ -37,7 +37,7 @@ export class Work {
       } catch (error) {
         if (over) return;
         this.wrong = asError(error);
-        if (this.wrong.status !== 0) return; // no response: the page shows this, and the request is repeated
+        if (this.wrong.status !== 0) return; // no response: the page reports this, and the request is repeated
       }
       setTimeout(() => void (over || look()), EVERY);
     };

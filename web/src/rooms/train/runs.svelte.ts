@@ -31,7 +31,7 @@ export class Runs {
       await this.list();
       for (const name of shown) await this.#grow(name);
     } catch {
-      // the page shows that the server does not respond; the list is kept
+      // the page reports that the server does not respond; the list is kept
     } finally {
       this.#looking = false;
     }
