@@ -57,7 +57,7 @@ def test_a_preset_and_a_number_of_tokens_as_json(capsys) -> None:
         (["--gpus", "8", "--tokens", "nanB"], 2, "must be from 1 to 1e18"),
         (["--gpus", "8", "--minutes", "5"], 2, "--minutes does not apply to a cluster plan"),
         (["--gpus", "8", "--preset", "bert-base"], 2, "bert-base is a bert"),
-        (["--gpus", "8", "--gpu", "t4"], 1, "have too little memory for"),
+        (["--gpus", "8", "--gpu", "t4"], 1, "do not have enough memory for"),
         (["--gpus", "8", "--network", "0"], 2, "network must be above 0"),
         (["--gpus", "8", "--gpu", "h20"], 2, "did you mean 'h200'?"),
         (["--gpus", "8", "--set", "batch_size=4"], 1, "a batch of 4 sequences cannot be divided evenly among 8 GPUs"),
