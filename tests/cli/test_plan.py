@@ -63,7 +63,7 @@ def test_usage_errors(capsys, arguments: list[str], wording: str) -> None:
     ("sizes", "wording"),
     [
         (["d_model=1000000000", "n_heads=8"], "weights and gradients of one layer need 32,000,0"),
-        (["d_ff=1000000000"], "is free here, so no step can be timed; choose smaller sizes"),
+        (["d_ff=1000000000"], "is free, so no step can be timed; choose smaller sizes"),
         (["d_model=1073741824", "d_head=1073741824", "n_heads=4"], "are too large for any machine"),
     ],
 )

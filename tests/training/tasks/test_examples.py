@@ -145,7 +145,7 @@ def test_conversations_that_are_too_long_are_skipped() -> None:
     long = (Turn("user", "নদীর ধারে " * 30), Turn("assistant", "মা।"))
     task = answers([*DIALOGUES, long])
     assert task.too_long == 1 and task._order.n_examples == 3
-    with pytest.raises(DataError, match="training examples can be used: each needs a text of at most 40 tokens"):
+    with pytest.raises(DataError, match="training examples can be used: each must have at most 40 tokens"):
         answers([long])
 
 

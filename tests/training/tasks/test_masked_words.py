@@ -217,5 +217,5 @@ def test_invalid_settings_are_rejected(data: Dataset, tmp_path: Path, tokenizer:
     with pytest.raises(DataError, match=r"no cls, sep token, .* kind 'wordpiece'"):
         task(generative)
     lonely = folder(tmp_path / "lonely", [1, 30, 1], tokenizer)
-    with pytest.raises(DataError, match="has 1 documents of at least 2 tokens, but sentence pairs need two"):
+    with pytest.raises(DataError, match="has 1 documents of at least 2 tokens, but sentence pairs require two"):
         task(lonely)
