@@ -126,7 +126,7 @@ def test_a_run_with_a_time_budget(table: Path, tmp_path: Path) -> None:
         ("a.tsv", "en\none\n", "has fewer than two columns"),
         ("a.jsonl", '{"text": "একটি"}\n', "has fewer than two columns"),
         ("a.tsv", "en\tbn\n", "contains no examples"),
-        ("a.tsv", "en\tbn\none\tএক\ntwo\n", "the row has 1 cells, the first row has 2"),
+        ("a.tsv", "en\tbn\none\tএক\ntwo\n", "the row has 1 cells, but the first row has 2"),
         ("a.tsv", "en\tbn\none\tএক\ntwo\t\n", "line 3: the field 'bn' is empty; fix the input"),
         ("a.tsv", "en\tbn\none\tএক\n", "1 example cannot be split"),
     ],

@@ -59,7 +59,7 @@ def test_a_row_without_an_answer_or_a_file_without_fields_is_rejected(tmp_path: 
     with pytest.raises(CorpusError, match="line 2: the field 'answer' is empty"):
         read_dialogues(file)
     assert len(read_dialogues(file, errors="skip")) == 1
-    with pytest.raises(DataError, match="no known names of an instruction"):
+    with pytest.raises(DataError, match="none of the usual field names of an instruction"):
         read_dialogues(written(tmp_path / "b.jsonl", {"text": "নদী", "label": "ক"}))
 
 
