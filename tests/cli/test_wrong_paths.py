@@ -19,7 +19,7 @@ CASES = [
         "train note.txt --out o",
         "prepare texts first: kotha tokenizer train note.txt --out tok && kotha prepare note.txt",
     ),
-    ("train texts --out o", "prepare them first: kotha tokenizer train texts --out tok && kotha prepare texts"),
+    ("train texts --out o", "prepare the text first: kotha tokenizer train texts --out tok && kotha prepare texts"),
     ("train note.txt --preset pocket --out o", "it is not a table of pairs"),
     ("train texts --config nowhere --out o", "No such file or directory; name a TOML file"),
     ("sweep note.txt", "prepare it first: kotha tokenizer train note.txt --out tok && kotha prepare note.txt"),

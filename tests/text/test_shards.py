@@ -129,10 +129,10 @@ def test_a_description_cannot_point_outside_its_folder(folder: Path) -> None:
             "a b.txt",
             "a file, not a data folder; prepare it first: kotha tokenizer train '{}' --out tok && kotha prepare",
         ),
-        ("a.bin", "is a file; name a data folder, created with `kotha prepare`"),
-        ("texts", "contains texts but is not a data folder; prepare them first: kotha tokenizer train {} --out tok"),
+        ("a.bin", "is a file; specify a data folder created with `kotha prepare`"),
+        ("texts", "contains text files but is not a data folder; prepare the text first: kotha tokenizer train {} --out tok"),
         ("demo", "is not a data folder; did you mean {}/data?"),
-        ("run", "is a run or model folder; name the data folder that `kotha prepare` created"),
+        ("run", "is a run or model folder; specify the data folder created with `kotha prepare`"),
     ],
 )
 def test_the_error_for_other_paths_says_what_to_do(tmp_path: Path, name: str, wording: str) -> None:
