@@ -22,7 +22,7 @@ CASES = [
     ("train texts --out o", "prepare the text first: kotha tokenizer train texts --out tok && kotha prepare texts"),
     ("train note.txt --preset pocket --out o", "it is not a table of pairs"),
     ("train texts --config nowhere --out o", "No such file or directory; name a TOML file"),
-    ("sweep note.txt", "prepare it first: kotha tokenizer train note.txt --out tok && kotha prepare note.txt"),
+    ("sweep note.txt", "prepare the text first: kotha tokenizer train note.txt --out tok && kotha prepare note.txt"),
     ("prepare note.txt --tokenizer nowhere --out o", "no tokenizer at nowhere; train one with `kotha tokenizer train`"),
     ("prepare note.txt --tokenizer empty --out o", "empty contains no tokenizer"),
     ("tokenizer train nowhere --out o", "nowhere does not exist; name an existing file or folder"),

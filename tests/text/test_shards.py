@@ -61,7 +61,7 @@ def test_ids_are_little_endian_on_disk(folder: Path, tokenizer: Tokenizer) -> No
 @pytest.mark.parametrize(
     ("name", "changed", "wording"),
     [
-        ("train-00000.bin", lambda data: data[:-2], r"train-00000\.bin has [\d,]+ bytes instead of [\d,]+"),
+        ("train-00000.bin", lambda data: data[:-2], r"train-00000\.bin is [\d,]+ bytes instead of [\d,]+"),
         ("train-00001.bin", lambda data: bytes([data[0] ^ 1]) + data[1:], r"train-00001\.bin has changed since"),
         ("train.offsets", None, r"train\.offsets is missing"),
     ],
@@ -127,7 +127,7 @@ def test_a_description_cannot_point_outside_its_folder(folder: Path) -> None:
         ("nowhere", "nowhere not found; create a data folder with `kotha prepare`"),
         (
             "a b.txt",
-            "a file, not a data folder; prepare it first: kotha tokenizer train '{}' --out tok && kotha prepare",
+            "a file, not a data folder; prepare the text first: kotha tokenizer train '{}' --out tok && kotha prepare",
         ),
         ("a.bin", "is a file; specify a data folder created with `kotha prepare`"),
         ("texts", "contains text files but is not a data folder; prepare the text first: kotha tokenizer train {} --out tok"),

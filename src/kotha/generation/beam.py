@@ -154,7 +154,8 @@ def translate(
     """Return the best translation of each source. Long sources are truncated; an empty source gives an empty string."""
     if not {"bos", "eos"} <= tokenizer.special.keys():
         raise DataError(
-            "the tokenizer has no bos and eos tokens, which translation needs; use the one the model was trained with"
+            "the tokenizer has no bos and eos tokens, which translation requires; use the tokenizer that the model "
+            "was trained with"
         )
     config = model.config
     settings = BeamSettings(start=tokenizer.special["bos"], end=tokenizer.special["eos"], beams=beams)

@@ -129,8 +129,7 @@ class Normalizer:
         ]
 
     def __call__(self, text: str, changes: Counter[str] | None = None) -> str:
-        """Normalize a text; add to ``changes`` how often each rule applied (for ``nfc``: the number of changed
-        words)."""
+        """Normalize text, and add to ``changes`` how often each rule applied (for ``nfc``: how many words changed)."""
         if is_plain(text):
             return text
         for _ in range(ROUNDS):

@@ -226,7 +226,7 @@ class Split:
             found = path.stat().st_size
             if found != size:
                 raise DataError(
-                    "{path} has {n:,} bytes instead of {size:,}; run `kotha prepare` again",
+                    "{path} is {n:,} bytes instead of {size:,}; run `kotha prepare` again",
                     path=path,
                     n=found,
                     size=size,
