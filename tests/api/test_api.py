@@ -292,7 +292,7 @@ def test_impossible_file_names_are_rejected_before_any_work(world: dict[str, Any
 
 @pytest.mark.parametrize("wrong", ["exactly", None])
 def test_duplicates_option(world: dict[str, Any], wrong: str | None) -> None:
-    with pytest.raises(kotha.KothaError, match=r"duplicates=.* (is not a choice|has the wrong type)"):
+    with pytest.raises(kotha.KothaError, match=r"duplicates=.* (is not a valid choice|has the wrong type)"):
         kotha.prepare("stories.jsonl", "tokenizer", "none", duplicates=wrong)
 
 

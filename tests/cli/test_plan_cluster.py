@@ -52,7 +52,7 @@ def test_a_preset_and_a_number_of_tokens_as_json(capsys) -> None:
     [
         (["--nodes", "2"], 2, "set the number of GPUs with --gpus"),
         (["--gpus", "0"], 2, "gpus=0 must be from 1"),
-        (["--gpus", "12", "--nodes", "5"], 2, "nodes=5 cannot divide 12 GPUs evenly"),
+        (["--gpus", "12", "--nodes", "5"], 2, "12 GPUs cannot be divided evenly among nodes=5"),
         (["--gpus", "8", "--tokens", "many"], 2, "tokens='many' is not a number of tokens; write 10B"),
         (["--gpus", "8", "--tokens", "nanB"], 2, "must be from 1 to 1e18"),
         (["--gpus", "8", "--minutes", "5"], 2, "--minutes does not apply to a cluster plan"),

@@ -155,7 +155,7 @@ def test_other_families_and_settings_are_rejected(run: kotha.Run, table: Path, t
         kotha.train(table, out=out, preset="pocket", steps=2)
     with pytest.raises(UsageError, match="for a table of pairs, add a translation preset instead"):
         kotha.train(table, out=out)
-    with pytest.raises(ConfigError, match="class_weights applies only to classifiers"):
+    with pytest.raises(ConfigError, match="class_weights applies only to text and image classifiers"):
         kotha.train(table, out=out, **QUICK, class_weights="balanced")
     with pytest.raises(UsageError, match="lora=4 adapts the weights of a trained model"):
         kotha.train(table, out=out, **QUICK, lora=4)

@@ -148,7 +148,7 @@ def test_a_column_number_beyond_the_table(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"errors": "skp"}, "errors='skp' is not a choice; did you mean 'skip'?"),
+        ({"errors": "skp"}, "errors='skp' is not a valid choice; did you mean 'skip'?"),
         ({"field": ""}, "the field name is empty"),
     ],
 )

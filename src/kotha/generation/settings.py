@@ -22,7 +22,7 @@ _HOTTEST = 1e6
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "temperature": (
         lambda value: 0 <= value <= _HOTTEST,
-        "{setting} is out of range; use 0 (always the likeliest token) or more; 0.8 is typical",
+        "{setting} is out of range; use 0 (always the most likely token) or more; 0.8 is typical",
     ),
     "top_k": (lambda value: value >= 1, "{setting} is out of range; use 1 or more, or omit the setting"),
     "top_p": (lambda value: 0 < value <= 1, _OUT_OF_RANGE),

@@ -14,7 +14,7 @@ def check_choice(name: str, value: str, known: Collection[str], error: type[Koth
 
     >>> check_choice("split", "trian", ("train", "test"))
     Traceback (most recent call last):
-    kotha.errors.UsageError: split='trian' is not a choice; did you mean 'train'?
+    kotha.errors.UsageError: split='trian' is not a valid choice; did you mean 'train'?
     """
     if value not in known:
-        raise error("{option} is not a choice{nearest}", option=Option(name, value), nearest=nearest(str(value), known))
+        raise error("{option} is not a valid choice{nearest}", option=Option(name, value), nearest=nearest(str(value), known))

@@ -29,7 +29,7 @@ def initialize_from_bigrams(model: Model, data: Dataset, seed: int) -> None:
     """Replace the embeddings and the head of a GPT."""
     config = model.config
     if not isinstance(config, GPTConfig) or config.tied_head or config.head_bias or config.norm != "rms":
-        raise ConfigError("initial=bigrams needs a gpt of the modern layout with tied_head=False")
+        raise ConfigError("initial=bigrams requires a gpt with the modern layout and tied_head=False")
     assert isinstance(model, GPT), "the model of a GPTConfig"
     n_tokens, width = model.tokens.weight.shape
     line = np.concatenate(data["train"].shards)

@@ -69,7 +69,7 @@ class Interrupts:
         if not self.stop_requested:
             raise TrainingError(
                 "another machine received a stop signal, so all processes saved a checkpoint at step {step:,}; "
-                "torchrun restarts the remaining machines if restarts are left",
+                "torchrun restarts the remaining machines if any restarts remain",
                 step=step,
             )
 

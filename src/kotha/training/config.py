@@ -127,7 +127,7 @@ _ONLY_FOR: tuple[tuple[str, Any, Message], ...] = (
     ("ngram_share", GPTConfig, Message("gpt models, which predict the next token")),
     ("initial", GPTConfig, Message("gpt models, which predict the next token")),
     ("augment", ViTConfig, Message("images")),
-    ("class_weights", ViTConfig | ClassifierConfig, Message("classifiers of texts or images")),
+    ("class_weights", ViTConfig | ClassifierConfig, Message("text and image classifiers")),
     ("lora", TextConfig, Message("text models")),
 )
 

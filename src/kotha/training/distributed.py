@@ -170,7 +170,7 @@ def joined(ranks: Ranks) -> Iterator[None]:
     except RuntimeError as error:
         if isinstance(error, dist.DistError) or _GLOO in str(error):  # gloo has no error class of its own
             raise TrainingError(
-                "another process of this training run exited or cannot be reached ({why}); if restarts are left, "
+                "another process of this training run exited or cannot be reached ({why}); if any restarts remain, "
                 "torchrun restarts all processes, which resume from the last checkpoint",
                 why=str(error).splitlines()[0].rpartition("] ")[2],
             ) from error

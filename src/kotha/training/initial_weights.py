@@ -143,8 +143,8 @@ def check_lora(lora: int | None, tokenizer: Tokenizer, data: str, origin: Origin
     own = origin.bundle.tokenizer
     if own is None or own.fingerprint != tokenizer.fingerprint:
         raise UsageError(
-            "lora={lora} keeps the token embeddings, but {data} uses another tokenizer than {origin}; "
-            "prepare the data with the tokenizer of {origin}",
+            "lora={lora} keeps the token embeddings, but {data} and {origin} have different tokenizers; prepare the "
+            "data with the tokenizer of {origin}",
             lora=lora,
             data=data,
             origin=origin.name,

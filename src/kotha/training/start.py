@@ -22,7 +22,7 @@ from kotha.training.tasks.masked_words import MaskedWords
 from kotha.training.tasks.task import NextToken
 
 # The data for model families not trained on plain text; all others are classifiers.
-_OTHERS = {"seq2seq": Message("pairs of texts"), "vit": Message("images with their classes")}
+_OTHERS = {"seq2seq": Message("pairs of texts"), "vit": Message("labelled images")}
 
 
 def check_held_out(data: Dataset) -> None:

@@ -49,7 +49,7 @@ def _announcement(number: int, stages: list[dict[str, Any]]) -> Message:
         "stage {n} of {of}: {role}, {layers} of width {width}, about {time}",
         n=number,
         of=len(stages),
-        role=Message("student of the teachers") if is_student else Message("teacher"),
+        role=Message("student (distilled from the teachers)") if is_student else Message("teacher"),
         layers=Plural("{n} layer", "{n:,} layers", n=stage["model"]["n_layers"]),
         width=stage["model"]["d_model"],
         time=Duration(stage["seconds"]),

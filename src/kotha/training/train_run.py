@@ -73,7 +73,7 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) 
     origin = request.origin
     if not alone:  # each process would measure different times
         if request.minutes is not None or (origin is not None and "steps" not in request.changes):
-            raise UsageError("minutes requires a single process, but several are running; use steps")
+            raise UsageError("minutes works only with a single process, but several are running; use steps")
         request = replace(request, preset=request.preset or (None if origin else USUAL_PRESET))
 
     def get_ready() -> None:

@@ -52,7 +52,7 @@ def test_ranges_become_optuna_suggestions() -> None:
         (["learning_rate"], "is not a search range"),
         (
             ["learning_rate=1e-2..1e-4"],
-            "is not a range; write two numbers, the smaller one first, and above 0 with :log",
+            "is not a range; write two numbers, the smaller one first; with :log, both must be above 0",
         ),
         (["learning_rate=1e-2..1e-2"], "is not a range"),
         (["learning_rate=0..1e-2:log"], "is not a range"),

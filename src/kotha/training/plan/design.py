@@ -177,7 +177,7 @@ def check_enough(text: TextSize) -> None:
     """Raise an error if a text is too small to train on."""
     if text.bytes < _LEAST_BYTES:
         raise DataError(
-            "{path} has only {n:,} bytes to train on; use at least {least:,}",
+            "{path} has only {n:,} bytes to train on; provide at least {least:,}",
             path=text.path,
             n=text.bytes,
             least=_LEAST_BYTES,
