@@ -41,7 +41,7 @@ def aksharas(text: str) -> list[str]:
 
 
 def units(text: str) -> list[str]:
-    """Split text into the units of vocabulary pieces: aksharas, with অ্যা and এ্যা not split.
+    """Split text into the units of vocabulary pieces: aksharas, without splitting অ্যা and এ্যা.
 
     >>> aksharas("অ্যাপ"), units("অ্যাপ")
     (['অ্', 'যা', 'প'], ['অ্যা', 'প'])

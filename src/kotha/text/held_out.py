@@ -36,7 +36,7 @@ class HeldOut:
     name: Text  # where they come from, for messages
     line: Line  # all tokens; each document ends with ``end``: (N,)
     end: int  # the end-of-text token
-    bytes: int  # of the normalized text, in UTF-8
+    bytes: int  # UTF-8 bytes of the normalized text
     characters: int  # code points of the normalized text
     tokenizer: str  # fingerprint of the tokenizer
     unknown: int = 0  # number of unknown tokens
@@ -131,7 +131,7 @@ def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation")
 
 
 def tokens_of(split: Split, most: int | None = None) -> Line:
-    """Return the concatenated tokens of a split, or its first ``most``."""
+    """Return the concatenated tokens of a split, or only the first ``most``."""
     parts: list[Line] = []
     remaining = split.info.tokens if most is None else most
     for shard in split.shards:

@@ -1,8 +1,8 @@
 """Text normalization: text that looks identical gets the same encoding.
 
-In real Bangla text, য় is encoded in two ways, some joiners have no effect, and signs occur in orders that look the
-same but tokenize differently. The canonical form is Unicode's NFC, followed by the named rules below. A rule is a
-pattern and its replacement, written with explicit code points. The same rules are applied here (with counts) and in
+In real Bangla text, য় has two encodings, some joiners have no effect, and signs occur in orders that look the same but
+tokenize differently. The canonical form is Unicode's NFC, followed by the named rules below. A rule is a pattern and
+its replacement, written with explicit code points. The same rules are applied here (with counts) and in
 ``tokenizer.json`` (for other tools); tests check that the results match.
 
 The rules do not change danda look-alikes, digits, quotes, meaningful joiners (র‍্যা, hasanta + ZWNJ, emoji sequences,

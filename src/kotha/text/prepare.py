@@ -53,7 +53,7 @@ _BREAKS = re.compile(r"\n|[।॥.?!…][”’\"']?\s")
 class PrepareOptions:
     """Options of ``prepare``."""
 
-    validation: float | str | Path = 0.05  # share of documents to hold out, or a file of held-out documents
+    validation: float | str | Path = 0.05  # share of documents to hold out, or a file with held-out documents
     seed: int = 0  # random seed for drawing the held-out documents
     field: str = "text"  # field or column that contains the text
     errors: Errors = "stop"  # how to handle a document that cannot be read: stop or skip

@@ -89,7 +89,7 @@ class SplitWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the files, even if they are incomplete."""
+        """Close the files, even incomplete ones."""
         for file in (self._offsets, self._shard):
             if file is not None:
                 file.release()
@@ -253,8 +253,7 @@ class Dataset:
         self.tokenizer = Tokenizer.load(self.path / TOKENIZER_FILE)
         if self.tokenizer.fingerprint != self.description["tokenizer"]:
             raise DataError(
-                "{path} has fingerprint {found}, but the shards were encoded with {wanted}; run `kotha prepare` "
-                "again with one tokenizer",
+                "{path} has fingerprint {found}, but the shards were encoded with {wanted}; run `kotha prepare` again",
                 path=self.path / TOKENIZER_FILE,
                 found=self.tokenizer.fingerprint,
                 wanted=self.description["tokenizer"],

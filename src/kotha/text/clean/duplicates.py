@@ -63,7 +63,7 @@ class ExactDuplicates:
 
     @staticmethod
     def _put(slots: "array[int]", key: int) -> bool:
-        """Put a key into the first free (zero) slot from its own; return False if it is already present."""
+        """Put a key into the first free (zero) slot, starting at its own; return False if it is already present."""
         last = len(slots) - 1  # the length is a power of two, so this also serves as a mask
         at = key & last
         while (found := slots[at]) != key:

@@ -5,8 +5,8 @@ document. Unlike Jaccard similarity, containment does not decrease if the copy i
 smaller. Held-out sets are small, so containment is computed exactly rather than estimated.
 
 Most texts are rejected without counting their shingles. The rarest 55 % of each held-out document's shingles serve as
-probes. A text with 70 % of the document's shingles lacks at most 30 % of them, so its probes make up at least 25 % of
-the shingles. Only a text with enough of a document's probes is compared with that document (prefix filtering;
+probes. A text with 70 % of the document's shingles lacks at most 30 % of them, so at least 25 % of the shingles are
+probes in the text. Only a text with enough of a document's probes is compared with that document (prefix filtering;
 Chaudhuri, Ganti and Kaushik 2006).
 """
 

@@ -29,7 +29,7 @@ Hashes = NDArray[np.uint64]
 
 
 def code_points(text: str) -> Codes:
-    """Return the code points of a text as an array."""
+    """Return the code points of text as an array."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
@@ -88,8 +88,7 @@ def _running(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def shingle_hashes(texts: Sequence[str], words: int = SHINGLE_WORDS) -> tuple[Hashes, NDArray[np.int64]]:
-    """Return the shingles of all texts, including repeats, as a flat array of hashes and len(texts) + 1 offsets into
-    it.
+    """Return all texts' shingles, with repeats, as a flat array of hashes and len(texts) + 1 offsets into it.
 
     A text with fewer words than a shingle has a single shingle of all its words; a text without words has none.
 

@@ -1,6 +1,6 @@
 """Read two related columns of a table, such as text and label or sentence and translation.
 
-All rows are read, in order. A row without one of the two values is reported like an invalid row. If a column is not
+All rows are read in order. A row that lacks one of the two values is reported like an invalid row. If a column is not
 named, a function supplied by the caller guesses it.
 """
 
@@ -23,7 +23,7 @@ Guess = Callable[[Columns, Named], tuple[str, str]]
 
 @dataclass(frozen=True)
 class ColumnTable:
-    """Columns of equal length: the tuples named in ``columns``."""
+    """Tuples of equal length, whose names are in ``columns``."""
 
     columns: ClassVar[tuple[str, ...]]
 
@@ -31,7 +31,7 @@ class ColumnTable:
         return len(getattr(self, self.columns[0]))
 
     def chosen(self, indexes: Sequence[int]) -> Self:
-        """Return the rows at these indexes."""
+        """Return the rows at these indices."""
         return replace(self, **{name: tuple(getattr(self, name)[row] for row in indexes) for name in self.columns})
 
 

@@ -1,7 +1,7 @@
 """Read records of one or more fields from a file: txt, jsonl, csv, tsv and parquet.
 
 `RecordReader` has a method for each format that converts bytes to ``(values, position)``: one value per field, and the
-record's first line or its row. Only one record is in memory at a time (for parquet, a small batch).
+record's first line or its row. Only one record (for parquet, a small batch) is in memory at a time.
 
 - **txt**: one or more blank lines end a document. A document over the size limit is split at a line end.
 - **jsonl**: each line is an object with the fields. If only one field is requested, a line may also be a string. If

@@ -103,7 +103,7 @@ class ProblemReporter:
             return None
 
     def are_sound(self, texts: tuple[str, ...], *, escapes: bool = False, **position: int) -> bool:
-        r"""Return whether a record has no invalid characters; report the first one otherwise.
+        r"""Return whether a record is free of invalid characters; otherwise, report the first one.
 
         The invalid characters are NUL and, if JSON ``escapes`` may be present, lone surrogates such as ``\ud800``.
         """
@@ -143,7 +143,7 @@ def empty_field(name: str) -> Message:
 
 
 def missing(name: str, known: Iterable[str], alone: bool = True) -> Message:
-    """Return the message for a missing field, which lists the existing fields.
+    """Return the message for a missing field; the message lists the existing fields.
 
     If only one field is requested (``alone``), the message suggests a value for ``field``: the closest name, or the
     last.

@@ -72,10 +72,10 @@ def list_sources(
 ) -> list[Source]:
     """Return the files that user input refers to, without duplicates, in a fixed order.
 
-    Files with the extensions in ``others`` are read as txt.
+    Files with extensions in ``others`` are read as txt.
 
-    Folders are walked in sorted order; hidden files, symlinked folders and unknown extensions in them are skipped and
-    reported to ``on_problem``. A name that matches no supported file always raises a CorpusError.
+    Folders are walked in sorted order; hidden files, symlinked folders and files with unknown extensions are skipped
+    and reported to ``on_problem``. A name that matches no supported file always raises a CorpusError.
     """
     if isinstance(paths, str | Path):
         raise UsageError("{paths} is a single path; pass a list of paths", paths=Option("paths", str(paths)))

@@ -43,7 +43,7 @@ def file_chunks(file: BinaryIO, on_bytes: Callable[[int], None] | None = None) -
     while True:
         try:
             chunk = file.read(_CHUNK)
-        except Exception as error:  # remote file packages raise exceptions of their own
+        except Exception as error:  # packages for remote files raise their own exceptions
             raise Unreadable(Message("cannot be read ({why})", why=foreign(error))) from error
         if not chunk:
             return

@@ -1,4 +1,4 @@
-"""The worker pool interface, and the pool of local processes; with one worker it runs in this process.
+"""The worker pool interface, and the pool of local processes; a pool with one worker runs in this process.
 
 A task is a picklable factory (such as a ``partial`` of a class with a tokenizer or an index). Each worker calls the
 factory once, and then calls the returned function for each item. A pool maps a task over items. Results are in the
@@ -126,7 +126,7 @@ def _main_script_hidden() -> Iterator[None]:
 
 @contextmanager
 def _pool(workers: int, task: WorkerTask[Any, Any]) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes that end with the block: after their work, or immediately if the block raises an exception."""
+    """Worker processes that exit at the end of the block, or immediately if the block raises an exception."""
     with _interrupts_blocked():
         pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker, (task,))
     try:

@@ -200,7 +200,7 @@ def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[N
             options |= {"include_dashboard": False, "_temp_dir": str(folder)}
         try:
             with _sigterm_preserved(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # real problems also raise exceptions
+                warnings.simplefilter("ignore")  # real errors also raise exceptions
                 ray.init(f"{SCHEME}://{address}" if address else "local", **options)
         except Exception as error:  # raised by Ray if its processes do not start in time
             ray.shutdown()
@@ -230,5 +230,5 @@ def _sigterm_preserved() -> Iterator[None]:
 def end_at_once() -> None:
     """Kill the processes of a temporary cluster when a signal ends this process, so they stop writing to its folder."""
     node: Any = getattr(sys.modules.get("ray._private.worker"), "_global_node", None)
-    with suppress(Exception):  # a private API; without it the processes exit a little later
+    with suppress(Exception):  # a private API; if it is missing, the processes exit a little later
         node.kill_all_processes(check_alive=False, allow_graceful=False)

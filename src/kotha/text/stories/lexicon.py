@@ -169,7 +169,7 @@ def _children() -> Iterator[Noun]:
 
 
 def _grown(*kinds: str, after: str = "") -> Iterator[Noun]:
-    """Yield adults by name, alone or followed by a title or a family name."""
+    """Yield adults by name, optionally followed by a title or a family name."""
     for community in communities().values():
         words = _family_words(community, _FAMILY_WORDS)
         for kind in kinds:

@@ -1,6 +1,6 @@
 """Questions about generated stories, with answers from the grammar: instruction data without external sources.
 
-``plots/questions.txt`` has templates in the template language of the plots, so a question uses the same words as its
+``plots/questions.txt`` contains templates in the template language of the plots, so a question uses the words of its
 story: ``{hero} {friend}কে কয়টি {season.pick} দিল? = {gave টি}``. The passage of a question is one paragraph of its
 story (or the whole story) and contains the answer verbatim. Questions about optional parts that a story omits are
 dropped.

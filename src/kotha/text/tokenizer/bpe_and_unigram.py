@@ -80,7 +80,7 @@ def unigram_pieces(words: Counter[str], n_pieces: int, letters: Iterable[str] = 
     for step in range(1, _SHRINKING_STEPS + _SETTLING_STEPS + 1):
         size = n_pieces + round(surplus * max(0.0, 1 - step / _SHRINKING_STEPS))
         candidates = sorted(candidates, key=lambda piece: (-counts[piece], piece))[: max(0, size - len(letters))]
-        # Each count is increased by 0.5, so that an unused piece can still be used.
+        # Each count is increased by 0.5, so that an unused piece keeps a nonzero probability.
         used = {piece: counts[piece] + 0.5 for piece in [*letters, *candidates]}
         total = sum(used.values())
         scores = {piece: math.log(count / total) for piece, count in used.items()}
@@ -122,7 +122,7 @@ def _merges(backend: tokenizers.Tokenizer) -> list[Pair]:
 
 
 def _repeated(words: Counter[str]) -> Iterator[str]:
-    """Yield each word as often as its count, because the trainers in ``tokenizers`` accept text, not counts."""
+    """Yield each word as often as it occurs, because the trainers in ``tokenizers`` accept text, not counts."""
     for word, count in words.items():
         for start in range(0, count, _AT_ONCE):
             yield CUT.join([word] * min(_AT_ONCE, count - start))

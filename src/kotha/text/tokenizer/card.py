@@ -1,7 +1,8 @@
 """The tokenizer report card: how well a tokenizer fits a text, compared with others on the same text.
 
-``tokens_per_word``   tokens per word (split at white space); a lower value means more text per context and a faster
-model ``bytes_per_token``   bytes of normalized text per token ``unknown_rate``      share of unknown tokens
+``tokens_per_word``   tokens per word (split at white space); fewer means more text per context and a faster model
+``bytes_per_token``   bytes of normalized text per token
+``unknown_rate``      share of unknown tokens
 ``split_aksharas``    share of token boundaries inside an akshara, in bytes, so that partial characters count too
 ``round_trip``        share of documents that decode to exactly their normalized text
 """

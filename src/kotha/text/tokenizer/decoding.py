@@ -24,7 +24,7 @@ _STRIP_ONE = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
 
 
 def byte_alphabet() -> dict[int, str]:
-    """Return the visible character of each byte in byte-level BPE: itself if printable, otherwise one from U+0100.
+    """Return the visible character of each byte in byte-level BPE: itself if printable, otherwise one above U+00FF.
 
     >>> byte_alphabet()[ord("a")], byte_alphabet()[ord(" ")]
     ('a', 'Ġ')

@@ -137,7 +137,7 @@ class Letters:
         return words
 
     def spell(self, coded: str) -> str:
-        """Convert a coded piece to text."""
+        """Convert a piece from codes to text."""
         return "".join(self.letter[code] for code in coded)
 
     def share_of_bangla(self) -> float:

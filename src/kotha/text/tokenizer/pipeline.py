@@ -6,8 +6,8 @@ check that the results match.
 
 A split pattern divides a text before the vocabulary is applied; no piece crosses such a boundary. Common patterns treat
 ``\\p{L}+`` as a word. In Bangla, vowel signs are marks (``\\p{M}``), so these patterns split a word at each vowel sign,
-which a larger vocabulary cannot compensate. The patterns here match the same text in ``regex`` and in Oniguruma (used
-by ``tokenizers``).
+which a larger vocabulary cannot compensate for. The patterns here match the same text in ``regex`` and in Oniguruma
+(used by ``tokenizers``).
 
 Files that ``tokenizers`` would accept, but that would crash it or exhaust memory, are rejected here.
 """
@@ -151,7 +151,7 @@ def refuse_fatal(text: str) -> None:
 
 
 def _refuse_short_merges(model: dict[str, Any]) -> None:
-    """Reject merges whose right side lacks the prefix, because `tokenizers` removes the prefix length in any case."""
+    """Reject merges whose right side lacks the prefix, because `tokenizers` strips its length without checking."""
     prefix = model.get("continuing_subword_prefix") or ""
     rights = (merge.split(" ")[-1] if isinstance(merge, str) else merge[-1] for merge in model.get("merges", []))
     bad = next((right for right in rights if prefix and not right.startswith(prefix)), None)
