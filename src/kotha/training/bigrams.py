@@ -2,7 +2,7 @@
 
 In its first steps, a new model learns which token follows which, but these frequencies can simply be counted. The
 logarithms of the smoothed probabilities are factorized into an embedding of the current token and a row of the head.
-Without its blocks, the model is then the best bigram model of this width. In a short run, this initialization saves
+Without its blocks, the model would be the best bigram model of this width. In a short run, this initialization saves
 several hundred steps. It requires an untied head (``tied_head=False``), because a token is not its own most likely
 successor.
 

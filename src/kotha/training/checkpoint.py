@@ -98,7 +98,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
         if ranks.writes:
             atomic_write(partial / STATE, state)
             hashes = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
-        if ranks.several_file_systems and ranks.sharded:  # every manifest lists the parts of all disks
+        if ranks.several_file_systems and ranks.sharded:  # every manifest lists the parts on all disks
             hashes = {name: each for part in ranks.each(hashes) for name, each in part.items()}
         if ranks.writes:
             atomic_write(partial / MANIFEST, json.dumps(dict(sorted(hashes.items())), indent=1))
@@ -244,7 +244,7 @@ _OF_THE_RUN = (TOKENIZER_FILE, runs.METRICS, runs.BEST, f"{runs.BEST_MODEL}/*", 
 
 @dataclass(frozen=True)
 class OnDisk:
-    """The files of a run on one disk, and for each step the files that its checkpoint should have."""
+    """The files of a run on one disk and, for each step, the files that its checkpoint should have."""
 
     files: Sums = field(default_factory=dict)
     manifests: dict[int, Sums] = field(default_factory=dict)

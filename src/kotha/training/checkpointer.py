@@ -33,7 +33,7 @@ from kotha.training.distributed import Ranks, unsharded
 from kotha.training.optim import Average, Optimizers, copy_into, swapped_weights
 from kotha.training.tasks.task import Score, Task
 
-_SIGNAL_SECONDS = 5.0  # seconds within which torchrun signals all of its processes
+_SIGNAL_SECONDS = 5.0  # seconds in which torchrun signals all of its processes, once it signals one
 
 
 class Interrupts:
@@ -58,7 +58,7 @@ class Interrupts:
             signal.signal(number, handler)
 
     def require_own_signal(self, step: int) -> None:
-        """Raise an error if only other machines received the signal, so that torchrun restarts this one.
+        """Raise an error if only other machines received the signal, so that torchrun restarts this process.
 
         When a machine joins, torchrun signals all processes, one after the other, and restarts them. A process that
         exited normally would end the whole run.

@@ -69,7 +69,7 @@ def share_of_peak(flops_per_second: float, peak: float) -> float | None:
 
 
 def quickest(work: Callable[[], Any], device: torch.device, seconds: float) -> float:
-    """Return the fastest time in seconds of repeated calls within a time budget, after one warm-up call."""
+    """Return the shortest time in seconds of repeated calls within a time budget, after one warm-up call."""
     work()
     best, end = float("inf"), now(device) + seconds
     while True:

@@ -210,7 +210,7 @@ def _rendezvous_store(ranks: Ranks) -> Store:
 
 
 def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Module:
-    """Wrap the learner so that its gradients are summed over all processes."""
+    """Wrap the learner so that gradients are summed over all processes."""
     if ranks.alone:
         return learner
     if not ranks.shard:

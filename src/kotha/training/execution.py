@@ -2,8 +2,8 @@
 
 The gradients of a step are summed over its micro-batches (gradient accumulation), so their size affects only the speed.
 The planned size is tested before the first step; on a GPU, by a pass that does not update the weights. If a micro-batch
-does not fit in memory, its size is halved and the step is repeated. If the user chose the size, an error suggests
-changes instead.
+does not fit in memory, its size is halved and the step is repeated. If the user chose the size, an error with
+suggestions is raised instead.
 
 A step of a small model consists of hundreds of short kernels, and launching them one by one leaves a GPU idle for
 almost half of the time. After a few ordinary steps, one step is therefore recorded as a CUDA graph, which is then
@@ -61,7 +61,7 @@ class BatchFitter:
             torch.compiler.set_stance("force_eager" if self._config.compile == "off" else "default")
         compiled = self.how.compiled
         layers = blocks(self._model, *(self._task.auxiliary_models if self._task else ())) if compiled else []
-        for block in layers:  # identical blocks share one compilation
+        for block in layers:  # identical blocks share one compiled graph
             block.compile()
         if not compiled and self._arithmetic.device.type == "cpu":
             return  # there is nothing to compile, and a CPU swaps instead of running out of memory

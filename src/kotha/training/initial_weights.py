@@ -134,7 +134,7 @@ def _as_old(piece: str, token: int, old: Tokenizer, new: Tokenizer) -> list[int]
 
 
 def check_lora(lora: int | None, tokenizer: Tokenizer, data: str, origin: Origin | None) -> None:
-    """Raise an error unless LoRA starts from a model that has the tokenizer of the data; ``data`` is its name."""
+    """Raise an error unless LoRA starts from a model with the tokenizer of the data, whose name is ``data``."""
     if lora is None:
         return
     if origin is None:

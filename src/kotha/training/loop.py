@@ -92,7 +92,7 @@ class Training:
         self.fitting = BatchFitter(self.model, config, self.arithmetic, ranks, how, on_remark, task)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
         self._recording = CUDAGraph(device, wanted=records)
-        timed = [learner] if how.compiled else blocks(self.model)  # timing hooks inside would break compilation
+        timed = [learner] if how.compiled else blocks(self.model)  # hooks inside would break compilation
         self._stragglers = Stragglers(ranks, timed, device, on_remark)
 
     # -- the run ----------------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ Named = list[tuple[str, nn.Parameter]]
 
 
 class Optimizers:
-    """The optimizers of a run, with the interface of a single optimizer."""
+    """The optimizers of a run, behind the interface of a single optimizer."""
 
     def __init__(self, model: nn.Module, config: TrainConfig) -> None:
         hidden, decayed, plain = split_parameters(model, use_muon=config.optimizer == "muon")

@@ -1,4 +1,4 @@
-"""A training request from the user, and the model and settings that are chosen for it.
+"""A user's training request, and the model and settings chosen for it.
 
 With a time limit, the batch size, context length, learning rates and number of steps are derived from the text and the
 machine (``plan/rules.py``). Without a preset, the model sizes are derived too (``plan/design.py``) and, if there is

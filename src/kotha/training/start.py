@@ -1,4 +1,4 @@
-"""Start and resume training runs: from a model and its settings to a run folder and a `Training`."""
+"""Start and resume training runs: create or open a run folder, and return a `Training`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields

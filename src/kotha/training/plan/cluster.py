@@ -8,8 +8,9 @@ and the backward pass of each micro-batch, gradients reduce-scattered once). Wit
 between nodes each GPU has its own network card.
 
 The failure rate is the only one published at this scale: 419 unexpected interruptions in 54 days on 16,384 H100s (The
-Llama 3 Herd of Models, 2024, section 3.3.4, https://arxiv.org/abs/2407.21783). The best checkpoint interval is given by
-Young's formula (1974): sqrt(2 C M), where a checkpoint takes C seconds and failures are M seconds apart on average.
+Llama 3 Herd of Models, 2024, section 3.3.4, https://arxiv.org/abs/2407.21783). The best checkpoint interval follows
+from Young's formula (1974): sqrt(2 C M), where a checkpoint takes C seconds and failures are M seconds apart on
+average.
 
 The assumptions (``cluster.json``) are listed with the results. Stragglers, slow data storage, tensor and pipeline
 parallelism, float8 and activation recomputation are not modelled.

@@ -133,7 +133,7 @@ RUNGS = (
 BASE, RECIPE = "bangla-modern", "modern"
 # The minimum number of steps, even for a small text.
 LEAST_STEPS = 20
-# With fewer steps than this the batch is halved, because many small steps are better than a few large ones.
+# With fewer steps than this, the batch is halved, because many small steps are better than a few large ones.
 _FEW_STEPS, _SMALLEST_BATCH = 200, 2
 TOKENS_PER_PARAMETER = 0.8
 # Parameters are limited to one per byte of text, but any text allows a small model.
@@ -320,7 +320,7 @@ class Design:
 
     @property
     def text_ends(self) -> bool:
-        """Whether the text, and not the time, limits the run."""
+        """Whether the text limits the run, rather than the time."""
         return self._steps_by_time > self.most_steps
 
     @property

@@ -42,7 +42,8 @@ _INDEX = 8  # bytes of a token id or a position
 _BASE = 370 << 20
 _FRAGMENTATION = 0.06  # share of the memory lost to it on a CPU
 _CHUNKS = 2  # chunks in memory at once in the loss: the logits, and their exponentials while they are summed
-# Copies of a matrix in memory at once in Muon's iteration; on a CPU, AdamW copies the tensor that it updates once.
+# Copies of a matrix in memory at once in Muon's iteration; on a CPU, AdamW makes one copy of the tensor that it
+# updates.
 _MUON_COPIES = 5
 
 

@@ -38,7 +38,7 @@ from kotha.training.request import TrainRequest, choose_settings
 _TEXTS = json.loads(Path(__file__).with_name("render.json").read_text(encoding="utf-8"))
 _POINTS = 400  # points on the curve of the schedule
 _NOT_ON_PAGE = ("compiled", "flops_per_token")
-# The number of larger sizes to show that did not fit.
+# How many of the larger sizes that did not fit are shown.
 _SHOWN = 4
 
 Rows = list[list[Text]]
@@ -68,7 +68,7 @@ class TrainingPlan:
         return [*([] if design is None else _design_tables(design)), *_plan_tables(found), formats]
 
     def sentences(self) -> list[Message]:
-        """Return sentences about peak memory, the rule of thumb, and the time per step and for the run."""
+        """Return sentences about peak memory, the rule of thumb, the time per step and the time of the run."""
         plan = self.found
         flops, memory, available = plan["flops"], plan["memory_bytes"], plan["memory_available_bytes"]
         n = plan["tokens_per_step"]

@@ -139,7 +139,7 @@ def _pace(steps: int, width: int, evaluations: int) -> dict[str, Any]:
 
 
 def _wide(text: TextSize, budget: Budget, design: Design, fixed: dict[str, Any]) -> Design:
-    """Return a design two sizes larger, or the largest size in between that fits in memory."""
+    """Return a design that is two sizes larger, or less if memory is insufficient."""
     shared = {"context_length": design.context_length, "batch_size": design.settings.batch_size}
     index = RUNGS.index((design.model.n_layers, design.model.d_model))
     for rung in range(min(index + _WIDER, len(RUNGS) - 1), index, -1):

@@ -1,4 +1,4 @@
-"""The work of a step (FLOPs) and its time: measured on this machine, or estimated for a named GPU.
+"""The FLOPs of a step and its time, measured on this machine or estimated for a named GPU.
 
 A weight in a matrix product takes 2 operations per position (a multiplication and an addition), and twice that in the
 backward pass: one product for the gradient of the input and one for the gradient of the weight (only the latter in the
@@ -21,7 +21,7 @@ each step recorded as one CUDA graph:
 
 - The course's model with AdamW processed 1,077,680 tokens per second in batches of 64 x 128 and 1,401,625 in batches of
   512 x 128, 28 % and 36 % of the peak; ``gpt2`` processed 496,085 in batches of 32 x 1,024, 43 %. Two numbers predict
-  all of these within 10 %: 41 % of the peak for the operations of each token, and 0.2 ms per layer for each
+  all of these speeds within 10 %: 41 % of the peak for the operations of each token, and 0.2 ms per layer for each
   micro-batch.
 - ``bangla-modern`` with Muon processed 1,141,885 in batches of 32 x 512. A step takes 4.3 ms more than those two
   numbers predict, or 0.08 ms per matrix that Muon updates.
@@ -348,7 +348,7 @@ def _optimizer_seconds(model: ModelConfig, training: TrainConfig, arithmetic: Ar
 
 
 def _products(matrix: Tensor) -> float:
-    """Return the work of orthogonalizing a matrix, up to a constant factor."""
+    """Return the number of operations to orthogonalize a matrix, up to a constant factor."""
     small, large = sorted(matrix.shape)
     return float(2 * small * small * large + small**3)
 

@@ -1,4 +1,4 @@
-"""The report of a run: one offline page with its curves, samples and settings.
+"""The report of a run: a self-contained page with its curves, samples and settings.
 
 The report depends only on the files in the run folder, so it can be generated at any time, even for an unfinished,
 stopped or older run. If a value is missing, its curve or sentence is omitted. Each curve has a caption for beginners
@@ -261,7 +261,7 @@ def references(record: Record) -> dict[str, float]:
 
 
 def charts(record: Record, kind: Literal["validation", "health"]) -> list[Curves]:
-    """Return the validation curves, in units that do not depend on the tokenizer, or the curves of training health."""
+    """Return the validation curves (in units that do not depend on the tokenizer), or the curves of training health."""
     found = []
     for curve in _TEXTS[kind]:
         keys = curve["keys"]

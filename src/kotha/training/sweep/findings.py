@@ -185,7 +185,7 @@ def sentences(found: SweepFindings) -> list[Message]:
         )
         how |= {"gain": 1 - best.value / default.value, "default": default.value}
     messages.append(Message(template, **how))
-    beyond = "{name} is best at {value}, close to an end of {range}; extend the range"
+    beyond = "the best {name} is {value}, close to an end of {range}; extend the range"
     for name in found.at_an_end:
         messages.append(Message(beyond, name=name, range=found.searched[name], value=short(best.values[name])))
     if not found.importance:
@@ -228,7 +228,8 @@ def sweep_document(found: SweepFindings) -> Report:
     blocks += [Heading(Message("Importance of settings")), importance_table(found)]
     curves = [_line(each, best, default) for each in found.trials if len(each.curve) > 1]
     if curves:
-        text = "Each line is a trial, measured at {n} points of its run; trials with short lines were stopped early."
+        text = ("Each line is a trial, measured at {n} points of its run; short lines are trials that were stopped "
+               "early.")
         title = Message("Learning curves of {n} trials", n=len(curves))
         # Highlighted lines come last, so that they are drawn on top.
         ordered = sorted(curves, key=lambda each: each.look != "faint")

@@ -249,7 +249,7 @@ class SweepRunner:
             raise optuna().TrialPruned from error
 
     def _values(self, trial: Any, is_default: bool) -> dict[str, Value]:
-        """Return the values of a trial; of the default recipe's, the study records those within the search ranges."""
+        """Return the values of a trial; for the default recipe, only those within the search ranges are recorded."""
         seed = np.random.SeedSequence([self._request.seed, trial.number]).generate_state(1)[0]
         samplers, searched, defaults = optuna().samplers, self.sweep.searched, self.sweep.defaults
         self.study.sampler = samplers.TPESampler(seed=int(seed), n_startup_trials=_RANDOM_TRIALS, constant_liar=True)
@@ -276,7 +276,7 @@ class SweepRunner:
             if training is None or is_default or event["step"] >= event["steps"]:
                 return
             if trial.should_prune():
-                pruned = training.interrupts.stop_requested = True  # the run saves and ends
+                pruned = training.interrupts.stop_requested = True  # the run saves a checkpoint and ends
 
         def on_event(event: dict[str, Any]) -> None:
             follow(event)

@@ -187,7 +187,7 @@ def _number(text: str, kind: type[int] | type[float]) -> float | None:
 def _among(name: str, rest: str, kinds: tuple[Any, ...]) -> SearchDimension:
     values = tuple(dict.fromkeys(_value(part, float in kinds) for part in rest.split(",") if part))
     if len(values) < 2:
-        few = "{name}={rest} leaves nothing to search; give two or more values, or a range as FROM..TO"
+        few = "{name}={rest} leaves nothing to search; write two or more values, or a range as FROM..TO"
         raise UsageError(few, name=name, rest=rest)
     for value in values:
         if name == SIZE and not _SIZE_FORM.fullmatch(str(value)):

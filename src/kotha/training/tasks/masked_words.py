@@ -247,7 +247,7 @@ class Passages:
         return self._stretch(index, *cuts)
 
     def from_other_document(self, passage: int, length: int, generator: np.random.Generator) -> Ids:
-        """Return up to ``length`` consecutive tokens from another document than the passage's."""
+        """Return up to ``length`` consecutive tokens from a document other than the passage's."""
         other = int(generator.integers(len(self._documents) - 1))
         other += other >= self._document_of(passage)
         start = int(generator.integers(max(1, int(self._sizes[other]) - length + 1)))
