@@ -15,7 +15,7 @@ from kotha.errors import KothaError
 from kotha.generation.request import MOST_ALTERNATIVES, NO_NUMBERS, Answer, Seen
 from kotha.generation.sampling import SamplerParameters, draw, penalize, sampler_parameters
 
-_NOT_FINITE = -1  # in ``drawn``: the logits were NaN or infinite
+_NOT_FINITE = -1  # marks NaN or infinite logits in ``drawn``
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,7 @@ def _is_ours(path: Path, is_kind: Callable[[int], bool]) -> bool:
 
 
 def _keep(library: Path, kept: Path) -> None:
-    """Copy a compiled library into the cache, atomically, and remove the oldest ones."""
+    """Copy a compiled library atomically into the cache, and remove the oldest libraries."""
     kept.parent.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         kept.parent.mkdir(mode=0o700)

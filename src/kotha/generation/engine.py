@@ -47,9 +47,9 @@ class Event:
 class Engine:
     """Generates text with a model.
 
-    ``weights`` is None (use those of the model), "float32", "bfloat16" or "int8" (see ``weights.py``); the model itself
-    is not changed. ``kept_bytes`` limits the memory for caching prompt prefixes. Without a tokenizer, requests and
-    results are token ids. A ``NativeModel`` runs without torch.
+    ``weights`` is None (the model's own weights), "float32", "bfloat16" or "int8" (see ``weights.py``); the model
+    itself is not changed. ``kept_bytes`` limits the memory for caching prompt prefixes. Without a tokenizer, requests
+    and results are token ids. A ``NativeModel`` runs without torch.
     """
 
     def __init__(
@@ -147,7 +147,7 @@ class Engine:
 
     @property
     def n_free(self) -> int:
-        """The number of rows that are free and not needed by a waiting request."""
+        """The number of rows that are free and not needed for a waiting request."""
         return max(0, self._max_batch - len(self._active) - len(self._reading) - len(self._waiting))
 
     def stream(self, request: Request) -> Iterator[Event]:

@@ -1,4 +1,4 @@
-"""Run the step of a GPT on a CPU by calling ``native.c`` through ctypes, with all data in NumPy arrays.
+"""Run the decoding step of a GPT on a CPU by calling ``native.c`` through ctypes, with all data in NumPy arrays.
 
 This module does not import torch, so a model can generate text without it. A ``NativeModel`` (weights) or a
 ``NativeStep`` (buffers) checks all arrays that the C code reads and keeps them alive.
@@ -171,7 +171,7 @@ class NativeModel:
 
 
 class NativeStep:
-    """Runs a model in C: tokens to logits with a cache, and prompts into a cache."""
+    """Runs a model in C: computes logits with a cache, and processes prompts into a cache."""
 
     def __init__(self, model: NativeModel, max_rows: int = 1) -> None:
         config, self._model = model.config, model

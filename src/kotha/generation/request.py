@@ -29,7 +29,7 @@ StopReason = Literal["end", "stop string", "length", "cancelled"]
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A text to continue."""
+    """A prompt to continue, with settings."""
 
     prompt: str | tuple[int, ...] = ""  # text, or token ids including special tokens; empty: a new document
     tokens: int = 150  # largest number of tokens to generate
@@ -172,7 +172,7 @@ class Answer:
         return Result(self._text, tuple(self.ids), self.stopped, len(self.start), rate, tuple(self.written))
 
     def _show(self, text: str) -> str:
-        """Remove the text of the prompt; return the text that cannot be the start of a stop string."""
+        """Remove the prompt's text; return the text that cannot be the start of a stop string."""
         skipped = min(self._skip, len(text))
         self._skip -= skipped
         shown = self._stops.push(text[skipped:])
