@@ -38,7 +38,7 @@ class Influence:
     """A token of a text and its influence on the predicted class."""
 
     text: str
-    change: float  # drop in the class probability without the token; negative if the token is evidence against the class
+    change: float  # drop in the class probability without the token; negative if it is evidence against the class
 
 
 @dataclass(frozen=True)
