@@ -78,7 +78,7 @@ CASES = {
     "csv-header": (
         "a.csv",
         "id,txt\n",
-        ": no field 'text' among id, txt; try field='txt'; if the file has no header, give",
+        ": no field 'text' among id, txt; try field='txt'; if the file has no header, use",
     ),
     "csv-twice": ("a.csv", "text,text\n", ": 2 columns are named 'text'; use a column number instead"),
     "csv-ragged": ("a.csv", 'id,text\n1,"a\nb"\n2\n', "line 4: the row has 1 cells, but the first row has 2"),

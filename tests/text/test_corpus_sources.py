@@ -180,7 +180,7 @@ def test_hub_files_are_fetched_one_at_a_time_and_read(hub):
 
 def test_a_hub_data_set_without_files_or_split_names(hub):
     hub("load.py")
-    with pytest.raises(CorpusError, match="no txt, jsonl, csv, tsv or parquet file in this data set"):
+    with pytest.raises(CorpusError, match="no txt, jsonl, csv, tsv or parquet file in this dataset"):
         chosen("hf:wikimedia/wikipedia")
     hub("a.txt", "b.txt")
     assert chosen("hf:wikimedia/wikipedia") == ["a.txt", "b.txt"], "without split names it is taken whole"

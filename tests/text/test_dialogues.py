@@ -42,7 +42,7 @@ def test_messages_are_turns_and_the_last_is_the_assistants(tmp_path: Path) -> No
     assert found.turns[0] == (Turn("system", "ছোট করে"), Turn("user", "কে?"), Turn("assistant", "মা।"))
     assert found.groups == ("ক",)
     for wrong, said in (
-        ({"messages": turns}, "that ends with the assistant's"),
+        ({"messages": turns}, "that ends with an assistant turn"),
         ({"messages": [{"role": "teacher", "content": "ক"}, answer]}, r"a role \(one of system, user, assistant\)"),
         ({"messages": [{"role": "user", "content": 5}, answer]}, "non-empty text as content"),
         ({"messages": "কে?"}, "expected messages, a list of at least two turns"),

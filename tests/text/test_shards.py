@@ -92,7 +92,7 @@ def test_swapped_shards_are_rejected_by_name(folder: Path) -> None:
 
 def test_a_foreign_tokenizer_is_refused(folder: Path) -> None:
     trained("bpe-words").save(folder)
-    with pytest.raises(DataError, match="but the shards were made with"):
+    with pytest.raises(DataError, match="but the shards were encoded with"):
         Dataset(folder)
 
 

@@ -205,7 +205,7 @@ def test_the_unigram_counts_targets_only() -> None:
 def test_unusable_pairs_are_rejected() -> None:
     with pytest.raises(ConfigError, match="use vocab_size="):
         Translation(preset("pocket-seq2seq").replace(vocab_size=9), TrainConfig(), PAIRS, PAIRS, TOKENIZER)
-    with pytest.raises(DataError, match="none of the 0 training examples can be used: each needs a text"):
+    with pytest.raises(DataError, match="none of the 0 training examples can be used: each must have"):
         translation([])
     with pytest.raises(DataError, match="none of the 1 validation examples"):
         translation(held_out=[([], [1])])

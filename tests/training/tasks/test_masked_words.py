@@ -211,7 +211,7 @@ def test_invalid_settings_are_rejected(data: Dataset, tmp_path: Path, tokenizer:
     config = TrainConfig()
     with pytest.raises(ConfigError, match="use vocab_size="):
         MaskedWords(bert(10), config, data)
-    with pytest.raises(ConfigError, match="require a context_length of at least 8"):
+    with pytest.raises(ConfigError, match="requires a context_length of at least 8"):
         task(data, context_length=7)
     generative = folder(tmp_path / "generative", LENGTHS, trained("unigram"))
     with pytest.raises(DataError, match=r"no cls, sep token, .* kind 'wordpiece'"):
