@@ -198,7 +198,7 @@ def measure(
     ranks: Ranks,
     until: Callable[[], bool] | None = None,
 ) -> tuple[dict[str, float], dict[str, int]] | None:
-    """Return the sums of ``measure`` and of targets over all batches, divided among the processes.
+    """Return the sums of ``measure`` and of targets over all batches, which the processes share.
 
     Returns None if ``until`` returns True before all batches are done.
     """

@@ -161,7 +161,7 @@ def pool_on_ray(on: str, workers: int | None) -> Iterator[RayPool]:
             )
         yield RayPool(ray, workers)
         return
-    # Whether Ray read _LOOPBACK on import; assume that it did not if this constant is missing.
+    # Whether Ray read _LOOPBACK on import. If this constant is missing, assume that it did not.
     constants = sys.modules.get("ray._private.ray_constants")
     if address is None and getattr(constants, "ENABLE_RAY_CLUSTER", True):
         raise KothaError(

@@ -16,9 +16,9 @@ This module does not know which nouns denote people; the plots use -রা and -
 NFC, in which ড়, ঢ় and য় are encoded as a letter and a dot.
 
 Verbs are in the standard spoken form (চলিত), by stem class. A verb is identified by its verbal noun (করা, লেখা, খাওয়া,
-দাঁড়ানো). It determines seven stems, because the vowel of the root rises before some endings (লেখে but লিখল, শোনে but
-শুনল, রাখে but রেখেছে). Each tense is one stem and one row of endings. The endings are ordered by person and rank: আমি,
-তুই, তুমি, সে, তিনি; আপনি takes the form of তিনি.
+দাঁড়ানো). The verbal noun determines seven stems, because the vowel of the root rises before some endings (লেখে but
+লিখল, শোনে but শুনল, রাখে but রেখেছে). Each tense is one stem and one row of endings. The endings are ordered by person
+and rank: আমি, তুই, তুমি, সে, তিনি; আপনি takes the form of তিনি.
 """
 
 import functools

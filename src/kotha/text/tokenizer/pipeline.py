@@ -4,7 +4,7 @@ The file must behave the same in every tool, so the normalization rules are stor
 steps are several times slower than ``normalize.py``, so Kotha uses its own implementation if it recognizes them. Tests
 check that the results match.
 
-A split pattern divides a text before the vocabulary is applied; no piece crosses such a boundary. Common patterns treat
+A split pattern divides text before the vocabulary is applied; no piece crosses these boundaries. Common patterns treat
 ``\\p{L}+`` as a word. In Bangla, vowel signs are marks (``\\p{M}``), so these patterns split a word at each vowel sign,
 which a larger vocabulary cannot compensate for. The patterns here match the same text in ``regex`` and in Oniguruma
 (used by ``tokenizers``).

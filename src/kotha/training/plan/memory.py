@@ -40,7 +40,7 @@ _FLOAT32 = 4
 _INDEX = 8  # bytes of a token id or a position
 # Memory of the interpreter with torch, its optimizers and thread pools, but no model.
 _BASE = 370 << 20
-_FRAGMENTATION = 0.06  # share of the memory lost to it on a CPU
+_FRAGMENTATION = 0.06  # share of memory that is lost to fragmentation on a CPU
 _CHUNKS = 2  # chunks in memory at once in the loss: the logits, and their exponentials while they are summed
 # Copies of a matrix in memory at once in Muon's iteration; on a CPU, AdamW makes one copy of the tensor that it
 # updates.

@@ -1,7 +1,7 @@
 """Hyperparameter search around the default recipe: draw settings, train, and report results to the study.
 
 The default recipe is chosen once, with its sizes, context length and share of the validation text. All trials use these
-values except for the searched settings, so that all are evaluated in the same way and compared at equal training time.
+values except for the searched settings, so they are evaluated in the same way and compared at equal training time.
 
 Each trial is a run folder, so a pruned trial can be resumed, and the best trial is already a trained model. Trial 0 is
 the default recipe. Values are drawn by TPE (Bergstra et al. 2011), with random numbers that depend only on the seed and
