@@ -187,7 +187,9 @@ def test_lora_needs_a_base_and_its_tokenizer(
     tuned: dict[str, kotha.Run], bases: dict[str, Path], tmp_path: Path
 ) -> None:
     data = tuned["text"].path.parent / "data"
-    with pytest.raises(UsageError, match="lora=4 adapts the weights of a trained model; specify the model to start from"):
+    with pytest.raises(
+        UsageError, match="lora=4 adapts the weights of a trained model; specify the model to start from"
+    ):
         kotha.train(data, preset="pocket", out=tmp_path / "run", lora=4, steps=1)
     with pytest.raises(UsageError, match="have different tokenizers"):
         kotha.train(data, start=bases["bert"], out=tmp_path / "run", lora=4, steps=1)

@@ -96,7 +96,9 @@ def test_a_pipe_is_not_read(tmp_path):
     plant(tmp_path, "a.txt")
     os.mkfifo(tmp_path / "pipe.txt")
     assert names(tmp_path, [tmp_path]) == ["a.txt"]
-    with pytest.raises(CorpusError, match=r"pipe\.txt: not a regular file; to read from a pipe, use - for standard input"):
+    with pytest.raises(
+        CorpusError, match=r"pipe\.txt: not a regular file; to read from a pipe, use - for standard input"
+    ):
         list_sources([tmp_path / "pipe.txt"])
 
 

@@ -130,7 +130,10 @@ def test_a_description_cannot_point_outside_its_folder(folder: Path) -> None:
             "a file, not a data folder; prepare the text first: kotha tokenizer train '{}' --out tok && kotha prepare",
         ),
         ("a.bin", "is a file; specify a data folder created with `kotha prepare`"),
-        ("texts", "contains text files but is not a data folder; prepare the text first: kotha tokenizer train {} --out tok"),
+        (
+            "texts",
+            "contains text files but is not a data folder; prepare the text first: kotha tokenizer train {} --out tok",
+        ),
         ("demo", "is not a data folder; did you mean {}/data?"),
         ("run", "is a run or model folder; specify the data folder created with `kotha prepare`"),
     ],

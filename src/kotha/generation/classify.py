@@ -69,8 +69,9 @@ class Classifier:
                 family=bundle.config.family,
             )
         if bundle.tokenizer is None:
-            raise UsageError("this classifier has no tokenizer, so it cannot read text; save the tokenizer with the "
-                             "model")
+            raise UsageError(
+                "this classifier has no tokenizer, so it cannot read text; save the tokenizer with the model"
+            )
         self.model, self.tokenizer = bundle.model, bundle.tokenizer
         self.labels = bundle.model.config.labels
         self._reader = MarkedTexts(bundle.tokenizer, bundle.model.config.marks, bundle.model.config.context_length)

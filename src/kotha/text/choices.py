@@ -17,4 +17,6 @@ def check_choice(name: str, value: str, known: Collection[str], error: type[Koth
     kotha.errors.UsageError: split='trian' is not a valid choice; did you mean 'train'?
     """
     if value not in known:
-        raise error("{option} is not a valid choice{nearest}", option=Option(name, value), nearest=nearest(str(value), known))
+        raise error(
+            "{option} is not a valid choice{nearest}", option=Option(name, value), nearest=nearest(str(value), known)
+        )

@@ -138,8 +138,9 @@ def check_lora(lora: int | None, tokenizer: Tokenizer, data: str, origin: Origin
     if lora is None:
         return
     if origin is None:
-        raise UsageError("lora={lora} adapts the weights of a trained model; specify the model to start "
-                         "from", lora=lora)
+        raise UsageError(
+            "lora={lora} adapts the weights of a trained model; specify the model to start from", lora=lora
+        )
     own = origin.bundle.tokenizer
     if own is None or own.fingerprint != tokenizer.fingerprint:
         raise UsageError(

@@ -398,7 +398,10 @@ def test_windows_line_ends_and_rare_separators_do_not_shift_ids(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", r"vocab\.txt cannot be imported as a tokenizer: there is no \[UNK\] among its 0 lines; is it a WordPiece"),
+        (
+            b"",
+            r"vocab\.txt cannot be imported as a tokenizer: there is no \[UNK\] among its 0 lines; is it a WordPiece",
+        ),
         ("ক\nখ\n".encode(), r"no \[UNK\] among its 2 lines"),
         (b"[UNK]\n\xff\n", r"vocab\.txt cannot be imported as a tokenizer: 'utf-8' codec can't decode byte 0xff"),
     ],

@@ -231,7 +231,9 @@ def test_a_bpe_truncated_among_its_letters_keeps_only_valid_merges(size):
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "wordpiece", "char"])
 @pytest.mark.parametrize("texts", [[], [""], ["\ufeff", "\u200b"]])
 def test_an_empty_corpus_is_an_error(kind, texts):
-    with pytest.raises(TokenizerError, match="the training text is empty; provide at least one document that contains letters"):
+    with pytest.raises(
+        TokenizerError, match="the training text is empty; provide at least one document that contains letters"
+    ):
         train(texts, kind)
 
 

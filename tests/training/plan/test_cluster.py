@@ -156,6 +156,10 @@ def test_models_that_do_not_fit_are_sharded_or_rejected() -> None:
         plan_cluster(ladder_model(40, 5120), CLASSIC, Cluster(GPUS["h200"], 1, 1))
     with pytest.raises(KothaError, match="a batch of 12 sequences cannot be divided evenly among 8 GPUs"):
         plan_cluster(large, CLASSIC, Cluster(GPUS["h200"], 8, 1), batch_size=12)
-    for gpus, nodes, reason in ((0, 1, "gpus=0"), (8, 3, "8 GPUs cannot be divided evenly among nodes=3"), (4, 8, "nodes=8")):
+    for gpus, nodes, reason in (
+        (0, 1, "gpus=0"),
+        (8, 3, "8 GPUs cannot be divided evenly among nodes=3"),
+        (4, 8, "nodes=8"),
+    ):
         with pytest.raises(KothaError, match=re.escape(reason)):
             Cluster(GPUS["h200"], gpus, nodes)

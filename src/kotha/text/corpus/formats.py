@@ -147,7 +147,9 @@ class RecordReader:
             columns = [self._column(header, field, by_number) for field in self.fields]
             for row, line in chain([(header, first_line)], rows) if by_number else rows:
                 if len(row) != len(header):
-                    reason = Message("the row has {n} cells, but the first row has {first}", n=len(row), first=len(header))
+                    reason = Message(
+                        "the row has {n} cells, but the first row has {first}", n=len(row), first=len(header)
+                    )
                     self.complaints.report(reason, line=line)
                 elif self.complaints.are_sound(cells := tuple(row[c] for c in columns), line=line):
                     yield cells, line
@@ -255,7 +257,9 @@ class RecordReader:
             raise Unreadable(ambiguous if found else missing(field, schema.names, self._alone))
         inner = found[0].value_type if pa.types.is_dictionary(found[0]) else found[0]
         if inner not in (pa.string(), pa.large_string(), pa.string_view()):
-            raise Unreadable(Message("the column '{field}' contains {kind}, not strings", field=field, kind=str(found[0])))
+            raise Unreadable(
+                Message("the column '{field}' contains {kind}, not strings", field=field, kind=str(found[0]))
+            )
 
 
 class _RowTooLong(Exception):  # noqa: N818 - a signal through csv.reader, never shown to a user

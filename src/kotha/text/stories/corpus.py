@@ -90,6 +90,7 @@ def floor_bits_per_byte(documents: Iterable[Story]) -> float:
         bits -= document.log_probability / math.log(2)
         size += len(document.text.encode())
     if not size:
-        raise UsageError("floor_bits_per_byte requires at least one document; pass, for example, "
-                         "itertools.islice(stories(), 100)")
+        raise UsageError(
+            "floor_bits_per_byte requires at least one document; pass, for example, itertools.islice(stories(), 100)"
+        )
     return bits / size

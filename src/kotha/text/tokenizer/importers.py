@@ -194,7 +194,9 @@ def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
     ids = {piece: index for index, piece in enumerate(path.read_text(encoding="utf-8").split("\n")) if piece}
     if BERT["unk"] not in ids:
         raise TokenizerError(
-            "there is no {unknown} among its {n:,} lines; is it a WordPiece vocabulary?", unknown=BERT["unk"], n=len(ids)
+            "there is no {unknown} among its {n:,} lines; is it a WordPiece vocabulary?",
+            unknown=BERT["unk"],
+            n=len(ids),
         )
     settings = _settings(path).get("tokenizer_config.json", {})
     strip_accents = settings.get("strip_accents")

@@ -256,7 +256,9 @@ class Tokenizer:
 def check_size(path: Path) -> None:
     """Raise a TokenizerError for a file far larger than any tokenizer."""
     if path.stat().st_size > MAX_FILE_BYTES:
-        raise TokenizerError("{path} is {n:,} bytes, which is too large for a tokenizer file", path=path, n=path.stat().st_size)
+        raise TokenizerError(
+            "{path} is {n:,} bytes, which is too large for a tokenizer file", path=path, n=path.stat().st_size
+        )
 
 
 @contextmanager

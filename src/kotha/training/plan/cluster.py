@@ -76,8 +76,9 @@ class Cluster:
         if not 1 <= self.gpus <= _MOST_GPUS:
             raise UsageError("gpus={gpus} must be from 1 to {most:,}", gpus=self.gpus, most=_MOST_GPUS)
         if not 1 <= self.nodes <= self.gpus or self.gpus % self.nodes:
-            raise UsageError("{gpus} GPUs cannot be divided evenly among nodes={nodes}; use a divisor "
-                             "of {gpus}", **vars(self))
+            raise UsageError(
+                "{gpus} GPUs cannot be divided evenly among nodes={nodes}; use a divisor of {gpus}", **vars(self)
+            )
         for name in ("network", "storage"):
             if not 0 < getattr(self, name) < math.inf:
                 raise UsageError("{name} must be above 0", name=name)

@@ -213,9 +213,7 @@ class Design:
         """With ``may_count``, a run with few passes over the text is initialized from token counts (``bigrams.py``)."""
         self._given, self._fixed, self._may_count = (text, budget, model), fixed, may_count
         self.verdict: Message | None = None  # why it does not fit, and what is required; None if it fits
-        self.considered: list[
-            Design
-        ] = []  # sizes tried, largest first, up to this one; empty if sizes were given
+        self.considered: list[Design] = []  # sizes tried, largest first, up to this one; empty if sizes were given
         self._judged = count_parameters(model).total
         self._train_tokens = text.tokens_with(model.vocab_size)
         work = count_work(model, min(256, model.context_length)).training_per_token

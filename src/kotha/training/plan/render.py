@@ -111,8 +111,9 @@ class TrainingPlan:
             share=of_peak,
         )
         words += [total, Message("source of the times: {source}", source=plan["time_source"])]
-        more = Message("the time is enough for more than this model; kotha train would use it "
-                       "for: {stages}", stages=self.stages)
+        more = Message(
+            "the time is enough for more than this model; kotha train would use it for: {stages}", stages=self.stages
+        )
         return [*words, more] if self.stages else words
 
     def page(self) -> str:

@@ -53,6 +53,7 @@ def measure_text(path: str) -> TextSize:
     for document in read_documents([path]):
         sizes += (len(document.text.encode()), len(document.text), 1)
     if not sizes[2]:
-        raise DataError("{path} contains no text; specify a data folder, a text file or a folder of text "
-                        "files", path=path)
+        raise DataError(
+            "{path} contains no text; specify a data folder, a text file or a folder of text files", path=path
+        )
     return TextSize(path, *(int(_TRAIN_SHARE * each) for each in sizes.tolist()))

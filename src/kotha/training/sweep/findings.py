@@ -169,8 +169,9 @@ def sentences(found: SweepFindings) -> list[Message]:
     messages = [Message(ends, whole=completed, stopped=found.count("pruned"))]
     if unfinished := found.count("running", "waiting"):
         messages.append(
-            Message("running in other processes or waiting: {n}; run the same command again to "
-                    "continue them", n=unfinished)
+            Message(
+                "running in other processes or waiting: {n}; run the same command again to continue them", n=unfinished
+            )
         )
     if best is None or best.value is None:
         return [*messages, Message("no trial has completed yet, so there is nothing to recommend")]
@@ -222,14 +223,13 @@ def sweep_document(found: SweepFindings) -> Report:
     blocks: list[Block] = [Headline([*figures, (str(len(found.trials)), Message("trials"))])]
     blocks += [Paragraph(each) for each in sentences(found)]
     if best is not None:
-        blocks.append(
-            Code(found.command, Message("Train again with the best trial's settings, possibly for longer"))
-        )
+        blocks.append(Code(found.command, Message("Train again with the best trial's settings, possibly for longer")))
     blocks += [Heading(Message("Importance of settings")), importance_table(found)]
     curves = [_line(each, best, default) for each in found.trials if len(each.curve) > 1]
     if curves:
-        text = ("Each line is a trial, measured at {n} points of its run; short lines are trials that were stopped "
-               "early.")
+        text = (
+            "Each line is a trial, measured at {n} points of its run; short lines are trials that were stopped early."
+        )
         title = Message("Learning curves of {n} trials", n=len(curves))
         # Highlighted lines come last, so that they are drawn on top.
         ordered = sorted(curves, key=lambda each: each.look != "faint")

@@ -171,8 +171,9 @@ def _between(name: str, ends: str, log: bool, kinds: tuple[Any, ...]) -> SearchD
         raise UsageError("the values of {name} are not numbers; list them, as in {name}=A,B", name=name)
     low, high = (_number(part, int if whole else float) for part in ends.split("..", 1))
     if low is None or high is None or not low < high or (log and low <= 0):
-        no_range = ("{name}={ends} is not a range; write two numbers, the smaller one first; with :log, both must be "
-                   "above 0")
+        no_range = (
+            "{name}={ends} is not a range; write two numbers, the smaller one first; with :log, both must be above 0"
+        )
         raise UsageError(no_range, name=name, ends=ends)
     return SearchDimension(name, low=low, high=high, log=log, whole=whole)
 

@@ -117,8 +117,9 @@ class MaskedWords(Task):
     def __init__(self, model: BERTConfig, config: TrainConfig, data: Dataset) -> None:
         self.context_length = config.context_length or model.context_length
         if self.context_length < _SHORTEST_CONTEXT:
-            raise ConfigError("predicting masked words requires a context_length of at "
-                              "least {least}", least=_SHORTEST_CONTEXT)
+            raise ConfigError(
+                "predicting masked words requires a context_length of at least {least}", least=_SHORTEST_CONTEXT
+            )
         self.tokenizer = data.tokenizer
         self._masking = Masking(data.tokenizer)
         check_vocabulary(model, data.tokenizer)

@@ -255,7 +255,9 @@ class NextToken(Task):
     def _teacher_problem(self, teacher: bundle.Bundle) -> Message | None:
         """Return why a model cannot be a teacher of this student, or None if it can."""
         if not isinstance(teacher.model, GPT):
-            return Message("it is a {family} model; only gpt models predict the next token", family=teacher.config.family)
+            return Message(
+                "it is a {family} model; only gpt models predict the next token", family=teacher.config.family
+            )
         if teacher.tokenizer is None or teacher.tokenizer.fingerprint != self.data.tokenizer.fingerprint:
             return Message("its tokenizer differs from that of the data")
         context_length = teacher.model.config.context_length
