@@ -105,7 +105,7 @@ CASES = {
         ": no field 'text' among id, txt; try field='txt'",
     ),
     "parquet-type": ("a.parquet", parquet(text=[1, 2]), ": the column 'text' contains int64, not strings"),
-    "parquet-nested": ("a.parquet", parquet(text=[["x"]]), ": the column 'text' holds list<"),
+    "parquet-nested": ("a.parquet", parquet(text=[["x"]]), ": the column 'text' contains list<"),
     "parquet-null": ("a.parquet", parquet(text=["x", None]), "row 2: 'text' is null, not a string"),
     "parquet-nul": ("a.parquet", parquet(text=["x", "\0"]), "row 2: a NUL character"),
 }
