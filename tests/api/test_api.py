@@ -214,8 +214,8 @@ WRONG_ARGUMENTS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda lm: talk(lm).say("ক", temprature=1), "say has no argument 'temprature'; did you mean 'temperature'"),
     (lambda lm: lm.tokenizer.encode(5), "text=5 has the wrong type; expected str"),
     (lambda lm: lm.tokenizer.encode_batch("ক"), "texts='ক' has the wrong type; expected "),
-    (lambda lm: lm.tokenizer.decode(5), "tokens=5 cannot be decoded; give a list of token ids"),
-    (lambda lm: lm.tokenizer.decode("ক"), "tokens='ক' cannot be decoded; give a list of token ids"),
+    (lambda lm: lm.tokenizer.decode(5), "tokens=5 cannot be decoded; pass a list of token ids"),
+    (lambda lm: lm.tokenizer.decode("ক"), "tokens='ক' cannot be decoded; pass a list of token ids"),
     (lambda lm: lm.attention("ক").save(5), "path=5 has the wrong type; expected str \\| PathLike"),
     (lambda lm: lm.export("hf", 5), "out=5 has the wrong type; expected str \\| PathLike"),
     (lambda lm: kotha.load(5), "path=5 has the wrong type; expected str \\| PathLike"),
@@ -292,7 +292,7 @@ def test_impossible_file_names_are_rejected_before_any_work(world: dict[str, Any
 
 @pytest.mark.parametrize("wrong", ["exactly", None])
 def test_duplicates_option(world: dict[str, Any], wrong: str | None) -> None:
-    with pytest.raises(kotha.KothaError, match=r"duplicates=.* (is not a choice|has the wrong type)"):
+    with pytest.raises(kotha.KothaError, match=r"duplicates=.* (is not a valid choice|has the wrong type)"):
         kotha.prepare("stories.jsonl", "tokenizer", "none", duplicates=wrong)
 
 

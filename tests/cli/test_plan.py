@@ -63,8 +63,8 @@ def test_usage_errors(capsys, arguments: list[str], wording: str) -> None:
     ("sizes", "wording"),
     [
         (["d_model=1000000000", "n_heads=8"], "weights and gradients of one layer need 32,000,0"),
-        (["d_ff=1000000000"], "is free here, so no step can be timed; choose smaller sizes"),
-        (["d_model=1073741824", "d_head=1073741824", "n_heads=4"], "give matrices too large for any machine"),
+        (["d_ff=1000000000"], "is free, so no step can be timed; choose smaller sizes"),
+        (["d_model=1073741824", "d_head=1073741824", "n_heads=4"], "are too large for any machine"),
     ],
 )
 def test_sizes_beyond_this_machine_are_rejected_at_once(capsys, sizes: list[str], wording: str) -> None:

@@ -106,4 +106,4 @@ def test_too_little_text_is_rejected_before_timing(capsys, tmp_path: Path, monke
     (tmp_path / "short.txt").write_text("আমি ভাত খাই।\n\nনদীর ধারে একটি গ্রাম।\n", encoding="utf-8")
     monkeypatch.setattr("kotha.training.plan.render.use_fastest_threads", lambda: pytest.fail("it was measured"))
     assert main(["plan", "--minutes", "1", "--data", str(tmp_path / "short.txt")]) == 1
-    assert "bytes to train on; a model needs at least" in capsys.readouterr().err
+    assert "bytes to train on; provide at least" in capsys.readouterr().err

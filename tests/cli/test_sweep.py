@@ -246,7 +246,7 @@ def test_sizes_are_searched_at_equal_time(data: Path) -> None:
             "cannot be used: Failed to import DB access module",
         ),
         (["--storage", "nonsense"], 1, "the database nonsense cannot be used"),
-        (["--minutes", "1"], 2, "give only one of them"),
+        (["--minutes", "1"], 2, "use only one of them"),
     ],
 )
 def test_usage_errors_are_one_line(capsys, data: Path, tmp_path, more, code: int, reason: str) -> None:
@@ -288,13 +288,13 @@ def test_a_best_value_at_the_end_of_its_range_is_reported(capsys, data: Path, tm
     page = tmp_path / "found.html"
     assert main([*arguments, "--html", str(page)]) == 0
     result = Shown(page.read_text(encoding="utf-8")).words()
-    assert any(each.startswith("learning_rate is best at 0.0006, close to an end") for each in result), (
+    assert any(each.startswith("the best learning_rate is 0.0006, close to an end") for each in result), (
         "a name keeps its letters"
     )
     output = capsys.readouterr().out
-    assert "learning_rate is best at 0.0006, close to an end of 0.0006..0.01:log; extend the range" in output
+    assert "the best learning_rate is 0.0006, close to an end of 0.0006..0.01:log; extend the range" in output
     assert (
-        "the importance of settings cannot be estimated yet; it takes 4 completed trials with different results"
+        "the importance of settings cannot be estimated yet; this takes 4 completed trials with different results"
         in output
     )
 

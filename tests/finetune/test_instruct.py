@@ -156,7 +156,11 @@ def test_invalid_conversations_and_models_are_rejected(
             MISUSED,
             "is a bert model; only a gpt",
         ),
-        (["finetune", "instruct", str(texts), "--from", str(gpt), *out], FAILED, "no known names of an instruction"),
+        (
+            ["finetune", "instruct", str(texts), "--from", str(gpt), *out],
+            FAILED,
+            "none of the usual field names of an instruction",
+        ),
         (["finetune", "instruct", *out, "--resume"], FAILED, "run"),
     ):
         assert main(words) == code and said in capsys.readouterr().err

@@ -153,7 +153,7 @@ def test_another_base_is_rejected(tuned: dict[str, kotha.Run], bases: dict[str, 
     with torch.no_grad():
         next(opened.model.parameters())[0, 0] += 1
     other = bundle.save(tmp_path / "other", opened.model, opened.tokenizer)
-    with pytest.raises(KothaError, match="was trained for another model than"):
+    with pytest.raises(KothaError, match="was trained for a model other than"):
         kotha.load(other, adapter=tuned["moods"].path)
     with pytest.raises(KothaError, match="does not fit"):
         kotha.load(bases["bert"], adapter=tuned["moods"].path)
@@ -167,7 +167,7 @@ def test_another_base_is_rejected(tuned: dict[str, kotha.Run], bases: dict[str, 
         *(({"rank": wrong}, "") for wrong in (3, -1, 0)),
         ({"format": "else"}, ""),
         *(({"alpha": wrong}, "") for wrong in ("much", 10**400, float("inf"), None)),
-        ({"model": {"vocab_size": 1_000_000_000}}, "parameters, but this one has"),
+        ({"model": {"vocab_size": 1_000_000_000}}, "parameters, but this model has"),
         ({"model": {"n_layers": 1000}}, "1,000 layers"),
     ],
 )
@@ -187,8 +187,10 @@ def test_lora_needs_a_base_and_its_tokenizer(
     tuned: dict[str, kotha.Run], bases: dict[str, Path], tmp_path: Path
 ) -> None:
     data = tuned["text"].path.parent / "data"
-    with pytest.raises(UsageError, match="lora=4 adapts the weights of a trained model; give a model to start from"):
+    with pytest.raises(
+        UsageError, match="lora=4 adapts the weights of a trained model; specify the model to start from"
+    ):
         kotha.train(data, preset="pocket", out=tmp_path / "run", lora=4, steps=1)
-    with pytest.raises(UsageError, match="uses another tokenizer"):
+    with pytest.raises(UsageError, match="have different tokenizers"):
         kotha.train(data, start=bases["bert"], out=tmp_path / "run", lora=4, steps=1)
     assert not (tmp_path / "run").exists()

@@ -126,7 +126,7 @@ def test_a_run_with_a_time_budget(table: Path, tmp_path: Path) -> None:
         ("a.tsv", "en\none\n", "has fewer than two columns"),
         ("a.jsonl", '{"text": "একটি"}\n', "has fewer than two columns"),
         ("a.tsv", "en\tbn\n", "contains no examples"),
-        ("a.tsv", "en\tbn\none\tএক\ntwo\n", "the row has 1 cells, the first row has 2"),
+        ("a.tsv", "en\tbn\none\tএক\ntwo\n", "the row has 1 cells, but the first row has 2"),
         ("a.tsv", "en\tbn\none\tএক\ntwo\t\n", "line 3: the field 'bn' is empty; fix the input"),
         ("a.tsv", "en\tbn\none\tএক\n", "1 example cannot be split"),
     ],
@@ -155,7 +155,7 @@ def test_other_families_and_settings_are_rejected(run: kotha.Run, table: Path, t
         kotha.train(table, out=out, preset="pocket", steps=2)
     with pytest.raises(UsageError, match="for a table of pairs, add a translation preset instead"):
         kotha.train(table, out=out)
-    with pytest.raises(ConfigError, match="class_weights is only for classifiers"):
+    with pytest.raises(ConfigError, match="class_weights applies only to text and image classifiers"):
         kotha.train(table, out=out, **QUICK, class_weights="balanced")
     with pytest.raises(UsageError, match="lora=4 adapts the weights of a trained model"):
         kotha.train(table, out=out, **QUICK, lora=4)

@@ -83,7 +83,7 @@ def test_memory_grows_with_the_tokens_read_and_not_with_the_context_length(
 def test_a_cache_larger_than_the_memory_is_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(CacheMemory, "_free_memory", lambda _: 5e5)
     engine = Engine(tiny("modern", context_length=10**9, vocab_size=30), None, max_batch=1)
-    with pytest.raises(KothaError, match=r"the KV cache for 1 texts of 3,000 tokens needs .* GiB are free"):
+    with pytest.raises(KothaError, match=r"the KV cache for 1 sequences of 3,000 tokens needs .* GiB is free"):
         engine.generate([Request(prompt=(1,) * 3000, tokens=2)])
 
 
@@ -364,7 +364,7 @@ def test_invalid_requests_are_rejected() -> None:
         (lambda: engine.submit(Request()), "the prompt is empty, and the vocabulary has no start-of-document token"),
         (lambda: engine.submit(Request(prompt=(1, 30))), "token id 30 in the prompt is outside the vocabulary of 30"),
         (lambda: Request(tokens=-1), "tokens=-1 is negative; use 0 or more"),
-        (lambda: Request(stop=("",)), "an empty stop string would end every text"),
+        (lambda: Request(stop=("",)), "an empty stop string would end every answer"),
         (lambda: Request(alternatives=101), "alternatives=101 is out of range; use 0 to 100"),
     ]
     for make, wording in cases:

@@ -177,7 +177,7 @@ def test_names_are_those_by_which_the_model_is_looked_at(case: str) -> None:
     [
         (
             ["blocks.2.attention.0"],
-            "unknown head 'blocks.2.attention.0'; each attention has heads 0 to 3, with names",
+            "unknown head 'blocks.2.attention.0'; each attention module has heads 0 to 3, with names",
         ),
         (["blocks.0.cross.0"], "unknown head 'blocks.0.cross.0'"),
         (["blocks.0.attention.4"], "unknown head 'blocks.0.attention.4'"),

@@ -209,7 +209,7 @@ def test_pairs_of_every_format(tmp_path, format):
 
 
 def test_pairs_cannot_be_read_from_txt(tmp_path):
-    with pytest.raises(UsageError, match=r"a\.txt: a txt file has no fields; give pairs as csv, tsv, jsonl or par"):
+    with pytest.raises(UsageError, match=r"a\.txt: a txt file has no fields; use csv, tsv, jsonl or par"):
         read_records([put(tmp_path, "a.txt", "x")], ("a", "b"))
 
 

@@ -78,14 +78,14 @@ CASES = {
     "csv-header": (
         "a.csv",
         "id,txt\n",
-        ": no field 'text' among id, txt; try field='txt'; if the file has no header, give",
+        ": no field 'text' among id, txt; try field='txt'; if the file has no header, use",
     ),
-    "csv-twice": ("a.csv", "text,text\n", ": 2 columns are named 'text'; give a column number instead"),
-    "csv-ragged": ("a.csv", 'id,text\n1,"a\nb"\n2\n', "line 4: the row has 1 cells, the first row has 2"),
+    "csv-twice": ("a.csv", "text,text\n", ": 2 columns are named 'text'; use a column number instead"),
+    "csv-ragged": ("a.csv", 'id,text\n1,"a\nb"\n2\n', "line 4: the row has 1 cells, but the first row has 2"),
     "csv-quote": ("a.csv", 'text\n"a"b\n', "line 2: not valid CSV (',' expected after '\"')"),
     "csv-unclosed": ("a.csv", 'text\n"a\n', "line 2: not valid CSV (unexpected end of data)"),
     "csv-mac": ("a.csv", "text\ra\rb", "line 1: not valid CSV (new-line character seen in unquoted field"),
-    "tsv-ragged": ("a.tsv", "id\ttext\n1\ta\tb\n", "line 2: the row has 3 cells, the first row has 2"),
+    "tsv-ragged": ("a.tsv", "id\ttext\n1\ta\tb\n", "line 2: the row has 3 cells, but the first row has 2"),
     "zst-cut": ("a.txt.zst", ZSTD(b"abc" * 999)[:-3], ": the zst data is truncated"),
     "zst-bad": ("a.txt.zst", b"no such thing", ": corrupt zst data (zstd decompressor er"),
     "zst-tail": ("a.txt.zst", ZSTD(b"abcd") + b"garbage", ": corrupt zst data (zstd"),
@@ -104,8 +104,8 @@ CASES = {
         parquet(id=[1], txt=["x"]),
         ": no field 'text' among id, txt; try field='txt'",
     ),
-    "parquet-type": ("a.parquet", parquet(text=[1, 2]), ": the column 'text' holds int64, not strings"),
-    "parquet-nested": ("a.parquet", parquet(text=[["x"]]), ": the column 'text' holds list<"),
+    "parquet-type": ("a.parquet", parquet(text=[1, 2]), ": the column 'text' contains int64, not strings"),
+    "parquet-nested": ("a.parquet", parquet(text=[["x"]]), ": the column 'text' contains list<"),
     "parquet-null": ("a.parquet", parquet(text=["x", None]), "row 2: 'text' is null, not a string"),
     "parquet-nul": ("a.parquet", parquet(text=["x", "\0"]), "row 2: a NUL character"),
 }
@@ -148,7 +148,7 @@ def test_a_column_number_beyond_the_table(tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"errors": "skp"}, "errors='skp' is not a choice; did you mean 'skip'?"),
+        ({"errors": "skp"}, "errors='skp' is not a valid choice; did you mean 'skip'?"),
         ({"field": ""}, "the field name is empty"),
     ],
 )
@@ -158,7 +158,7 @@ def test_wrong_arguments_fail_at_the_call(tmp_path, options, words):
 
 
 def test_one_path_instead_of_a_list():
-    with pytest.raises(UsageError, match=r"paths='a\.txt' is a single path; give a list of paths"):
+    with pytest.raises(UsageError, match=r"paths='a\.txt' is a single path; pass a list of paths"):
         read_documents("a.txt")
 
 
@@ -208,7 +208,7 @@ def test_a_missing_library_names_the_extra(tmp_path, monkeypatch, module, name, 
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("a.json", "a .json file is one value and cannot be streamed; put one object on each line: jq -c"),
+        ("a.json", "a .json file is a single value and cannot be streamed; write one object per line: jq -c"),
         (
             "a.pdf",
             "unknown file extension '.pdf'; supported: .txt, .jsonl, .ndjson, .csv, .tsv, .parquet; all but parquet",

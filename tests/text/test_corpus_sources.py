@@ -96,7 +96,9 @@ def test_a_pipe_is_not_read(tmp_path):
     plant(tmp_path, "a.txt")
     os.mkfifo(tmp_path / "pipe.txt")
     assert names(tmp_path, [tmp_path]) == ["a.txt"]
-    with pytest.raises(CorpusError, match=r"pipe\.txt: not a regular file; to read a pipe, give - for standard input"):
+    with pytest.raises(
+        CorpusError, match=r"pipe\.txt: not a regular file; to read from a pipe, use - for standard input"
+    ):
         list_sources([tmp_path / "pipe.txt"])
 
 
@@ -180,7 +182,7 @@ def test_hub_files_are_fetched_one_at_a_time_and_read(hub):
 
 def test_a_hub_data_set_without_files_or_split_names(hub):
     hub("load.py")
-    with pytest.raises(CorpusError, match="no txt, jsonl, csv, tsv or parquet file in this data set"):
+    with pytest.raises(CorpusError, match="no txt, jsonl, csv, tsv or parquet file in this dataset"):
         chosen("hf:wikimedia/wikipedia")
     hub("a.txt", "b.txt")
     assert chosen("hf:wikimedia/wikipedia") == ["a.txt", "b.txt"], "without split names it is taken whole"
@@ -188,7 +190,7 @@ def test_a_hub_data_set_without_files_or_split_names(hub):
 
 @pytest.mark.parametrize("name", ["hf:", "hf:name", "hf:a/b/c", "hf:a/b:train:x:y"])
 def test_invalid_hub_names_are_rejected(name):
-    with pytest.raises(UsageError, match=r"is not a hub name; the form is hf:owner/name\[:split\[:config\]\]"):
+    with pytest.raises(UsageError, match=r"is not a hub name; use the form hf:owner/name\[:split\[:config\]\]"):
         list_sources([name])
 
 

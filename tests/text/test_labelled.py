@@ -46,7 +46,7 @@ def test_named_fields_are_used_and_missing_ones_guessed(tmp_path: Path) -> None:
     bare = write(tmp_path / "b.csv", "x,one\ny,two\n")
     assert read_labelled(bare, "2", "1").texts == ("one", "two")
     with pytest.raises(
-        CorpusError, match=r"no field '[12]' among .*; if the file has no header, give the column number"
+        CorpusError, match=r"no field '[12]' among .*; if the file has no header, use the column number"
     ):
         read_labelled(file, "2", "a")
     with pytest.raises(CorpusError, match="b2"):

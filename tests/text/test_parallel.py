@@ -57,7 +57,7 @@ def test_invalid_locations_are_rejected(on):
 def test_valid_locations():
     assert check_address("ray") is None
     assert check_address("ray://[::1]:10001") == "[::1]:10001"
-    with pytest.raises(UsageError, match="workers=0: give at least 1"):
+    with pytest.raises(UsageError, match="workers=0 is too small; use 1 or more"):
         check_workers(None, 0)
 
 

@@ -56,7 +56,7 @@ def test_latin_letters_read_as_people_write_them() -> None:
 
 
 def test_invalid_arguments_are_rejected() -> None:
-    with pytest.raises(UsageError, match="kind='speling' is not a choice; did you mean 'spelling'"):
+    with pytest.raises(UsageError, match="kind='speling' is not a valid choice; did you mean 'spelling'"):
         perturb("ক", "speling")
     with pytest.raises(UsageError, match="share=0"):
         perturb("ক", "typos", share=0)

@@ -221,7 +221,7 @@ def test_a_corpus_that_changes_between_the_passes_is_rejected(
 def test_wrong_options_say_what_to_do() -> None:
     with pytest.raises(UsageError, match=r"validation=5 must be at least 0 and below 1"):
         PrepareOptions(validation=5)
-    with pytest.raises(UsageError, match="workers=0: give at least 1"):
+    with pytest.raises(UsageError, match="workers=0 is too small; use 1 or more"):
         PrepareOptions(workers=0)
 
 

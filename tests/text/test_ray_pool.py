@@ -101,7 +101,7 @@ def test_a_tokenizer_is_equal_for_any_worker_pool(corpus):
 
 @pytest.mark.slow
 def test_an_item_that_kills_every_worker_is_an_error(ray):
-    with pytest.raises(DataError, match="4 workers of the cluster died in a row"):
+    with pytest.raises(DataError, match="4 workers of the Ray cluster died in a row"):
         list(RayPool(ray, 2).map(partial(Doubler, 3), range(20)))
 
 

@@ -108,7 +108,7 @@ def test_invalid_server_responses_are_errors(web, way, reason):
 
 def test_redirects_from_https_to_http_are_rejected():
     asked = Request("https://host/a.jsonl")
-    with pytest.raises(OSError, match="the server redirects to an address that is not allowed"):
+    with pytest.raises(OSError, match="the server redirects to a URL that is not allowed"):
         WebRedirectHandler().redirect_request(asked, None, 302, "", {}, "http://host/a.jsonl")
     assert WebRedirectHandler().redirect_request(asked, None, 302, "", {}, "https://other/a.jsonl").host == "other"
 
@@ -151,9 +151,9 @@ def test_a_folder_and_a_glob_by_fsspec(memory):
     [
         ("ftp://host/a.txt", "ftp://host/a.txt: files cannot be read over ftp://; known: gs, hdfs, http, https,"),
         ("htps://host/a.txt", "did you mean 'https'?"),
-        ("https://me:secret@host/a.txt", "https://host/a.txt: an address cannot contain a user name or password"),
+        ("https://me:secret@host/a.txt", "https://host/a.txt: a URL must not contain a user name or password"),
         ("zip://a.txt::https://host/a.zip", "files cannot be read over zip://"),
-        ("s3://a.txt::https://host/a.zip", "chained addresses (::) are not supported"),
+        ("s3://a.txt::https://host/a.zip", "chained URLs (::) are not supported"),
     ],
 )
 def test_invalid_addresses_are_rejected(address, message):

@@ -61,7 +61,7 @@ def test_ids_are_little_endian_on_disk(folder: Path, tokenizer: Tokenizer) -> No
 @pytest.mark.parametrize(
     ("name", "changed", "wording"),
     [
-        ("train-00000.bin", lambda data: data[:-2], r"train-00000\.bin has [\d,]+ bytes instead of [\d,]+"),
+        ("train-00000.bin", lambda data: data[:-2], r"train-00000\.bin is [\d,]+ bytes instead of [\d,]+"),
         ("train-00001.bin", lambda data: bytes([data[0] ^ 1]) + data[1:], r"train-00001\.bin has changed since"),
         ("train.offsets", None, r"train\.offsets is missing"),
     ],
@@ -92,7 +92,7 @@ def test_swapped_shards_are_rejected_by_name(folder: Path) -> None:
 
 def test_a_foreign_tokenizer_is_refused(folder: Path) -> None:
     trained("bpe-words").save(folder)
-    with pytest.raises(DataError, match="but the shards were made with"):
+    with pytest.raises(DataError, match="but the shards were encoded with"):
         Dataset(folder)
 
 
@@ -127,12 +127,15 @@ def test_a_description_cannot_point_outside_its_folder(folder: Path) -> None:
         ("nowhere", "nowhere not found; create a data folder with `kotha prepare`"),
         (
             "a b.txt",
-            "a file, not a data folder; prepare it first: kotha tokenizer train '{}' --out tok && kotha prepare",
+            "a file, not a data folder; prepare the text first: kotha tokenizer train '{}' --out tok && kotha prepare",
         ),
-        ("a.bin", "is a file; name a data folder, created with `kotha prepare`"),
-        ("texts", "contains texts but is not a data folder; prepare them first: kotha tokenizer train {} --out tok"),
+        ("a.bin", "is a file; specify a data folder created with `kotha prepare`"),
+        (
+            "texts",
+            "contains text files but is not a data folder; prepare the text first: kotha tokenizer train {} --out tok",
+        ),
         ("demo", "is not a data folder; did you mean {}/data?"),
-        ("run", "is a run or model folder; name the data folder that `kotha prepare` created"),
+        ("run", "is a run or model folder; specify the data folder created with `kotha prepare`"),
     ],
 )
 def test_the_error_for_other_paths_says_what_to_do(tmp_path: Path, name: str, wording: str) -> None:

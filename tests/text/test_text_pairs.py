@@ -76,7 +76,7 @@ def test_rows_without_a_value_raise_or_are_skipped(tmp_path: Path) -> None:
         ("a.txt", "only a text", "has no separate fields for source and target"),
         ("a.jsonl", '{"text": "একটি"}', "has no separate fields for source and target"),
         ("a.tsv", "en\tbn\n", "contains no examples"),
-        ("a.tsv", "en\tbn\none\n", "the row has 1 cells, the first row has 2"),
+        ("a.tsv", "en\tbn\none\n", "the row has 1 cells, but the first row has 2"),
         ("a.tsv", "en\tbn\n\tএক\n", "the field 'en' is empty"),
     ],
 )

@@ -80,5 +80,5 @@ def test_random_offsets_reach_every_position(split: Split) -> None:
 
 
 def test_too_little_text_is_rejected(split: Split) -> None:
-    with pytest.raises(DataError, match="has 33 tokens, fewer than one sequence of 65"):
+    with pytest.raises(DataError, match="has only 33 tokens, less than one sequence of 65"):
         PackedBatches(split, context_length=64, batch_size=1, seed=0)

@@ -160,7 +160,8 @@ def test_without_a_shared_disk_machines_keep_their_rows_and_any_number_resumes(
 
     gathered = tmp_path / "gathered"  # copied into one folder by hand: one process resumes
     shutil.copytree(first, gathered)
-    with pytest.raises(CheckpointError, match="is missing; if it is on another machine, copy the folder from there"):
+    missing = "is missing; if the file is on another machine, copy the run folder from there"
+    with pytest.raises(CheckpointError, match=missing):
         load_checkpoint(checkpoint_path(gathered / "run/checkpoints", 6))
     shutil.copytree(second / "run/checkpoints", gathered / "run/checkpoints", dirs_exist_ok=True)
     launcher.run([*start, "--resume"], log, disks=[gathered])
@@ -205,7 +206,7 @@ def test_machines_with_a_shared_disk_write_once(launcher: Launcher, alone, data:
 @pytest.mark.parametrize(
     ("number", "code", "message"),
     [
-        (signal.SIGTERM, 0, "another machine received a stop signal, so all processes saved at step "),
+        (signal.SIGTERM, 0, "another machine received a stop signal, so all processes saved a checkpoint at step "),
         (signal.SIGKILL, -signal.SIGKILL, "another process of this training run exited or cannot be reached ("),
     ],
 )

@@ -61,7 +61,7 @@ def test_a_student_is_trained_after_its_teachers(data: Dataset, tmp_path: Path) 
     assert [text.split(",")[0] for text in remarks if text.startswith("stage")] == [
         "stage 1 of 3: teacher",
         "stage 2 of 3: teacher",
-        "stage 3 of 3: student of the teachers",
+        "stage 3 of 3: student (distilled from the teachers)",
     ]
     best = min(each["loss_nats"] for each in summary["stages"])
     assert scores(tmp_path / "run")["best.json"] == best  # never worse than a teacher

@@ -1,8 +1,8 @@
-"""The state of a batch on the device: one row per request, in tensors with fixed addresses.
+"""The state of a batch on the device: tensors at fixed addresses, with one row per request.
 
-A step reads each row's pending token, samples the next one and writes it back without involving the host, so a GPU can
-replay one recorded graph for several consecutive steps. The uniform random numbers for sampling are copied to the
-device for a few steps at a time.
+A step reads each row's pending token, samples the next one and stores it on the device, without the host. A GPU can
+therefore replay one recorded graph for several consecutive steps. The uniform random numbers for sampling are copied to
+the device for a few steps at a time.
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,7 +15,7 @@ from kotha.errors import KothaError
 from kotha.generation.request import MOST_ALTERNATIVES, NO_NUMBERS, Answer, Seen
 from kotha.generation.sampling import SamplerParameters, draw, penalize, sampler_parameters
 
-_NOT_FINITE = -1  # in ``drawn``: the logits were NaN or infinite
+_NOT_FINITE = -1  # marks NaN or infinite logits in ``drawn``
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Plan:
 
     n_rows: int  # rows to compute
     span: int  # cached positions that attention covers
-    width: int  # number of ranked tokens that some row needs; see ``sampling.draw``
-    greedy: bool  # whether some row always takes the best token
-    penalty: bool  # whether some row has a repetition penalty
-    alternatives: int | None  # number of likely tokens to report; None: no probabilities
-    even: int | None = None  # tokens read by every row, if equal for all and the plan is for a single step
+    width: int  # largest number of ranked tokens that a row needs; see ``sampling.draw``
+    greedy: bool  # whether any row is greedy
+    penalty: bool  # whether any row has a repetition penalty
+    alternatives: int | None  # number of most likely tokens to report; None: no probabilities
+    even: int | None = None  # tokens in every row's cache, if equal for all rows and the plan is for a single step
 
 
 class Rows:
@@ -46,10 +46,10 @@ class Rows:
         self.slot = torch.zeros(1, dtype=torch.long, device=device)  # index of the next step in the current block
         pinned = device.type == "cuda"
         self._staging = [torch.zeros(max_rows, block, pin_memory=pinned) for _ in range(2)]
-        # (R, V), True if the token occurs in the row's text. Created when first needed, because it is large.
+        # (R, V), True if the token occurs in the row's text. Created on first use, because it is large.
         self.seen: Tensor | None = None
-        # (R, block, 1 + alternatives): ids and log-probabilities of the sampled token and the likeliest ones; and
-        # (R, block, 1): the rank of the sampled token and the total probability of more likely ones
+        # (R, block, 1 + alternatives): ids and log-probabilities of the sampled token and the most likely ones, and
+        # tensors (R, block, 1): the rank of the sampled token and the total probability of more likely ones
         self.reported: tuple[Tensor, Tensor, Tensor, Tensor] | None = None
 
     def plan(self, answers: Sequence[Answer], n_rows: int, span: int, even: int | None = None) -> Plan:
@@ -82,21 +82,21 @@ class Rows:
                 self.seen[row, torch.tensor(present, dtype=torch.long, device=self.device)] = True
 
     def move(self, source: int, target: int) -> None:
-        """Overwrite one row with a copy of another, except for the random numbers of the current block."""
+        """Copy one row over another, except for the random numbers of the current block."""
         self.knobs[:, target] = self.knobs[:, source]
         self.pending[target] = self.pending[source]
         if self.seen is not None:
             self.seen[target] = self.seen[source]
 
     def load(self, answers: Sequence[Answer], count: int, plan: Plan) -> None:
-        """Copy the random numbers and settings for the next steps to the device, without waiting for earlier steps."""
+        """Copy the random numbers and settings of the next steps to the device, without waiting for earlier steps."""
         n_rows = len(answers)
         self._staging.reverse()
         buffer = self._staging[0]  # free, because its last copy, two blocks ago, has finished
         view = buffer.numpy()
         for row, answer in enumerate(answers):
             some = answer.numbers[answer.scheduled : answer.scheduled + count]
-            view[row, : len(some)] = some  # later steps use old numbers, and their tokens are discarded
+            view[row, : len(some)] = some  # later steps reuse old numbers; their tokens are discarded
         self.numbers[:n_rows].copy_(buffer[:n_rows], non_blocking=True)
         if plan.alternatives is not None and self.reported is None:
             # Allocated once at its largest size, because recorded graphs hold its address.
@@ -124,7 +124,7 @@ class Rows:
         self.slot.add_(1)
 
     def copy_to_host(self, answers: Sequence[Answer], count: int, plan: Plan) -> "PendingSteps":
-        """Start copying the results of these steps to the host; later steps may overwrite them on the device."""
+        """Start copying the results of these steps to the host; later steps may then overwrite them on the device."""
         n, kept = len(answers), [self.drawn[: len(answers), :count]]
         if plan.alternatives is not None and self.reported is not None:
             kept += [tensor[:n, :count, : 1 + plan.alternatives] for tensor in self.reported]
@@ -143,7 +143,7 @@ class Rows:
 
 
 class PendingSteps:
-    """Steps in progress, with their answers and their results, which are copied to the host while the device continues.
+    """Steps in progress, their answers, and their results, which are copied to the host while the device continues.
 
     Rows may be reassigned before the results are read.
     """

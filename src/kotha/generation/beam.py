@@ -2,11 +2,11 @@
 
 The most likely next token is not always the start of the most likely sentence. At each step every beam is extended by
 every token, and the best extensions are kept (Graves 2012, https://arxiv.org/abs/1211.3711). A finished sentence is
-scored by its log-probability per token, because short sentences would otherwise be preferred. The search ends when no
-running beam can become better than the worst finished one.
+scored by its log-probability per token, because the sum would favour short sentences. The search ends when no running
+beam can beat the worst finished candidate.
 
-A source is encoded once, and its keys and values are computed once for each decoder layer. The target's keys and values
-are cached and reordered with the beams. Many sources are searched in one batch, with one row per beam and source.
+Each source is encoded once, and its keys and values are computed once per decoder layer. The target's keys and values
+are cached and reordered with the beams. Many sources are translated in one batch, with one row per beam and source.
 Finished searches are removed from the batch.
 """
 
@@ -58,7 +58,7 @@ def beam_search(model: Seq2Seq, source: Sequence[int], settings: BeamSettings) -
 
 @torch.no_grad()
 def beam_searches(model: Seq2Seq, sources: Sequence[Sequence[int]], settings: BeamSettings) -> list[list[Hypothesis]]:
-    """Return the best targets for each source, searched in one batch."""
+    """Return the best targets for each source, computed in one batch."""
     if not all(sources):
         raise UsageError("the source is empty; there is nothing to translate")
     if not sources:
@@ -75,7 +75,7 @@ def beam_searches(model: Seq2Seq, sources: Sequence[Sequence[int]], settings: Be
         rows = torch.arange(len(sources), device=device).repeat_interleave(beams)  # beam i is one of search i // beams
         pending = torch.full((n_rows, 1), settings.start, device=device)
         while running:
-            if len(rows) != len(real):  # all beams of a source share its memory
+            if len(rows) != len(real):  # all beams of a source share its encoder output
                 memories, real = [(keys[rows], values[rows]) for keys, values in memories], real[rows]
             used, cache.n_rows = len(running[0].running[0]), len(rows)
             cache.make_room(used + 1)
@@ -90,7 +90,7 @@ def beam_searches(model: Seq2Seq, sources: Sequence[Sequence[int]], settings: Be
 
 
 def _grow(running: Sequence["_Search"], chances: Tensor) -> dict["_Search", list[int]]:
-    """Extend every beam of each search by every token, keep the best, and return the rows they extend; (rows, V)."""
+    """Extend every beam of each search by every token, keep the best extensions, and return the rows they extend."""
     sums = torch.tensor([search.sums for search in running], device=chances.device)  # (n, beams)
     beams, vocab_size = sums.shape[1], chances.shape[-1]
     totals = (chances.view(*sums.shape, -1) + sums[:, :, None]).flatten(1)
@@ -105,7 +105,7 @@ def _grow(running: Sequence["_Search"], chances: Tensor) -> dict["_Search", list
 
 
 class _Search:
-    """The search for one source, with its running beams and best finished candidates."""
+    """The search for one source: its running beams and best finished candidates."""
 
     def __init__(self, settings: BeamSettings, longest: int) -> None:
         self.settings, self.longest = settings, longest
@@ -137,13 +137,13 @@ class _Search:
         """Whether no running beam can still beat the worst finished candidate."""
         if len(self.running[0]) == self.longest or len(self.finished) < self.settings.beams:
             return len(self.running[0]) == self.longest
-        # Sums only decrease, so the sum divided by the greatest length is an upper bound on the score.
+        # Log-probabilities only decrease, so the sum divided by the maximum length is an upper bound on the score.
         return max(self.sums) / self.longest <= self.finished[-1].score
 
 
 # -- texts -------------------------------------------------------------------------------------------------------------
 
-# Sentences per batch, enough to keep two cores busy, and the limit on the size of their cache in bytes.
+# Sentences per batch (enough to keep two cores busy), and the limit on their cache in bytes.
 _AT_ONCE = 32
 _CACHE_BYTES = 256 << 20
 
@@ -151,10 +151,11 @@ _CACHE_BYTES = 256 << 20
 def translate(
     model: Seq2Seq, tokenizer: Tokenizer, sources: Sequence[str], beams: int = 4, on_progress: OnProgress | None = None
 ) -> list[str]:
-    """Return the best translation of each source; long sources are truncated, and empty ones give an empty string."""
+    """Return the best translation of each source. Long sources are truncated; an empty source gives an empty string."""
     if not {"bos", "eos"} <= tokenizer.special.keys():
         raise DataError(
-            "the tokenizer has no bos and eos tokens, which translation needs; use the one the model was trained with"
+            "the tokenizer has no bos and eos tokens, which translation requires; use the tokenizer that the model "
+            "was trained with"
         )
     config = model.config
     settings = BeamSettings(start=tokenizer.special["bos"], end=tokenizer.special["eos"], beams=beams)

@@ -15,11 +15,11 @@ from kotha.model.masks import Mask
 
 
 class RowCache(CacheMemory):
-    """A KV cache for ``n_rows`` rows starting at ``first``; ``lengths`` is the number of tokens read by each row.
+    """A KV cache for ``n_rows`` rows starting at ``first``; ``lengths`` is the number of cached tokens per row.
 
-    If ``even`` is set, all rows have that number of tokens, so no mask per row is needed. Prompts are processed in this
-    way. The padding of shorter prompts is never attended to: it is hidden first by the causal mask and then by the
-    row's length, until it is overwritten.
+    If ``even`` is set, all rows have that number of tokens and need no mask per row, as when prompts are processed. The
+    padding of shorter prompts is never attended to: the causal mask hides it first, then the row's length, until it is
+    overwritten.
     """
 
     lengths: Tensor
@@ -40,10 +40,10 @@ class RowCache(CacheMemory):
         self.even: int | None = None
         self._rows = torch.arange(max_rows, device=device)
         super().__init__(config, max_rows, longest)
-        self._now = self.lengths[:, None]  # positions of this pass's tokens, where every layer writes
+        self._now = self.lengths[:, None]  # positions of this pass's tokens; every layer writes there
 
     def make_room(self, positions: int) -> None:
-        """Make room for this number of positions; if the tensors are reallocated, pointers to them become invalid."""
+        """Allocate at least this number of positions; pointers to reallocated tensors become invalid."""
         size = self.size
         super().make_room(positions)
         if self.size > size:
@@ -59,7 +59,7 @@ class RowCache(CacheMemory):
         return self._now
 
     def mask(self, n_new: int) -> Mask:
-        """Return the mask that limits a new token to its row up to itself: (B, 1, T, S), or (T, S) for even rows."""
+        """Return the mask that limits each token to its row up to itself: (B, 1, T, S), or (T, S) for even rows."""
         if self.even is None:
             return (self._indices[: self.span] <= self.positions(n_new)[..., None]).view(-1, 1, n_new, self.span)
         if n_new == 1 or not self.even:
@@ -67,7 +67,7 @@ class RowCache(CacheMemory):
         return self._indices[: self.even + n_new] <= self.positions(n_new)[:, None]
 
     def append(self, layer: int, keys: Tensor, values: Tensor) -> KeysValues:
-        """Write keys and values (B, n_kv_heads, T, D), and return those of the whole rows (B, n_kv_heads, span, D)."""
+        """Write keys and values (B, n_kv_heads, T, D), and return those of the full rows (B, n_kv_heads, span, D)."""
         rows, kept = slice(self.first, self.first + self.n_rows), (self.keys[layer], self.values[layer])
         end = self.span if self.even is None else self.even + keys.shape[2]
         for tensor, new in zip(kept, (keys, values), strict=True):

@@ -1,14 +1,15 @@
-"""The memory of a KV cache: preallocated keys and values, one row per request, each row with its own length.
+"""The memory of a KV cache: preallocated keys and values, with one row per request and a length per row.
 
-Each step writes its keys and values in place. A finished row is reused without clearing it, because its length alone
-determines which positions are valid. The rows in use are always the first ones, so a half-empty batch takes half the
-work: when a row in the middle ends, the last one moves to its position.
+Each step writes its keys and values in place. A finished row is reused without clearing, because only its length
+determines which positions are valid. The rows in use are always the first ones: when a row in the middle ends, the last
+row is moved into its place. A half-empty batch therefore takes half the work.
 
-A layer's array is (rows, positions, heads, D), so the keys of a new token are contiguous. Each layer has its own
-arrays, which are written with one operation, so that a compiler does not have to copy them.
+A layer's array is (rows, positions, heads, D), so the keys of a new token are contiguous. Each layer has its own arrays
+and writes to them with one operation, so a compiler does not have to copy them.
 
-The context length comes from an untrusted file, so memory is not allocated for all of it: the cache doubles when it is
-full, and never grows beyond the free memory. ``cache.py`` is the same cache in torch tensors, with attention masks.
+The context length comes from an untrusted file, so memory is not allocated for the full length. The cache doubles when
+it is full, and never grows beyond the free memory. ``cache.py`` is the same cache in torch tensors, with attention
+masks.
 """
 
 import math
@@ -29,7 +30,7 @@ _MEMORY = Path("/proc/meminfo")
 
 
 class CacheMemory:
-    """Keys and values of ``max_rows`` texts as NumPy arrays; ``lengths`` is the number of tokens read by each row."""
+    """Keys and values of ``max_rows`` requests as NumPy arrays; ``lengths`` is the number of cached tokens per row."""
 
     lengths: Any
     keys: list[Any]
@@ -49,7 +50,7 @@ class CacheMemory:
         return sum(array.nbytes for array in (*self.keys, *self.values))
 
     def make_room(self, positions: int) -> None:
-        """Make room for this number of positions; if the arrays are reallocated, pointers to them become invalid."""
+        """Allocate at least this number of positions; pointers to reallocated arrays become invalid."""
         if positions <= self.size:
             return
         size = min(max(positions, 2 * self.size), self.longest)
@@ -61,17 +62,17 @@ class CacheMemory:
         self.size = size
 
     def set_lengths(self, first: int, lengths: Sequence[int]) -> None:
-        """Set the number of tokens read by each row, starting at row ``first``."""
+        """Set the number of cached tokens per row, starting at row ``first``."""
         for row, length in enumerate(lengths, first):
             self.lengths[row] = length
 
     def put(self, row: int, other: "CacheMemory", count: int) -> None:
-        """Copy the first ``count`` tokens in the first row of another cache to a row."""
+        """Copy the first ``count`` tokens of another cache's first row to a row."""
         for mine, theirs in zip((*self.keys, *self.values), (*other.keys, *other.values), strict=True):
             mine[row, :count] = theirs[0, :count]
 
     def move(self, source: int, target: int) -> None:
-        """Overwrite one row with a copy of another."""
+        """Copy one row over another."""
         for array in (*self.keys, *self.values, self.lengths):
             array[target] = array[source]
 
@@ -91,8 +92,8 @@ class CacheMemory:
         wanted, free = 2 * one * size, self._free_memory()
         if wanted > free:
             raise KothaError(
-                "the KV cache for {n:,} texts of {size:,} tokens needs {wanted:,.1f} GiB, but only "
-                "{free:,.1f} GiB are free; generate fewer or shorter texts at once",
+                "the KV cache for {n:,} sequences of {size:,} tokens needs {wanted:,.1f} GiB, but only {free:,.1f} "
+                "GiB is free; generate fewer or shorter texts at once",
                 n=len(self.lengths),
                 size=size,
                 wanted=wanted / 2**30,

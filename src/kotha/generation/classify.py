@@ -1,12 +1,12 @@
 """Classify texts and images: the probability of each class and, for texts, the influence of each token.
 
-Influence is measured by occlusion (Zeiler and Fergus 2013, https://arxiv.org/abs/1311.2901): the tokens are hidden one
-at a time, and the influence of a token is the resulting drop in the probability of the predicted class. For a BERT, the
-token is replaced by the mask token; for a GPT, which has none, it is removed. Tokens interact, so their influences do
-not add up to the probability.
+Influence is measured by occlusion (Zeiler and Fergus 2013, https://arxiv.org/abs/1311.2901): tokens are hidden one at a
+time, and the influence of a token is the drop in the probability of the predicted class. For a BERT, the token is
+replaced by the mask token; for a GPT, which has none, it is removed. Tokens interact, so their influences do not add up
+to the probability.
 
-A text that does not fit into the context is read in parts of about equal length (``text/tokenizer/prompt.py``). The
-probabilities are averaged over the parts, and a token's influence within its part is divided by the number of parts.
+A text longer than the context is split into parts of about equal length (``text/tokenizer/prompt.py``). The class
+probabilities are averaged over the parts, and a token's influence within its part is divided by their number.
 """
 
 from collections.abc import Sequence
@@ -35,10 +35,10 @@ _TEXTS_AT_ONCE, _IMAGES_AT_ONCE = 32, 256
 
 @dataclass(frozen=True)
 class Influence:
-    """A token in a text, with its influence on the predicted class."""
+    """A token of a text and its influence on the predicted class."""
 
     text: str
-    change: float  # drop in the class probability without the token; negative if the token is evidence against it
+    change: float  # drop in the class probability without the token; negative if it is evidence against the class
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Classification:
     """The predicted classes of a text or an image, with their probabilities."""
 
     label: str
-    probabilities: dict[str, float]  # by class, the likeliest first
+    probabilities: dict[str, float]  # by class, most likely first
     why: tuple[Influence, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -69,7 +69,9 @@ class Classifier:
                 family=bundle.config.family,
             )
         if bundle.tokenizer is None:
-            raise UsageError("this classifier has no tokenizer, so it cannot read text; save the tokenizer with it")
+            raise UsageError(
+                "this classifier has no tokenizer, so it cannot read text; save the tokenizer with the model"
+            )
         self.model, self.tokenizer = bundle.model, bundle.tokenizer
         self.labels = bundle.model.config.labels
         self._reader = MarkedTexts(bundle.tokenizer, bundle.model.config.marks, bundle.model.config.context_length)
@@ -77,7 +79,7 @@ class Classifier:
 
     @property
     def truncated(self) -> int:
-        """The number of texts so far that did not fit completely, even when split into parts."""
+        """The number of texts so far that were truncated, because even their parts did not fit."""
         return self._reader.truncated
 
     def probabilities(self, texts: Sequence[str], on_progress: OnProgress | None = None) -> Tensor:
@@ -100,7 +102,7 @@ class Classifier:
     def _why(self, text: str, row: Tensor) -> tuple[Influence, ...]:
         spans, best = self.tokenizer.spans(text), int(row.argmax())
         written = self.tokenizer.normalize(text) if self.tokenizer.normalizer is not None else text
-        ends = [start for _, start, _ in spans[1:]] + [len(written)]  # text between two tokens is assigned to the first
+        ends = [start for _, start, _ in spans[1:]] + [len(written)]  # text between two tokens belongs to the first
         parts, found = self._reader.stretches(len(spans)), []
         for first, last in parts:
             changes = self._influence([token for token, _, _ in spans[first:last]], best) / len(parts)
@@ -142,7 +144,7 @@ def classify_images(bundle: Bundle, files: Sequence[Path]) -> list[Classificatio
 
 
 def classify_pixels(bundle: Bundle, image: NDArray[np.float32]) -> Classification:
-    """Classify one image, given as an array (n_channels, height, width)."""
+    """Classify one image, an array (n_channels, height, width)."""
     model = vit_of(bundle)
     [row] = probabilities(model, image[None])
     return _answer(model.config.class_names, row)

@@ -1,9 +1,9 @@
-"""Compile ``native.c``, which takes about a second, and cache the library for later processes.
+"""Compile ``native.c``, which takes about a second, and cache the library for other processes.
 
-The compiled library is cached in the user's home (``~/.cache/kotha``, or under ``$XDG_CACHE_HOME``). The library's file
-name is a hash of everything it depends on: the source, the compiler and its flags, the CPU (``-march=native``) and the
-OpenMP library. The cached library is loaded only if the directory and the file belong to this user and nobody else can
-write to them. If it cannot be cached, each process compiles it again.
+The compiled library is cached in the user's home (``~/.cache/kotha``, or under ``$XDG_CACHE_HOME``). Its file name is a
+hash of everything it depends on: the source, the compiler and its flags, the CPU (``-march=native``) and the OpenMP
+library. The cached library is loaded only if the directory and the file belong to this user and no other user can write
+to them. If the library cannot be cached, each process compiles it again.
 """
 
 import ctypes
@@ -25,11 +25,11 @@ from kotha.errors import KothaError
 from kotha.storage.atomic import atomic_path, scratch_folder
 
 _SOURCE = Path(__file__).with_name("native.c")
-# Allow reordering of sums. Not -ffast-math: its start-up code makes the whole process flush denormal numbers to zero.
+# Allow reordering of sums. Without -ffast-math, because its start-up code makes the process flush denormals to zero.
 _REORDER = ("-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math", "-freciprocal-math")
-# -O3 is no faster here, and compiling takes more than twice as long.
+# -O3 is no faster here and takes more than twice as long to compile.
 _FLAGS = ("-O2", "-ftree-vectorize", "-march=native", *_REORDER, "-fPIC", "-shared")
-_TIMEOUT = 60  # seconds for the compiler
+_TIMEOUT = 60  # time limit for the compiler in seconds
 _CPUINFO = Path("/proc/cpuinfo")
 _CPU = re.compile(r"^(?:vendor_id|cpu family|model|stepping|flags|Features|CPU \w+)\b.*", re.MULTILINE)
 _KEPT = 8  # compiled libraries, for other versions and for machines that share the directory
@@ -57,7 +57,7 @@ def native() -> ctypes.CDLL | None:
 
 
 def _compile(command: list[str], kept: Path | None) -> ctypes.CDLL | None:
-    with scratch_folder() as folder:  # private to this user; once loaded, the file is not needed
+    with scratch_folder() as folder:  # private to this user; the file is not needed after loading
         path = folder / "native.so"
         try:
             subprocess.run([*command, "-o", str(path)], check=True, capture_output=True, timeout=_TIMEOUT)
@@ -65,13 +65,13 @@ def _compile(command: list[str], kept: Path | None) -> ctypes.CDLL | None:
         except (subprocess.SubprocessError, OSError):
             return None
         if kept is not None:
-            with suppress(OSError, KothaError):  # a full or read-only disk, or another process is writing it too
+            with suppress(OSError, KothaError):  # a full or read-only disk, or another process is writing the same file
                 _keep(path, kept)
     return library
 
 
 def _kept_file(files: list[str]) -> Path | None:
-    """Return the path in the cache of the library compiled from these files; None if this system cannot cache it."""
+    """Return the cache path of the library compiled from these files; None if this system cannot cache it."""
     if sys.platform == "win32":  # files have no owner
         return None
     try:
@@ -99,7 +99,7 @@ def _is_ours(path: Path, is_kind: Callable[[int], bool]) -> bool:
 
 
 def _keep(library: Path, kept: Path) -> None:
-    """Copy a compiled library into the cache, atomically, and remove the oldest ones."""
+    """Copy a compiled library atomically into the cache, and remove the oldest libraries."""
     kept.parent.parent.mkdir(parents=True, exist_ok=True)
     with suppress(FileExistsError):
         kept.parent.mkdir(mode=0o700)
@@ -116,8 +116,8 @@ def _keep(library: Path, kept: Path) -> None:
 def _openmp() -> list[str]:
     """Return compiler flags that link the OpenMP runtime shipped with torch.
 
-    The threads of a second runtime would compete with it. If torch is not imported yet, only its OpenMP library is
-    loaded, which torch uses when it is imported later.
+    The threads of two runtimes would compete. If torch is not imported yet, only its OpenMP library is loaded; torch
+    uses the same library if it is imported later.
     """
     lines: list[str] = []
     with suppress(OSError):  # Linux only, and may be forbidden

@@ -1,8 +1,8 @@
-"""A conversation: the turns of the user and the model, in the format that the model was trained on.
+"""A conversation: the turns of the user and the model, in the format of the model's training data.
 
 The chat template (``text/tokenizer/chat.py``) formats the turns. Old turns are dropped when the context is full. A
-model trained for conversation is saved with its template. Any other model continues the conversation as one text; the
-``remark`` about this should be shown to the user.
+model trained for conversation is saved with its template. Any other model continues the conversation as plain text;
+``remark`` says so and should be shown to the user.
 """
 
 from collections.abc import Sequence
@@ -40,7 +40,7 @@ class Conversation:
 
     @checked(SamplingSettings)
     def say(self, text: str, *, tokens: int = 150, seed: int = 0, stop: str | Sequence[str] = (), **how: Any) -> str:
-        """Add a turn and the model's answer, and return the answer; ``how`` takes ``SamplingSettings`` fields."""
+        """Add a user turn and the model's answer, and return the answer; ``how`` takes ``SamplingSettings`` fields."""
         settings = SamplingSettings(seed=seed, **how)
         [result] = self.engine.generate(
             [self.ask(text, tokens, settings, (stop,) if isinstance(stop, str) else tuple(stop))]
@@ -59,15 +59,15 @@ class Conversation:
         self._turns.clear()
 
     def remember(self, answer: str) -> None:
-        """Add a turn of the model."""
+        """Add a model turn."""
         self._turns.append(Turn("assistant", answer))
 
 
 def conversation_prompt(engine: Engine, turns: Sequence[Turn], tokens: int, plain: bool) -> list[int]:
-    """Return the prompt for the next turn, with as many of the latest turns as fit, leaving room for ``tokens`` tokens.
+    """Return the prompt for the next turn: as many of the latest turns as fit, leaving room for ``tokens`` tokens.
 
-    With ``plain``, the prompt is one text without special tokens. A role without a special token is treated as the user
-    role.
+    With ``plain``, the prompt is plain text without special tokens. A role without a special token is treated as the
+    user role.
     """
     tokenizer, context = engine.tokenizer, engine.model.config.context_length
     assert tokenizer is not None, "a conversation needs a tokenizer"

@@ -1,15 +1,15 @@
 """The engine: generates text for many requests in one batch (continuous batching).
 
-A request waits for a free row. Once a request has a row, its prompt is processed: a short one at once, and a long one
-in chunks, one per step (``prefill.py``). The last token of the prompt is processed by the first step. Each step adds
-one token to every row, sampled with the row's own settings. When a row ends, it is assigned to the next request. The
-output of a request does not depend on other requests in the batch.
+A request waits for a free row. Then its prompt is processed: a short prompt in one pass, a long one in chunks, one per
+step (``prefill.py``). The last token of the prompt is processed by the first step. Each step adds one token to every
+row, sampled with the row's own settings. When an answer ends, its row goes to the next request. The output of a request
+does not depend on other requests in the batch.
 
 A text prompt is encoded as the start of a document, after the start-of-document token, as in training and evaluation.
-Without that token small models produce much worse text (``docs/dev/experiments.md``). Token ids are used unchanged.
+Without this token, small models produce much worse text (``docs/dev/experiments.md``). Token ids are used unchanged.
 
 When a row's context is full, its older half is dropped: the request moves to the front of the queue, and the newer half
-is processed again as a prompt. Which tokens are dropped depends only on the text (``request.context_start``).
+is processed again, as a prompt. Which tokens are dropped depends only on the text (``request.context_start``).
 """
 
 import itertools
@@ -41,15 +41,15 @@ class Event:
     number: int
     text: str
     result: Result | None = None
-    written: tuple[GeneratedToken, ...] = ()  # the tokens since the last event, if probabilities were requested
+    written: tuple[GeneratedToken, ...] = ()  # tokens since the last event, if probabilities were requested
 
 
 class Engine:
     """Generates text with a model.
 
-    ``weights`` is None (use those of the model), "float32", "bfloat16" or "int8" (see ``weights.py``); the model itself
-    is not changed. ``kept_bytes`` limits the memory for caching prompt prefixes. Without a tokenizer, requests and
-    results are token ids. A ``NativeModel`` runs without torch.
+    ``weights`` is None (the model's own weights), "float32", "bfloat16" or "int8" (see ``weights.py``); the model
+    itself is not changed. ``kept_bytes`` limits the memory for caching prompt prefixes. Without a tokenizer, requests
+    and results are token ids. A ``NativeModel`` runs without torch.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Engine:
 
     def submit(self, request: Request) -> int:
         """Queue a request and return its number, which is part of each of its events."""
-        # Tokens beyond the context are not processed, but are included in the repetition penalty.
+        # Tokens beyond the context are not processed, but they count for the repetition penalty.
         most = self.model.config.context_length if request.settings.repetition_penalty is None else None
         answer = Answer(next(self._numbers), request, self._ids(request.prompt, most), self.tokenizer)
         if request.tokens == 0:
@@ -107,7 +107,7 @@ class Engine:
         return answer.number
 
     def cancel(self, number: int) -> None:
-        """Cancel a request; the next step's events include its output so far."""
+        """Cancel a request; the events of the next step include its output so far."""
         reading = (answer for answer, _ in self._reading)
         for answer in [*self._active, *self._waiting, *reading, *self._paused.values()]:
             if answer.number == number:
@@ -132,7 +132,7 @@ class Engine:
         self._waiting.append(self._paused.pop(number))
 
     def step(self) -> list[Event]:
-        """Run one step for every request that has a row, and return the events."""
+        """Run one step for all requests with a row, and return the events."""
         self._admit()
         self._read_prompt()
         if self._active:
@@ -147,7 +147,7 @@ class Engine:
 
     @property
     def n_free(self) -> int:
-        """The number of rows that are free and not needed by a waiting request."""
+        """The number of rows that are free and not needed for a waiting request."""
         return max(0, self._max_batch - len(self._active) - len(self._reading) - len(self._waiting))
 
     def stream(self, request: Request) -> Iterator[Event]:
@@ -171,7 +171,7 @@ class Engine:
     # -- steps ------------------------------------------------------------------------------------------------------
 
     def _ids(self, prompt: str | tuple[int, ...], most: int | None) -> list[int]:
-        """Return a prompt's tokens; for a prompt much longer than ``most``, only those at its end."""
+        """Return the tokens of a prompt; for a prompt much longer than ``most``, only those at its end."""
         if not isinstance(prompt, str):
             ids = list(prompt)
         elif self.tokenizer is not None:
@@ -188,7 +188,7 @@ class Engine:
                 vocab_size=self._vocab_size,
             )
         if not ids and self._start is None:
-            raise UsageError("the prompt is empty, and the vocabulary has no start-of-document token; write a prompt")
+            raise UsageError("the prompt is empty, and the vocabulary has no start-of-document token; provide a prompt")
         return ids or [self._start or 0]
 
     def _admit(self) -> None:
@@ -198,7 +198,7 @@ class Engine:
         """
         new: list[tuple[Answer, list[int]]] = []
         while self._waiting and len(self._active) + len(self._reading) + len(new) < self._max_batch:
-            # All visible tokens except the last, which the first step reads.
+            # All visible tokens except the last, which the first step processes.
             ids = self._waiting[0].context_tokens(self.model.config.context_length)[:-1]
             self._make_room(len(ids) + 1)  # raises an error before any processing if the memory is too small
             answer, prompt = self._waiting.popleft(), self.prompts.begin(ids)
@@ -209,15 +209,15 @@ class Engine:
         if new:
             texts = [ids for _, ids in new]
             first = self._assign_rows([answer for answer, _ in new], [len(ids) for ids in texts])
-            cache: Any = self._decoder.cache  # of the decoder's own type
+            cache: Any = self._decoder.cache  # a cache of the decoder's type
             self._decoder.read(cache, first, texts)
 
     def _read_prompt(self) -> None:
-        """Process the next chunk of the long prompt that has waited longest; assign a row to a complete prompt."""
+        """Process a chunk of the long prompt that has waited longest; assign a row when the prompt is complete."""
         if not self._reading:
             return
         answer, prompt = self._reading.popleft()
-        if not prompt.done:  # all of it may have been cached
+        if not prompt.done:  # the whole prompt may have been cached
             self.prompts.read_next(prompt)
         if prompt.done:
             self._decoder.cache.put(self._assign_rows([answer], [prompt.read]), prompt.cache, prompt.read)
@@ -236,7 +236,7 @@ class Engine:
         return first
 
     def _advance(self) -> None:
-        """Start the next steps before reading the results of the previous steps, to keep a GPU busy."""
+        """Start the next steps before reading the results of the previous ones, to keep a GPU busy."""
         context = self.model.config.context_length
         furthest = max(answer.read for answer in self._active)
         self._make_room(furthest + self._decoder.block)
@@ -253,7 +253,7 @@ class Engine:
         self._collect(steps)
 
     def _start_steps(self) -> Drawn:
-        """Schedule the next few steps for every row."""
+        """Schedule the next few steps of every row."""
         room = self.model.config.context_length - max(answer.read for answer in self._active)
         count = min(self._decoder.block, room, max(answer.unscheduled for answer in self._active))
         drawn = self._decoder.start(self._active, count)
@@ -267,7 +267,7 @@ class Engine:
         if steps is None:
             return
         for answer, tokens, seen in steps():
-            if answer.stopped is not None:  # it has ended, or was cancelled, in the meantime
+            if answer.stopped is not None:  # it has ended or was cancelled in the meantime
                 continue
             n_reported = len(answer.written)
             text = answer.extend(tokens, seen if answer.request.alternatives is not None else [], self._ends)
@@ -283,14 +283,14 @@ class Engine:
         self._pending = None
 
     def _make_room(self, positions: int) -> None:
-        """Make room in the cache for this number of positions, up to the context length."""
+        """Allocate this number of positions in the cache, up to the context length."""
         wanted = min(positions, self.model.config.context_length)
         if wanted > self._decoder.cache.size:
             self._flush()
             self._decoder.cache.make_room(wanted)
 
     def _free_rows(self, leaving: Sequence[Answer] = ()) -> None:
-        """Free the rows of answers that ended or leave the batch; the last row in use moves to a freed one."""
+        """Free the rows of answers that ended or leave the batch; the last row in use is moved into each freed row."""
         for row in range(len(self._active) - 1, -1, -1):
             if self._active[row].stopped is not None or self._active[row] in leaving:
                 last = self._active.pop()

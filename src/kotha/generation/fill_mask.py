@@ -1,4 +1,4 @@
-"""Fill-mask: predict the masked words of a text with a BERT, and whether one sentence follows another.
+"""Fill-mask: predict masked words with a BERT, and whether one sentence follows another.
 
 Each gap is predicted independently, given the rest of the text. The input is ``[CLS] text [SEP]``, as in training.
 Probabilities are a softmax over the whole vocabulary; special tokens are excluded from the results.
@@ -18,7 +18,7 @@ from kotha.model.evaluating import evaluating
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 GAP = "[MASK]"
-_CONTINUES = "##"  # WordPiece's prefix of a piece that continues a word
+_CONTINUES = "##"  # WordPiece's prefix for a piece that continues a word
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def follows(model: BERT, tokenizer: Tokenizer, first: str, second: str) -> float
     """Return the probability that the second sentence follows the first (next-sentence prediction)."""
     special_ids = _special_ids(tokenizer)
     if not first.strip() or not second.strip():
-        raise UsageError("two sentences are needed, but one of them is empty")
+        raise UsageError("two sentences are required, but one of them is empty")
     before, after = tokenizer.encode_batch([first, second])
     tokens = [special_ids["cls"], *before, special_ids["sep"], *after, special_ids["sep"]]
     segments = [0] * (len(before) + 2) + [1] * (len(after) + 1)
@@ -94,7 +94,7 @@ def _special_ids(tokenizer: Tokenizer) -> dict[str, int]:
     missing = [role for role in ("cls", "sep", "mask") if role not in tokenizer.special]
     if missing:
         raise UsageError(
-            "the model's tokenizer has no {missing} token, which the input needs",
+            "the model's tokenizer has no {missing} token, which fill-mask requires",
             missing=" and no ".join(missing),
         )
     return tokenizer.special

@@ -1,7 +1,7 @@
 """Open a model folder for generation without torch: load the weights as NumPy arrays, for ``native_decoder.py``.
 
-Importing torch takes longer than everything else between pressing Enter and the first character. This module supports a
-GPT stored in float32, float16 or int8, on a machine with a C compiler and without a GPU; the text is the same as with
+Importing torch takes longer than all other work before the first character is printed. This module supports a GPT
+stored in float32, float16 or int8, on a machine with a C compiler and without a GPU; the text is the same as with
 torch. In all other cases, including an invalid folder, `light_model` returns None, and the caller uses
 ``artifacts/model_folder.py``, which opens the folder or raises an error.
 """
@@ -46,12 +46,12 @@ def light_model(folder: Path) -> tuple[NativeModel, Tokenizer, ChatTemplate | No
         chat = folders.chat_template(path, about.get("chat_template"), tokenizer)
     except (KothaError, OSError, KeyError, ValueError):
         return None
-    assert tokenizer is not None, "its fingerprint is in the config"
+    assert tokenizer is not None, "the config contains the tokenizer's fingerprint"
     return model, tokenizer, chat
 
 
 def _read(file: Path, dtype: str) -> dict[str, NDArray[Any]]:
-    """Read weights stored in this type as float32; raise ValueError for other types, NaN and infinity."""
+    """Read weights stored as this type; return float32. Raise ValueError for other types, NaN and infinity."""
     from safetensors.numpy import load_file
 
     with reading_weights(file):

@@ -1,17 +1,17 @@
 /* One decoding step of a GPT on a CPU: a token for each row goes through all blocks and the head in a single call.
 
-   With one token per step every weight is read once and used once, so the size of the weights bounds the time. The
-   overhead of calls through Python and torch is several times that. With many rows each weight is reused. This is a
-   second implementation of the block; tests hold it equal to the first. It uses the vector extensions of GCC and Clang
-   and no intrinsics: -march=native selects the machine's instructions, and the compiler finds the dot products of bytes
-   by itself. All threads execute the step together and synchronize after each product and after attention; every thread
-   does the small work (norms, rounding, sums) itself instead of waiting for another.
+   With one token per step, every weight is read and used once, so the time depends on the size of the weights. Calls
+   through Python and torch would take several times as long. With many rows, each weight is reused. This is a second
+   implementation of the block; tests check that both give the same results. It uses the vector extensions of GCC and
+   Clang, but no intrinsics: -march=native selects the machine's instructions, and the compiler recognizes dot products
+   of bytes. All threads execute the step together and synchronize after each product and after attention. Every thread
+   does the small work (norms, rounding, sums) itself instead of waiting for another one.
 
-   A row's results are identical to the last bit for any other rows and any number of threads: every sum is computed by
-   one thread in one order. So a generated text does not depend on the other requests.
+   A row's result is identical bit for bit regardless of the other rows and of the number of threads, because every sum
+   is computed by one thread in a fixed order. Generated text therefore does not depend on other requests.
 
    Shapes as in the model: B rows, C d_model, D d_head, S positions; caches are (cache rows, S, n_kv_heads, D). In
-   generation each row is the next token of the text in its cache row; in prefill rows are consecutive tokens. */
+   generation, each row is the next token of the text in its cache row; in prefill, rows are consecutive tokens. */
 
 #include <math.h>
 #include <stdint.h>
@@ -30,7 +30,7 @@ typedef struct { /* y = x W^T + bias; with a scale, W is int8 and x is quantized
     long outs, width;
 } Matrix;
 
-typedef struct { /* LayerNorm, or RMSNorm without a bias; no norm without a weight */
+typedef struct { /* LayerNorm, or RMSNorm if there is no bias; no norm if there is no weight */
     const float *weight, *bias;
     float eps;
 } Norm;
@@ -55,17 +55,17 @@ typedef struct { /* keys and values of each layer: (cache rows, size, n_kv_heads
     long size;
 } Cache;
 
-typedef struct { /* for each row: its cache row (NULL: the same number), its position, and its rotary angles */
+typedef struct { /* for each row: its cache row (NULL: the same index), its position and its rotary angles */
     const long *cache_rows, *lengths;
     const float *cosine, *sine;
     long count;
 } Rows;
 
-typedef struct { /* buffers shared by all threads, with one line for each row */
+typedef struct { /* buffers shared by all threads, with one line per row */
     float *joined, *mixed, *inner, *gate, *out;
 } Shared;
 
-typedef struct { /* buffers of one thread: its copy of x, the input of a part, and that input quantized */
+typedef struct { /* buffers of one thread: its copy of x, the input to a part, and the quantized input */
     float *x, *read, *scale;
     int8_t *quantized;
 } Own;
@@ -106,8 +106,8 @@ static void round_rows(const Matrix *matrix, const float *x, const Own *own, lon
     for (long m = 0; m < rows; m++) own->scale[m] = round_row(x + m * width, own->quantized + m * width, width);
 }
 
-/* Products are computed in tiles, four rows of weights by a few rows of x: as many independent sums as there are
-   registers, so that none waits for another, and each number is reused after it is loaded. */
+/* Products are computed in tiles of four rows of weights by a few rows of x: as many independent sums as there are
+   registers, so that no sum waits for another, and each number is reused after it is loaded. */
 enum { OUTS = 4 };
 #if defined(__AVX512F__)
 enum { LANES = 16, ROWS = 4 };
@@ -119,7 +119,7 @@ enum { LANES = 4, ROWS = 4 };
 enum { LINE = 64 / sizeof(float) }; /* floats in a cache line */
 typedef float Lanes __attribute__((vector_size(LANES * sizeof(float)), aligned(sizeof(float)), may_alias));
 
-/* Add up the lanes of four sums. Not inlined: two inlined copies could add in different orders. */
+/* Add up the lanes of four sums. Not inlined, because two inlined copies could add in different orders. */
 static __attribute__((noinline)) void sum_lanes(const Lanes *in_flight, float *sums) {
     for (int i = 0; i < OUTS; i++) {
         sums[i] = 0;
@@ -164,7 +164,7 @@ static void sums_of(const float *weight, const long n[OUTS], const float *x, lon
     else for (int m = 0; m < rows; m++) tile(w, x + m * width, width, sums + m * OUTS, 1, 1);
 }
 
-/* The same for int8, where the order of additions does not matter: the compiler uses the machine's dot products of
+/* The same for int8, where the order of additions does not matter. The compiler uses the machine's dot products of
    bytes, which have their own lanes. */
 static inline __attribute__((always_inline)) void int8_tile(const int8_t *const w[OUTS], const int8_t *restrict x,
                                                             long width, int32_t *sums, const int rows) {
@@ -191,8 +191,8 @@ static void int8_sums_of(const int8_t *weight, const long n[OUTS], const int8_t 
     else for (int m = 0; m < rows; m++) int8_tile(w, x + m * width, width, sums + m * OUTS, 1);
 }
 
-/* Scale four integer sums of a row. Not inlined, as `sum_lanes`: a vectorized copy for sixteen sums could multiply in
-   another order than that for four, and a row would depend on its neighbors. */
+/* Scale four integer sums of a row. Not inlined, like `sum_lanes`: a version vectorized for sixteen sums could multiply
+   in another order than one for four, and the result of a row would depend on its neighbors. */
 static __attribute__((noinline)) void scale_sums(const int32_t *integers, float of_row, const float *scale,
                                                  const long n[OUTS], float *sums) {
     for (int i = 0; i < OUTS; i++) sums[i] = integers[i] * of_row * scale[n[i]];
@@ -202,7 +202,7 @@ static void product(const Matrix *matrix, const float *x, const Own *own, float 
     const long outs = matrix->outs, width = matrix->width;
 #pragma omp for schedule(dynamic, 16)
     for (long group = 0; group < (outs + OUTS - 1) / OUTS; group++) {
-        long n[OUTS]; /* the last group may overlap with the one before */
+        long n[OUTS]; /* the last group may overlap with the previous one */
         for (int i = 0; i < OUTS; i++) {
             const long place = group * OUTS + OUTS > outs ? outs - OUTS + i : group * OUTS + i;
             n[i] = place < 0 ? 0 : place;
@@ -236,7 +236,7 @@ static void norm_and_rotate(const Norm *norm, float *head, const Rows *rows, lon
     if (rows->cosine) rotate(head, rows->cosine + m * (width / 2), rows->sine + m * (width / 2), width / 2);
 }
 
-/* A weighted sum of values, kept in registers, so that each result is written once. */
+/* A weighted sum of values, kept in registers so that each result is written only once. */
 enum { WIDE = 8, AHEAD = 8 };
 
 static inline __attribute__((always_inline)) void weighted_sum(const float *weights, const float *values, long length,
@@ -309,7 +309,7 @@ static void attend(const Model *model, const Layer *layer, const Cache *cache, c
     }
 }
 
-/* The input of a part: x, normalized with pre-norm, quantized for an int8 matrix. */
+/* The input to a part: x, normalized with pre-norm, and quantized for an int8 matrix. */
 static void part_input(const Model *model, const Norm *norm, const Matrix *reader, const Own *own, long rows) {
     const long width = model->d_model;
     for (long m = 0; m < rows; m++) {
@@ -348,7 +348,7 @@ static void block(const Model *model, const Cache *cache, const Own *own, const 
 }
 
 /* x (B, C) -> logits (B, V); if logits is NULL, only the cache is filled. cosine and sine are (B, D/2) or NULL; owns
-   has an element for each thread. */
+   has one element per thread. */
 void step(const Model *model, const Cache *cache, const Rows *given, const float *x, const Shared *all, const Own *owns,
           float *logits, int threads) {
     const long rows = given->count, width = model->d_model;

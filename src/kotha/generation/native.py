@@ -1,7 +1,7 @@
-"""Run the step of a GPT on a CPU by calling ``native.c`` through ctypes, with all data in NumPy arrays.
+"""Run the decoding step of a GPT on a CPU by calling ``native.c`` through ctypes, with all data in NumPy arrays.
 
-This module does not import torch, so a model can generate text without it. All arrays that the C code reads are checked
-and kept alive by a ``NativeModel`` (weights) or a ``NativeStep`` (buffers).
+This module does not import torch, so a model can generate text without it. A ``NativeModel`` (weights) or a
+``NativeStep`` (buffers) checks all arrays that the C code reads and keeps them alive.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ Arrays = Mapping[str, NDArray[Any]]
 _PIECE = 64  # prompt tokens per call
 _ACTIVATIONS = {"relu": 1, "gelu": 2, "gelu-tanh": 3, "swiglu": 4}
 _POINTER, _LONG = ctypes.c_void_p, ctypes.c_long
-# The parts of a layer; the gate and the norms for queries and keys are optional.
+# The parts of a layer; the gate and the norms of queries and keys are optional.
 _MATRICES = ("joined", "output", "up", "gate", "down")
 _NORMS = ("attention_norm", "feedforward_norm", "query_norm", "key_norm")
 
@@ -76,14 +76,14 @@ class _Own(ctypes.Structure):
 
 
 class Pace:
-    """Chooses between one thread and all threads for a step, by which was faster recently.
+    """Chooses one thread or all threads for a step, depending on which was faster recently.
 
-    Threads synchronize forty times in a step of a few milliseconds. On a busy machine a thread is often delayed, and a
-    step is then much faster on a single thread. The choice does not affect the result, because each sum is computed by
-    one thread.
+    Threads synchronize forty times in a step of a few milliseconds. On a busy machine threads are often delayed, and a
+    single thread is then much faster. The choice does not affect the result, because each sum is computed by one
+    thread.
     """
 
-    first, again = 3, 64  # trials of each option at the start; steps between trials of the slower one
+    first, again = 3, 64  # trials of each option at the start, and steps between trials of the slower one
 
     def __init__(self, most: int) -> None:
         self._seconds = dict.fromkeys(sorted({1, most}, reverse=True), 0.0)
@@ -109,7 +109,7 @@ class NativeModel:
 
     def __init__(self, config: GPTConfig, weights: Arrays, library: ctypes.CDLL, threads: int = 1) -> None:
         self.config, self.weights, self.library, self.threads = config, weights, library, threads
-        self._left = dict(weights)  # arrays that are not checked yet
+        self._left = dict(weights)  # arrays not yet checked
         self._firsts: list[NDArray[np.int64]] = []
         self._address("tokens.weight", config.vocab_size, config.d_model)
         if config.positions == "learned":
@@ -171,12 +171,12 @@ class NativeModel:
 
 
 class NativeStep:
-    """Runs a model in C: tokens to logits with a cache, and prompts into a cache."""
+    """Runs a model in C: computes logits with a cache, and processes prompts into a cache."""
 
     def __init__(self, model: NativeModel, max_rows: int = 1) -> None:
         config, self._model = model.config, model
         self._kept: list[NDArray[Any]] = []  # buffers whose addresses the C code holds
-        self._paces: dict[int, Pace] = {}  # by the number of rows, a power of two
+        self._paces: dict[int, Pace] = {}  # by number of rows, a power of two
         self._most = max(max_rows, _PIECE)
         heads, n_keys = config.n_heads * config.d_head, config.n_kv_heads * config.d_head
         widest = max(config.d_ff, config.d_model, heads)
@@ -202,7 +202,7 @@ class NativeStep:
     def read(
         self, cache: CacheMemory, tokens: Sequence[int], positions: Sequence[int], cache_rows: Sequence[int]
     ) -> None:
-        """Process prompt tokens into a cache at these positions and rows; the tokens of each text must be in order."""
+        """Process prompt tokens into these rows and positions of a cache; the tokens of each text must be in order."""
         for start in range(0, len(tokens), self._most):
             some = slice(start, start + self._most)
             ids, lengths, rows = (np.array(each[some], np.int64) for each in (tokens, positions, cache_rows))
@@ -250,7 +250,7 @@ def rotation(config: GPTConfig, positions: NDArray[np.int64]) -> tuple[NDArray[n
     if config.positions != "rotary":
         return None, None
     powers = config.rotary_base ** (np.arange(0, config.d_head, 2) / config.d_head)
-    speeds = np.float32(1) / powers.astype(np.float32)  # rounded as by torch, so that the text is the same
+    speeds = np.float32(1) / powers.astype(np.float32)  # rounded as in torch, for identical text
     angles = (positions[:, None].astype(np.float32) * speeds).astype(np.float64)
     return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
 

@@ -1,7 +1,7 @@
 """Decoding on a CPU without torch: weights and cache in NumPy arrays, steps in C (``native.c``), sampling in NumPy.
 
-A decoder runs the steps that the engine schedules: it owns the KV cache, reads prompts into it, and samples tokens.
-This decoder waits for each step; ``torch_decoder.py`` is its counterpart for everything that needs torch.
+A decoder runs the steps that the engine schedules: it owns the KV cache, processes prompts, and samples tokens. This
+decoder waits for each step; ``torch_decoder.py`` handles all cases that need torch.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -14,15 +14,15 @@ from kotha.generation.native import NativeModel, NativeStep
 from kotha.generation.request import NO_NUMBERS, Answer, Seen
 from kotha.generation.row_sampling import Floats, draw, penalize, report
 
-# Waits for steps; yields each answer with its tokens and their probabilities (empty if not requested).
+# Waits for steps and yields each answer with its tokens and their probabilities (empty if not requested).
 Drawn = Callable[[], Iterable[tuple[Answer, list[int], list[Seen]]]]
 
 
 class NativeDecoder:
     """Runs the steps of a model in C for the rows of a batch; the rows in use are always the first ones."""
 
-    block, overlaps = 1, False  # steps between checks for ended rows, and whether these overlap with the next steps
-    piece = 64  # tokens per piece of a long prompt
+    block, overlaps = 1, False  # steps between checks for ended rows, and whether checks overlap with later steps
+    piece = 64  # tokens per chunk of a long prompt
 
     def __init__(self, model: NativeModel, max_rows: int, vocab_size: int, ends: frozenset[int]) -> None:
         self._vocab_size, self._ends = vocab_size, ends  # end tokens are exempt from the repetition penalty
@@ -39,12 +39,12 @@ class NativeDecoder:
             self._seen[row] = {*answer.start, *answer.ids} - self._ends
 
     def move(self, source: int, target: int) -> None:
-        """Overwrite one row with a copy of another."""
+        """Copy one row over another."""
         self.cache.move(source, target)
         self._seen[target] = self._seen[source]
 
     def read(self, cache: CacheMemory, first: int, texts: Sequence[Sequence[int]], start: int = 0) -> None:
-        """Read texts into rows of a cache, starting at row ``first``, after the ``start`` tokens already there."""
+        """Process texts into rows of a cache, starting at row ``first``, after the ``start`` tokens already cached."""
         rows = enumerate(texts, first)
         places = [(token, index, row) for row, text in rows for index, token in enumerate(text, start)]
         if places:

@@ -1,12 +1,12 @@
 """Text generation without a cache, as in the course: the whole text is processed again for each token.
 
-This module is the readable version of the engine and its sampling; tests check that both give the same text. When the
-context is full, its older half is dropped (``context_start``). ``chances`` applies the settings in this order:
+This module is the readable reference for the engine and its sampling; tests check that both give the same text. When
+the context is full, its older half is dropped (``context_start``). ``chances`` applies the settings in this order:
 
 1. repetition penalty, on the model's logits (Keskar et al. 2019, https://arxiv.org/abs/1909.05858);
 2. temperature;
-3. top-k, then top-p among the rest (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), then min-p (Nguyen et al.
-   2024, https://arxiv.org/abs/2407.01082);
+3. top-k, then top-p on the remaining tokens (Holtzman et al. 2019, https://arxiv.org/abs/1904.09751), then min-p
+   (Nguyen et al. 2024, https://arxiv.org/abs/2407.01082);
 4. sampling.
 
 Hugging Face applies them in the same order. In llama.cpp, temperature comes last; here it comes first, so that top-p
@@ -31,7 +31,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 def write(model: GPT, tokenizer: Tokenizer, prompt: str, tokens: int = 100, **how: Any) -> str:
     """Return the prompt with its continuation up to the end of text; ``how`` takes ``SamplingSettings`` fields."""
-    end = tokenizer.special["eos"]  # also the start-of-document token
+    end = tokenizer.special["eos"]  # also marks the start of a document
     start = [end, *tokenizer.encode(prompt)]
     settings = SamplingSettings(**how)
     return tokenizer.decode(start + continue_plainly(model, start, tokens, settings, ends={end}))
@@ -57,18 +57,18 @@ def continue_plainly(
 
 
 def draw(logits: Tensor, settings: SamplingSettings, seen: Collection[int], number: float) -> int:
-    """Sample a token by inverting the cumulative distribution, best first, at a number in [0, 1): (V,) -> ()."""
+    """Sample a token by inverting the cumulative distribution (most likely first) at a number in [0, 1): (V,) -> ()."""
     kept = chances(logits, settings, seen)
     reached = 0.0
     for token, chance in kept.items():
         reached += chance
         if number < reached:
             return token
-    return token  # the sum was rounded to slightly less than 1
+    return token  # rounding made the sum slightly less than 1
 
 
 def chances(logits: Tensor, settings: SamplingSettings, seen: Collection[int]) -> dict[int, float]:
-    """Return the probability of each token that can be sampled, best first: (V,) -> token: probability.
+    """Return the probability of each token that can be sampled, most likely first: (V,) -> token: probability.
 
     >>> half, quarter = math.log(0.5), math.log(0.25)
     >>> kept = chances(torch.tensor([quarter, half, quarter]), SamplingSettings(temperature=1, top_k=2), seen=[])
@@ -96,6 +96,6 @@ def chances(logits: Tensor, settings: SamplingSettings, seen: Collection[int]) -
     if settings.min_p is not None:
         weights = {
             token: weight for token, weight in weights.items() if weight >= settings.min_p
-        }  # the best token has weight 1
+        }  # the most likely token has weight 1
     total = sum(weights.values())
     return {token: weight / total for token, weight in weights.items() if weight > 0}

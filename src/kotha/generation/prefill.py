@@ -1,9 +1,9 @@
 """Chunked prefill and prefix caching of prompts.
 
-A long prompt would delay all other requests, so it is processed in chunks, one per step, into a cache of its own, and
-gets a row in the batch when it is complete. Chunks start at the first token and are processed separately, so the result
-does not depend on other requests. A prompt can therefore reuse the complete chunks that it has in common with an
-earlier one, and the result is identical bit for bit.
+A long prompt would delay all other requests. It is therefore processed in chunks, one per step, into a separate cache,
+and is assigned a row in the batch when it is complete. Chunks always start at the first token and are not batched with
+other requests, so the result does not depend on those. A prompt can reuse the complete chunks that it shares with an
+earlier prompt, and the result is identical bit for bit.
 """
 
 from collections import OrderedDict
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Prompt:
-    """A prompt with its keys and values, which are allocated for its whole length."""
+    """A prompt and its keys and values, allocated for its whole length."""
 
     def __init__(self, ids: Sequence[int], cache: Any) -> None:
         self.ids, self.cache = list(ids), cache  # a ``CacheMemory``
@@ -27,7 +27,7 @@ class Prompt:
 
     @property
     def done(self) -> bool:
-        """Whether the whole prompt has been read."""
+        """Whether the whole prompt has been processed."""
         return self.read == len(self.ids)
 
 
@@ -41,7 +41,7 @@ class PromptReader:
         self.tokens_reused = 0
 
     def begin(self, ids: Sequence[int]) -> Prompt | None:
-        """Start a prompt from its cached chunks; return None for a short one, which is processed in a batch instead."""
+        """Start a prompt from its cached chunks; return None for a short prompt, which is processed in a batch."""
         if len(ids) <= self.piece:
             return None
         prompt = Prompt(ids, self._decoder.new_cache(len(ids)))

@@ -1,9 +1,9 @@
 """A generation request, its answer in progress, and its result.
 
-An answer decodes tokens to text in whole grapheme clusters (the first token may be a vowel sign that belongs to the
-prompt's last cluster), looks for stop strings, and records why it ended. The text ends before a stop string. Strings
-are compared by grapheme cluster (``ক`` does not match ``কি``), and text that may be the start of a stop string is held
-back until the next characters show whether it is one.
+An answer decodes tokens to complete grapheme clusters (the first token may be a vowel sign that belongs to the prompt's
+last cluster), looks for stop strings, and records why it ended. The text ends before the stop string. Stop strings are
+compared by grapheme cluster (``ক`` does not match ``কি``). Text that may be the start of a stop string is held back
+until the following characters decide.
 """
 
 import math
@@ -29,22 +29,22 @@ StopReason = Literal["end", "stop string", "length", "cancelled"]
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """A text to continue."""
+    """A prompt to continue, with settings."""
 
     prompt: str | tuple[int, ...] = ""  # text, or token ids including special tokens; empty: a new document
     tokens: int = 150  # largest number of tokens to generate
     settings: SamplingSettings = field(default_factory=SamplingSettings)  # how tokens are sampled
-    stop: tuple[str, ...] = ()  # strings that end the answer; they are not part of the output
-    alternatives: int | None = None  # report probabilities, with this number of likeliest tokens per position
+    stop: tuple[str, ...] = ()  # strings that end the answer; not part of the output
+    alternatives: int | None = None  # report probabilities, with this number of most likely tokens per position
 
     def __post_init__(self) -> None:
         if self.tokens < 0:
             raise UsageError("{tokens} is negative; use 0 or more", tokens=Option("tokens", self.tokens))
         if "" in self.stop:
-            raise UsageError("an empty stop string would end every text at once; remove it")
+            raise UsageError("an empty stop string would end every answer immediately; remove it")
         if self.alternatives is not None and not 0 <= self.alternatives <= MOST_ALTERNATIVES:
             raise UsageError(
-                "{alternatives} is out of range; use 0 to {most}, or omit it",
+                "{alternatives} is out of range; use 0 to {most}, or omit the setting",
                 alternatives=Option("alternatives", self.alternatives),
                 most=MOST_ALTERNATIVES,
             )
@@ -80,10 +80,10 @@ class GeneratedToken(TokenProbability):
 class Result:
     """A finished answer."""
 
-    text: str  # generated text, without the prompt
-    ids: tuple[int, ...]  # its tokens, including those of a stop string, without the end token
+    text: str  # the generated text, without the prompt
+    ids: tuple[int, ...]  # the generated tokens, including those of a stop string but not the end token
     stopped: StopReason  # why it ended
-    prompt_tokens: int  # encoded tokens; if the prompt is much longer than the context, only its end is encoded
+    prompt_tokens: int  # encoded tokens; of a prompt much longer than the context, only the end is encoded
     tokens_per_second: float  # measured from the submission of the request
     written: tuple[GeneratedToken, ...] = ()  # each token with its probability, if ``alternatives`` was set
 
@@ -93,7 +93,7 @@ class Result:
         return len(self.ids)
 
 
-# A token, the likeliest tokens at its position, their log-probabilities, the rank of the token, and the total #
+# A token, the most likely tokens at its position, their log-probabilities, the rank of the token, and the total
 # probability of more likely ones.
 Seen = tuple[list[int], list[float], list[int], list[float]]
 
@@ -118,12 +118,12 @@ class Answer:
 
     @cached_property
     def numbers(self) -> NDArray[np.float32]:
-        """The random number for each step; created when first needed, while a GPU reads the prompt."""
+        """The random numbers of the steps; created on first use, while a GPU processes the prompt."""
         return uniforms(self.request.settings.seed, self.request.tokens)
 
     @property
     def unscheduled(self) -> int:
-        """The number of tokens that are neither sampled nor pending."""
+        """The number of tokens that remain to be sampled, without those in pending steps."""
         return self.request.tokens - self.scheduled
 
     @property
@@ -172,7 +172,7 @@ class Answer:
         return Result(self._text, tuple(self.ids), self.stopped, len(self.start), rate, tuple(self.written))
 
     def _show(self, text: str) -> str:
-        """Remove the text of the prompt; return the text that cannot be the start of a stop string."""
+        """Remove the prompt's text; return the text that cannot be the start of a stop string."""
         skipped = min(self._skip, len(text))
         self._skip -= skipped
         shown = self._stops.push(text[skipped:])
@@ -189,11 +189,11 @@ class Answer:
 
 
 def context_start(n_tokens: int, n_prompt: int, context_length: int) -> int:
-    """Return the index of the first token in the context, for a text of ``n_tokens`` tokens including the prompt.
+    """Return the index of the first token in the context; ``n_tokens`` counts the prompt and the answer so far.
 
-    The course drops one token for each new one, and must then process all others again, because their positions change
-    and all keys beyond the first layer depend on the dropped token. Because half of the context is dropped at once, the
-    rest is processed again only once per half context.
+    The course drops one old token for each new one. All other tokens must then be processed again, because their
+    positions change and all keys above the first layer depend on the dropped token. Here, half of the context is
+    dropped at once, so the rest is processed again only once per half context.
 
     >>> [context_start(n, n_prompt=1, context_length=4) for n in (1, 4, 5, 6, 7, 8)]
     [0, 0, 2, 2, 4, 4]

@@ -1,7 +1,7 @@
-"""Sample a token for one row on a CPU, in NumPy: like ``plain.py``, but without ranking the whole vocabulary.
+"""Sample a token for one row on a CPU, with NumPy: like ``plain.py``, but without ranking the whole vocabulary.
 
-With top-k, only the k best logits are ranked. Without top-k, the best few hundred logits are ranked first, which is
-enough if the row's random number selects one of them. ``sampling.py`` samples tokens for a whole batch, with tensors.
+With top-k, only the k best logits are ranked. Without top-k, the best few hundred logits are ranked first; this is
+enough if the random number selects one of them. ``sampling.py`` samples tokens for a whole batch, with tensors.
 """
 
 import numpy as np
@@ -11,7 +11,7 @@ from kotha.generation.request import Seen
 from kotha.generation.settings import SamplingSettings
 
 Floats = NDArray[np.float32]
-# The number of tokens ranked first without top-k.
+# The number of tokens ranked first if there is no top-k.
 _FEW = 256
 
 
@@ -34,12 +34,12 @@ def draw(logits: Floats, settings: SamplingSettings, number: float) -> int:
     token = _point(logits, settings, number, min(settings.top_k or _FEW, len(logits)))
     if token is None:
         token = _point(logits, settings, number, len(logits))
-    assert token is not None, "the number selects one of all tokens"
+    assert token is not None, "without filtering, the number selects from all tokens"
     return token
 
 
 def report(logits: Floats, token: int, count: int) -> Seen:
-    """Return a token and the ``count`` likeliest ones, with their probabilities before sampling settings apply."""
+    """Return a token and the ``count`` most likely ones, with their probabilities before sampling settings apply."""
     shifted = logits - logits.max()
     chances = shifted - np.log(np.exp(shifted).sum())
     ids = [token, *_best(chances, min(count, len(chances))).tolist()]
@@ -48,7 +48,7 @@ def report(logits: Floats, token: int, count: int) -> Seen:
 
 
 def _best(scores: Floats, count: int) -> NDArray[np.int64]:
-    """Return the indices of the largest scores, best first: (V,) -> (count,)."""
+    """Return the indices of the largest scores, highest first: (V,) -> (count,)."""
     least = np.partition(scores, -count)[-count] if count else np.inf
     some = np.flatnonzero(scores >= least)
     return some[np.argsort(-scores[some], kind="stable")[:count]]  # the first of equal scores
@@ -61,7 +61,7 @@ def _point(logits: Floats, settings: SamplingSettings, number: float, width: int
     """
     heat = np.float32(max(settings.temperature, 1e-30))
     tokens = _best(logits, width)
-    weights = np.exp((logits[tokens] - logits[tokens[0]]) / heat)  # 1 for the best
+    weights = np.exp((logits[tokens] - logits[tokens[0]]) / heat)  # 1 for the most likely token
     reached = _totals(weights)
     is_all = settings.top_k is not None or width == len(logits)  # no other token can be sampled
     total = reached[-1] if is_all else np.exp((logits - logits[tokens[0]]) / heat).sum()  # the total for top-p
@@ -74,9 +74,9 @@ def _point(logits: Floats, settings: SamplingSettings, number: float, width: int
     if not is_closed and (goal >= reached[-1] or settings.top_p is not None or settings.min_p is not None):
         return None
     rank = int((reached <= goal).sum())  # the first whose cumulative weight exceeds the goal
-    return int(tokens[min(rank, int(kept.sum()) - 1)])  # the sum may be rounded down
+    return int(tokens[min(rank, int(kept.sum()) - 1)])  # rounding may make the sum too small
 
 
 def _totals(weights: Floats) -> Floats:
-    """Return cumulative sums, rounded once: (width,) -> (width,)."""
+    """Return cumulative sums, each rounded once: (width,) -> (width,)."""
     return np.cumsum(weights, dtype=np.float64).astype(np.float32)

@@ -1,10 +1,10 @@
 """Sample tokens for a batch, where each row has its own settings, without synchronizing with the host.
 
 The result is the same as in ``plain.py``, but only the best few logits are ranked. Top-k, top-p (nucleus) and min-p
-exclude unlikely tokens, and one random number in [0, 1) selects from the rest. The number depends only on the row's
-seed and step, so a row gives the same result alone or in a batch. Ranking a whole vocabulary would take longer than all
-other operations together; with top-k only k tokens are ranked. On a CPU, ``row_sampling.py`` avoids the full ranking
-for all settings.
+exclude unlikely tokens, and one random number in [0, 1) selects from the rest. This number depends only on the row's
+seed and step, so a row gives the same result alone or in a batch. Ranking the whole vocabulary would take longer than
+all other operations together; with top-k only k tokens are ranked. On a CPU, ``row_sampling.py`` avoids the full
+ranking for all settings.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from kotha.generation.settings import SamplingSettings
 
 
 class SamplerParameters(NamedTuple):
-    """The settings of each row; every field has the shape (B,)."""
+    """The settings of each row; every field has shape (B,)."""
 
     temperature: Tensor
     top_k: Tensor
@@ -50,14 +50,14 @@ def penalize(logits: Tensor, knobs: SamplerParameters, seen: Tensor) -> Tensor:
 def draw(logits: Tensor, knobs: SamplerParameters, numbers: Tensor, width: int, greedy: bool = True) -> Tensor:
     """Sample a token for each row: logits (B, V) and random numbers (B,) in [0, 1) -> (B,).
 
-    ``width`` is the number of ranked tokens that the rows need: the largest top-k, or the vocabulary size if a row has
-    no top-k, or 1 if all rows take the best token. ``greedy`` must be True if some row takes the best token.
+    ``width`` is the number of tokens to rank: the largest top-k, the vocabulary size if a row has no top-k, or 1 if all
+    rows are greedy. ``greedy`` must be True if any row is greedy.
     """
     if width == 1:
         return logits.argmax(dim=-1)  # the first of equal logits
     values, ranked = logits.topk(min(width, logits.shape[-1]))  # (B, width), best first
     heat = knobs.temperature.clamp(min=1e-30)[:, None]
-    weights = ((values - values[:, :1]) / heat).exp()  # 1 for the best
+    weights = ((values - values[:, :1]) / heat).exp()  # 1 for the most likely token
     weights = weights * (torch.arange(weights.shape[1], device=logits.device) < knobs.top_k[:, None])
     reached = weights.cumsum(dim=-1)
     total = reached[:, -1:]  # the total that top-p refers to, after top-k
@@ -65,6 +65,6 @@ def draw(logits: Tensor, knobs: SamplerParameters, numbers: Tensor, width: int, 
     reached = (weights * kept).cumsum(dim=-1)
     goal = numbers[:, None] * reached[:, -1:]
     rank = (reached <= goal).sum(dim=-1)  # the first whose cumulative weight exceeds the goal
-    last = (kept.sum(dim=-1) - 1).clamp(min=0)  # NaN logits exclude all tokens; the caller reports them
-    tokens = ranked.gather(1, torch.minimum(rank, last)[:, None])[:, 0]  # the sum may be rounded down
+    last = (kept.sum(dim=-1) - 1).clamp(min=0)  # NaN logits exclude all tokens; the caller reports this
+    tokens = ranked.gather(1, torch.minimum(rank, last)[:, None])[:, 0]  # rounding may make the sum too small
     return torch.where(knobs.temperature == 0, logits.argmax(dim=-1), tokens) if greedy else tokens

@@ -1,7 +1,7 @@
 """The sampling settings of a request, such as temperature, top-k and top-p, validated on construction.
 
-``None`` disables a setting. ``plain.py`` documents the order in which they are applied. This module does not import
-torch.
+``None`` disables a setting. ``plain.py`` documents the order in which the settings are applied. This module does not
+import torch.
 """
 
 import random
@@ -16,20 +16,20 @@ from kotha.errors import UsageError
 from kotha.i18n.message import Option
 from kotha.model.fields import LARGEST_SEED
 
-_OUT_OF_RANGE = "{setting} is out of range; use a number above 0 and up to 1, or omit it"
+_OUT_OF_RANGE = "{setting} is out of range; use a number above 0 and up to 1, or omit the setting"
 _HOTTEST = 1e6
-# The range of each setting, and the error message for other values.
+# A test for each setting's value, and the error message if the test fails.
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {
     "temperature": (
         lambda value: 0 <= value <= _HOTTEST,
-        "{setting} is out of range; use 0 (always the likeliest token) or more; 0.8 is typical",
+        "{setting} is out of range; use 0 (always the most likely token) or more; 0.8 is typical",
     ),
-    "top_k": (lambda value: value >= 1, "{setting} is out of range; use 1 or more, or omit it"),
+    "top_k": (lambda value: value >= 1, "{setting} is out of range; use 1 or more, or omit the setting"),
     "top_p": (lambda value: 0 < value <= 1, _OUT_OF_RANGE),
     "min_p": (lambda value: 0 < value <= 1, _OUT_OF_RANGE),
     "repetition_penalty": (
         lambda value: 0 < value <= 100,
-        "{setting} is out of range; use a number above 0 and up to 100, such as 1.1, or omit it",
+        "{setting} is out of range; use a number above 0 and up to 100, such as 1.1, or omit the setting",
     ),
     "seed": (lambda value: 0 <= value <= LARGEST_SEED, "{setting} must be an integer from 0 to {most}"),
 }
@@ -42,14 +42,14 @@ class SamplingSettings:
     >>> SamplingSettings(top_p=1.5)
     Traceback (most recent call last):
     ...
-    kotha.errors.UsageError: top_p=1.5 is out of range; use a number above 0 and up to 1, or omit it
+    kotha.errors.UsageError: top_p=1.5 is out of range; use a number above 0 and up to 1, or omit the setting
     """
 
-    temperature: float = 0.8  # 0 always takes the best token, 1 uses the model's distribution, above 1 is flatter
-    top_k: int | None = 40  # sample among this number of best tokens
-    top_p: float | None = None  # sample among the fewest best tokens that together have this probability
-    min_p: float | None = None  # sample among tokens at least this likely, relative to the best token's probability
-    repetition_penalty: float | None = 1.1  # above 1, tokens that are already in the text become less likely
+    temperature: float = 0.8  # 0: always the most likely token; 1: the model's distribution; above 1: flatter
+    top_k: int | None = 40  # sample from this number of most likely tokens
+    top_p: float | None = None  # sample from the fewest most likely tokens that together have this probability
+    min_p: float | None = None  # sample from tokens with at least this share of the most likely token's probability
+    repetition_penalty: float | None = 1.1  # values above 1 make tokens that are already in the text less likely
     seed: int = 0  # the same seed gives the same text, alone or in a batch
 
     def __post_init__(self) -> None:
@@ -60,15 +60,15 @@ class SamplingSettings:
 
     @property
     def greedy(self) -> bool:
-        """Whether the best token is always taken."""
+        """Whether the most likely token is always chosen."""
         return self.temperature == 0
 
 
 def uniforms(seed: int, count: int) -> NDArray[np.float32]:
     """Return a random number in [0, 1) for each step: (count,); a larger count starts with the same numbers.
 
-    The numbers are equal to those from ``torch.rand`` with this seed: 24 bits of each output of a Mersenne Twister
-    (Matsumoto and Nishimura 1998), seeded by its authors' ``init_genrand``.
+    The numbers equal those of ``torch.rand`` with this seed: 24 bits of each output of a Mersenne Twister (Matsumoto
+    and Nishimura 1998), seeded by its authors' ``init_genrand``.
 
     >>> [round(float(number), 4) for number in uniforms(0, 2)]
     [0.4963, 0.7682]

@@ -1,8 +1,8 @@
 """Decoding with torch: one token for every row in each step.
 
-On a CPU each step is an ordinary call of the model. On a GPU the kernel launches would take longer than the work, so a
-step, including sampling, is recorded once for each plan as a CUDA graph and then replayed. All state is written in
-place, so a replay continues where the last one ended.
+On a CPU each step is an ordinary call of the model. On a GPU the kernel launches would take longer than the kernels, so
+a step, including sampling, is recorded once per plan as a CUDA graph and then replayed. All state is written in place,
+so a replay continues where the last one ended.
 """
 
 import platform
@@ -25,22 +25,22 @@ from kotha.generation.weights import JoinedAttention, Weights, as_arrays, prepar
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 
-# Steps between checks for ended rows, and whether the check overlaps with the next steps. Both keep a GPU busy, but
-# have no benefit on a CPU.
+# Steps between checks for ended rows, and whether the check overlaps with the next steps. Both keep a GPU busy, but do
+# not help on a CPU.
 _PACE = {"cuda": (32, True), "cpu": (1, False)}
-# Tokens per piece of a long prompt: enough for efficient matrix products, few enough for an unnoticeable delay.
+# Tokens per chunk of a long prompt: enough for efficient matrix products, few enough not to delay other requests.
 _PIECE = {"cuda": 512, "cpu": 64}
-# The smallest span of cached positions on a GPU; larger ones are powers of two, so that few graphs are recorded.
+# The smallest span of cached positions on a GPU; larger spans are powers of two, so that few graphs are recorded.
 _SHORTEST_SPAN = 64
-_WARM_UP = 3  # runs before recording, in which kernels are selected and memory is allocated
+_WARM_UP = 3  # warm-up runs before recording, which select kernels and allocate memory
 
 
 @contextmanager
 def at_work(model: GPT) -> Iterator[None]:
     """Disable gradients, dropout and (on ARM) oneDNN in the ``with`` block.
 
-    On ARM, oneDNN has a high cost per call: an exact GELU of 2,048 numbers takes 280 microseconds with it and 13
-    without, and matrix products are no faster (``docs/dev/experiments.md``).
+    On ARM, oneDNN has a high overhead per call: an exact GELU of 2,048 numbers takes 280 microseconds with oneDNN and
+    13 without, and matrix products are no faster (``docs/dev/experiments.md``).
     """
     had_onednn = torch._C._get_mkldnn_enabled()
     if had_onednn and platform.machine() not in ("x86_64", "AMD64"):
@@ -55,11 +55,11 @@ def at_work(model: GPT) -> Iterator[None]:
 def decoder_of(
     live: GPT, weights: Weights | None, max_rows: int, vocab_size: int, ends: frozenset[int]
 ) -> "tuple[GPT, NativeDecoder | TorchDecoder]":
-    """Return the model that the engine uses (``live`` or a copy with these weights) and its decoder, in C if possible.
+    """Return the engine's model (``live`` or a copy with these weights) and its decoder, in C if possible.
 
-    The step in C is faster than BLAS for few rows and within 10% of its speed for 32 rows, and the result of a row does
-    not depend on other rows. The step in C is used only with the engine's own copy of the weights, because it ignores
-    the hooks and the attention implementation of a live model.
+    The C step is faster than BLAS for few rows and within 10% of its speed for 32 rows, and the result of a row does
+    not depend on other rows. It is used only with the engine's own copy of the weights, because it ignores the hooks
+    and the attention implementation of a live model.
     """
     model = prepare(live, weights)
     joined = all(isinstance(block.attention, JoinedAttention) for block in model.stack.blocks)
@@ -96,12 +96,12 @@ class TorchDecoder:
         self.rows.put(first, answers)
 
     def move(self, source: int, target: int) -> None:
-        """Overwrite one row with a copy of another."""
+        """Copy one row over another."""
         self.rows.move(source, target)
         self.cache.move(source, target)
 
     def read(self, cache: RowCache, first: int, texts: Sequence[Sequence[int]], start: int = 0) -> None:
-        """Read texts into rows of a cache, starting at row ``first``, after the ``start`` tokens already there."""
+        """Process texts into rows of a cache, starting at row ``first``, after the ``start`` tokens already cached."""
         if not any(texts):
             return
         cache.first, cache.n_rows, cache.even = first, len(texts), start
@@ -133,7 +133,7 @@ class TorchDecoder:
         return self.rows.plan(answers, n_rows, span, even)
 
     def _read(self, plan: Plan) -> Tensor:
-        """Read the pending tokens and return the logits of the next ones: (B, V)."""
+        """Process the pending tokens and return the logits of the next ones: (B, V)."""
         hidden = self.model.hidden(self.rows.pending[: plan.n_rows, None], cache=self.cache)  # (B, 1, C)
         self.cache.advance()
         scores: Tensor = self.model.head(hidden[:, 0])
@@ -143,7 +143,7 @@ class TorchDecoder:
         self.rows.take(self._read(plan), plan)
 
     def _recorded_step(self, plan: Plan) -> Callable[[], None]:
-        if self._recorded_size != self.cache.size:  # graphs hold addresses of its tensors
+        if self._recorded_size != self.cache.size:  # graphs hold the addresses of its tensors
             self._recorded.clear()
         if plan not in self._recorded:
             self._recorded[plan], self._recorded_size = self._record(plan), self.cache.size
@@ -159,7 +159,8 @@ class TorchDecoder:
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         graph = torch.cuda.CUDAGraph()
-        # cuDNN attention makes a plan for each shape and is no faster for one query; flash does not support such masks.
+        # cuDNN attention builds a plan for each shape and is no faster for one query; flash attention does not support
+        # these masks.
         with sdpa_kernel([SDPBackend.EFFICIENT_ATTENTION, SDPBackend.MATH]):
             with torch.cuda.stream(side):
                 for _ in range(_WARM_UP):
@@ -175,5 +176,5 @@ class TorchDecoder:
 
 
 def _doubled(size: int) -> int:
-    """Return the smallest power of two that is not less than a size."""
+    """Round a size up to a power of two."""
     return 1 << (size - 1).bit_length()

@@ -1,9 +1,9 @@
 """The engine's copy of the weights: unchanged, converted to bfloat16, or quantized to int8.
 
 A decoding step reads all weights except the embeddings once, so it takes at least their size divided by the memory
-bandwidth. Narrower types reduce this time if the machine has fast products for them. Int8 takes a quarter of the
-memory, with an error of about one percent per product. Queries, keys and values are computed by one product instead of
-three. The original model is not changed.
+bandwidth. Narrower types reduce this time if the machine has fast matrix products for them. Int8 takes a quarter of the
+memory and has an error of about one percent per product. Queries, keys and values are computed by one product instead
+of three. The original model is unchanged.
 """
 
 import copy
@@ -42,7 +42,7 @@ def prepare(model: GPT, weights: Weights | None) -> GPT:
 
 
 def stored_weights(model: nn.Module) -> Weights | None:
-    """Return the ``weights`` setting that changes no value: "float32" on a CPU, so that the step in C can be used."""
+    """Return the ``weights`` setting that changes no value: "float32" on a CPU, so that the C step can be used."""
     on_cpu = all(weight.device.type == "cpu" and weight.dtype == torch.float32 for weight in model.parameters())
     return "float32" if isinstance(model, GPT) and on_cpu else None
 
@@ -56,9 +56,9 @@ def as_arrays(model: nn.Module) -> Arrays:
 class Int8Linear(nn.Module):
     """``nn.Linear`` with an int8 weight matrix: (..., in) -> (..., out).
 
-    The torch decoder uses this layer; x is not quantized. Torch has fast int8 products only on some machines: on ARM
-    without bfloat16 all of them are slower than float32 (``docs/dev/experiments.md``). The step in C has its own
-    implementation of these products.
+    The torch decoder uses this layer; x is not quantized. Torch has fast int8 products only on some machines; on ARM
+    without bfloat16, all of them are slower than float32 (``docs/dev/experiments.md``). The C step implements these
+    products itself.
     """
 
     weight: Tensor

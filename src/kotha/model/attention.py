@@ -1,13 +1,13 @@
 """Scaled dot-product attention, used by all models.
 
 ``softmax(Q K^T / sqrt(D)) V`` (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762), where several query heads may
-share a key-value head (grouped-query attention, GQA). There are two implementations with the same weights: ``explicit``
-follows the textbook line by line, and each quantity is the output of a named module that a forward hook can observe;
-``fused`` is one kernel that never materializes the scores. Tests check that both implementations give the same results.
-The implementation can be switched in any layer of a loaded model: ``attention.implementation = "explicit"``.
+share a key-value head (grouped-query attention, GQA). Two implementations use the same weights: ``explicit`` follows
+the textbook line by line, and a forward hook can observe each quantity as the output of a named module; ``fused`` is
+one kernel that never materializes the scores. Tests check that both give the same results. The implementation can be
+switched in any layer of a loaded model: ``attention.implementation = "explicit"``.
 
-Keys and values come from x (self-attention), from ``memory`` (cross-attention), or from a cache: ``store`` takes the
-new keys and values and returns all of them.
+Keys and values come from x (self-attention), from ``memory`` (cross-attention), or from a cache, whose ``store`` takes
+the new keys and values and returns all of them.
 """
 
 import math
@@ -40,7 +40,7 @@ class Attention(nn.Module):
     def __init__(self, config: BlockConfig) -> None:
         super().__init__()
         self.d_head = config.d_head
-        self.heads = tuple(range(config.n_heads))  # original head numbers, which do not change when heads are pruned
+        self.heads = tuple(range(config.n_heads))  # original head numbers, which pruning does not change
         self.queries_per_kv_head = (config.n_heads // config.n_kv_heads,) * config.n_kv_heads
         self.dropout = config.attention_dropout
         d_kv, bias = config.n_kv_heads * config.d_head, config.attention_bias
@@ -106,7 +106,7 @@ class Attention(nn.Module):
 
     @property
     def even_groups(self) -> bool:
-        """Whether every key head serves the same number of query heads."""
+        """Whether all key heads have the same number of query heads."""
         return len(set(self.queries_per_kv_head)) == 1
 
     def _repeat_kv(self, x: Tensor) -> Tensor:

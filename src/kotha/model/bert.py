@@ -22,9 +22,9 @@ from kotha.model.position import make_positions
 class BERTOutput(NamedTuple):
     """The outputs of BERT's heads."""
 
-    token_logits: Tensor  # predictions of the token at each position: (B, T, V)
-    pair_logits: Tensor  # whether the second sentence follows the first (0) or not (1): (B, 2)
-    pooled: Tensor  # the whole text as one vector: (B, C)
+    token_logits: Tensor  # logits for the token at each position: (B, T, V)
+    pair_logits: Tensor  # logits for whether the second sentence follows the first (0) or not (1): (B, 2)
+    pooled: Tensor  # one vector for the whole text: (B, C)
 
 
 class BERT(nn.Module):

@@ -1,4 +1,4 @@
-"""The transformer block, used by all models: attention and feed-forward, each with a residual connection.
+"""The transformer block of all models: attention and feed-forward, each with a residual connection.
 
 With ``pre`` (pre-norm), the input to each part is normalized and the stack ends with a norm; with ``post``, each
 residual sum is normalized, as in the 2017 paper. A decoder block has a third part, cross-attention to the encoder's

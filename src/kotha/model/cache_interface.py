@@ -2,11 +2,11 @@
 
 In a forward pass, the cache provides the positions of the new tokens, the attention mask, and, for each layer, all keys
 and values including the new ones. A growing cache returns tensors that are as long as the text so far. A preallocated
-cache returns tensors of a fixed shape and masks the unwritten part, so that every step has the same graph, which can be
-recorded once.
+cache returns tensors of a fixed shape and masks the unwritten part, so every step has the same graph, which needs to be
+recorded only once.
 
-A forward pass does not advance the cache. The caller advances it outside the graph, or leaves it unchanged to try
-several continuations or to discard tokens.
+A forward pass does not advance the cache. The caller advances the cache outside the graph, or leaves it unchanged to
+try several continuations or to discard tokens.
 """
 
 from typing import Protocol
@@ -21,7 +21,7 @@ class Cache(Protocol):
     """The keys and values of all earlier positions."""
 
     def positions(self, n_new: int) -> Tensor:
-        """Positions of the next tokens: (T,), or (B, T) if rows differ."""
+        """Positions of the next tokens: (T,), or (B, T) if they differ between rows."""
         ...
 
     def mask(self, n_new: int) -> Mask:

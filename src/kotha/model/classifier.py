@@ -1,7 +1,7 @@
 """Text classifiers: a BERT or GPT body with a classification head.
 
-BERT represents a text by its pooled first token (Devlin et al. 2018), GPT by the last token, the only one that attends
-to all others (Radford et al. 2018,
+BERT represents a text by its pooled first token (Devlin et al. 2018), GPT by its last token, which is the only one that
+attends to all others (Radford et al. 2018,
 https://cdn.openai.com/research-covers/language-unsupervised/language_understanding_paper.pdf). The body's own heads are
 removed. The head of a GPT classifier has no bias, as in Hugging Face's architectures.
 """
@@ -34,7 +34,7 @@ class TextClassifier(nn.Module):
             nn.init.zeros_(self.head.bias)
 
     def forward(self, tokens: Tensor, real: Tensor) -> Tensor:
-        """Logits: (B, T) -> (B, K). ``real`` (B, T) is False at padding, which comes last."""
+        """Logits: (B, T) -> (B, K). ``real`` (B, T) is False at padding, which is at the end."""
         logits: Tensor = self.head(self.dropout(self.summary(tokens, real)))
         return logits
 
@@ -43,5 +43,5 @@ class TextClassifier(nn.Module):
         if isinstance(self.body, BERT):
             return self.body.pool(self.body.hidden(tokens, real=real))
         last = real.sum(dim=1) - 1  # (B,)
-        # No mask: padding comes after the last token, which attends only to earlier ones.
+        # No mask is needed: padding comes after the last token, which attends only to earlier ones.
         return self.body.hidden(tokens)[torch.arange(len(tokens), device=tokens.device), last]

@@ -1,8 +1,8 @@
 """Model configs: frozen dataclasses, validated on creation and saved in full.
 
-``BlockConfig`` has the settings of one block, ``ModelConfig`` adds those that all architectures share, and each
+``BlockConfig`` has the settings of one block, ``ModelConfig`` adds those shared by all architectures, and each
 architecture has a subclass. Fields that can be derived from others (``d_head``, ``n_kv_heads``, ``d_ff``, ...) may be
-omitted: they are computed on creation and saved as plain values. Nothing here imports torch.
+omitted; they are computed on creation and saved as ordinary values. Nothing here imports torch.
 """
 
 import operator
@@ -22,7 +22,7 @@ Positions = Literal["learned", "sinusoidal", "sinusoidal-halves", "rotary", "non
 Initialization = Literal["gpt2", "xavier"]
 # The number of layers in each stack, and the names of the attention modules in each layer.
 Stacks = Mapping[str, tuple[int, tuple[str, ...]]]
-# Heads and layers are created one by one, so a corrupted file or a typo must not request a billion of them.
+# Heads and layers are created one by one, so limits keep a corrupted file or a typo from requesting a billion of them.
 MOST_HEADS, MOST_LAYERS = 4096, 1024
 _TOO_MANY = "{name}={value} is too large; use 1 to {most:,}"
 _BAD_RATE = "{name}={value} is out of range; use 0 (off) to 0.9"
@@ -51,15 +51,15 @@ class BlockConfig:
     """Key and value heads; fewer than n_heads means grouped-query attention (default: n_heads)."""
     d_head: int = derived()  # width of one head (default: d_model / n_heads)
     d_ff: int = derived()  # inner width of the feed-forward (default: 4 d_model)
-    activation: Activation = "gelu"  # between the feed-forward's matrices; swiglu has a third matrix as its gate
+    activation: Activation = "gelu"  # activation between the feed-forward matrices; swiglu has a third matrix, the gate
     norm: Norm = "layer"  # LayerNorm (with bias) or RMSNorm (without)
     norm_order: NormOrder = "pre"  # norm before each part (GPT-2, ViT) or after its residual sum (2017, BERT)
-    norm_eps: float = 1e-5  # added to the variance before the root
+    norm_eps: float = 1e-5  # added to the variance before taking the square root
     qk_norm: bool = False  # RMSNorm on the queries and keys of each head
     attention_bias: bool = True  # biases in the four attention matrices
     feedforward_bias: bool = True  # biases in the feed-forward matrices
-    dropout: float = 0.0  # dropout of embeddings and of each part's output, in training
-    attention_dropout: float = 0.0  # dropout of attention weights, in training
+    dropout: float = 0.0  # dropout rate for embeddings and for the output of each part
+    attention_dropout: float = 0.0  # dropout rate for attention weights
 
     def __post_init__(self) -> None:
         check_types(self)
@@ -83,7 +83,7 @@ class BlockConfig:
             raise indivisible(self, "n_heads", "n_kv_heads")
 
     def replace(self, **changes: Any) -> Self:
-        """Return a copy with some fields changed; derived fields are computed again.
+        """Return a copy with some fields changed; derived fields are recomputed.
 
         >>> BlockConfig(d_model=512, n_heads=8).replace(d_model=256).d_head
         32
@@ -105,8 +105,8 @@ class ModelConfig(BlockConfig):
     """A norm after the last block (default: only with norm_order="pre")."""
     initialization: Initialization = "gpt2"  # initial values of the weights; see initialization.py
     removed_heads: tuple[str, ...] = ()
-    """Heads removed from the weights, by name: blocks.0.attention.3; see pruning.py. Numbers refer to the unpruned
-    model, so a head keeps its name when others are removed."""
+    """Names of pruned heads, such as blocks.0.attention.3; see pruning.py. Numbers refer to the unpruned model, so a
+    head keeps its name when others are removed."""
 
     def _derived(self) -> dict[str, Any]:
         return {**super()._derived(), "final_norm": self.norm_order == "pre"}
@@ -134,20 +134,20 @@ class ModelConfig(BlockConfig):
         return sorted({head * self.n_kv_heads // self.n_heads for head in self.heads_of(attention)})
 
     def to_dict(self) -> dict[str, Any]:
-        """The complete config, JSON-serializable."""
+        """Return the complete config as JSON types."""
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
         return {"family": self.family, **values}
 
 
 def _in_order(removed: Sequence[str], attentions: Sequence[str], n_heads: int) -> tuple[str, ...]:
-    """Return the names of removed heads, without duplicates, in model order; each attention must keep one head."""
+    """Return the names of removed heads, without duplicates, in model order; each module must keep one head."""
     positions = {name: position for position, name in enumerate(attentions)}
     numbers = set(map(str, range(n_heads)))
     found: set[tuple[int, int]] = set()
     for head in removed:
         attention, _, number = head.rpartition(".")
         if attention not in positions or number not in numbers:
-            message = "unknown head {name!r}; each attention has heads 0 to {last}, with names such as {first}.0"
+            message = "unknown head {name!r}; each attention module has heads 0 to {last}, with names such as {first}.0"
             raise ConfigError(message, name=head, last=n_heads - 1, first=attentions[0])
         found.add((positions[attention], int(number)))
     for position, count in Counter(position for position, _ in found).items():
@@ -184,7 +184,7 @@ class TextConfig(ModelConfig):
 
 @dataclass(frozen=True, kw_only=True)
 class GPTConfig(TextConfig):
-    """Decoder only: each token attends to those before it."""
+    """Decoder only: each token attends to itself and earlier tokens."""
 
     family: ClassVar[str] = "gpt"
 
@@ -216,15 +216,15 @@ class _Labelled:
 
 @dataclass(frozen=True, kw_only=True)
 class GPTClassifierConfig(_Labelled, GPTConfig):
-    """A GPT that predicts the class of a text instead of its next token."""
+    """A GPT that predicts the class of a text instead of the next token."""
 
     family: ClassVar[str] = "gpt-classifier"
-    marks: ClassVar[tuple[str, ...]] = ("eos",)  # roles of the tokens around a text; the last one follows it
+    marks: ClassVar[tuple[str, ...]] = ("eos",)  # roles of the special tokens around a text; the last follows it
 
 
 @dataclass(frozen=True, kw_only=True)
 class BERTClassifierConfig(_Labelled, BERTConfig):
-    """A BERT that predicts the class of a text instead of its masked words."""
+    """A BERT that predicts the class of a text instead of masked words."""
 
     family: ClassVar[str] = "bert-classifier"
     marks: ClassVar[tuple[str, ...]] = ("cls", "sep")
@@ -318,7 +318,7 @@ def classifying(config: ModelConfig, labels: Sequence[str]) -> ClassifierConfig:
 
 
 def config_from_dict(values: dict[str, Any]) -> ModelConfig:
-    """Create a config from the output of ``to_dict``; unknown and missing keys raise an error."""
+    """Create a config from the output of ``to_dict``; raise an error for unknown or missing keys."""
     values = dict(values)
     family = values.pop("family", None)
     if not isinstance(family, str) or family not in FAMILIES:

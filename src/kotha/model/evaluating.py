@@ -10,7 +10,7 @@ from torch import nn
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Put a model in evaluation mode for the ``with`` block, then restore its mode."""
     was_training = model.training
-    if was_training:  # eval() visits all modules, which is slow compared with a single decoding step
+    if was_training:  # eval() visits all modules, which is slow compared with one decoding step
         model.eval()
     try:
         yield

@@ -51,15 +51,15 @@ def build(config: ModelConfig, device: str | torch.device | None = None) -> Mode
 
 
 def settle_threads() -> None:
-    """Fix the number of threads at the value that torch reports, so that sums are split and rounded in the same way.
+    """Fix the number of threads at the value that torch reports, so that sums are always rounded in the same way.
 
-    Until ``set_num_threads`` is called, MKL chooses its own number, regardless of ``get_num_threads``.
+    Until ``set_num_threads`` is called, MKL chooses its own number of threads, regardless of ``get_num_threads``.
     """
     torch.set_num_threads(torch.get_num_threads())
 
 
 class Unfilled(TorchFunctionMode):
-    """Skips random initialization on the meta device, where torch would load its compiler for it."""
+    """Skips random initialization on the meta device, for which torch would load its compiler."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}

@@ -9,7 +9,7 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from kotha.errors import ConfigError, nearest
 
-# Far larger than any model this package can run, but small enough that products of sizes fit into 64 bits.
+# Far larger than in any model that this package can run, but small enough that products of sizes fit into 64 bits.
 LARGEST_COUNT = 1 << 30
 # The largest seed that both numpy and torch accept.
 LARGEST_SEED = (1 << 63) - 1
@@ -26,7 +26,7 @@ def at_least(least: int, *, default: int, most: int = LARGEST_COUNT) -> Any:
 
 
 def is_number(value: object) -> bool:
-    """Return whether a value is a finite number in the range of a float.
+    """Return whether a value is a finite number that fits into a float.
 
     >>> is_number(3), is_number(float("nan")), is_number(10**400), is_number(True)
     (True, False, False, False)
@@ -64,7 +64,7 @@ def _alternatives(hint: Any) -> tuple[Any, ...]:
 
 
 def check_names(kind: Any, values: Mapping[str, object], complete: bool = False) -> None:
-    """Raise an error for an unknown key, with the nearest known one.
+    """Raise an error for an unknown key that suggests the nearest known one.
 
     If ``complete`` is set, a missing field raises an error too.
     """
@@ -110,7 +110,7 @@ def closest_divisor(number: int, wanted: int) -> int:
 
 
 def roomier_width(d_model: int, n_heads: int) -> int:
-    """Return the next larger width divisible by n_heads; a head width above 8 becomes a multiple of 8.
+    """Return the next larger width divisible by n_heads; head widths above 8 are rounded up to a multiple of 8.
 
     >>> roomier_width(500, 8), roomier_width(10, 4)
     (512, 12)

@@ -1,15 +1,15 @@
 """Weight initialization.
 
 ==========  ============================================================================================================
-``gpt2``    All matrices and embeddings normal with std 0.02; the two matrices of a block that write to the residual
-            stream divided by sqrt(2 n_layers), so that its size does not grow with depth (Radford et al. 2019). BERT,
-            ViT and Qwen3 also use a standard deviation of 0.02. Models with matrices at 1/sqrt(inputs) and embeddings
-            at 0.02 trained worse, because the output of the first blocks is then much larger than the embeddings.
-``xavier``  Matrices uniform by Glorot's rule, embeddings normal with std 1/sqrt(d_model), which the 2017 paper's
-            factor sqrt(d_model) turns into 1 (https://arxiv.org/abs/1706.03762).
+``gpt2``    All matrices and embeddings are normal with std 0.02. The two matrices of a block that write to the residual
+            stream are divided by sqrt(2 n_layers), so that its size does not grow with depth (Radford et al. 2019).
+            BERT, ViT and Qwen3 also use a std of 0.02. Models with matrices at 1/sqrt(inputs) and embeddings at 0.02
+            trained worse, because the output of the first blocks is then much larger than the embeddings.
+``xavier``  Matrices are uniform by Glorot's rule. Embeddings are normal with std 1/sqrt(d_model), which the 2017
+            paper's factor sqrt(d_model) turns into 1 (https://arxiv.org/abs/1706.03762).
 ==========  ============================================================================================================
 
-Biases start at 0, norms at 1. Models are built with all heads, and removed heads are deleted afterwards.
+Biases start at 0 and norms at 1. Models are built with all heads; removed heads are deleted afterwards.
 """
 
 import math

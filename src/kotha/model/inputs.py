@@ -1,7 +1,7 @@
 """Validation of model inputs.
 
-An index out of range raises an obscure error on a CPU and aborts the process on a GPU. Lengths are always checked, but
-values only in eager mode, never in compiled, exported, traced or recorded code.
+An index out of range raises an obscure error on a CPU and aborts the process on a GPU. Lengths are always checked.
+Values are checked only in eager mode, not in compiled, exported, traced or recorded code.
 """
 
 import torch
@@ -42,7 +42,7 @@ def _check_length(n_positions: int, context_length: int) -> None:
 
 
 def positions_of(tokens: Tensor, config: TextConfig, cache: Cache | None = None) -> Tensor:
-    """Check token ids and lengths and return positions, after those in the cache: (B, T) -> (T,) or (B, T)."""
+    """Check token ids and lengths; return the positions that follow the cached ones: (B, T) -> (T,) or (B, T)."""
     check_ids(tokens, config.vocab_size)
     n_new = tokens.shape[1]
     _check_length(n_new, config.context_length)

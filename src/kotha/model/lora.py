@@ -2,7 +2,7 @@
 
 A matrix W in an attention or feed-forward layer becomes W + scale B A, where A is (rank, in) and B (out, rank). For a
 512 x 512 matrix, rank 8 means 8,192 trainable parameters. B starts at zero, so the model's output is unchanged at
-first. In training, A and B are applied one after the other; merging adds scale B A to W, which gives an ordinary model.
+first. In training, A and B are applied one after the other. Merging adds scale B A to W and gives an ordinary model.
 The matrices keep their names; A and B are stored next to them as ``low_rank_down`` and ``low_rank_up``.
 """
 
@@ -34,14 +34,14 @@ class LowRankLinear(nn.Linear):
         return super().forward(x) + self.scale * update
 
     def merged(self) -> Tensor:
-        """Return the weight with the update added: -> (out, in)."""
+        """Return the weight with the update added: (out, in)."""
         return self.weight + self.scale * (self.low_rank_up @ self.low_rank_down)
 
 
 def add_low_rank(model: nn.Module, rank: int, alpha: float, whole: Sequence[str] = ()) -> None:
     """Add low-rank updates to all attention and feed-forward matrices, and freeze the other parameters.
 
-    Parameters whose name starts with a prefix in ``whole``, such as ``head.``, are trained in full. The scale is
+    Parameters whose names start with a prefix in ``whole``, such as ``head.``, are trained in full. The scale is
     ``alpha / rank``.
 
     >>> model = nn.ModuleDict({"blocks": nn.Sequential(nn.Linear(4, 4)), "head": nn.Linear(4, 2)})
@@ -77,7 +77,7 @@ def is_low_rank(name: str) -> bool:
 
 @torch.no_grad()
 def merged_weights(model: nn.Module) -> dict[str, Tensor]:
-    """Return the weights of the equivalent ordinary model, each once, by its first name."""
+    """Return the weights of the equivalent ordinary model, with a shared weight only under its first name."""
     adapted = {name: each for name, each in model.named_modules() if isinstance(each, LowRankLinear)}
     merged = {f"{name}.weight": each.merged() for name, each in adapted.items()}
     named = model.named_parameters()
@@ -85,5 +85,5 @@ def merged_weights(model: nn.Module) -> dict[str, Tensor]:
 
 
 def fully_trained_prefixes(family: str) -> tuple[str, ...]:
-    """Return the name prefixes of parameters that LoRA trains in full: those of a newly added head."""
+    """Return the name prefixes of the parameters that LoRA trains in full: those of a newly added head."""
     return ("head.", "body.pooler.") if family.endswith("-classifier") else ()

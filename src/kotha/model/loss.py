@@ -1,8 +1,8 @@
-"""The next-token loss: a cross-entropy that never holds all logits in memory.
+"""The next-token loss: a cross-entropy without all logits in memory at once.
 
-For 8,192 tokens and a vocabulary of 32,100, float32 logits take one gigabyte, their softmax a second one, and their
-gradient a third. Here the head is applied in chunks of rows. The losses and gradients of each chunk are computed from
-its logits, which are then discarded (the idea of https://arxiv.org/abs/2411.09009, without its custom kernels).
+For 8,192 tokens and a vocabulary of 32,100, float32 logits take one gigabyte, their softmax another, and their gradient
+a third. Here the head is applied in chunks of rows. Each chunk's losses and gradients are computed from its logits,
+which are then discarded (the idea of https://arxiv.org/abs/2411.09009, without its custom kernels).
 
 ``F.linear_cross_entropy`` of torch 2.13 does the same if given options (without them it builds all logits), but does
 not support label smoothing, breaks a compiled graph, and imports torch's compiler, which takes seconds. On a GPU the
@@ -10,9 +10,9 @@ operations between the matrix products are compiled into kernels that read and w
 no fast kernel for a head of 50,257 rows, so there a copy of the head is padded to a multiple of 64 rows, and the
 padding gets probability zero. Tests check that all variants equal ``F.cross_entropy`` on all logits.
 
-For knowledge distillation, the target is a mixture of the teachers' distributions and the text. Distillation takes one
-more product per chunk and teacher, and memory for one chunk of a teacher's logits. A target can also be a mixture of
-the text and of a few sampled tokens, which takes almost no time.
+For knowledge distillation, the target is a mixture of the teachers' distributions and the actual tokens. Distillation
+takes one more product per chunk and teacher, and memory for one chunk of a teacher's logits. A target can also be a
+mixture of the actual token and a few sampled tokens, which takes almost no extra time.
 """
 
 from collections.abc import Sequence
@@ -47,9 +47,9 @@ def next_token_loss(
 ) -> Tensor:
     """Return the mean loss in nats over the targets that are not ``IGNORED``: (..., C), (V, C), (...) -> ().
 
-    ``hidden`` is the input to the model's head and ``weight`` the head's matrix. Under autocast both tensors are cast
-    to its type; losses are always summed in float32. The fraction ``teacher_share`` of the loss is the cross-entropy
-    with the mean distribution of ``teachers``; the rest is the cross-entropy with the text. Of that, the fraction
+    ``hidden`` is the input to the model's head and ``weight`` the head's matrix. Under autocast both are cast to its
+    type; losses are always summed in float32. The fraction ``teacher_share`` of the loss is the cross-entropy with the
+    mean distribution of ``teachers``; the rest is the cross-entropy with the targets. Of the rest, the fraction
     ``sampled_share`` is the mean cross-entropy with the tokens in ``sampled`` (..., K).
     """
     rows, flat = hidden.flatten(0, -2), targets.flatten()
@@ -113,7 +113,7 @@ class _Chunked(torch.autograd.Function):
             loss, slope = _kernel(
                 logits, target, shares, scale, label_smoothing, n_words, teacher_logits, teacher_share
             )
-            total = total + loss  # not in place, because torch 2.11 would return zeros for all gradients in a graph
+            total = total + loss  # not in place: in a graph, torch 2.11 would return zeros for all gradients
             if grad_bias is not None:
                 grad_bias += slope.float().sum(0)
             if grad_rows is not None:
@@ -147,9 +147,8 @@ def loss_and_gradient(
     """Return the scaled loss of all rows in nats and its gradient: (n, V), (n, J), (J,), (n, 1) -> (), (n, V).
 
     The gradient with respect to the logits is the softmax minus the smoothed target, which is divided among J tokens by
-    ``shares``. The fraction ``teacher_share`` of
-    the target is the mean distribution of the teachers, given as logits (n, V). Logits at index ``n_words`` and above
-    are padding.
+    ``shares``. The fraction ``teacher_share`` of the target is the mean distribution of the teachers, given as logits
+    (n, V). Logits at index ``n_words`` and above are padding.
     """
     words = torch.arange(logits.shape[-1], device=logits.device)
     exists = words < n_words
@@ -171,7 +170,7 @@ def loss_and_gradient(
 def _in_place(
     logits: Tensor, target: Tensor, shares: Sequence[float], scale: Tensor, label_smoothing: float, n_words: int
 ) -> tuple[Tensor, Tensor]:
-    """Compute ``loss_and_gradient`` in the memory of the logits, for use without compilation."""
+    """Compute ``loss_and_gradient`` in place, for use without compilation."""
     wide = logits.float()
     real = wide[:, :n_words]
     given = real.new_tensor(shares).mul(1 - label_smoothing).expand(target.shape)  # (n, J)
@@ -203,13 +202,13 @@ def _kernel(logits: Tensor, *how: Any) -> tuple[Tensor, Tensor]:
             return result
         except torch.OutOfMemoryError:
             raise
-        except Exception:  # no compiler: the fallback is slower, with the same result
+        except Exception:  # without a compiler: slower, but the same result
             _compiles = False
     return loss_and_gradient(logits, *how) if teacher_logits else _in_place(logits, *how[:5])
 
 
 def _product_type(rows: Tensor, weight: Tensor) -> torch.dtype:
-    """Return the type in which autocast would multiply."""
+    """Return the type that autocast would use for matrix products."""
     kind = rows.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
 
@@ -221,7 +220,7 @@ def _autocast(rows: Tensor, weight: Tensor, bias: Tensor | None) -> tuple[Tensor
 
 
 def _padded(weight: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the head in the type used for the products; on a GPU, padded to a multiple of 64 rows."""
+    """Return the head in the type used for products; on a GPU, padded to a multiple of 64 rows."""
     missing = -weight.shape[0] % _GPU_ROWS if weight.is_cuda else 0
     if not missing:
         return weight.to(dtype)
@@ -231,6 +230,6 @@ def _padded(weight: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _chunk_rows(n_rows: int, weight: Tensor) -> int:
-    """Return the rows per chunk; on a GPU all chunks have one size, because kernels are compiled for each size."""
+    """Return the rows of each chunk; on a GPU all chunks have one size, because kernels are compiled for each size."""
     most = max(1, (GPU_CHUNK_LOGITS if weight.is_cuda else CHUNK_LOGITS) // weight.shape[0])
     return -(-n_rows // -(-n_rows // most)) if weight.is_cuda and n_rows else most

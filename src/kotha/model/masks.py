@@ -1,7 +1,7 @@
 """Attention masks: causal and padding.
 
 A mask is ``None`` (every position attends to all), ``"causal"`` (no position attends to later ones; kernels support
-this without a tensor), or a boolean tensor that broadcasts to (B, H, T, S), where True allows attention.
+this without a mask tensor), or a boolean tensor that broadcasts to (B, H, T, S), where True allows attention.
 """
 
 from typing import Literal
@@ -24,7 +24,7 @@ def causal_mask(n_queries: int, n_keys: int, device: torch.device | None = None)
 
 
 def padding_mask(real: Tensor) -> Tensor:
-    """Return a mask that allows attention only to positions that are not padding: (B, S) -> (B, 1, 1, S).
+    """Return a mask that excludes padding from attention: (B, S) -> (B, 1, 1, S).
 
     >>> padding_mask(torch.tensor([[True, True, False]])).shape
     torch.Size([1, 1, 1, 3])

@@ -1,7 +1,7 @@
 """The ``mini`` model in one page of NumPy: the course notes' block, line by line, with the weights of the torch model.
 
 There are no batches: the input is tokens (T,), and the output has every quantity of a calculation on paper. Tests check
-that it equals ``GPT(preset("mini"))``.
+that the result equals ``GPT(preset("mini"))``.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ def mini(weights: dict[str, ArrayLike], tokens: list[int], n_heads: int = 2, eps
     masked = np.where(allowed, scores, -np.inf)  # (H, T, T)
     attention = softmax(masked)  # (H, T, T): each row sums to 1
     heads = attention @ v  # (H, T, D)
-    joined = heads.transpose(1, 0, 2).reshape(x.shape)  # (T, C): the heads side by side
+    joined = heads.transpose(1, 0, 2).reshape(x.shape)  # (T, C): the heads concatenated
     attended = joined @ w["attention.output.weight"].T  # (T, C)
     x1 = layer_norm(x + attended, w["attention_norm.weight"], w["attention_norm.bias"], eps)  # (T, C)
 

@@ -1,4 +1,4 @@
-"""Norms: torch's LayerNorm, and RMSNorm with a readable reference version.
+"""Norms: torch's LayerNorm, and RMSNorm with a readable reference implementation.
 
 Unlike LayerNorm, RMSNorm subtracts no mean and has no bias: it only divides by the root mean square (Zhang and Sennrich
 2019, https://arxiv.org/abs/1910.07467).
@@ -20,12 +20,12 @@ class RMSNorm(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Compute ``rms_norm`` in a single kernel."""
-        weight = self.weight.to(x.dtype)  # under autocast x has a narrower type, and the kernel requires one type
+        weight = self.weight.to(x.dtype)  # under autocast x has a narrower type, but the kernel requires equal types
         return nn.functional.rms_norm(x, weight.shape, weight, self.eps)
 
 
 def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
-    """The readable version of RMSNorm: (..., C) -> (..., C).
+    """The readable reference implementation of RMSNorm: (..., C) -> (..., C).
 
     >>> rms_norm(torch.tensor([3.0, -3.0]), torch.ones(2), eps=1e-9)
     tensor([ 1., -1.])

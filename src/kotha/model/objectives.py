@@ -1,4 +1,4 @@
-"""Training objectives: each returns the inputs to the token head for a batch, and the tokens to predict.
+"""Training objectives: each returns the inputs to the token head for a batch and the tokens to predict.
 
 The head is applied inside the loss, in chunks, and only at the predicted positions, so the logits of a whole batch are
 never in memory. Losses are means in nats; evaluation functions return sums.
@@ -20,7 +20,7 @@ TokenHeadInputs = tuple[Tensor, Tensor]
 
 
 def next_token(model: GPT, sequences: Tensor) -> TokenHeadInputs:
-    """Predict each token from those before it: (B, T + 1) -> (B, T, C), (B, T)."""
+    """Predict each token from the preceding ones: (B, T + 1) -> (B, T, C), (B, T)."""
     return model.hidden(sequences[:, :-1]), sequences[:, 1:]
 
 
@@ -30,7 +30,7 @@ def teacher_forcing(model: Seq2Seq, source: Tensor, target: Tensor, real: Tensor
     A target extends from its start token to its end token and is padded with IGNORED; ``real`` (B, S) is False at the
     source's padding.
     """
-    inputs = target[:, :-1].clamp(min=0)  # any token works as padding: it comes last, and earlier tokens ignore it
+    inputs = target[:, :-1].clamp(min=0)  # any token id works as padding, because earlier tokens do not attend to it
     return model.hidden(source, inputs, real), target[:, 1:]
 
 
@@ -54,12 +54,12 @@ def word_loss(
 
 
 def sentence_pairs(model: BERT, hidden: Tensor, unrelated: Tensor) -> Tensor:
-    """The loss for predicting whether the second sentence follows the first (0) or not (1): (B, T, C), (B,) -> ()."""
+    """Return the loss of predicting whether sentence two follows sentence one (0) or not (1): (B, T, C), (B,) -> ()."""
     return cross_entropy(model.pair_head(model.pool(hidden)).float(), unrelated)
 
 
 def classes(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0, weights: Tensor | None = None) -> Tensor:
-    """Classification loss for images or texts: (B, K), (B,) -> ().
+    """Return the classification loss for images or texts: (B, K), (B,) -> ().
 
     With ``weights`` (B,), the loss of each example is multiplied by its weight before the mean is taken.
     """
@@ -71,7 +71,7 @@ def classes(logits: Tensor, labels: Tensor, label_smoothing: float = 0.0, weight
 
 @torch.no_grad()
 def score_predictions(logits: Tensor, answers: Tensor) -> tuple[Tensor, Tensor]:
-    """The summed loss in nats and the number of correct predictions, excluding IGNORED: (N, K), (N,) -> (), ()."""
+    """Return the summed loss in nats and the number of correct predictions, without IGNORED: (N, K), (N,) -> (), ()."""
     nats = cross_entropy(logits.float(), answers, ignore_index=IGNORED, reduction="sum").double()
     return nats, (logits.argmax(dim=-1) == answers).sum()
 

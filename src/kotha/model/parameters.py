@@ -1,4 +1,4 @@
-"""Count the parameters of a config by part, using a one-layer model on the meta device.
+"""Count the parameters of a config by part, with a one-layer model on the meta device.
 
 Layers differ only in removed heads, so one layer of each stack is built and its count is multiplied.
 """
@@ -14,7 +14,7 @@ from kotha.model.family import build
 from kotha.model.feedforward import FeedForward, SwiGLU
 from kotha.model.vit import ViT
 
-# The first entry that occurs in a parameter's name determines its part; norms are counted separately.
+# The first entry that a parameter's name contains determines its part; norms are counted separately.
 _PARTS = {
     "tokens": "token_embedding",
     "patches": "token_embedding",
@@ -41,9 +41,9 @@ class ParameterCount:
     head: int  # the output heads, without a weight tied to the embedding
     total: int  # all parameters
     attention_per_layer: int
-    """One attention (the first, if heads were removed); a decoder block with cross-attention has two."""
+    """One attention module (the first, if heads were removed); a decoder block with cross-attention has two."""
     attention_per_head: int
-    """One head's slices of the four matrices and of the query, key and value biases."""
+    """One head: its slices of the four matrices and of the query, key and value biases."""
     feedforward_per_layer: int  # one feed-forward part
     tied_head: bool  # whether the head uses the token embedding's table
 

@@ -3,7 +3,7 @@
 Attention itself does not depend on order. Learned and sinusoidal encodings add a vector for each position; rotary
 encodings rotate each pair of a head's numbers by an angle proportional to the position, so that a query-key product
 depends on the distance (RoPE, Su et al. 2021, https://arxiv.org/abs/2104.09864). Angles are computed in each call,
-which is cheap, instead of being stored in buffers, so a model has no state except its weights.
+which is cheap, and not stored in buffers, so a model has no state except its weights.
 """
 
 from typing import NamedTuple
@@ -22,14 +22,14 @@ class Rotation(NamedTuple):
 
 
 class NoPositions(nn.Module):
-    """No position encoding; this is the base class of the other encodings."""
+    """No position encoding; the base class of all other encodings."""
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
         """Add positions, (T,) or (B, T), to embedded tokens: (B, T, C) -> (B, T, C)."""
         return x
 
     def rotation(self, positions: Tensor) -> Rotation | None:
-        """The rotation of queries and keys, or None."""
+        """Return the rotation of queries and keys, or None."""
         return None
 
 
@@ -41,7 +41,7 @@ class LearnedPositions(NoPositions):
         self.table = nn.Embedding(context_length, d_model)
 
     def forward(self, x: Tensor, positions: Tensor) -> Tensor:
-        """Add to each row the embedding of its position."""
+        """Add the embedding of each position."""
         y: Tensor = x + self.table(positions)
         return y
 
@@ -87,7 +87,7 @@ def waves(positions: Tensor, width: int) -> tuple[Tensor, Tensor]:
     >>> sin.tolist(), cos.tolist()
     ([[0.0, 0.0]], [[1.0, 1.0]])
     """
-    # In double precision if the device supports it: in float32 the angle at position 500 is off by 3e-5.
+    # Computed in double precision if the device supports it; in float32 the angle at position 500 is off by 3e-5.
     exact = torch.float32 if positions.device.type == "mps" else torch.float64
     pairs = torch.arange(0, width, 2, dtype=exact, device=positions.device)
     angles = positions[..., None].to(exact) / 10_000 ** (pairs / width)

@@ -1,12 +1,12 @@
 """Named configs, read from ``presets.json``.
 
-Published models have their published layout and parameter count: GPT-2
+Models from the literature have their published layout and parameter count: GPT-2
 (https://cdn.openai.com/better-language-models/language_models_are_unsupervised_multitask_learners.pdf), BERT
 (https://arxiv.org/abs/1810.04805, uncased vocabulary), the transformer (https://arxiv.org/abs/1706.03762, English to
 German) and ViT (https://arxiv.org/abs/2010.11929, ImageNet). The others were made for this project: ``mini`` for
 calculations by hand (the block of the course notes, without positions and attention biases), ``char`` as shown in class
-(where the diagram has a norm after blocks that already end with one), the ``pocket`` presets for two CPU cores, and the
-two Bangla models. Parameter counts are stored, and a test compares them with the built models. Nothing here imports
+(whose diagram has a norm after blocks that already end with one), the ``pocket`` presets for two CPU cores, and the two
+Bangla models. Parameter counts are stored in the file; a test compares them with the built models. Nothing here imports
 torch.
 """
 
@@ -40,7 +40,7 @@ class Preset:
 
     @property
     def sizes(self) -> Text:
-        """The number of layers, the width, the number of heads, and the input size.
+        """The number of layers, the width, the number of heads and the input size.
 
         >>> str(presets()[0].sizes)
         '1 x 8, 2 heads, context 4, vocabulary 20'

@@ -1,11 +1,11 @@
 """Pruning: remove attention heads from the weights.
 
-Removing a head deletes its rows of the query matrix and its columns of the output matrix, and its key and value rows
-unless another head uses them too (grouped-query attention). The result equals the unpruned model with that head's
-output set to zero. The output bias belongs to no head and stays.
+Removing a head deletes its rows of the query matrix and its columns of the output matrix. Its key and value rows are
+deleted too, unless another head uses them (grouped-query attention). The result equals the unpruned model with that
+head's output set to zero. The output bias belongs to no head and is kept.
 
 Michel et al. 2019, https://arxiv.org/abs/1905.10650, found that many heads can be removed after training; Voita et al.
-2019, https://arxiv.org/abs/1905.09418, found that interpretable heads are pruned last. ``inside/heads`` chooses the
+2019, https://arxiv.org/abs/1905.09418, found that interpretable heads are pruned last. ``inside/heads`` chooses which
 heads to remove. Names refer to the head numbers of the unpruned model, so a pruned model can be pruned again.
 """
 
@@ -37,7 +37,7 @@ def remove_heads(model: Body, heads: Iterable[str]) -> Body:
     smaller = config.replace(removed_heads=(*config.removed_heads, *heads))
     pruned = copy.deepcopy(model)
     cut(pruned, smaller)
-    for module in pruned.modules():  # a classifier holds its body's config too
+    for module in pruned.modules():  # a classifier also holds its body's config
         if isinstance(getattr(module, "config", None), ModelConfig):
             module.config = smaller
     return pruned
@@ -54,8 +54,8 @@ def cut(model: nn.Module, config: ModelConfig) -> None:
 
 
 def _keep(attention: Attention, heads: Sequence[int], n_per_key: int) -> None:
-    """Keep only some of the heads in an attention module; originally, ``n_per_key`` query heads share a key head."""
-    key_heads = sorted({head // n_per_key for head in attention.heads})  # the current ones
+    """Keep only these heads of an attention module; unpruned, ``n_per_key`` query heads share a key head."""
+    key_heads = sorted({head // n_per_key for head in attention.heads})  # key heads before this call
     kept_keys = sorted({head // n_per_key for head in heads})
     width = attention.d_head
     queries = _head_rows([attention.heads.index(head) for head in heads], width)
@@ -72,7 +72,7 @@ def _keep(attention: Attention, heads: Sequence[int], n_per_key: int) -> None:
 
 
 def _head_rows(heads: Sequence[int], width: int) -> list[int]:
-    """Return the row numbers of heads in order.
+    """Return the row indices of these heads, in order.
 
     >>> _head_rows([0, 2], width=2)
     [0, 1, 4, 5]
@@ -81,7 +81,7 @@ def _head_rows(heads: Sequence[int], width: int) -> list[int]:
 
 
 def _chosen(weight: Tensor, rows: Sequence[int], columns: bool = False) -> nn.Parameter:
-    """Select rows or columns; on the meta device this avoids indexing, for which torch would load its compiler."""
+    """Select rows or columns, without indexing on the meta device, for which torch would load its compiler."""
     full = weight.mT if columns else weight
     kept = weight.new_empty((len(rows), *full.shape[1:])) if weight.is_meta else full[list(rows)]
     return nn.Parameter((kept.mT if columns else kept).contiguous(), requires_grad=weight.requires_grad)

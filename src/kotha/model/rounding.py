@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 _LARGEST = 127
-# The divisor for a row of zeros.
+# The smallest divisor, for a row of zeros.
 _TINY = 1e-30
 
 

@@ -1,6 +1,6 @@
 """Seq2Seq: the encoder-decoder transformer (Vaswani et al. 2017, https://arxiv.org/abs/1706.03762).
 
-Source, target and head share one embedding table.
+The source, the target and the head share one embedding table.
 """
 
 import math
@@ -37,7 +37,7 @@ class Seq2Seq(nn.Module):
     def forward(self, source: Tensor, target: Tensor, real: Tensor | None = None) -> Tensor:
         """Logits: (B, S), (B, T) -> (B, T, V). ``real`` (B, S) is False at the source's padding.
 
-        Padding after the end of the target needs no mask: earlier tokens do not attend to it.
+        Padding after the target needs no mask, because earlier tokens do not attend to it.
         """
         logits: Tensor = self.head(self.hidden(source, target, real))
         return logits
@@ -53,7 +53,7 @@ class Seq2Seq(nn.Module):
         return y
 
     def project_kv(self, encoded: Tensor) -> list[KeysValues]:
-        """Project the encoded source, (B, S, C), to the keys and values of each decoder layer, once per output."""
+        """Project the encoded source, (B, S, C), to the keys and values of each decoder layer."""
         blocks = cast("Iterable[Block]", self.decoder.blocks)
         return [block.cross.project_kv(encoded) for block in blocks if block.cross is not None]
 
@@ -72,7 +72,7 @@ class Seq2Seq(nn.Module):
         return y
 
     def _embed(self, tokens: Tensor, cache: Cache | None = None) -> tuple[Tensor, Tensor]:
-        """Token vectors and positions: (B, T) -> (B, T, C) and (T,)."""
+        """Return token vectors and positions: (B, T) -> (B, T, C) and (T,)."""
         positions = positions_of(tokens, self.config, cache)
         x = self.tokens(tokens) * math.sqrt(self.config.d_model)
         return self.dropout(self.positions(x, positions)), positions

@@ -22,7 +22,7 @@ class PatchEmbedding(nn.Module):
         self.projection = nn.Linear(n_channels * patch_size**2, d_model)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Embed patches row by row; within a patch, channel by channel."""
+        """Embed patches row by row; each patch is flattened channel by channel."""
         rows, columns = self.grid(images)
         size = self.patch_size
         squares = images.reshape(-1, self.n_channels, rows, size, columns, size)
@@ -86,7 +86,7 @@ class ViT(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """Logits from the class token: (B, n_channels, height, width) -> (B, n_classes).
 
-        If the image size differs from that in the config, positions are interpolated.
+        If the image size differs from the config, positions are interpolated.
         """
         logits: Tensor = self.head(self.hidden(images)[:, 0])
         return logits

@@ -1,1 +1,1 @@
-"""Text processing: from raw bytes to token shards. Nothing here imports torch."""
+"""Text processing, from raw bytes to token shards. Nothing here imports torch."""

@@ -1,9 +1,9 @@
-"""Encode many documents in batches with a worker pool; results keep the input order.
+"""Encode many documents in batches with a worker pool; results are in input order.
 
-Each worker normalizes texts, checks whether they contain validation documents, and encodes them with a word cache. No
-token crosses a single space between two words, so a text can be encoded word by word; caching the ids of each word in a
-dictionary makes this several times faster on prose. Tests check that the result equals that of ``Tokenizer.encode``.
-The ids do not depend on the number of workers.
+Each worker normalizes documents, checks whether they contain validation documents, and encodes them with a word cache.
+No token crosses a single space between two words, so text can be encoded word by word. A dictionary with the ids of
+each word makes this several times faster on prose. Tests check that the result equals that of ``Tokenizer.encode``. The
+ids do not depend on the number of workers.
 """
 
 import re
@@ -22,12 +22,12 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 
 Ids = NDArray[np.unsignedinteger]
 
-# Some splits treat a run of white space as one unit, so it is only safe to cut at a space between two words.
+# Some splits treat a run of white space as one unit, so it is only safe to cut at a single space between two words.
 _SPACE_RUN = re.compile(r"\s\s")
 _LONE_SPACE = re.compile(r"(?<=\S) (?=\S)")
 _CUT = "\0"
 
-# The cache is cleared at this size to bound memory; frequent words are soon cached again.
+# The cache is cleared at this size to limit memory; frequent words are soon cached again.
 _MAX_WORDS = 500_000
 # Parts longer than this are not words and are not cached.
 _MAX_LENGTH = 64
@@ -43,7 +43,7 @@ class MemoEncoder:
         self._memo: dict[str, bytes] = {}
 
     def encode_batch(self, normalized: Sequence[str]) -> list[Ids]:
-        """Return the ids of texts that are already normalized."""
+        """Return the ids of normalized texts."""
         parts = [self._parts(text) for text in normalized]
         if len(self._memo) > _MAX_WORDS:
             self._memo.clear()
@@ -57,7 +57,7 @@ class MemoEncoder:
         return encoded
 
     def _parts(self, text: str) -> list[str]:
-        """Split a text into words, with their leading spaces; a text that cannot be split is returned as one part."""
+        """Split text into words with their leading spaces; text that cannot be split is returned as one part."""
         if not self._by_words or _CUT in text:
             return [text]
         if _SPACE_RUN.search(text):
@@ -67,7 +67,7 @@ class MemoEncoder:
 
 @dataclass(frozen=True, slots=True)
 class EncodedDocument:
-    """A document's token ids, with the size of its normalized text."""
+    """A document's token ids and the size of its normalized text."""
 
     label: str
     ids: Ids
@@ -82,7 +82,7 @@ Batch = list[tuple[str, str]]
 def encode_documents(
     labelled: Iterable[tuple[str, str]], tokenizer: Tokenizer, dtype: str, leaks: LeakIndex | None, pool: WorkerPool
 ) -> Generator[EncodedDocument]:
-    """Encode (label, text) pairs in order; texts that leak validation documents are marked, not removed."""
+    """Encode (label, text) pairs in order; texts that contain validation documents are marked, not removed."""
     task = partial(BatchEncoder, tokenizer.backend.to_str(), dtype, leaks)
     with closing(pool.map(task, batches(labelled, lambda pair: len(pair[1])))) as encoded:
         for documents in encoded:

@@ -1,8 +1,8 @@
-"""Held-out text as tokens, with the number of bytes and characters they encode.
+"""Held-out text as tokens, with the number of bytes and characters that they encode.
 
-Documents are concatenated, each ending in the end-of-text token, as in a data folder; that token is predicted like any
+As in a data folder, documents are concatenated, and each ends with the end-of-text token, which is predicted like any
 other. A file and a validation split therefore give the same results, computed as in training: the bits of all tokens,
-including end-of-text, divided by the bytes or characters of the normalized text, which do not include it.
+including end-of-text, divided by the bytes or characters of the normalized text, which do not include that token.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -33,12 +33,12 @@ _BATCH = 1000
 class HeldOut:
     """Documents to evaluate on."""
 
-    name: Text  # their origin, for messages
-    line: Line  # all tokens, each document ending in ``end``: (N,)
+    name: Text  # where they come from, for messages
+    line: Line  # all tokens; each document ends with ``end``: (N,)
     end: int  # the end-of-text token
-    bytes: int  # of the normalized text, in UTF-8
+    bytes: int  # UTF-8 bytes of the normalized text
     characters: int  # code points of the normalized text
-    tokenizer: str  # fingerprint of the tokenizer that made the tokens
+    tokenizer: str  # fingerprint of the tokenizer
     unknown: int = 0  # number of unknown tokens
     changed: int = 0  # documents that the tokens do not reproduce: unknown characters, lost spaces or line breaks
 
@@ -53,7 +53,7 @@ class HeldOut:
         return len(self.offsets) - 1
 
     def __iter__(self) -> Iterator[Line]:
-        """Iterate over the documents' tokens, including the end-of-text token of each."""
+        """Iterate over the tokens of each document, including its end-of-text token."""
         return (self.line[start:stop] for start, stop in zip(self.offsets[:-1], self.offsets[1:], strict=True))
 
 
@@ -69,7 +69,7 @@ def read_held_out(
 ) -> HeldOut:
     """Read the text at a path: a split of a data folder, or any input of ``read_documents``.
 
-    ``most_bytes`` keeps only the first documents that together reach that size; the name then includes their number.
+    ``most_bytes`` keeps only the first documents that together have that size; the name then includes their number.
     """
     if is_file(Path(path) / DATASET_FILE):
         found = from_dataset(Dataset(path), tokenizer, split)
@@ -112,11 +112,11 @@ def from_texts(texts: Iterable[str], tokenizer: Tokenizer, name: Text = "texts")
 
 
 def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation") -> HeldOut:
-    """Return a split of a data folder that was made with the same tokenizer."""
+    """Return a split of a data folder prepared with the same tokenizer."""
     if data.tokenizer.fingerprint != tokenizer.fingerprint:
         raise DataError(
-            "{path} was made with tokenizer {theirs}, but the model uses {ours}, so the token ids do not "
-            "match. Give the text itself, or run `kotha prepare` again",
+            "{path} was prepared with tokenizer {theirs}, but the model uses {ours}, so the token ids do not match; "
+            "pass the text itself, or run `kotha prepare` again",
             path=data.path,
             theirs=data.tokenizer.fingerprint,
             ours=tokenizer.fingerprint,
@@ -124,7 +124,7 @@ def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation")
     held_out = data[split]
     if not held_out.info.tokens:
         raise DataError(
-            "{path} has no {split} documents; run `kotha prepare` with a validation share, or give a text",
+            "{path} has no {split} documents; run `kotha prepare` with a validation share, or pass a text file",
             path=data.path,
             split=split,
         )
@@ -133,7 +133,7 @@ def from_dataset(data: Dataset, tokenizer: Tokenizer, split: str = "validation")
 
 
 def tokens_of(split: Split, most: int | None = None) -> Line:
-    """Return the concatenated tokens of a split, or its first ``most``."""
+    """Return the concatenated tokens of a split, or only the first ``most``."""
     parts: list[Line] = []
     remaining = split.info.tokens if most is None else most
     for shard in split.shards:
@@ -156,7 +156,7 @@ def _build(name: Text, line: Line, n_bytes: int, n_characters: int, tokenizer: T
 
 
 def frequency_nats(learned: Counts, held_out: Counts) -> float:
-    """Return the mean cross-entropy of held-out answers under their training frequencies: (V,), (V,) -> nats.
+    """Return the mean cross-entropy of held-out answers under the training frequencies: (V,), (V,) -> nats.
 
     Each count is increased by one (Laplace smoothing), so that an unseen answer has a probability above 0.
 

@@ -1,12 +1,12 @@
-"""Text normalization: give texts that look identical the same encoding.
+"""Text normalization: text that looks identical gets the same encoding.
 
-In real Bangla text, য় is encoded in two ways, some joiners have no effect, and signs occur in orders that look alike
-but tokenize differently. The canonical form is Unicode's NFC followed by the named rules below. A rule is a pattern and
-its replacement, written with explicit code points. The same table runs here (with counts) and inside ``tokenizer.json``
-(for other tools); tests check that the results match.
+In real Bangla text, য় has two encodings, some joiners have no effect, and signs occur in orders that look the same but
+tokenize differently. The canonical form is Unicode's NFC, followed by the named rules below. A rule is a pattern and
+its replacement, written with explicit code points. The same rules are applied here (with counts) and in
+``tokenizer.json`` (for other tools); tests check that the results match.
 
-The rules do not change danda look-alikes, digits, quotes, joiners that carry meaning (র‍্যা, hasanta + ZWNJ, emoji
-sequences, other scripts' joiners), or double spaces.
+The rules do not change danda look-alikes, digits, quotes, meaningful joiners (র‍্যা, hasanta + ZWNJ, emoji sequences,
+other scripts' joiners), or double spaces.
 """
 
 import re
@@ -25,7 +25,7 @@ _JOINERS = "\u200c\u200d"
 
 @dataclass(frozen=True)
 class Rule:
-    """One rewrite rule: in each pair, every match of the pattern becomes the replacement."""
+    """A rewrite rule: for each pair, every match of the pattern is replaced."""
 
     name: str
     help: str
@@ -33,7 +33,7 @@ class Rule:
 
 
 # The order matters: deletions come first, because they make other characters adjacent, and ব় becomes র before the
-# rules for joiners.
+# joiner rules.
 RULES: tuple[Rule, ...] = (
     Rule(
         "invisible",
@@ -54,11 +54,11 @@ RULES: tuple[Rule, ...] = (
     Rule("khanda_ta", "write the old ত + hasanta + ZWJ as ৎ", (("\u09a4\u09cd\u200d+(?!\u200c)", "\u09ce"),)),
     Rule(
         "joiners",
-        "delete ZWJ and ZWNJ where they have no effect, keep one where they do",
+        "delete ZWJ and ZWNJ where they have no effect; keep one where they do",
         (
             (f"(?<=[{_JOINERS}])[{_JOINERS}]+", ""),
-            # A joiner has no effect at the start or after a space, ASCII, punctuation or a Bangla letter; it has one
-            # after a hasanta and before the ya-phala of র‍্য.
+            # A joiner has no effect at the start or after a space, ASCII, punctuation or a Bangla letter. It has an
+            # effect after a hasanta and before the ya-phala of র‍্য.
             (
                 "(?<![^\u0000-\u0040\\[-\u0060\u007b-\u00bf\u0964\u0965\u0980-\u09cc\u09ce-\u09ff\u2000-\u200b\u200e-\u206f])"
                 f"(?:(?<!\u09b0)[{_JOINERS}]|(?<=\u09b0)(?:\u200c|\u200d(?!\u09cd\u09af)))",
@@ -69,7 +69,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "sign_order",
         "put chandrabindu after the vowel sign: তঁার becomes তাঁর",
-        # One pair per sign, because replacements in `tokenizers` do not support groups.
+        # One pair for each sign, because replacements in `tokenizers` do not support groups.
         tuple(
             (f"(?<![{_VOWEL_SIGNS}\u0981])\u0981{sign}(?![{_VOWEL_SIGNS}\u0981])", f"{sign}\u0981")
             for sign in "\u09be\u09bf\u09c0\u09c1\u09c2\u09c7\u09c8\u09cb\u09cc"
@@ -90,9 +90,9 @@ RULE_NAMES: tuple[str, ...] = (NFC, *(rule.name for rule in RULES))
 ROUNDS = 2
 
 
-# Most texts need no change: ASCII, Bangla without precomposed nukta letters, and common punctuation, ...
+# Most text needs no change: ASCII, Bangla without precomposed nukta letters, and common punctuation, ...
 _PLAIN = re.compile("[\t\n -~\u0964\u0965\u0980-\u09db\u09de\u09e0-\u09fb\u2013\u2014\u2018\u2019\u201c\u201d\u2026]*")
-# ... without any of these pairs, which NFC would compose or reorder, or which a rule matches.
+# ... without any of these pairs, which NFC would compose or reorder, or which match a rule.
 _PAIRS = (
     *("\u09c7\u09be", "\u09c7\u09d7", "\u09cd\u09bc", "\u09cd\u09cd", "\u09bc\u09bc", "\u0985\u09be", "\u09ac\u09bc"),
     *("\u0981" + sign for sign in "\u0981\u09be\u09bf\u09c0\u09c1\u09c2\u09c7\u09c8\u09cb\u09cc"),
@@ -100,7 +100,7 @@ _PAIRS = (
 
 
 def is_plain(text: str) -> bool:
-    """Return whether a quick check shows that normalization leaves a text unchanged; False means it may change.
+    """Return whether a quick check shows that normalization leaves a text unchanged; if False, it may change.
 
     >>> is_plain("নদীর ধারে"), is_plain("তঁার")
     (True, False)
@@ -109,7 +109,7 @@ def is_plain(text: str) -> bool:
 
 
 class Normalizer:
-    """Compiled rules: all of them (default), or those named.
+    """Compiled rules: all rules (default) or the named ones.
 
     >>> Normalizer()("র‌্যাব তঁার কাছে")  # ZWNJ becomes ZWJ; the chandrabindu moves
     'র‍্যাব তাঁর কাছে'
@@ -129,7 +129,7 @@ class Normalizer:
         ]
 
     def __call__(self, text: str, changes: Counter[str] | None = None) -> str:
-        """Normalize a text, and add to ``changes`` how often each rule applied (for ``nfc``: the words changed)."""
+        """Normalize text, and add to ``changes`` how often each rule applied (for ``nfc``: how many words changed)."""
         if is_plain(text):
             return text
         for _ in range(ROUNDS):

@@ -1,12 +1,12 @@
-"""Text perturbations for robustness evaluation: spelling noise, typing errors, another script.
+"""Text perturbations for robustness evaluation: spelling noise, typing errors, romanization.
 
-Each kind depends only on the text, a seed and a share of words, so results are reproducible. Typing errors change
-complete aksharas (``akshara.py``), so no vowel sign loses its consonant. Words are never joined or split, so that
-per-word results remain comparable.
+The result depends only on the text, the kind, a seed and a share of words, so it is reproducible. Typing errors change
+complete aksharas (``akshara.py``), so no vowel sign loses its consonant. Words are never joined or split, so per-word
+results remain comparable.
 
-- **spelling**: a letter is replaced with one that sounds alike (ি ী, ু ূ, ন ণ, শ ষ স, জ য, ড় র)
+- **spelling**: a letter is replaced with one that sounds the same (ি ী, ু ূ, ন ণ, শ ষ স, জ য, ড় র)
 - **typos**: an akshara is omitted, doubled, or swapped with the next one
-- **latin**: the text in Latin letters, as typed without a Bangla keyboard (romanization)
+- **latin**: the text in Latin letters, as people type it without a Bangla keyboard (romanization)
 - **digits**: Bangla digits become ASCII digits
 - **punctuation**: all punctuation is deleted
 """
@@ -29,7 +29,7 @@ Change = Callable[[str, random.Random], str]
 
 _ALIKE = ("িী", "ুূ", "ইঈ", "উঊ", "নণ", "শষস", "জয")
 _CONFUSED = {letter: group.replace(letter, "") for group in _ALIKE for letter in group}
-# Letters encoded with a separate dot; they are handled first.
+# Letters encoded with a separate dot; these are handled first.
 _DOTTED = {"ড়": "র", "ঢ়": "ড়"}
 _MARKS = "।॥,;:!?.“”‘’\"'()[]{}—–-"
 _PUNCTUATION = re.compile(f"[{re.escape(_MARKS)}]+")
@@ -42,7 +42,7 @@ _BARE = "ৎংঃ"  # consonants without an inherent vowel
 
 
 def _misspelled(word: str, rng: random.Random) -> str:
-    """Replace one letter in a word with another that sounds alike."""
+    """Replace one letter in a word with another that sounds the same."""
     for dotted, other in _DOTTED.items():
         if dotted in word:
             return word.replace(dotted, other, 1)
@@ -94,9 +94,9 @@ def romanized(text: str) -> str:
 
 
 def _has_inherent_vowel(text: str, position: int) -> bool:
-    """Guess whether the consonant at a position is pronounced with its unwritten vowel.
+    """Guess whether the consonant at a position is pronounced with its inherent vowel.
 
-    The result is true after a conjunct and false at the end of a word. Between two consonants, it is true at the start
+    The result is true after a conjunct, and false at the end of a word. Between two consonants, it is true at the start
     of a word, or if the second consonant has no vowel sign either (কলম: kolom, but বসলে: bosle).
     """
     next_position = position + 1 + (text[position + 1 : position + 2] == _DOT)
@@ -122,7 +122,7 @@ PERTURBATIONS = (*_BY_WORD, *_BY_TEXT)
 
 
 def perturb(text: str, kind: str, *, share: float = 0.2, seed: int = 0) -> str:
-    """Return a perturbed text; kinds that work word by word change a share of its words.
+    """Return perturbed text; kinds that work word by word change a share of its words.
 
     >>> perturb("নদীর ধারে", "spelling", share=1.0) == perturb("নদীর ধারে", "spelling", share=1.0) != "নদীর ধারে"
     True
@@ -132,7 +132,7 @@ def perturb(text: str, kind: str, *, share: float = 0.2, seed: int = 0) -> str:
         raise UsageError(
             "{share} (the share of words to change) must be above 0 and at most 1", share=Option("share", share)
         )
-    text = unicodedata.normalize("NFC", text)  # in NFC, ড় is a letter and a dot
+    text = unicodedata.normalize("NFC", text)  # in NFC, ড় is encoded as a letter and a dot
     if kind in _BY_TEXT:
         return _BY_TEXT[kind](text)
     digest = hashlib.sha256(f"{seed} {kind} {text}".encode()).hexdigest()

@@ -1,12 +1,12 @@
 """Prepare a data folder from documents: split, clean, encode and write.
 
-The files are read twice. The first pass counts documents, marks duplicates, and draws the validation documents by seed.
-The second pass encodes with a worker pool, in reading order, so the result does not depend on the number or location of
-workers. Only the validation texts (up to a maximum number), one byte and one hash per document, and a few batches in
-flight are held in memory.
+The files are read twice. The first pass counts documents, marks duplicates, and draws the validation documents with a
+seed. The second pass encodes the documents with a worker pool, in reading order, so the result does not depend on the
+number or location of workers. Memory holds only the validation documents (up to a maximum number), one byte and one
+hash per document, and a few batches in flight.
 
-A training document that contains most of a validation document is excluded and counted as leaked. If the only document
-drawn for validation makes up most of the text, such as a book without blank lines, only its end is held out.
+A training document that contains most of a validation document is excluded and counted as leaked. If the only
+validation document makes up most of the text, such as a book without blank lines, only its end is held out.
 """
 
 import heapq
@@ -53,16 +53,16 @@ _BREAKS = re.compile(r"\n|[।॥.?!…][”’\"']?\s")
 class PrepareOptions:
     """Options of ``prepare``."""
 
-    validation: float | str | Path = 0.05  # share of documents to hold out, or the path of a file with them
-    seed: int = 0  # seed for drawing the held-out documents
-    field: str = "text"  # field or column of the text
-    errors: Errors = "stop"  # what to do with a document that cannot be read: stop or skip
+    validation: float | str | Path = 0.05  # share of documents to hold out, or a file with held-out documents
+    seed: int = 0  # random seed for drawing the held-out documents
+    field: str = "text"  # field or column that contains the text
+    errors: Errors = "stop"  # how to handle a document that cannot be read: stop or skip
     duplicates: Duplicates = "exact"
-    """Which duplicates to remove: none (keep), equal texts (exact), also similar ones (near)."""
+    """Which duplicates to remove: none (keep), equal documents (exact), or also similar ones (near)."""
     leak_threshold: float | None = DEFAULT_THRESHOLD
     """Exclude training documents that contain at least this share of a validation document; None disables the check."""
     max_validation_documents: int = 10_000
-    """Upper limit on validation documents drawn by share; more would not improve the evaluation."""
+    """Maximum number of validation documents drawn by share; more would not improve the evaluation."""
     workers: int | None = None  # encoding processes (default: one per core; for a small corpus, this process)
     on: str | None = None  # where workers run: None for this machine, or a Ray cluster: ray, ray://HOST:PORT
     overwrite: bool = False  # whether to replace an existing data folder
@@ -70,7 +70,7 @@ class PrepareOptions:
     def __post_init__(self) -> None:
         if isinstance(self.validation, float | int) and not 0 <= self.validation < 1:
             raise UsageError(
-                "{validation} must be at least 0 and below 1, such as 0.05, or a file",
+                "{validation} must be at least 0 and below 1, such as 0.05, or the path of a file",
                 validation=Option("validation", self.validation),
             )
         check_choice("duplicates", self.duplicates, get_args(Duplicates))
@@ -79,7 +79,7 @@ class PrepareOptions:
 
 @dataclass
 class PrepareReport:
-    """The number of documents, tokens and bytes written, and of documents excluded."""
+    """The numbers of documents, tokens and bytes written, and of documents excluded."""
 
     train_documents: int = 0
     validation_documents: int = 0
@@ -90,7 +90,7 @@ class PrepareReport:
     leaked: int = 0
     duplicates: int = 0
     problems: int = 0
-    cut: bool = False  # whether only the end of a document is held out, because it is most of the text
+    cut: bool = False  # whether only the end of a document is held out, because the document is most of the text
     tokenizer: str = ""
     path: str = ""  # the data folder
 
@@ -110,7 +110,7 @@ def prepare(
     """Create a data folder at ``out`` from the documents at ``paths``; if this fails, no folder is created."""
     options = options or PrepareOptions()
     eos = end_token(tokenizer)
-    tokenizer = unframed(tokenizer)  # shards contain no special tokens but end-of-text
+    tokenizer = unframed(tokenizer)  # shards contain no special tokens other than end-of-text
     report = PrepareReport(tokenizer=tokenizer.fingerprint, path=str(out))
 
     def count_problem(problem: CorpusProblem) -> None:
@@ -161,10 +161,10 @@ class _Job:
         self.workers = (self._total > _SMALL_BYTES and os.cpu_count()) or 1  # local
         self.kept = bytearray()  # one per document, set by survey(): 1 to keep it, 0 for a duplicate
         self.held_out: dict[int, str] = {}  # validation documents by index; negative if from a separate file
-        self.cut: int | None = None  # start of the held-out end, if only the end of one document is held out
+        self.cut: int | None = None  # where the held-out part starts, if only the end of one document is held out
 
     def made_by(self, report: PrepareReport) -> dict[str, Any]:
-        """Return the folder's ``made_by`` entry, which contains only values that are the same in every run."""
+        """Return the folder's ``made_by`` entry, which has only values that are equal in every run."""
         return {
             "kotha": kotha.__version__,
             "sources": [Path(source.name).name for source in self._sources],
@@ -185,7 +185,7 @@ class _Job:
             self.held_out = {-1 - index: document.text for index, document in enumerate(held_out)}
             if self.options.duplicates == "keep":
                 return
-        drawn: list[tuple[int, int, str]] = []  # a heap with the largest priority on top
+        drawn: list[tuple[int, int, str]] = []  # a heap with the largest priority at the top
         n_characters = 0
         texts = self._read(Message("surveying"), self._on_problem)
         for index, (text, is_new) in enumerate(mark_duplicates(texts, self.options.duplicates, pool)):
@@ -196,7 +196,7 @@ class _Job:
                 n_characters += len(text)
         if drawn:
             documents = sum(self.kept)
-            wanted = max(round(share * documents), int(documents > 1))  # at least one if there are two
+            wanted = max(round(share * documents), int(documents > 1))  # at least one document if there are two
             drawn.sort(key=lambda entry: -entry[0])
             self.held_out = {index: text for _, index, text in drawn[:wanted]}
             _, index, text = drawn[0]
@@ -206,7 +206,7 @@ class _Job:
                     self.held_out = {index: text[self.cut :]}
 
     def encoded(self, pool: WorkerPool) -> Generator[EncodedDocument]:
-        """Second pass: encode every kept document, and yield it labelled with its split."""
+        """Second pass: encode every kept document and yield it with its split."""
         leaks = None
         if self.options.leak_threshold is not None and self.held_out:
             texts = [self.tokenizer.normalize(text) for text in self.held_out.values()]
@@ -219,7 +219,7 @@ class _Job:
             if index < 0:  # from a separate file
                 yield VALIDATION, text
         count, surveyed = 0, len(self.kept)
-        on_problem = None if surveyed else self._on_problem  # the survey has already reported all problems
+        on_problem = None if surveyed else self._on_problem  # the first pass has already reported all problems
         for index, text in enumerate(self._read(Message("encoding"), on_problem)):
             count += 1
             if count > surveyed > 0:
@@ -251,13 +251,13 @@ class _Job:
 
 
 def end_of(text: str, share: float) -> int | None:
-    """Return the start of the last ``share`` of a text, at a line or sentence start; None for a single sentence.
+    """Return where the last ``share`` of a text starts, at a line or sentence start; None for a single sentence.
 
     >>> text = "রাত হলো। চাঁদ উঠল। সবাই ঘুমাল।"
     >>> text[end_of(text, 0.05) :]
     'সবাই ঘুমাল।'
     """
-    first, last = len(text) - len(text.lstrip()), len(text.rstrip())  # neither part may be only white space
+    first, last = len(text) - len(text.lstrip()), len(text.rstrip())  # neither part may consist of only white space
     starts = (found.end() for found in _BREAKS.finditer(text) if first < found.end() < last)
     wanted = (1 - share) * len(text)
     return min(starts, key=lambda start: abs(start - wanted), default=None)
@@ -271,7 +271,7 @@ def _priority(seed: int, index: int) -> int:
 
 
 def _spool_stdin(paths: Sequence[str | Path], folder: Path) -> list[str | Path]:
-    """Copy standard input to a file if it is among the paths, because the input is read twice."""
+    """Copy standard input, if it is among the paths, to a file, because the input is read twice."""
     if "-" not in paths:
         return list(paths)
     with (folder / _STDIN_FILE).open("xb") as file:

@@ -4,10 +4,10 @@
 
     dataset.json         the description: format, tokenizer, and for each split its counts and shards with their sha256
     tokenizer.json       the tokenizer that made the ids
-    train-00000.bin …    ids, little-endian uint16 (uint32 when the vocabulary needs it); each document ends in eos
+    train-00000.bin …    ids, little-endian uint16 (uint32 when the vocabulary needs it); each document ends with eos
     train.offsets        start of each document in the split's ids, and the end; little-endian uint64
 
-Writing a folder is atomic. Loading rejects a shard that was truncated, swapped or made with another tokenizer.
+A folder is written atomically. Loading rejects a shard that was truncated, swapped or encoded with another tokenizer.
 """
 
 import hashlib
@@ -89,7 +89,7 @@ class SplitWriter:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Close the files, whether or not they are complete."""
+        """Close the files, even incomplete ones."""
         for file in (self._offsets, self._shard):
             if file is not None:
                 file.release()
@@ -141,7 +141,7 @@ class _HashedFile:
         return self._hash.hexdigest()
 
     def release(self) -> None:
-        with suppress(OSError):  # on a full disk, closing the file fails too; report the first error
+        with suppress(OSError):  # on a full disk, closing the file also fails; report the first error
             self._file.close()
 
 
@@ -163,7 +163,7 @@ def write_description(
 
 
 def is_data_folder(folder: Path) -> bool:
-    """Return whether a folder is a data folder with no other files in it."""
+    """Return whether a folder is a data folder without other files."""
     written = [TOKENIZER_FILE, "*-[0-9][0-9][0-9][0-9][0-9].bin", "*.offsets"]
     return is_made_of(folder, DATASET_FILE, lambda values: values.get("format") == FORMAT, written)
 
@@ -198,7 +198,7 @@ class Split:
 
     @cached_property
     def offsets(self) -> NDArray[np.uint64]:
-        """Start of each document in the ids of all shards, and the end of the last."""
+        """The start of each document in the ids of all shards, and the end of the last."""
         path = self._folder / f"{self.name}.offsets"
         offsets: NDArray[np.uint64] = _map(path, np.dtype("<u8"), len(self) + 1)
         starts = self._shard_starts.astype(np.uint64)
@@ -216,7 +216,7 @@ class Split:
         return np.cumsum([0, *(shard.tokens for shard in self.info.shards)])
 
     def check(self, hashes: bool) -> None:
-        """Check the size of every file of the split, and with ``hashes`` its SHA-256."""
+        """Check the size of every file of the split and, with ``hashes``, its SHA-256."""
         width = self._dtype.itemsize
         files = [(shard.file, shard.tokens * width, shard.sha256) for shard in self.info.shards]
         for name, size, sha256 in [*files, (f"{self.name}.offsets", 8 * (len(self) + 1), self.info.offsets_sha256)]:
@@ -226,7 +226,7 @@ class Split:
             found = path.stat().st_size
             if found != size:
                 raise DataError(
-                    "{path} has {n:,} bytes instead of {size:,}; run `kotha prepare` again",
+                    "{path} is {n:,} bytes instead of {size:,}; run `kotha prepare` again",
                     path=path,
                     n=found,
                     size=size,
@@ -245,7 +245,7 @@ class Split:
 
 
 class Dataset:
-    """A data folder: splits and the tokenizer that made them."""
+    """A data folder: its splits and their tokenizer."""
 
     def __init__(self, path: str | Path, verify: bool = True) -> None:
         self.path = Path(path)
@@ -253,8 +253,7 @@ class Dataset:
         self.tokenizer = Tokenizer.load(self.path / TOKENIZER_FILE)
         if self.tokenizer.fingerprint != self.description["tokenizer"]:
             raise DataError(
-                "{path} has fingerprint {found}, but the shards were made with {wanted}; run `kotha prepare` "
-                "again with the tokenizer you want",
+                "{path} has fingerprint {found}, but the shards were encoded with {wanted}; run `kotha prepare` again",
                 path=self.path / TOKENIZER_FILE,
                 found=self.tokenizer.fingerprint,
                 wanted=self.description["tokenizer"],
@@ -308,29 +307,29 @@ def _read_description(folder: Path) -> tuple[dict[str, Any], dict[str, SplitInfo
 
 
 def not_a_data_folder(path: Path) -> DataError:
-    """Return an error that describes what the path contains, and how to create a data folder."""
+    """Return an error that describes what the path contains and how to create a data folder."""
     if not exists(path):
         return DataError("{path} not found; create a data folder with `kotha prepare`", path=path)
     if not is_directory(path):
         if not _is_text(path):
-            return DataError("{path} is a file; name a data folder, created with `kotha prepare`", path=path)
-        template = "{path} is a file, not a data folder; prepare it first: {commands}"
+            return DataError("{path} is a file; specify a data folder created with `kotha prepare`", path=path)
+        template = "{path} is a file, not a data folder; prepare the text first: {commands}"
         return DataError(template, path=path, commands=prepare_commands(path))
     inner = next((each for each in sorted(path.iterdir()) if is_file(each / DATASET_FILE)), None)
     if inner is not None:
         return DataError("{path} is not a data folder; did you mean {inner}?", path=path, inner=inner)
     if is_file(path / "config.json"):
-        template = "{path} is a run or model folder; name the data folder that `kotha prepare` created"
+        template = "{path} is a run or model folder; specify the data folder created with `kotha prepare`"
         return DataError(template, path=path)
     if any(_is_text(each) for each in path.iterdir()):
-        template = "{path} contains texts but is not a data folder; prepare them first: {commands}"
+        template = "{path} contains text files but is not a data folder; prepare the text first: {commands}"
         return DataError(template, path=path, commands=prepare_commands(path))
     template = "{path} is not a data folder: it has no {file}; create one with `kotha prepare`"
     return DataError(template, path=path, file=DATASET_FILE)
 
 
 def prepare_commands(texts: Path) -> str:
-    """Return the commands that turn texts into a data folder.
+    """Return the commands that create a data folder from text.
 
     >>> prepare_commands(Path("my texts"))
     "kotha tokenizer train 'my texts' --out tok && kotha prepare 'my texts' --tokenizer tok --out data"
@@ -340,7 +339,7 @@ def prepare_commands(texts: Path) -> str:
 
 
 def _is_text(path: Path) -> bool:
-    """Whether a file has an extension that the corpus readers support."""
+    """Return whether a file has an extension that the corpus readers support."""
     with suppress(ValueError):
         return is_file(path) and bool(kind_of(path.name))
     return False

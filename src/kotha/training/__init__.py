@@ -1,1 +1,1 @@
-"""Training: from a data folder and a config to a run folder."""
+"""Training: turns a data folder and a config into a run folder."""

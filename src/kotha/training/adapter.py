@@ -1,4 +1,4 @@
-"""Adapters: the weights trained by LoRA, in a small separate folder; one base model can have several adapters.
+"""Adapters: the weights trained by LoRA, in a small folder of their own; one base model can have several adapters.
 
 ::
 
@@ -6,8 +6,8 @@
                          it was trained on conversations
     adapter.safetensors  the low-rank matrices, and the weights trained in full (a new head)
 
-The base is identified by a hash of the weights that the adapter modifies, and any other model is rejected. Applying an
-adapter to its base gives the merged model, which is an ordinary model.
+The base is identified by a hash of the weights that the adapter modifies; other models are rejected. Merging an adapter
+into its base gives an ordinary model.
 """
 
 import hashlib
@@ -44,7 +44,7 @@ _LARGEST_ALPHA = 1_000_000  # far larger than any published value
 def save_adapter(
     folder: Path, model: Model, rank: int, alpha: float, base: str, chat: ChatTemplate | None = None
 ) -> None:
-    """Write the trained weights of a model with LoRA, atomically."""
+    """Write the trained weights of a LoRA model atomically."""
     weights = {name: each.detach().cpu().contiguous() for name, each in model.named_parameters() if each.requires_grad}
     about: dict[str, Any] = {"format": _FORMAT, "format_version": _VERSION, "rank": rank, "alpha": alpha, "base": base}
     if chat is not None:
@@ -66,7 +66,7 @@ def base_fingerprint(model: Model) -> str:
 
 
 def apply_adapter(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Model:
-    """Return the base with an adapter's low-rank matrices added; raise an error if it is not the adapter's base."""
+    """Return the base with an adapter's low-rank matrices added; raise an error if the adapter has another base."""
     folder = _found(folder)
     about = _read(folder)
     try:
@@ -80,7 +80,7 @@ def apply_adapter(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Model:
         raise KothaError("{folder} does not fit {name}: {error}", folder=folder, name=name, error=error) from error
     if found != about.get("base"):
         raise KothaError(
-            "{folder} was trained for another model than {name}; apply it to the model that it was trained for",
+            "{folder} was trained for a model other than {name}; apply it to its own base model",
             folder=folder,
             name=name,
         )
@@ -93,12 +93,12 @@ def apply_adapter(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Model:
 
 
 def _check_size(config: ModelConfig, base: Model) -> None:
-    """Reject an adapter whose config is far larger than the base, before that model is built."""
+    """Reject an adapter whose config is far larger than the base, before a model is built from it."""
     shape = shape_alone(config, n_tensors=sum(1 for _ in base.parameters()))
     wanted, there = (sum(each.numel() for each in model.parameters()) for model in (shape, base))
     if wanted > _TIMES_THE_BASE * there:
         raise ConfigError(
-            "it is for a model with {wanted:,} parameters, but this one has {there:,}", wanted=wanted, there=there
+            "it is for a model with {wanted:,} parameters, but this model has {there:,}", wanted=wanted, there=there
         )
 
 
@@ -107,19 +107,19 @@ def load_adapted(base: Bundle, folder: Path, name: Text = _UNNAMED) -> Bundle:
     model = merged(apply_adapter(base, folder, name))
     chat = base.chat
     about = _read(_found(folder))
-    if base.tokenizer is not None and about.get("supports_chat", about.get("takes_turns")) is True:  # the former name
+    if base.tokenizer is not None and about.get("supports_chat", about.get("takes_turns")) is True:  # the old file name
         chat = ChatTemplate.of(base.tokenizer)
     return Bundle(model, base.tokenizer, chat)
 
 
 def merged(model: Model) -> Model:
-    """Return a plain model with the same outputs as a model with LoRA."""
+    """Return an ordinary model with the same outputs as a LoRA model."""
     weights = merged_weights(model)
     return assemble(shape_alone(model.config, len(weights)), weights)
 
 
 def _found(folder: Path) -> Path:
-    """Return the folder itself if it is an adapter, or the adapter of a run."""
+    """Return the folder if it is an adapter, or the adapter of a run."""
     inside = folder / FOLDER
     return inside if not is_file(folder / DESCRIPTION) and is_file(inside / DESCRIPTION) else folder
 

@@ -1,10 +1,10 @@
-"""Initial weights from token counts: embeddings and a head that already predict the next token from the last one.
+"""Initial weights from token counts: embeddings and a head that already predict the next token from the current one.
 
-In its first steps, a new model learns which tokens follow which, and these frequencies can simply be counted. The
-logarithms of the smoothed probabilities are factorized into an embedding of the last token and a row of the head, so
-that without its blocks the model would be the best bigram model of this width. In a short run, starting from these
-counts saves several hundred steps. The method requires an untied head (``tied_head=False``), because a token is not its
-own most likely successor.
+In its first steps, a new model learns which token follows which, but these frequencies can simply be counted. The
+logarithms of the smoothed probabilities are factorized into an embedding of the current token and a row of the head.
+Without its blocks, the model would be the best bigram model of this width. In a short run, this initialization saves
+several hundred steps. It requires an untied head (``tied_head=False``), because a token is not its own most likely
+successor.
 
 The smoothing is interpolated Kneser-Ney with a single discount (``text/ngram.py`` has the full version).
 """
@@ -21,7 +21,7 @@ from kotha.model.gpt import GPT
 from kotha.text.shards import Dataset
 
 _DISCOUNT = 0.75
-_ROUNDS = 3  # of subspace iteration
+_ROUNDS = 3  # rounds of subspace iteration
 _RIDGE = 1e-5
 
 
@@ -29,7 +29,7 @@ def initialize_from_bigrams(model: Model, data: Dataset, seed: int) -> None:
     """Replace the embeddings and the head of a GPT."""
     config = model.config
     if not isinstance(config, GPTConfig) or config.tied_head or config.head_bias or config.norm != "rms":
-        raise ConfigError("initial=bigrams needs a gpt of the modern layout with tied_head=False")
+        raise ConfigError("initial=bigrams requires a gpt with the modern layout and tied_head=False")
     assert isinstance(model, GPT), "the model of a GPTConfig"
     n_tokens, width = model.tokens.weight.shape
     line = np.concatenate(data["train"].shards)
@@ -37,7 +37,7 @@ def initialize_from_bigrams(model: Model, data: Dataset, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     embeddings = _embed(gains, shares, unigrams, width, generator)  # (V, C)
     weighted = (embeddings * shares[:, None]).mT  # (C, V)
-    # The head that best approximates the logarithms, with each token weighted by its frequency: weighted least squares.
+    # The head that best approximates the logarithms: least squares, with each token weighted by its frequency.
     wanted = torch.sparse.mm(gains.mT, weighted.mT) + unigrams.log()[:, None] * weighted.sum(dim=1)  # (V, C)
     products = weighted @ embeddings + _RIDGE * torch.eye(width, dtype=torch.float64)
     head = torch.linalg.solve(products, wanted.mT).mT
@@ -47,10 +47,10 @@ def initialize_from_bigrams(model: Model, data: Dataset, seed: int) -> None:
 
 
 def _count(line: NDArray[np.integer], n_tokens: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Count token pairs: return the gains (V, V), token shares (V,), and probabilities without context (V,)."""
+    """Count token pairs; return the gains (V, V), token shares (V,), and probabilities without context (V,)."""
     keys, counts = np.unique(line[:-1].astype(np.int64) * n_tokens + line[1:], return_counts=True)
     first, second = np.divmod(keys, n_tokens)
-    before = np.bincount(second, minlength=n_tokens) + 1  # distinct predecessors; 1 more, so that none is impossible
+    before = np.bincount(second, minlength=n_tokens) + 1  # distinct predecessors, plus 1 so that no token is impossible
     unigrams = before / before.sum()
     totals, distinct = np.bincount(first, counts, n_tokens), np.bincount(first, minlength=n_tokens)
     backed_off = _DISCOUNT * distinct[first] * unigrams[second]
@@ -60,7 +60,7 @@ def _count(line: NDArray[np.integer], n_tokens: int) -> tuple[Tensor, Tensor, Te
 
 
 def _embed(gains: Tensor, shares: Tensor, unigrams: Tensor, width: int, generator: torch.Generator) -> Tensor:
-    """Return embeddings of norm sqrt(C): a constant, and the main directions in which tokens' successors differ."""
+    """Return embeddings of norm sqrt(C): a constant and the main directions in which tokens' successors differ."""
     rows, columns = shares.sqrt(), unigrams.sqrt()
     indices, values = gains.indices(), gains.values()
     scaled = _sparse(indices, values * rows[indices[0]] * columns[indices[1]], len(shares))

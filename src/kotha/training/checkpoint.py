@@ -9,15 +9,16 @@
         state.json              step, best score, and other plain values
         manifest.json           sha256 of each of these files, written last
 
-With sharded weights each process writes its rows to a file such as ``model-00001-of-00002.safetensors``, whose header
-contains the row numbers. Any number of processes can load them. (PyTorch's distributed checkpoints store this in a
-pickle and replace files in place.) A checkpoint is written to a temporary directory and moved into place by rename.
+With sharded weights, each process writes its rows to a file such as ``model-00001-of-00002.safetensors``, whose header
+contains the row numbers. Any number of processes can load these files. (PyTorch's distributed checkpoints store the row
+numbers in a pickle and replace files in place.) A checkpoint is written to a temporary directory, which is then
+renamed.
 
-Machines without a shared file system each have the run folder on a local disk, under the same path. On each disk one
-process writes the settings, the metrics and the best model. Each disk has the parts of a checkpoint that belong to its
-processes, and a manifest that lists all parts, so merging the folders (with ``rsync``) gives a complete checkpoint. On
-resume, the newest checkpoint whose parts all exist on some disk is used, and each machine receives the files that it
-lacks. The number of machines and their order may change.
+Machines without a shared file system each have the run folder on a local disk, under the same path. On each disk, one
+process writes the settings, the metrics and the best model. Each disk has the checkpoint parts of its own processes,
+and a manifest that lists all parts, so merging the folders (with ``rsync``) gives a complete checkpoint. A resumed run
+uses the newest checkpoint whose parts all exist on some disk, and each machine receives the files that it lacks. The
+number of machines and their order may change.
 """
 
 import hashlib
@@ -58,7 +59,7 @@ _PART = re.compile(r"-\d{5}-of-\d{5}\.safetensors$")
 
 Tensors = dict[str, Tensor]
 Sums = dict[str, str]
-"""The sha256 of files, by path."""
+"""sha256 hashes of files, by path."""
 
 
 @dataclass
@@ -79,7 +80,7 @@ def checkpoint_path(folder: Path, step: int) -> Path:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) -> Path:
-    """Write a checkpoint and return its path; a checkpoint of the same step is replaced.
+    """Write a checkpoint and return its path; an existing checkpoint of the same step is replaced.
 
     All processes call this function; each writes its own parts.
     """
@@ -97,7 +98,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
         if ranks.writes:
             atomic_write(partial / STATE, state)
             hashes = {file.name: _sha256(file) for file in sorted(partial.iterdir())}
-        if ranks.several_file_systems and ranks.sharded:  # every manifest lists the parts of all disks
+        if ranks.several_file_systems and ranks.sharded:  # every manifest lists the parts on all disks
             hashes = {name: each for part in ranks.each(hashes) for name, each in part.items()}
         if ranks.writes:
             atomic_write(partial / MANIFEST, json.dumps(dict(sorted(hashes.items())), indent=1))
@@ -107,7 +108,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint, ranks: Ranks = ALONE) 
 
 @contextmanager
 def _shared_folder(path: Path, ranks: Ranks) -> Iterator[Path]:
-    """Open a directory into which all processes on a disk write; one of them creates it and moves it into place."""
+    """Open a directory for all processes on a disk; one of them creates it and moves it into place."""
     if ranks.writes:
         with atomic_directory(path, may_replace=lambda _: True) as partial:
             ranks.wait()
@@ -129,7 +130,7 @@ def _write(file: Path, tensors: Tensors, ranks: Ranks) -> None:
 
 
 def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
-    """Load a checkpoint after verifying the hash of each file; with sharded weights, only the rows of this process."""
+    """Load a checkpoint after checking the hash of each file; with sharded weights, load only this process's rows."""
     names = verify_checkpoint(path)
     state = read_table(path / STATE, CheckpointError)
     if "step" not in state:
@@ -145,14 +146,14 @@ def load_checkpoint(path: Path, ranks: Ranks = ALONE) -> Checkpoint:
 
 
 def _read(files: list[Path], ranks: Ranks) -> Tensors:
-    """Return the tensors of one kind, joined from the files that hold their rows."""
+    """Return the tensors of one kind, concatenated from the files that contain their rows."""
     pieces: dict[str, list[Tensor]] = {}
     for path in files:
         with reading_weights(path, CheckpointError), safe_open(path, "pt") as file:
             cut = json.loads((file.metadata() or {}).get("rows", "{}"))
             for name in file.keys():  # noqa: SIM118 (no mapping)
                 if name not in cut and name in pieces:
-                    continue  # replicated, so it is the same in every file
+                    continue  # replicated, so it is equal in all files
                 piece = _rows_for(file.get_slice(name), cut.get(name), ranks)
                 pieces.setdefault(name, []).append(piece)
     return {name: torch.cat(some) if len(some) > 1 else some[0] for name, some in pieces.items()}
@@ -172,7 +173,7 @@ def _rows_for(stored: Any, cut: list[int] | None, ranks: Ranks) -> Tensor:
 
 
 def verify_checkpoint(path: Path) -> Sums:
-    """Return the hashes of a checkpoint's files; raise an error if a file is missing or changed."""
+    """Return the hashes of a checkpoint's files; raise an error if a file is missing or was changed."""
     try:
         hashes = read_table(path / MANIFEST)
     except KothaError as error:
@@ -180,14 +181,14 @@ def verify_checkpoint(path: Path) -> Sums:
             "{path} has no readable {file}, so it is not a complete checkpoint", path=path, file=MANIFEST
         ) from error
     if STATE not in hashes or any(Path(name).name != name for name in hashes):
-        raise CheckpointError("{path} is not the manifest of a checkpoint", path=path / MANIFEST)
+        raise CheckpointError("{path} is not a checkpoint manifest", path=path / MANIFEST)
     for name, expected in hashes.items():
         if not is_file_in(path, name):
-            copied = Message("; if it is on another machine, copy the folder from there")
+            copied = Message("; if the file is on another machine, copy the run folder from there")
             elsewhere = copied if _PART.search(name) else ""
             raise CheckpointError("{path} is missing{elsewhere}", path=path / name[:200], elsewhere=elsewhere)
         if _sha256(path / name) != expected:
-            raise CheckpointError("{path} is not the file that was saved: its sha256 differs", path=path / name)
+            raise CheckpointError("{path} was changed after it was saved: its sha256 differs", path=path / name)
     return hashes
 
 
@@ -217,10 +218,9 @@ def latest_checkpoint(folder: Path, ranks: Ranks = ALONE) -> Checkpoint | None:
 
 
 def prune_checkpoints(folder: Path, keep: int, best: int | None, newest: int | None = None) -> None:
-    """Remove all checkpoints except the ``keep`` newest and the best, and leftovers of a killed run.
+    """Remove all checkpoints except the best and the ``keep`` newest, and any leftovers of a killed run.
 
-    ``newest`` is the step of the newest valid checkpoint. Later checkpoints are corrupted and do not count towards
-    ``keep``.
+    ``newest`` is the step of the newest valid checkpoint. Later ones are corrupted and do not count towards ``keep``.
     """
     clear_leftovers(folder, f"{_PREFIX}*")
     steps = [step for step in list_checkpoints(folder) if newest is None or step <= newest]
@@ -237,14 +237,14 @@ def _sha256(path: Path) -> str:
 # -- several disks -----------------------------------------------------------------------------------------------------
 
 
-_CHUNK = 1 << 24  # bytes sent at once
-# The config comes last, because its presence marks a run folder.
+_CHUNK = 1 << 24  # bytes per message
+# The config is copied last, because its presence marks a run folder.
 _OF_THE_RUN = (TOKENIZER_FILE, runs.METRICS, runs.BEST, f"{runs.BEST_MODEL}/*", runs.CONFIG)
 
 
 @dataclass(frozen=True)
 class OnDisk:
-    """The files of a run on one disk, and for each step the files that its checkpoint should have."""
+    """The files of a run on one disk and, for each step, the files that its checkpoint should have."""
 
     files: Sums = field(default_factory=dict)
     manifests: dict[int, Sums] = field(default_factory=dict)
@@ -260,7 +260,7 @@ def copy_missing_files(path: Path, ranks: Ranks) -> None:
     every = ranks.each(_files_on_disk(path) if ranks.writes else OnDisk())
     started = next((rank for rank, held in enumerate(every) if runs.CONFIG in held.files), 0)
     step, source = newest_complete(every) or (-1, started)
-    wanted = every[source].manifests.get(step, {})  # the manifest comes last; without it a checkpoint is invalid
+    wanted = every[source].manifests.get(step, {})  # the manifest is copied last; without it a checkpoint is invalid
     of_the_run = {name: each for name, each in every[source].files.items() if not name.startswith(runs.CHECKPOINTS)}
     for name, expected in {**wanted, **of_the_run}.items():
         missing = ranks.writes and every[ranks.rank].files.get(name) != expected
@@ -271,7 +271,7 @@ def copy_missing_files(path: Path, ranks: Ranks) -> None:
 
 
 def newest_complete(every: list[OnDisk]) -> tuple[int, int] | None:
-    """Return the newest step whose checkpoint files all exist on some disk, and a process that has its manifest."""
+    """Return the newest step whose files all exist on some disk, and the rank of a process with its manifest."""
     complete = [
         (step, rank)
         for rank, held in enumerate(every)

@@ -3,7 +3,7 @@
 In a distributed run all processes call the methods of a `Checkpointer`, which decides what each process writes.
 
 Ctrl-C and SIGTERM request a stop: the loop finishes its step, saves a checkpoint and ends. A second Ctrl-C ends the run
-at once. Schedulers send SIGTERM, sometimes twice, and kill the process soon after, so a second SIGTERM is ignored.
+immediately. Schedulers send SIGTERM, sometimes twice, and kill the process soon after, so a second SIGTERM is ignored.
 """
 
 import math
@@ -33,7 +33,7 @@ from kotha.training.distributed import Ranks, unsharded
 from kotha.training.optim import Average, Optimizers, copy_into, swapped_weights
 from kotha.training.tasks.task import Score, Task
 
-_SIGNAL_SECONDS = 5.0  # time within which torchrun signals all of its processes, if it signals one
+_SIGNAL_SECONDS = 5.0  # seconds in which torchrun signals all of its processes, once it signals one
 
 
 class Interrupts:
@@ -41,7 +41,7 @@ class Interrupts:
 
     def __init__(self, on_signal: Callable[[str], None] | None = None) -> None:
         self.stop_requested = False
-        self.terminating = False  # by SIGTERM, which SIGKILL may follow
+        self.terminating = False  # stopped by SIGTERM, which SIGKILL may follow
         self._on_signal = on_signal
         self._previous: dict[int, Any] = {}
 
@@ -58,7 +58,7 @@ class Interrupts:
             signal.signal(number, handler)
 
     def require_own_signal(self, step: int) -> None:
-        """Raise an error if only other machines received the signal, so that torchrun restarts this one.
+        """Raise an error if only other machines received the signal, so that torchrun restarts this process.
 
         When a machine joins, torchrun signals all processes, one after the other, and restarts them. A process that
         exited normally would end the whole run.
@@ -68,8 +68,8 @@ class Interrupts:
             time.sleep(0.05)
         if not self.stop_requested:
             raise TrainingError(
-                "another machine received a stop signal, so all processes saved at step {step:,}; torchrun "
-                "restarts the remaining machines if restarts are left",
+                "another machine received a stop signal, so all processes saved a checkpoint at step {step:,}; "
+                "torchrun restarts the remaining machines if any restarts remain",
                 step=step,
             )
 
@@ -100,7 +100,7 @@ class Checkpointer:
     # -- checkpoints --------------------------------------------------------------------------------------------------
 
     def save(self, step: int, state: dict[str, Any], best: int | None) -> None:
-        """Write a checkpoint of the current state, and prune old ones."""
+        """Write a checkpoint of the current state and remove old ones."""
         tensors: dict[str, dict[str, Tensor]] = {
             "model": {name: each.detach() for name, each in self.model.named_parameters()},
             "optimizer": self.optimizers.state(),
@@ -113,9 +113,9 @@ class Checkpointer:
             checkpoint.prune_checkpoints(self.folder.checkpoints, self.config.keep_checkpoints, best)
 
     def restore(self) -> dict[str, Any]:
-        """Load the newest complete checkpoint and return its state, empty if there is none.
+        """Load the newest complete checkpoint and return its state; empty if there is none.
 
-        Restoring also prunes old checkpoints, in case the run was killed between saving and pruning.
+        Old checkpoints are removed here too, in case the run was killed right after saving.
         """
         saved = checkpoint.latest_checkpoint(self.folder.checkpoints, self.ranks) or Checkpoint(0)
         state = saved.state
@@ -140,7 +140,7 @@ class Checkpointer:
         """Return the path of the newest checkpoint, for an error message."""
         try:
             saved = list_checkpoints(self.folder.checkpoints)
-        except OSError as error:  # must not hide the first error
+        except OSError as error:  # must not hide the original error
             folder = self.folder.checkpoints
             return Message("in {folder}, which cannot be read ({why})", folder=folder, why=error.strerror)
         return str(checkpoint_path(self.folder.checkpoints, saved[-1])) if saved else Message("none yet")
@@ -148,7 +148,7 @@ class Checkpointer:
     # -- best weights -------------------------------------------------------------------------------------------------
 
     def kept_weights(self) -> AbstractContextManager[None]:
-        """Swap in the weights that are evaluated and saved: the average, if there is one."""
+        """Temporarily use the weights that are evaluated and saved: the average, if there is one."""
         return swapped_weights(self.model, self.average.tensors) if self.average is not None else nullcontext()
 
     def plain_model(self) -> Model | None:

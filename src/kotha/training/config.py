@@ -1,7 +1,7 @@
-"""All settings of a training run, validated on construction, and recipes, which are named sets of settings.
+"""All settings of a training run, validated on construction, and recipes: named sets of settings.
 
-The field names are the keys in a recipe or a TOML file and, written with dashes, the options of the command. ``None``
-disables a setting, or selects its value automatically if the comment says so.
+The field names are the keys in recipes and TOML files and, with dashes, the options of the command. ``None`` disables a
+setting or, where the comment says so, selects its value automatically.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -23,7 +23,7 @@ Augment = Literal["none", "move", "mirror"]
 Initial = Literal["random", "bigrams"]
 
 
-# As large as any published batch, and far larger than is useful for the models in this package.
+# As large as any published batch, and far larger than the models in this package need.
 _LARGEST_BATCH = 1 << 16
 
 
@@ -52,7 +52,7 @@ class TrainConfig:
     batch_size: int = 64  # sequences per step, over all processes
     micro_batch_size: int | None = None  # sequences per forward pass; None: the largest that fits in memory
     context_length: int | None = None  # tokens per sequence; None: the model's context length
-    sampling: Sampling = "documents"  # documents: every token once per epoch, reshuffled; offsets: random positions
+    sampling: Sampling = "documents"  # documents: shuffled, each token once per epoch; offsets: random positions
     # random seed for the initial weights, the order of the data, and dropout
     seed: int = at_least(0, default=0, most=LARGEST_SEED)
     initial: Initial = "random"  # bigrams: initialize embeddings and head from the counts of token pairs
@@ -69,17 +69,17 @@ class TrainConfig:
     """After warm-up: cosine to the floor, stable with a final decay (WSD), constant, or inverse-sqrt (2017)."""
     warmup_steps: int = at_least(0, default=100)  # steps over which the learning rate rises from 0
     decay_steps: int | None = None  # for stable: steps of the final decay; None: a fifth of all steps
-    floor: float = 0.1  # share of the peak learning rate at the end
+    floor: float = 0.1  # final learning rate as a share of the peak
 
     dropout: float | None = None  # overrides the model's dropout
-    label_smoothing: float = 0.0  # share of each target spread over the vocabulary
-    class_weights: ClassWeights = "equal"  # balanced: weigh examples inversely to the frequency of their class
+    label_smoothing: float = 0.0  # share of each target that is spread over the vocabulary
+    class_weights: ClassWeights = "equal"  # balanced: weight examples inversely to the frequency of their class
     augment: Augment = "none"  # images only; move: rotate, shift and scale; mirror: also flip half of them
-    backwards: float = 0.0  # share of sequences to reverse, except in the last quarter of the steps
-    lora: int | None = None  # rank of LoRA, which freezes the other weights; None: train all weights
+    backwards: float = 0.0  # share of sequences that are reversed, except in the last quarter of the steps
+    lora: int | None = None  # LoRA rank; all other weights are frozen; None: train all weights
     lora_alpha: float = 16.0  # the LoRA update is scaled by alpha / rank
     teachers: tuple[str, ...] = ()  # folders of trained models for distillation
-    teacher_share: float = 0.8  # share of the loss that comes from the teachers
+    teacher_share: float = 0.8  # share of the loss computed from the teachers' predictions
     ngram_share: float = 0.0  # share of each target that is sampled from an n-gram model of the text
     ema_decay: float | None = None  # decay of the weight average, which is evaluated and saved; None: no average
     ema_every: int = 1  # steps between two updates of the average
@@ -91,7 +91,7 @@ class TrainConfig:
     keep_checkpoints: int = 2  # number of recent checkpoints to keep, besides the best
 
     precision: Precision = "auto"  # data type of matrix products; auto: chosen for the machine
-    compile: Compile = "auto"  # compile the model; auto: on GPUs
+    compile: Compile = "auto"  # whether to compile the model; auto: only on GPUs
     spike: float | None = 3.0  # stop when the loss exceeds its recent average by this many nats; None: never
 
     def __post_init__(self) -> None:
@@ -105,7 +105,7 @@ class TrainConfig:
                     raise ConfigError("{name}={value} must be {wanted}", name=name, value=value, wanted=wanted)
 
     def change(self, **changes: Any) -> "TrainConfig":
-        """Return a copy with some settings changed; an unknown setting raises an error with the nearest known name."""
+        """Return a copy with some settings changed; the error for an unknown name suggests the nearest known one."""
         check_names(changes, [each.name for each in fields(self)])
         return replace(self, **changes)
 
@@ -115,7 +115,7 @@ class TrainConfig:
 
 
 def check_names(given: Iterable[str], known: Collection[str]) -> None:
-    """Raise an error if a setting is unknown."""
+    """Raise an error for an unknown setting."""
     for name in given:
         if name not in known:
             raise ConfigError("unknown setting {name!r}{nearest}", name=name, nearest=nearest(name, known))
@@ -127,16 +127,16 @@ _ONLY_FOR: tuple[tuple[str, Any, Message], ...] = (
     ("ngram_share", GPTConfig, Message("gpt models, which predict the next token")),
     ("initial", GPTConfig, Message("gpt models, which predict the next token")),
     ("augment", ViTConfig, Message("images")),
-    ("class_weights", ViTConfig | ClassifierConfig, Message("classifiers of texts or images")),
+    ("class_weights", ViTConfig | ClassifierConfig, Message("text and image classifiers")),
     ("lora", TextConfig, Message("text models")),
 )
 
 
 def check_settings(model: ModelConfig, config: TrainConfig) -> None:
-    """Raise an error if a setting does not apply to this model family."""
+    """Raise an error for a setting that does not apply to this model family."""
     for name, kinds, families in _ONLY_FOR:
         if getattr(config, name) != TrainConfig.__dataclass_fields__[name].default and not isinstance(model, kinds):
-            raise ConfigError("{name} is only for {learners}; remove it", name=name, learners=families)
+            raise ConfigError("{name} applies only to {learners}; remove it", name=name, learners=families)
 
 
 # -- recipes -----------------------------------------------------------------------------------------------------------
@@ -175,7 +175,7 @@ RECIPES: dict[str, dict[str, Any]] = {
 
 
 def recipe(name: str, **changes: Any) -> TrainConfig:
-    """Return the settings of a recipe with some changes; a warm-up that would take most of the steps is shortened.
+    """Return a recipe's settings with some changes; a warm-up longer than most of the run is shortened.
 
     >>> [recipe("course", steps=steps).warmup_steps for steps in (20_000, 500)]
     [1000, 50]

@@ -1,11 +1,12 @@
-"""Measure the machine's speed and memory, and choose the precision to train in.
+"""Measure the machine's speed and memory, and choose the training precision.
 
-The share of the peak that a training run reaches (MFU) is the number of operations per token divided by the measured
-time per token and by ``peak_flops_per_second`` (Chowdhery et al. 2022, https://arxiv.org/abs/2204.02311, appendix B).
+Model FLOPs utilization (MFU), the share of the peak speed that a run reaches, is the number of operations per token
+divided by the measured time per token and by ``peak_flops_per_second`` (Chowdhery et al. 2022,
+https://arxiv.org/abs/2204.02311, appendix B).
 
 For mixed precision, bfloat16 needs no loss scaling and is fast on GPUs since Ampere and on CPUs with AMX or similar
-instructions. On other CPUs bfloat16 is slower, so a small product is timed in both types. Older GPUs use float16 with
-scaled gradients.
+instructions. On other CPUs bfloat16 is slower than float32, so a small product is timed in both types. Older GPUs use
+float16 with loss scaling.
 """
 
 import gc
@@ -27,7 +28,7 @@ from kotha.training.config import Precision
 
 _WIDTHS = {"cpu": (128, 1024), "cuda": (8192,)}
 _SECONDS = 0.2
-_EMULATED = 2e9  # operations per second; a slower CPU emulates the type, and a larger product would take too long
+_EMULATED = 2e9  # operations per second; a slower CPU emulates the type, so a larger product would take too long
 _CGROUP = Path("/sys/fs/cgroup")
 # In cgroups v1 a very large number means "no limit".
 _NO_LIMIT = 1 << 60
@@ -38,7 +39,7 @@ _NO_LIMIT = 1 << 60
 
 @lru_cache(maxsize=8)
 def peak_flops_per_second(device: torch.device, dtype: torch.dtype) -> float:
-    """Return the highest speed of large matrix products on a device, measured once per process."""
+    """Return the highest speed of large matrix products on a device; it is measured once per process."""
     best = 0.0
     for width in _WIDTHS[device.type]:
         left = torch.ones(width, width, dtype=dtype, device=device)
@@ -50,7 +51,7 @@ def peak_flops_per_second(device: torch.device, dtype: torch.dtype) -> float:
 
 
 def free_memory() -> None:
-    """Free the memory of models that are no longer used, and discard their compiled code."""
+    """Free the memory and the compiled code of models that are no longer used."""
     gc.collect()
     if torch.cuda.is_available():
         torch.compiler.reset()
@@ -58,7 +59,7 @@ def free_memory() -> None:
 
 
 def share_of_peak(flops_per_second: float, peak: float) -> float | None:
-    """Return the fraction of the peak that is reached, or None above 1, when the peak was measured on a busy machine.
+    """Return the fraction of the peak, or None if it is above 1 because the peak was measured on a busy machine.
 
     >>> share_of_peak(3e9, 6e9), share_of_peak(9e9, 6e9)
     (0.5, None)
@@ -68,7 +69,7 @@ def share_of_peak(flops_per_second: float, peak: float) -> float | None:
 
 
 def quickest(work: Callable[[], Any], device: torch.device, seconds: float) -> float:
-    """Return the fastest time in seconds of repeated calls within a time budget, after one warm-up call."""
+    """Return the shortest time in seconds of repeated calls within a time budget, after one warm-up call."""
     work()
     best, end = float("inf"), now(device) + seconds
     while True:
@@ -98,7 +99,7 @@ def available_memory(device: torch.device) -> int:
 
 
 def peak_memory(device: torch.device) -> int:
-    """Return the peak memory of this process in bytes: resident, or allocated by torch on a GPU."""
+    """Return the peak memory of this process in bytes: resident memory, or memory allocated by torch on a GPU."""
     if device.type == "cuda":
         return int(torch.cuda.max_memory_allocated(device))
     if sys.platform == "win32":
@@ -117,7 +118,7 @@ def total_memory() -> int:
 
 
 def largest_memory(device: torch.device) -> int:
-    """Return the bytes available if no other process were running: the memory of a GPU, or of the machine plus swap."""
+    """Return the total memory in bytes: that of the GPU, or that of the machine plus swap."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[1])
     return total_memory() + _kernel_bytes("meminfo", "SwapTotal")
@@ -135,7 +136,7 @@ def _psutil() -> Any:
 
 
 def _cgroup_rooms(root: Path) -> list[int]:
-    """Return the bytes left within a container's limits, for cgroups v1 and v2; empty if there are no limits."""
+    """Return the bytes left within a container's limits (cgroups v1 and v2); empty if there are no limits."""
     files = [("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes")]
     rooms = []
     for limit, used in files:
@@ -150,7 +151,7 @@ def _cgroup_rooms(root: Path) -> list[int]:
 
 
 def describe_machine(device: torch.device) -> dict[str, Any]:
-    """Return the description of the machine, which is recorded in a run."""
+    """Return the description of the machine that is recorded in a run."""
     found: dict[str, Any] = {
         "processor": _fields("cpuinfo").get("model name") or platform.processor() or platform.machine(),
         "cores": usable_cores(),
@@ -168,7 +169,7 @@ def describe_machine(device: torch.device) -> dict[str, Any]:
 
 
 def usable_cores() -> int:
-    """Return the number of cores that this process may use, which can be fewer than the machine has."""
+    """Return the number of cores that this process may use; the machine may have more."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
@@ -185,9 +186,9 @@ def _fields(file: str) -> dict[str, str]:
 # -- mixed precision ---------------------------------------------------------------------------------------------------
 
 
-# The minimum speedup for which bfloat16 is used in spite of its lower precision.
+# The minimum speedup that justifies the lower precision of bfloat16.
 _WORTHWHILE = 1.3
-_PROBE_WIDTHS = (64, 512)  # the small one first, because a CPU that emulates bfloat16 takes seconds for a large product
+_PROBE_WIDTHS = (64, 512)  # small first, because a CPU that emulates bfloat16 takes seconds for a large product
 _PROBE_ROUNDS = 8
 
 DTYPES: dict[str, torch.dtype] = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -207,10 +208,10 @@ class Arithmetic:
         return DTYPES[self.precision]
 
     def settle(self) -> None:
-        """Make products round in the same way in all steps, regardless of earlier computations in the process.
+        """Make products round in the same way in all steps, whatever the process computed before.
 
-        On ARM, oneDNN computes some products in bfloat16 and fails for others, and torch then disables it for the rest
-        of the process. This module therefore disables oneDNN from the start, also in float32, where it has no benefit
+        On ARM, oneDNN computes some products in bfloat16 and fails for others; torch then disables it for the rest of
+        the process. This method therefore disables oneDNN from the start, also in float32, where it has no benefit
         (``docs/dev/experiments.md``). On x86, oneDNN makes bfloat16 fast and does not fail.
         """
         if self.device.type == "cpu" and platform.machine() not in ("x86_64", "AMD64"):
@@ -224,10 +225,10 @@ class Arithmetic:
 def choose_arithmetic(
     precision: Precision, device: str | None = None, before: Mapping[str, Any] | None = None
 ) -> Arithmetic:
-    """Choose the device and precision: those requested in the config, or those that suit the machine.
+    """Choose the device and precision: as requested in the config, or the best of this machine.
 
-    ``before`` describes the machine that a resumed run recorded. The run continues with the same precision and number
-    of threads, so that sums round in the same way; timing them again on a busy machine could give another result.
+    ``before`` is the machine recorded by the run that is resumed. The run continues with the same precision and number
+    of threads, so that sums round in the same way; a new measurement on a busy machine could give another result.
     """
     target = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     before = before or {}
@@ -241,8 +242,8 @@ def choose_arithmetic(
         return Arithmetic(target, precision, Message("as requested"))
     if target.type == "cuda":
         if torch.cuda.get_device_capability(target)[0] >= 8:
-            return Arithmetic(target, "bfloat16", Message("this GPU has bfloat16"))
-        return Arithmetic(target, "float16", Message("this GPU has float16 but no bfloat16"))
+            return Arithmetic(target, "bfloat16", Message("this GPU supports bfloat16"))
+        return Arithmetic(target, "float16", Message("this GPU supports float16 but not bfloat16"))
     gain = _gain_of_bfloat16()
     if gain >= _WORTHWHILE:
         faster = Message("matrix products are {gain:.1f} times as fast as in float32 on this machine", gain=gain)

@@ -1,12 +1,12 @@
 """Distributed training of one model by several processes, started by ``torchrun``, and detection of stragglers.
 
-With data parallelism (DDP) each process has the whole model and a share of the batch, and gradients are summed. With
-``shard`` (FSDP2) each process stores only its share of the rows of each weight, gradient and optimizer state, and
-gathers the weights of a block when they are needed. With a single process, the functions of this module do nothing.
+With data parallelism (DDP), each process has the whole model and a share of the batch, and gradients are summed. With
+``shard`` (FSDP2), each process stores only its share of the rows of each weight, gradient and optimizer state, and
+gathers a block's weights when they are needed. With a single process, the functions of this module do nothing.
 
-All processes synchronize at every step, so each step takes as long as the slowest process (a straggler), and step times
-are the same for all. To find the straggler, each process times its own forward passes through the model's blocks,
-during which it does not wait for others, and the times are compared periodically.
+All processes synchronize at every step, so every step takes as long as the slowest process (the straggler), and all
+processes measure the same step time. To find the straggler, each process times its own forward passes through the
+model's blocks, in which it does not wait for others, and the times are compared periodically.
 """
 
 import os
@@ -36,14 +36,14 @@ from kotha.i18n.message import Message, Text
 from kotha.model.block import Block
 from kotha.storage.status import exists, is_directory
 
-# A process that waits longer than this for another one raises an error, so that torchrun can restart all of them.
+# A process that waits longer than this for another one raises an error, so that torchrun can restart all processes.
 _TIMEOUT = timedelta(minutes=10)
 _GLOO = "gloo/transport"  # in gloo's error messages
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """The position of this process among those that train together, as set by torchrun."""
+    """The ranks of this process in the training run, as set by torchrun."""
 
     rank: int = 0
     world: int = 1
@@ -51,8 +51,8 @@ class Ranks:
     local_world: int = 1
     restarts: int = 0
     shard: bool = field(default=False, kw_only=True)
-    launch: str | None = field(default=None, kw_only=True)  # torchrun's run id, the same for all processes of a launch
-    device: str | None = field(default=None, kw_only=True)  # the device of this process; None: the best of the machine
+    launch: str | None = field(default=None, kw_only=True)  # torchrun's run id, equal in all processes of a launch
+    device: str | None = field(default=None, kw_only=True)  # device of this process; None: the best of the machine
     writer: int = field(default=0, kw_only=True)  # the process that writes to this process's disk
     several_file_systems: bool = field(default=False, kw_only=True)  # see checkpoint.py
 
@@ -78,11 +78,11 @@ class Ranks:
 
     @property
     def sharded(self) -> bool:
-        """Whether each process keeps only a part of the weights."""
+        """Whether each process stores only a part of the weights."""
         return self.shard and not self.alone
 
     def share(self, batch_size: int) -> tuple[int, int]:
-        """Return the index of this process's first example in a batch, and its number of examples."""
+        """Return the index of this process's first example in a batch and its number of examples."""
         if batch_size % self.world:
             lower = max(1, batch_size // self.world) * self.world
             raise ConfigError(
@@ -97,7 +97,7 @@ class Ranks:
         return self.rank * count, count
 
     def rows(self, n_rows: int) -> tuple[int, int]:
-        """Return the rows of a weight that this process stores, as (begin, end): all of them unless sharded."""
+        """Return the range of rows of a weight that this process stores, as (begin, end): all rows unless sharded."""
         if not self.sharded:
             return 0, n_rows
         size = -(-n_rows // self.world)
@@ -115,11 +115,11 @@ class Ranks:
         return dict(zip(values, summed.tolist(), strict=True))
 
     def any(self, flag: bool) -> bool:
-        """Return whether the flag is set on any process; the result is the same on all processes."""
+        """Return whether the flag is set on any process; all processes get the same result."""
         return bool(self.sum(torch.tensor(int(flag)))) if not self.alone else flag
 
     def each(self, value: Any) -> list[Any]:
-        """Return the values of all processes by rank; the result is the same on all processes."""
+        """Return the values of all processes by rank; all processes get the same result."""
         found = [value] * self.world
         if not self.alone:
             dist.all_gather_object(found, value)
@@ -145,11 +145,10 @@ def ranks_here(shard: bool = False) -> Ranks:
 
 
 def is_restart(folder: RunFolder, ranks: Ranks) -> bool:
-    """Return whether this launch of torchrun has already started the run; the result is the same on all processes.
+    """Return whether this launch of torchrun has already started the run; all processes get the same result.
 
     torchrun restarts the processes when one dies, and when machines join or leave. It counts only restarts after a
-    process died, and counts them separately on each machine, so the run folder instead records the id of the launch
-    that created it.
+    process died, and counts them per machine. The run folder therefore records the id of the launch that created it.
     """
     same_launch = folder.exists and ranks.launch is not None and folder.about().get(LAUNCH) == ranks.launch
     return ranks.any(same_launch or ranks.restarts > 0) and ranks.any(folder.exists)
@@ -171,8 +170,8 @@ def joined(ranks: Ranks) -> Iterator[None]:
     except RuntimeError as error:
         if isinstance(error, dist.DistError) or _GLOO in str(error):  # gloo has no error class of its own
             raise TrainingError(
-                "another process of this training run exited or cannot be reached ({why}); torchrun restarts "
-                "all processes if restarts are left, and they resume from the last checkpoint",
+                "another process of this training run exited or cannot be reached ({why}); if any restarts remain, "
+                "torchrun restarts all processes, which resume from the last checkpoint",
                 why=str(error).splitlines()[0].rpartition("] ")[2],
             ) from error
         raise
@@ -181,13 +180,13 @@ def joined(ranks: Ranks) -> Iterator[None]:
 
 
 def choose_writers(ranks: Ranks, path: Path) -> Ranks:
-    """Find the processes that share a file system at a path; on each disk, the first process will write."""
+    """Find the processes that share a file system at a path; the first process of each disk will write files."""
     if ranks.on_one_machine:
         return ranks
     parent = next(folder for folder in path.absolute().parents if is_directory(folder))
     marker = None
     if ranks.local_rank == 0:
-        with suppress(OSError):  # a disk that cannot be written to is reported later
+        with suppress(OSError):  # a read-only disk is reported later
             descriptor, file = tempfile.mkstemp(prefix=".kotha-seen-", dir=parent)
             os.close(descriptor)
             marker = Path(file).name
@@ -200,18 +199,18 @@ def choose_writers(ranks: Ranks, path: Path) -> Ranks:
 
 
 def _rendezvous_store(ranks: Ranks) -> Store:
-    """Return the store in which processes exchange their addresses.
+    """Return the store through which processes exchange their addresses.
 
-    After a restart torchrun reuses the store, which still has the addresses of dead processes, so each attempt uses its
-    own prefix (https://github.com/pytorch/pytorch/issues/135712). On several machines the numbers of attempts can
-    differ, so torchrun must be started with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
+    After a restart, torchrun reuses the store, which still contains the addresses of dead processes, so each attempt
+    uses its own prefix (https://github.com/pytorch/pytorch/issues/135712). Attempt numbers can differ between machines,
+    so torchrun must be started with TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1.
     """
     store, _, _ = next(rendezvous("env://", ranks.rank, ranks.world, timeout=_TIMEOUT))
     return PrefixStore(f"attempt-{ranks.restarts}", store) if ranks.on_one_machine else store
 
 
 def distribute(learner: nn.Module, ranks: Ranks, device: torch.device) -> nn.Module:
-    """Wrap the learner so that its gradients are summed over all processes."""
+    """Wrap the learner so that gradients are summed over all processes."""
     if ranks.alone:
         return learner
     if not ranks.shard:
@@ -232,7 +231,7 @@ def _is_sharded(what: Any) -> bool:
 
 
 def gradient_sync(module: Any, last: bool) -> Any:
-    """Return a context manager that sums gradients over processes only for the last micro-batch of a step."""
+    """Return a context manager that sums gradients over processes only in the last micro-batch of a step."""
     if isinstance(module, DistributedDataParallel) and not last:
         return module.no_sync()
     if _is_sharded(module):
@@ -241,7 +240,7 @@ def gradient_sync(module: Any, last: bool) -> Any:
 
 
 def reshard(module: Any) -> None:
-    """Free gathered weights, because FSDP keeps those of the outermost module after a forward pass without backward."""
+    """Free the outermost module's gathered weights, which FSDP keeps after a forward pass without backward."""
     if _is_sharded(module):
         module.reshard()
 
@@ -253,7 +252,7 @@ def local(tensor: Any) -> Tensor:
 
 
 def unsharded(tensor: Any) -> Tensor:
-    """Return the full tensor, gathered from all processes if it is sharded; all processes must call this function."""
+    """Return the full tensor, gathered from all processes if sharded; all processes must call this function."""
     found: Tensor = tensor.full_tensor() if _is_sharded(tensor) else tensor
     return found
 
@@ -277,13 +276,13 @@ def rowwise(function: Callable[[Tensor], Tensor], tensor: Any) -> Tensor:
 
 
 _COMPARE_EVERY = 20  # steps
-_SLOW = 2.0  # times the median; smaller differences are normal between processes on one machine
-_STALL_SECONDS, _STALL_TIMES = 5.0, 10.0  # a step that takes this long, and this many times the median, is a stall
+_SLOW = 2.0  # factor over the median; smaller differences are normal between processes on one machine
+_STALL_SECONDS, _STALL_TIMES = 5.0, 10.0  # a stall exceeds both this time and this multiple of the median
 _RECENT = 50
 
 
 class Stragglers:
-    """Compares the speed of the processes, and reports when one becomes slow and when it has recovered."""
+    """Compares the speed of the processes, and reports when one becomes slow and when it recovers."""
 
     def __init__(
         self, ranks: Ranks, modules: Iterable[nn.Module], device: torch.device, say: Callable[[Text], None]
@@ -312,7 +311,7 @@ class Stragglers:
         self._start = self._mark()
 
     def _leave(self) -> None:
-        if torch.is_grad_enabled():  # evaluations are divided differently
+        if torch.is_grad_enabled():  # evaluation batches are divided differently
             self._pairs.append((self._start, self._mark()))
 
     def _busy(self) -> float:
@@ -350,5 +349,5 @@ def find_stragglers(busy: Sequence[float]) -> dict[int, float]:
     >>> find_stragglers([1.0, 1.0, 3.0, 1.2])
     {2: 3.0}
     """
-    usual = median_low(busy)  # with two processes, the faster one
+    usual = median_low(busy)  # with two processes, the faster time
     return {rank: each / usual for rank, each in enumerate(busy) if usual > 0 and each >= _SLOW * usual}

@@ -1,15 +1,15 @@
-"""Execute training steps on this machine: compiled if that is faster, in micro-batches that fit, recorded on a GPU.
+"""Execute training steps: compiled if that is faster, in micro-batches that fit in memory, and recorded on a GPU.
 
 The gradients of a step are summed over its micro-batches (gradient accumulation), so their size affects only the speed.
 The planned size is tested before the first step; on a GPU, by a pass that does not update the weights. If a micro-batch
-does not fit in memory, its size is halved and the step is repeated; if the user has set the size, an error is raised
-that suggests changes.
+does not fit in memory, its size is halved and the step is repeated. If the user chose the size, an error with
+suggestions is raised instead.
 
 A step of a small model consists of hundreds of short kernels, and launching them one by one leaves a GPU idle for
-almost half of the time. After a few ordinary steps, one step is therefore recorded (as a CUDA graph) and launched as a
-whole from then on. Only the batch, the learning rate and the dropout seed change, and the recorded step reads these
-from memory. A batch of another shape is executed without the recording; if shapes change at every step, nothing is
-recorded.
+almost half of the time. After a few ordinary steps, one step is therefore recorded as a CUDA graph, which is then
+launched as a whole for every further step. Only the batch, the learning rate and the dropout seed change, and the
+recorded step reads these from memory. A batch of another shape is executed without the graph; if shapes change at every
+step, nothing is recorded.
 """
 
 from collections import Counter
@@ -55,21 +55,21 @@ class BatchFitter:
         self.micro_batch_size = min(planned, ranks.share(config.batch_size)[1])
 
     def settle(self, gradients: Callable[[int], Any]) -> None:
-        """Compile the model, and check that the gradients of a step can be computed."""
+        """Compile the model and check that the gradients of a step can be computed."""
         if self._arithmetic.device.type == "cuda":
             torch.set_float32_matmul_precision("high")
             torch.compiler.set_stance("force_eager" if self._config.compile == "off" else "default")
         compiled = self.how.compiled
         layers = blocks(self._model, *(self._task.auxiliary_models if self._task else ())) if compiled else []
-        for block in layers:  # identical blocks share one compilation
+        for block in layers:  # identical blocks share one compiled graph
             block.compile()
         if not compiled and self._arithmetic.device.type == "cpu":
-            return  # nothing to compile, and a CPU swaps instead of running out of memory
+            return  # there is nothing to compile, and a CPU swaps instead of running out of memory
         try:
             self.attempt(lambda: gradients(0), 0)
         except KothaError:
             raise
-        except Exception as error:  # the compiler fails in many ways, such as a missing C compiler
+        except Exception as error:  # compilation fails in many ways, for example without a C compiler
             if not compiled:
                 raise
             for block in layers:
@@ -80,7 +80,7 @@ class BatchFitter:
         self.micro_batch_size = min(self._ranks.each(self.micro_batch_size))
 
     def attempt(self, work: Callable[[], Result], step: int) -> Result:
-        """Call a function that can be repeated; if it runs out of memory, repeat it with smaller micro-batches."""
+        """Call a repeatable function; if it runs out of memory, call it again with smaller micro-batches."""
         while True:
             try:
                 return work()
@@ -94,10 +94,10 @@ class BatchFitter:
             self._say(Message(message, micro_batch_size=self.micro_batch_size))
 
     def failure(self, step: int) -> TrainingError:
-        """Return the error to raise when no smaller micro-batch can be tried."""
+        """Return the error to raise if no smaller micro-batch can be tried."""
         smaller = max(1, self.micro_batch_size // 2)
         change = (
-            Message("a smaller micro_batch_size, such as {smaller} (the result stays the same)", smaller=smaller)
+            Message("a smaller micro_batch_size, such as {smaller} (the result is the same)", smaller=smaller)
             if self.micro_batch_size > 1
             else Message("a shorter context_length, a smaller model, or weights sharded over several machines")
         )
@@ -110,20 +110,20 @@ class BatchFitter:
 
 
 def blocks(*models: nn.Module) -> list[Block]:
-    """Return the transformer blocks of some models."""
+    """Return the transformer blocks of the models."""
     return [module for model in models for module in model.modules() if isinstance(module, Block)]
 
 
 # -- CUDA graphs -------------------------------------------------------------------------------------------------------
 
 
-# Ordinary steps of one shape before recording, during which kernels are compiled and optimizers allocate their state.
+# Ordinary steps of one shape before recording; they compile kernels and allocate the optimizer state.
 _ORDINARY = 3
 
 Shares = Sequence[dict[str, float]]  # for each micro-batch, the weight of each part of its loss in the total loss
 Outputs = tuple[Tensor, Tensor]
 Work = Callable[[Sequence[Tensors], Shares], Outputs]
-"""A step on tensors that are on the device; returns the loss and the norm of the gradients."""
+"""A step on tensors on the device; returns the loss and the norm of the gradients."""
 
 
 class CUDAGraph:
@@ -139,7 +139,7 @@ class CUDAGraph:
         self._outputs: Outputs | None = None
 
     def replay(self, work: Work, read: Callable[[], tuple[Sequence[Batch], Shares]]) -> Outputs | None:
-        """Replay the recorded step on the batches from ``read``; return None if it must be executed normally."""
+        """Replay the recorded step on the batches from ``read``; return None if the step must be executed normally."""
         if not self._wanted:
             return None
         batches, shares = read()
@@ -170,7 +170,7 @@ class CUDAGraph:
                 self._outputs = work(self._inputs, shares)
         except RuntimeError:  # this model cannot be recorded
             self._wanted = False
-            generator.graphsafe_set_state(state)  # otherwise it stays in capture mode, and dropout fails
+            generator.graphsafe_set_state(state)  # otherwise the generator stays in capture mode, and dropout fails
             return
         self._graph = graph
 
@@ -186,7 +186,7 @@ class Learner(nn.Module):
         self.model, self._task = model, task
 
     def forward(self, tensors: Tensors) -> Tensors:
-        """Return mean losses in training mode, otherwise sums from which a score is computed."""
+        """Return mean losses in training mode, and otherwise sums from which a score is computed."""
         return (self._task.losses if self.training else self._task.measure)(self.model, tensors)
 
 
@@ -198,7 +198,7 @@ def measure(
     ranks: Ranks,
     until: Callable[[], bool] | None = None,
 ) -> tuple[dict[str, float], dict[str, int]] | None:
-    """Return the sums of ``measure`` and of targets over all batches, which are divided among the processes.
+    """Return the sums of ``measure`` and of targets over all batches, which the processes share.
 
     Returns None if ``until`` returns True before all batches are done.
     """
@@ -210,7 +210,7 @@ def measure(
                 reshard(learner)
                 return None
             counts = index < len(batches)
-            batch = batches[index if counts else 0]  # all processes compute, since FSDP gathers weights
+            batch = batches[index if counts else 0]  # all processes take part, because FSDP gathers weights
             with arithmetic.autocast():
                 found = learner(batch.to(arithmetic.device))
             sums.update({name: float(each) * counts for name, each in found.items()})

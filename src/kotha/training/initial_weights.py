@@ -1,9 +1,9 @@
 """Initial weights from a trained model, for continued pre-training, fine-tuning and transfer learning.
 
-The model keeps its sizes and uses the learning rates of a new one (lower rates gave worse results, see
-docs/dev/experiments.md). With another tokenizer the hidden layers are kept, and the token embeddings and head are
-mapped piece by piece: a piece in the old vocabulary keeps its row, any other piece starts as the mean of the old pieces
-that spell it, and a piece that the old tokenizer cannot encode is initialized randomly.
+The model keeps its sizes and is trained with the learning rates of a new model (lower rates gave worse results, see
+docs/dev/experiments.md). If the tokenizer changes, the hidden layers are kept, and the token embeddings and the head
+are mapped piece by piece: a piece in the old vocabulary keeps its row, any other piece starts as the mean of the old
+pieces that spell it, and a piece that the old tokenizer cannot encode is initialized randomly.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Origin:
     bundle: Bundle
 
     def config(self, tokenizer: Tokenizer | None) -> ModelConfig:
-        """Return the config for the new model: that of the trained model, with the vocabulary size of ``tokenizer``."""
+        """Return the config of the new model: that of the trained model, with the vocabulary size of ``tokenizer``."""
         config = self.bundle.config
         if isinstance(config, TextConfig) and tokenizer is not None and not self._same(tokenizer):
             return config.replace(vocab_size=tokenizer.vocab_size)
@@ -43,11 +43,11 @@ class Origin:
         own = self.config(tokenizer)
         if isinstance(wanted, ClassifierConfig):
             own = classifying(own, wanted.labels)  # the hidden layers are reused in a classifier
-        if isinstance(wanted, ViTConfig) and isinstance(own, ViTConfig):  # other classes or image sizes are allowed
+        if isinstance(wanted, ViTConfig) and isinstance(own, ViTConfig):  # other classes and image sizes are allowed
             own = own.replace(n_classes=wanted.n_classes, labels=wanted.labels, image_size=wanted.image_size)
         if type(wanted) is not type(own):
             raise ConfigError(
-                "{name} is a {family} model, but a {wanted} was requested",
+                "{name} is a {family} model, but a {wanted} model was requested",
                 name=self.name,
                 family=own.family,
                 wanted=wanted.family,
@@ -58,11 +58,11 @@ class Origin:
         if changed:
             values = [f"{name}={after[name]}" for name in changed]
             raise ConfigError(
-                "a model that starts from trained weights keeps their sizes; remove {asked}", asked=values
+                "a model initialized from trained weights keeps their sizes; remove {asked}", asked=values
             )
 
     def initialize(self, model: Model, tokenizer: Tokenizer | None) -> dict[str, int]:
-        """Copy the weights into a new model; return the numbers of pieces kept, joined, and randomly initialized."""
+        """Copy the weights into a new model; return the numbers of pieces kept, averaged and randomly initialized."""
         self.check(model.config, tokenizer)
         weights: dict[str, Any] = self._weights_for(model)
         counts: dict[str, int] = {}
@@ -78,12 +78,12 @@ class Origin:
                     weights[name] = table
         with torch.no_grad():
             for name, parameter in model.named_parameters():
-                if name in weights:  # a new head stays random
+                if name in weights:  # a new head keeps its random weights
                     parameter.copy_(weights[name].to(parameter.dtype))
         return counts
 
     def _weights_for(self, model: Model) -> dict[str, Any]:
-        """Return the weights by their names in ``model``, without a head for other classes."""
+        """Return the weights by their names in ``model``, without the head if the classes differ."""
         weights, own = unique_weights(self.bundle.model), self.bundle.model
         if isinstance(model, ViT) and isinstance(own, ViT):
             return _for_images(own, model, dict(weights))
@@ -99,7 +99,7 @@ class Origin:
 
 
 def _for_images(own: ViT, model: ViT, weights: dict[str, Any]) -> dict[str, Any]:
-    """Return a ViT's weights for other image sizes, with interpolated positions and no head for other classes."""
+    """Return a ViT's weights with positions interpolated for the image size, without the head if the classes differ."""
     side = model.positions.n_side
     weights["positions.table.weight"] = own.positions(side, side).detach()
     same = own.config.class_names == model.config.class_names
@@ -107,7 +107,7 @@ def _for_images(own: ViT, model: ViT, weights: dict[str, Any]) -> dict[str, Any]
 
 
 def map_pieces(old: Tokenizer, new: Tokenizer) -> tuple[list[list[int]], dict[str, int]]:
-    """Return for each new piece the old pieces that spell it; empty if the old tokenizer cannot encode it.
+    """Return, for each new piece, the old pieces that spell it; empty if the old tokenizer cannot encode it.
 
     Special tokens are matched by role, not by text.
     """
@@ -134,16 +134,18 @@ def _as_old(piece: str, token: int, old: Tokenizer, new: Tokenizer) -> list[int]
 
 
 def check_lora(lora: int | None, tokenizer: Tokenizer, data: str, origin: Origin | None) -> None:
-    """Raise an error unless LoRA starts from a model that has the tokenizer of the data; ``data`` is its name."""
+    """Raise an error unless LoRA starts from a model with the tokenizer of the data, whose name is ``data``."""
     if lora is None:
         return
     if origin is None:
-        raise UsageError("lora={lora} adapts the weights of a trained model; give a model to start from", lora=lora)
+        raise UsageError(
+            "lora={lora} adapts the weights of a trained model; specify the model to start from", lora=lora
+        )
     own = origin.bundle.tokenizer
     if own is None or own.fingerprint != tokenizer.fingerprint:
         raise UsageError(
-            "lora={lora} keeps the token embeddings, but {data} uses another tokenizer than {origin}; "
-            "prepare the data with the tokenizer of {origin}",
+            "lora={lora} keeps the token embeddings, but {data} and {origin} have different tokenizers; prepare the "
+            "data with the tokenizer of {origin}",
             lora=lora,
             data=data,
             origin=origin.name,

@@ -1,8 +1,8 @@
 """The training loop.
 
-A run is a function of its config and its data: the batch and the dropout of a step depend only on the seed and the
-step, and all state that is carried between steps is in the checkpoint. Therefore, a run that was stopped, killed or
-moved to another machine continues as if it had not been interrupted, bit for bit on the CPU.
+A run is a function of its config and its data: the batch and the dropout of a step depend only on the seed and the step
+number, and all state carried between steps is in the checkpoint. A run that was stopped, killed or moved to another
+machine therefore continues as if it had not been interrupted; on a CPU, the result is identical bit for bit.
 """
 
 import math
@@ -37,7 +37,7 @@ from kotha.training.plan.step_time import count_work
 from kotha.training.progress import Progress
 from kotha.training.tasks.task import Batch, Task, Tensors
 
-# Reading a value waits for the GPU, so on a GPU only some steps are logged.
+# Reading a value waits for the GPU, so only some steps are logged on a GPU.
 _GPU_LOG_EVERY = 10
 
 Sampler = Callable[[Any], str]
@@ -60,17 +60,17 @@ class Training:
         ranks: Ranks = ALONE,
         initialize: Callable[[Model], Any] | None = None,
     ) -> None:
-        """Build the model; ``initialize`` can replace its random weights."""
+        """Build the model; ``initialize`` may replace its random weights."""
         self.config, self.task, self.folder, self.ranks = config, task, folder, ranks
         self._sampler, self._on_event, self.say, self._planned = sampler, on_event, on_remark, config
         check_settings(model_config, config)
         self.deadline = math.inf  # in terms of time.perf_counter
         self.time_limit = math.inf  # instead of a deadline: seconds from the first step
-        self.stage: dict[str, int] = {}  # in a run with teachers: the number of this stage, and of all stages
-        self.most_steps: int | None = None  # maximum number of steps if the run is extended; None: the planned steps
+        self.stage: dict[str, int] = {}  # in a run with teachers: this stage's number and the number of stages
+        self.most_steps: int | None = None  # maximum number of steps if the run is extended; None: as planned
         self.first_example, self.n_examples = ranks.share(config.batch_size)
         if config.lora is not None and ranks.sharded:
-            raise ConfigError("lora trains too few parameters to shard; remove shard")
+            raise ConfigError("lora trains too few parameters for sharding; remove shard")
         self.arithmetic = choose_arithmetic(config.precision, ranks.device, folder.machine())
         self.arithmetic.settle()
         device = self.arithmetic.device
@@ -92,7 +92,7 @@ class Training:
         self.fitting = BatchFitter(self.model, config, self.arithmetic, ranks, how, on_remark, task)
         records = ranks.alone and self.arithmetic.precision != "float16" and config.compile != "off"
         self._recording = CUDAGraph(device, wanted=records)
-        timed = [learner] if how.compiled else blocks(self.model)  # timing hooks inside would break compilation
+        timed = [learner] if how.compiled else blocks(self.model)  # hooks inside would break compilation
         self._stragglers = Stragglers(ranks, timed, device, on_remark)
 
     # -- the run ----------------------------------------------------------------------------------------------------
@@ -100,21 +100,21 @@ class Training:
     def run(self) -> dict[str, Any]:
         """Train to the last step, or until stopped, and return the summary.
 
-        On a stop request the checkpoint is saved first, because an evaluation can take longer than the grace period of
-        a scheduler.
+        After a stop request, the checkpoint is saved first, because an evaluation can take longer than a scheduler's
+        grace period.
         """
         self.learner.train()
         try:
             with Interrupts(lambda name: self._send({"step": self.progress.step, "stopping": name})) as self.interrupts:
                 self.fitting.settle(self.gradients)
-                if self.arithmetic.device.type == "cuda":  # compile evaluation too, before the steps are timed
+                if self.arithmetic.device.type == "cuda":  # also compiles the evaluation, before steps are timed
                     measure(self.learner, self._held_out[:1], self.arithmetic, self.ranks)
                 self._train()
                 stopped = self._stop_requested()
                 if stopped:
                     self.save()
                     if self.progress.best_step is None and not self.ranks.any(self.interrupts.terminating):
-                        self._evaluate()  # otherwise no model would have been saved
+                        self._evaluate()  # otherwise no model would be saved
                 summary = self.finish(stopped)
                 if stopped and not self.ranks.on_one_machine:
                     self.interrupts.require_own_signal(self.progress.step)
@@ -130,7 +130,7 @@ class Training:
             self.folder.release()
 
     def _train(self) -> None:
-        """Do the remaining steps, until a stop is requested."""
+        """Do the remaining steps unless a stop is requested."""
         config, progress, began = self.config, self.progress, time.perf_counter()
         self.deadline = min(self.deadline, began + self.time_limit)
         if self._evaluation_due():  # the run was stopped during this evaluation
@@ -154,7 +154,7 @@ class Training:
         progress.stop_clock()
 
     def _stop_requested(self) -> bool:
-        """Return whether any process has received a stop signal; the result is the same on all processes."""
+        """Return whether any process has received a stop signal; all processes get the same result."""
         return self.ranks.any(self.interrupts.stop_requested)
 
     def _evaluation_due(self) -> bool:
@@ -183,12 +183,12 @@ class Training:
         return done
 
     def gradients(self, step: int) -> Tensor:
-        """Compute the gradients for a step's batch and return its loss; may be repeated."""
+        """Compute the gradients for a step's batch and return its loss; safe to repeat."""
         batches, shares = self._read(step)
         return self._accumulate((batch.to(self.arithmetic.device) for batch in batches), shares)
 
     def _read(self, step: int) -> tuple[list[Batch], list[dict[str, float]]]:
-        """Seed dropout; return the micro-batches of a step, and the weight of each part of their losses."""
+        """Seed dropout; return the micro-batches of a step and the weight of each part of their losses."""
         seed = np.random.SeedSequence([self.config.seed, step, self.ranks.rank]).generate_state(1, np.uint64)[0]
         torch.manual_seed(int(seed))
         start, size, end = self.first_example, self.fitting.micro_batch_size, self.first_example + self.n_examples
@@ -206,8 +206,8 @@ class Training:
             with gradient_sync(self.learner, last=share is shares[-1]):
                 with self.arithmetic.autocast():
                     losses = self.learner(tensors)
-                # Each part is a mean over its targets; weighted by their shares, the parts add up to the mean over the
-                # batch.
+                # Each part is a mean over its targets; weighted by the share of targets, the parts add up to the mean
+                # over the batch.
                 loss = sum(losses[part] * each for part, each in share.items())
                 assert isinstance(loss, Tensor)
                 torch.autograd.backward(self.scaler.scale(loss * self.ranks.world))  # DDP and FSDP average gradients
@@ -234,8 +234,8 @@ class Training:
         complaint = progress.complaint(value, self.config.spike)
         if complaint:
             raise TrainingError(
-                "the loss {complaint} at step {step}. Last good checkpoint: {last_good}. Try a lower learning_rate or "
-                "a longer warm-up",
+                "the loss {complaint} at step {step}. Last good checkpoint: {last_good}. Try a lower learning_rate "
+                "or a longer warm-up",
                 complaint=complaint,
                 step=step - 1,
                 last_good=self.checkpointer.last_good(),
@@ -261,7 +261,7 @@ class Training:
         return self.task.validation()
 
     def _evaluate(self, until: Callable[[], bool] | None = None) -> None:
-        """Evaluate the weights that would be saved, generate a sample, and save them if they are the best so far."""
+        """Evaluate the weights that would be saved, generate a sample, and save the weights if they are the best."""
         self.progress.stop_clock()
         progress = self.progress
         with self.checkpointer.kept_weights():
@@ -293,7 +293,7 @@ class Training:
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
     def save(self) -> None:
-        """Write a checkpoint of the current state, and prune old ones."""
+        """Write a checkpoint of the current state and remove old ones."""
         self.progress.stop_clock()
         sizes = {"micro_batch_size": self.fitting.micro_batch_size, "processes": self.ranks.world}
         state = {**asdict(self.progress), "scaler": self.scaler.state_dict(), **sizes}
@@ -309,7 +309,7 @@ class Training:
                 self.scaler.load_state_dict(state["scaler"])
             if state.get("processes") == self.ranks.world and self.config.micro_batch_size is None:
                 size = state["micro_batch_size"]
-                self.fitting.micro_batch_size = max(1, min(int(size), self.n_examples))  # sums round alike
+                self.fitting.micro_batch_size = max(1, min(int(size), self.n_examples))  # sums round in the same way
         except (AttributeError, KeyError, OverflowError, RuntimeError, TypeError, ValueError) as error:
             raise CheckpointError(
                 "{last_good} is not a valid checkpoint: {error}", last_good=self.checkpointer.last_good(), error=error
@@ -317,9 +317,10 @@ class Training:
         return self.progress.step
 
     def _adjust_to_time(self, began: float) -> None:
-        """Adjust the number of steps if the machine is slower or faster than expected.
+        """Change the number of steps if the machine is slower or faster than expected.
 
-        The median ignores a few slow steps, such as the first. The new number is saved in the config for a resumed run.
+        The median step time ignores a few slow steps, such as the first. The new number of steps is saved in the
+        config, for when the run is resumed.
         """
         done, spent, seconds = self.progress.step, time.perf_counter() - began, self.deadline - began
         usual = self.progress.tokens / done / median_high(self.progress.speeds)
@@ -328,8 +329,8 @@ class Training:
         before, now = self.config.steps, config.steps
         if now == before:
             return
-        how = Message("slower than when this machine was timed")
-        how = how if now < before else Message("faster than when this machine was timed")
+        how = Message("this machine is slower than when it was timed")
+        how = how if now < before else Message("this machine is faster than when it was timed")
         self.say(Message("{how}: {steps:,} steps instead of {before:,}", how=how, steps=now, before=before))
         self.config = config
         self.task.set_total_steps(now)
@@ -337,7 +338,7 @@ class Training:
         self.save()
 
     def finish(self, stopped: bool) -> dict[str, Any]:
-        """Write the summary of the run, and return it."""
+        """Write and return the summary of the run."""
         summary = {
             "steps": self.progress.step,
             "best_step": self.progress.best_step,

@@ -1,21 +1,21 @@
 """Optimization: AdamW and Muon, learning rate schedules, and the moving average of the weights (EMA).
 
-The learning rate is given as a fraction of its peak. After a warm-up it is constant, follows a cosine, or stays
+Schedules give the learning rate as a fraction of its peak. After a warm-up it is constant, follows a cosine, or stays
 constant until a final decay (WSD: warm-up, stable, decay). ``inverse-sqrt`` is the schedule of the original transformer
 (https://arxiv.org/abs/1706.03762, section 5.3): after the warm-up the rate falls with the square root of the step,
-independent of the number of steps, without a floor. The share depends only on the step, so a resumed run continues with
-the same rate. At each update the average moves a little towards the weights, and more in the first updates, so that the
-initial random weights soon have no effect.
+independently of the number of steps, without a floor. The fraction depends only on the step, so a resumed run continues
+at the same rate. Each update moves the average a little towards the weights. The first updates move it more, so that
+the initial random weights soon have no effect.
 
 Weight decay applies to matrices and embeddings, not to norms and biases. Muon replaces the momentum with the nearest
-orthogonal matrix, so that all directions change equally. Muon is used for matrices that map hidden vectors to hidden
-vectors. Embeddings, the head, norms and biases use AdamW. The nearest orthogonal matrix is approximated by five steps
-of a Newton-Schulz iteration, an odd polynomial of the matrix that moves all its singular values towards one (Jordan et
-al. 2024, https://kellerjordan.github.io/posts/muon/).
+orthogonal matrix, so that the update is equally large in all directions. It is used for matrices that map hidden
+vectors to hidden vectors; embeddings, the head, norms and biases use AdamW. The nearest orthogonal matrix is
+approximated by five steps of a Newton-Schulz iteration, an odd polynomial of the matrix that moves all its singular
+values towards one (Jordan et al. 2024, https://kellerjordan.github.io/posts/muon/).
 
-``torch.optim.Muon`` is the same algorithm, but always in bfloat16. That type is many times slower on a CPU without
-bfloat16 products, and rounds differently after an error in oneDNN. The iteration here therefore uses float32 on a CPU.
-A test compares the two implementations.
+``torch.optim.Muon`` is the same algorithm, but always in bfloat16. On a CPU without bfloat16 products that type is many
+times slower, and it rounds differently after an error in oneDNN. This implementation therefore uses float32 on a CPU. A
+test compares the two implementations.
 """
 
 import math
@@ -36,7 +36,7 @@ from kotha.training.distributed import local, rowwise
 
 
 def learning_rate_share(step: int, config: TrainConfig) -> float:
-    """Return the learning rate at a step, counted from 0, as a fraction of its peak.
+    """Return the learning rate at a step (counted from 0) as a fraction of its peak.
 
     >>> course = TrainConfig(steps=20_000, warmup_steps=1000, schedule="cosine", floor=0.1)
     >>> 3e-4 * learning_rate_share(500, course)
@@ -56,7 +56,7 @@ def learning_rate_share(step: int, config: TrainConfig) -> float:
 
 
 def schedule_steps(config: TrainConfig, count: int) -> list[int]:
-    """Return up to ``count`` steps, evenly spaced over a run, including the first and the last."""
+    """Return up to ``count`` evenly spaced steps of a run, including the first and the last."""
     last = config.steps - 1
     return sorted({round(index * last / max(1, count - 1)) for index in range(count)})
 
@@ -68,7 +68,7 @@ Named = list[tuple[str, nn.Parameter]]
 
 
 class Optimizers:
-    """The optimizers of a run, with the interface of a single optimizer."""
+    """The optimizers of a run, behind the interface of a single optimizer."""
 
     def __init__(self, model: nn.Module, config: TrainConfig) -> None:
         hidden, decayed, plain = split_parameters(model, use_muon=config.optimizer == "muon")
@@ -92,7 +92,7 @@ class Optimizers:
         self._names = {id(each): name for name, each in [*hidden, *decayed, *plain]}
 
     def set_share(self, share: float) -> None:
-        """Set every learning rate to a share of its peak."""
+        """Set every learning rate to a fraction of its peak."""
         for member, largest in self.members.items():
             for group in member.param_groups:
                 if isinstance(group["lr"], Tensor):
@@ -158,13 +158,13 @@ def _skip_compiler_import() -> None:
 
 
 def _rate(largest: float, device: torch.device) -> float | Tensor:
-    """Return a learning rate; on a GPU it is a tensor, which a recorded step reads at each replay."""
+    """Return a learning rate; on a GPU, as a tensor, which a recorded step reads at each replay."""
     return torch.tensor(largest, device=device) if device.type == "cuda" else largest
 
 
 @torch.no_grad()
 def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Tensor:
-    """Convert a saved tensor for the optimizer, which keeps the step count as a scalar on the parameter's device."""
+    """Convert a saved tensor for the optimizer, which stores the step count as a scalar on the parameter's device."""
     if key == "step":
         return value.to(parameter.device, copy=True)
     like = torch.empty_like(parameter, dtype=value.dtype)
@@ -175,11 +175,11 @@ def _like(value: Tensor, key: str, parameter: nn.Parameter) -> Tensor:
 def split_parameters(model: nn.Module, use_muon: bool) -> tuple[Named, Named, Named]:
     """Return the trainable parameters as (for Muon, for AdamW with decay, for AdamW without decay).
 
-    LoRA's matrices use AdamW, because they should not become orthogonal.
+    LoRA matrices use AdamW, because they should not become orthogonal.
     """
     outside: set[int] = set()
     for name, module in model.named_modules():
-        inside = {"stack", "blocks"} & set(name.split("."))  # otherwise a head or an input projection
+        inside = {"stack", "blocks"} & set(name.split("."))  # all others are heads or input projections
         if isinstance(module, nn.Embedding) or (isinstance(module, nn.Linear) and not inside):
             outside |= {id(each) for each in module.parameters()}
     hidden: Named = []
@@ -200,7 +200,7 @@ _STEPS = 5
 
 
 class Muon(torch.optim.Optimizer):
-    """Muon, for matrices only; the learning rate is scaled so that its updates are as large as AdamW's."""
+    """Muon, for matrices only; the learning rate is scaled so that updates are as large as AdamW's."""
 
     def __init__(
         self, params: Iterable[nn.Parameter], lr: float | Tensor, weight_decay: float = 0.1, momentum: float = 0.95
@@ -222,7 +222,7 @@ class Muon(torch.optim.Optimizer):
     def _update_matrices(self, parameters: Sequence[nn.Parameter], group: dict[str, Any]) -> None:
         """Update matrices of one shape in one batch."""
         ahead = self._look_ahead(parameters, group["momentum"])
-        # A sharded matrix is updated alone, since all of its rows are needed.
+        # A sharded matrix is updated separately, because all of its rows are needed.
         alone = len(ahead) == 1
         updates = rowwise(orthogonalize, ahead[0]) if alone else orthogonalize(torch.stack(ahead))
         as_adamw = 0.2 * math.sqrt(max(parameters[0].shape))  # AdamW's updates have a root mean square of about 0.2
@@ -245,7 +245,7 @@ class Muon(torch.optim.Optimizer):
 
 
 def _batches(parameters: Sequence[nn.Parameter]) -> Iterable[Sequence[nn.Parameter]]:
-    """Yield the matrices to orthogonalize together: all of one shape on a GPU, otherwise one at a time."""
+    """Yield the matrices to orthogonalize together: on a GPU all matrices of one shape, otherwise one at a time."""
     by_shape: dict[object, list[nn.Parameter]] = {}
     for index, each in enumerate(parameters):
         together = each.is_cuda and not hasattr(each, "full_tensor")
@@ -311,7 +311,7 @@ def swapped_weights(model: nn.Module, tensors: dict[str, Tensor]) -> Iterator[No
 
 @torch.no_grad()
 def copy_into(model: nn.Module, tensors: dict[str, Tensor]) -> None:
-    """Copy tensors into the parameters with the same names; into sharded parameters, only the local part."""
+    """Copy tensors into the parameters with the same names; sharded parameters get only the local part."""
     parameters = dict(model.named_parameters())
     for name, each in tensors.items():
         local(parameters[name]).copy_(local(each))

@@ -12,9 +12,9 @@ _RECENT, _LAST_SPEEDS = 50, 200
 
 @dataclass
 class Progress:
-    """The state of a run other than weights and optimizers; saved in each checkpoint.
+    """The state of a run other than weights and optimizers.
 
-    The clock counts the time spent on training steps, not on evaluations and saving.
+    The clock counts the time of training steps, without evaluations and saving.
     """
 
     step: int = 0
@@ -45,7 +45,7 @@ class Progress:
             self._since = None
 
     def complaint(self, loss: float, spike: float | None) -> Message | None:
-        """Describe what is wrong with a loss (not finite, or a spike); record a normal loss and return None."""
+        """Describe a loss that is not finite or that spikes; record a normal loss and return None."""
         if not math.isfinite(loss):
             return Message("is {loss}", loss=loss)
         usual = sum(self.recent) / _RECENT if len(self.recent) == _RECENT else math.inf

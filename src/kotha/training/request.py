@@ -1,10 +1,10 @@
-"""A training request from the user, and the model and settings that are chosen for it.
+"""A user's training request, and the model and settings chosen for it.
 
 With a time limit, the batch size, context length, learning rates and number of steps are derived from the text and the
 machine (``plan/rules.py``). Without a preset, the model sizes are derived too (``plan/design.py``) and, if there is
-enough time, teachers and a student are planned (``plan/stages.py``). If the user gives a number of steps, or a recipe
-other than the modern one, the recipe's settings are used, and only its warm-up is shortened if it would take most of
-the steps.
+enough time, teachers and a student are planned (``plan/stages.py``). If the user sets the number of steps, or chooses a
+recipe other than the modern one, the recipe's settings are used unchanged, except that a warm-up longer than most of
+the run is shortened.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,7 +28,7 @@ from kotha.training.plan.stages import Quality, Stage, plan_stages
 from kotha.training.plan.step_time import GPU
 from kotha.training.plan.text_size import TextSize
 
-# The default time limit, the largest one (a year), and the default preset.
+# The default time limit, the largest time limit (a year), and the default preset.
 USUAL_MINUTES, LONGEST_MINUTES, USUAL_PRESET = 10.0, 525_600, "pocket"
 
 
@@ -36,15 +36,15 @@ USUAL_MINUTES, LONGEST_MINUTES, USUAL_PRESET = 10.0, 525_600, "pocket"
 class TrainRequest:
     """The user's request; all other settings are chosen automatically."""
 
-    preset: str | None = None  # preset name; None: sizes that suit the text and the time
+    preset: str | None = None  # preset name; None: sizes chosen for the text and the time
     recipe: str | None = None  # course, classic or modern; None: chosen for the data
-    minutes: float | None = None  # time limit for the whole run
+    minutes: float | None = None  # time limit for the whole run, in minutes
     memory_bytes: int | None = None  # memory limit; None: the available memory
-    device: str | None = None  # cpu or cuda; None: the best of this machine
+    device: str | None = None  # cpu or cuda; None: the best device of this machine
     gpu: GPU | None = None  # a GPU to plan for, which need not be present
     changes: Mapping[str, Any] = field(default_factory=dict)  # training settings and model sizes, by name
     origin: Origin | None = None  # a trained model to start from; None: random weights
-    quality: Quality = "quick"  # quick: one ordinary model; standard: also a wider one; best: also teachers
+    quality: Quality = "quick"  # quick: one ordinary model; standard: possibly a wider one; best: possibly teachers too
 
     def __post_init__(self) -> None:
         if self.minutes is not None and not (is_number(self.minutes) and 0 < self.minutes <= LONGEST_MINUTES):
@@ -54,7 +54,7 @@ class TrainRequest:
                 most=LONGEST_MINUTES,
             )
         if self.minutes is not None and "steps" in self.changes:
-            raise UsageError("minutes and steps both set the length of the run; give only one of them")
+            raise UsageError("minutes and steps both set the length of the run; use only one of them")
         if self.origin is not None and self.preset is not None:
             raise UsageError(
                 "initial weights determine the sizes of the model; remove {preset}",
@@ -72,7 +72,7 @@ class TrainRequest:
         return budget_for(minutes, self.memory_bytes, self.device, settings.precision, self.gpu)
 
     def check_resumes(self) -> None:
-        """Raise an error if the request has a setting that only a new run can have."""
+        """Raise an error for settings that only a new run can have."""
         if self.origin is not None or self.minutes is not None:
             raise UsageError("initial weights and minutes apply only to new runs; start a new run, or change steps")
 
@@ -83,14 +83,14 @@ class RunSetup:
 
     model: ModelConfig
     settings: TrainConfig
-    seconds_per_step: float | None = None  # as measured while choosing
-    design: Design | None = None  # the design behind the choice, if any
-    stages: tuple[Stage, ...] = ()  # the teachers and the student, or a single model; empty: the designed model
+    seconds_per_step: float | None = None  # seconds per step, as measured while choosing
+    design: Design | None = None  # the design on which the choice is based, if any
+    stages: tuple[Stage, ...] = ()  # the teachers and the student, or a single stage; empty: only the designed model
     sentence: Text = ""  # what was chosen, and why; empty if nothing was chosen
 
     @property
     def most_steps(self) -> int | None:
-        """The number of steps after which more passes over the text would not help; None if unknown."""
+        """The number of steps after which more passes over the text do not help; None if unknown."""
         if self.stages:
             return self.stages[-1].most_steps
         return None if self.design is None else self.design.most_steps
@@ -126,7 +126,7 @@ def choose_settings(
             model = limit_context(model, settings.context_length)
         return RunSetup(model, settings)
     if text is None:
-        raise UsageError("settings for a given time depend on the text; give the data")
+        raise UsageError("settings for a time limit depend on the text; specify the data")
     by_rules = request.recipe in (None, RECIPE) and isinstance(model, GPTConfig)
     if by_rules and not sized:
         check_enough(text)
@@ -140,7 +140,7 @@ def choose_settings(
 def take_sizes(model: ModelConfig, given: Mapping[str, Any]) -> tuple[ModelConfig, dict[str, Any]]:
     """Apply the settings that are fields of the model, such as n_layers; return the model and the other settings."""
     of_training = {each.name for each in fields(TrainConfig)}
-    # Includes vocab_size, which a model without a vocabulary rejects itself.
+    # Includes vocab_size, which the config of a model without a vocabulary rejects.
     sizes = {"vocab_size", *(each.name for each in fields(model))} - of_training
     check_names(given, {*of_training, *sizes})
     changes = {name: value for name, value in given.items() if name in sizes}
@@ -155,7 +155,7 @@ def fit_to_minutes(
     fixed: Mapping[str, Any],
     usual_length: int | None = None,
 ) -> RunSetup:
-    """Return the settings with as many steps as the time allows; ``usual_length`` is the typical example length."""
+    """Return the settings with as many steps as the time allows; ``usual_length`` is a typical example length."""
     budget, context = request.budget(settings), planned_context(model, settings)
     seconds = budget.pace(model, settings, budget.micro_batch(model, settings, context), usual_length or context)
     steps = max(EVALUATIONS, int(budget.seconds / seconds))
@@ -191,8 +191,8 @@ def _describe(model: GPTConfig, settings: TrainConfig, text: TextSize, budget: B
     tokens = settings.steps * settings.batch_size * (settings.context_length or model.context_length)
     return Message(
         "{layers} of width {width} ({parameters} parameters), {steps:,} steps of {batch} x {context} tokens, "
-        "learning rates {rate:g} (AdamW) and {muon:g} (Muon): for {size} of text and {time}, {times} passes "
-        "over it{ends}",
+        "learning rates {rate:g} (AdamW) and {muon:g} (Muon): for {size} of text and {time}, {times} passes over the "
+        "text{ends}",
         layers=Plural("{n} layer", "{n:,} layers", n=model.n_layers),
         width=model.d_model,
         parameters=Count(count_parameters(model).total),

@@ -1,4 +1,4 @@
-"""Start and resume training runs: from a model and its settings to a run folder and a `Training`."""
+"""Start and resume training runs: create or open a run folder, and return a `Training`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
@@ -21,15 +21,15 @@ from kotha.training.request import take_sizes
 from kotha.training.tasks.masked_words import MaskedWords
 from kotha.training.tasks.task import NextToken
 
-# The data for model families that are not trained on plain text; the others are classifiers.
-_OTHERS = {"seq2seq": Message("pairs of texts"), "vit": Message("images with their classes")}
+# The data for model families not trained on plain text; all others are classifiers.
+_OTHERS = {"seq2seq": Message("pairs of texts"), "vit": Message("labelled images")}
 
 
 def check_held_out(data: Dataset) -> None:
-    """Raise an error if the data has no validation text, without which no model would be saved."""
+    """Raise an error if the data has no validation text, because then no model would be saved."""
     if not data["validation"].info.tokens:
         raise DataError(
-            "{path} has no validation text, which is needed to select the best model; prepare it again from "
+            "{path} has no validation text, which is required to select the best model; prepare the data again from "
             "two or more documents (separated by blank lines in a .txt file), or with a validation file",
             path=data.path,
         )
@@ -56,7 +56,7 @@ def start_run(
     if ranks.writes:
         folder.claim()
     training = _open(model, config, data, folder, ranks=ranks, **how)
-    if ranks.writes:  # only now, so that invalid settings leave no folder behind
+    if ranks.writes:  # created only now, so that invalid settings leave no folder behind
         more = {"origin": origin, "floors": floors, "stages": stages or None, LAUNCH: ranks.launch}
         about = {"data": describe_data(data), **{name: value for name, value in more.items() if value is not None}}
         make_folder(training, seconds_per_step, **about)
@@ -65,7 +65,7 @@ def start_run(
 
 
 def make_folder(training: Training, seconds_per_step: float | None = None, **about: Any) -> None:
-    """Create the run folder; ``about`` contains additional entries for its config.json."""
+    """Create the run folder; ``about`` has additional entries for its config.json."""
     arithmetic, config = training.arithmetic, training.config
     machine = {"precision": arithmetic.precision, "reason": str(arithmetic.reason), "processes": training.ranks.world}
     seconds = seconds_per_step * config.steps if seconds_per_step else None
@@ -85,7 +85,7 @@ def make_folder(training: Training, seconds_per_step: float | None = None, **abo
 def resume_run(
     data: Dataset, folder: RunFolder, changes: Mapping[str, Any], *, ranks: Ranks = ALONE, **how: Any
 ) -> Training:
-    """Open the run in a folder at its last checkpoint, with some settings changed, ready to ``run()``."""
+    """Open a run at its last checkpoint, with some settings changed, ready to ``run()``."""
     copy_missing_files(folder.path, ranks)
     folder.check_data(data)
     opened = lambda model, config: _open(model, config, data, folder, ranks=ranks, **how)
@@ -98,12 +98,12 @@ def resume_training(
     opened: Callable[[ModelConfig, TrainConfig], Training],
     ranks: Ranks = ALONE,
 ) -> Training:
-    """Open a training run of any kind at the last checkpoint in its folder, with some settings changed."""
+    """Open a run of any task at the last checkpoint in its folder, with some settings changed."""
     if ranks.writes:
         folder.claim()
     model, config = resumed_settings(folder, changes)
     origin = folder.about().get("origin")
-    if origin is not None and not matching(folder.checkpoints):  # it would restart from random weights
+    if origin is not None and not matching(folder.checkpoints):  # otherwise it would restart from random weights
         message = "{path} has no checkpoint with the weights of {origin}; start a new run from {origin}"
         raise CheckpointError(message, path=folder.path, origin=origin)
     training = opened(model, config)
@@ -119,12 +119,12 @@ def resume_training(
 def resumed_settings(folder: RunFolder, changes: Mapping[str, Any]) -> tuple[ModelConfig, TrainConfig]:
     """Return the model and the settings of a run that is resumed, with some settings changed."""
     model, saved = folder.read()
-    known = {each.name for each in fields(TrainConfig)}  # older runs have settings that were removed
+    known = {each.name for each in fields(TrainConfig)}  # older runs may have settings that no longer exist
     try:
         config = TrainConfig(**{name: value for name, value in saved.items() if name in known})
     except (KothaError, TypeError) as error:
         raise CheckpointError("{path} is corrupted: {error}", path=folder.path / CONFIG, error=error) from error
-    same, changes = take_sizes(model, changes)  # torchrun restarts with the original arguments
+    same, changes = take_sizes(model, changes)  # torchrun restarts processes with the original arguments
     if same != model:
         raise ConfigError("a resumed run keeps its model; to use other sizes, start a new run")
     return model, config.change(**changes)
@@ -134,8 +134,8 @@ def _open(model: ModelConfig, config: TrainConfig, data: Dataset, folder: RunFol
     """Create the Training of a run: next tokens for a GPT, masked words for a BERT."""
     if not isinstance(model, GPTConfig | BERTConfig) or isinstance(model, ClassifierConfig):
         message = (
-            "a {family} model is trained on {needs}, but {path} contains plain text; provide such data, or "
-            "use a gpt or bert model"
+            "a {family} model is trained on {needs}, but {path} contains plain text; use {needs}, or a gpt or bert "
+            "model"
         )
         needs = _OTHERS.get(model.family, Message("labelled texts"))
         raise ConfigError(message, family=model.family, needs=needs, path=data.path)

@@ -1,8 +1,8 @@
-"""Teachers of a run: the models that are trained before it and distilled into it.
+"""Teachers of a run: the models that are trained first and then distilled into the student.
 
-The config of such a run lists its stages, and each teacher has its own run folder under ``teachers/``. If a teacher was
-interrupted, its training is resumed with the run. Until the student outperforms its teachers, the best teacher counts
-as the best model of the run.
+The config of a run with teachers lists its stages, and each teacher has its own run folder under ``teachers/``. If a
+teacher was interrupted, it is resumed with the run. Until the student outperforms its teachers, the best teacher is the
+best model of the run.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ from kotha.training.start import resume_run, start_run
 
 
 def train_teachers(training: Training, data: Dataset, *, timed: bool, **how: Any) -> bool:
-    """Train the teachers of a run that are not finished; return False if a stop was requested."""
+    """Train a run's unfinished teachers; return False if a stop was requested."""
     stages = stages_of(training.folder.about())
     for number, stage in enumerate(stages, 1):
         numbers = {"stage": number, "stages": len(stages)}
@@ -43,13 +43,13 @@ def train_teachers(training: Training, data: Dataset, *, timed: bool, **how: Any
 
 
 def _announcement(number: int, stages: list[dict[str, Any]]) -> Message:
-    """Return a message that names the stage about to start."""
+    """Return a message about the stage that is about to start."""
     stage, is_student = stages[number - 1], number == len(stages)
     return Message(
         "stage {n} of {of}: {role}, {layers} of width {width}, about {time}",
         n=number,
         of=len(stages),
-        role=Message("student of the teachers") if is_student else Message("teacher"),
+        role=Message("student (distilled from the teachers)") if is_student else Message("teacher"),
         layers=Plural("{n} layer", "{n:,} layers", n=stage["model"]["n_layers"]),
         width=stage["model"]["d_model"],
         time=Duration(stage["seconds"]),
@@ -81,7 +81,7 @@ def _train(
 
 
 def _keep_best(training: Training, folder: RunFolder) -> None:
-    """Make a teacher's model the best model of the run, if it is better than the best so far."""
+    """Make a teacher's model the best model of the run if it is better than the best so far."""
     score, progress = folder.best(), training.progress
     loss = figure(score or {}, "loss_nats")
     if score is None or loss is None or progress.step or loss >= progress.best_loss:

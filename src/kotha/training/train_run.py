@@ -1,4 +1,4 @@
-"""A training run from request to report: choose the settings, train any teachers and the model, write the report."""
+"""A training run from request to report: choose the settings, train the model and any teachers, write the report."""
 
 import time
 from collections.abc import Callable
@@ -35,15 +35,15 @@ def train_run(
 ) -> dict[str, Any]:
     """Train a run from request to report, and return the summary.
 
-    With ``resume`` the run continues from the last checkpoint in the folder, with the changes in the request.
-    ``on_ready`` is called with the `Training` before its first step. ``how`` takes ``on_event``, ``sampler``, and
+    With ``resume``, the run continues from the last checkpoint in the folder, with the changes in the request.
+    ``on_ready`` is called with the `Training` before its first step. ``how`` takes ``on_event``, ``sampler`` and
     further entries for the run's config.
     """
     request, say = request or TrainRequest(), on_remark or (lambda _: None)
     if resume:
         request.check_resumes()
     elif ranks.writes:
-        folder.check_new()  # fail early; not in other processes, because the first one may have created it
+        folder.check_new()  # fail early; not in other processes, because the first process may have created the folder
     check_held_out(data)
     threads = torch.get_num_threads()
     how |= {"on_remark": say, "ranks": ranks}
@@ -73,7 +73,7 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) 
     origin = request.origin
     if not alone:  # each process would measure different times
         if request.minutes is not None or (origin is not None and "steps" not in request.changes):
-            raise UsageError("minutes requires a single process, but several are running; give steps")
+            raise UsageError("minutes works only with a single process, but several are running; use steps")
         request = replace(request, preset=request.preset or (None if origin else USUAL_PRESET))
 
     def get_ready() -> None:
@@ -97,8 +97,8 @@ def _start(data: Dataset, folder: RunFolder, request: TrainRequest, **how: Any) 
     if request.timed and alone:
         training.deadline = began + 60 * (request.minutes or USUAL_MINUTES)
     if origin is not None:
-        training.save()  # a run killed before its next checkpoint can still resume from these weights
-        kept = ", {kept:,} pieces kept, {joined:,} averaged from old pieces, {drawn:,} initialized at random"
+        training.save()  # a run killed before its next checkpoint can resume from these weights
+        kept = ", {kept:,} pieces kept, {joined:,} averaged from old pieces, {drawn:,} initialized randomly"
         say(
             Message(
                 "initial weights: {origin}{pieces}",

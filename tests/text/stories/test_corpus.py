@@ -135,7 +135,7 @@ def test_kinds_must_be_named_once(kinds: list[str]) -> None:
 
 
 def test_unknown_kind_is_explained() -> None:
-    with pytest.raises(UsageError, match="kinds='storey' is not a choice; did you mean 'story'"):
+    with pytest.raises(UsageError, match="kinds='storey' is not a valid choice; did you mean 'story'"):
         story(0, 0, ["storey"])
 
 

@@ -293,7 +293,7 @@ def test_a_truncated_model_is_read_or_raises_a_tokenizer_error(tmp_path):
         (b"\x0a\xff\xff\xff\xff\xff\xff\xff\xff\x7f", "9223372036854775807 bytes announced at 10"),
         (b"\x0a\xff\xff\xff\xff\x7f" + b"x" * 50, "34359738367 bytes announced"),
         (b"\x0a" + b"\xff" * 30, "a number without an end at byte 11"),
-        (b"\x0a\x80", "a truncated one"),
+        (b"\x0a\x80", "or truncated"),
         (b"\x0b\x00", "field type 3"),
         (b"\x08\x01", "a bytes-like object is required"),
         (field(1, field(3, b"x")), "cannot be interpreted as an integer"),
@@ -398,7 +398,10 @@ def test_windows_line_ends_and_rare_separators_do_not_shift_ids(tmp_path):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", r"vocab\.txt cannot be imported as a tokenizer: no \[UNK\] among its 0 lines; is it a WordPiece"),
+        (
+            b"",
+            r"vocab\.txt cannot be imported as a tokenizer: there is no \[UNK\] among its 0 lines; is it a WordPiece",
+        ),
         ("ক\nখ\n".encode(), r"no \[UNK\] among its 2 lines"),
         (b"[UNK]\n\xff\n", r"vocab\.txt cannot be imported as a tokenizer: 'utf-8' codec can't decode byte 0xff"),
     ],
@@ -508,7 +511,7 @@ def test_the_error_for_an_unknown_extension_lists_the_supported(tmp_path):
 
 @pytest.mark.parametrize("source", ["nowhere", "./a/b", "/a/b", "~/a", "a/b/c", "a/b.model", "a/tokenizer.json", "a/"])
 def test_neither_a_file_nor_a_hub_name_is_an_error(source):
-    with pytest.raises(TokenizerError, match=r"no tokenizer at .*; train one with `kotha tokenizer train`, or name"):
+    with pytest.raises(TokenizerError, match=r"no tokenizer at .*; train one with `kotha tokenizer train`, or specify"):
         import_tokenizer(source)
 
 

@@ -61,7 +61,7 @@ def test_foreign_pre_tokenizers_are_not_recognised_as_ours():
 
 
 def test_the_error_for_an_unknown_split_suggests_the_nearest():
-    with pytest.raises(TokenizerError, match="split='word' is not a choice; did you mean 'words'"):
+    with pytest.raises(TokenizerError, match="split='word' is not a valid choice; did you mean 'words'"):
         train(["কথা"], "bpe", split="word")
 
 

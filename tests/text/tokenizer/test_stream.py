@@ -164,7 +164,7 @@ def test_a_decoder_that_concatenates_decodes_as_its_library_does(decoder, pieces
 def test_any_other_decoder_is_rejected(decoder):
     assert not starts_with_space(None)
     with pytest.raises(
-        TokenizerError, match=r"its decoder .* does not decode each token on its own; only ByteLevel, WordPiece"
+        TokenizerError, match=r"its decoder .* does not decode each token independently; only ByteLevel, WordPiece"
     ):
         with_decoder(decoder, [" ক", " খ ", SPACE])
 

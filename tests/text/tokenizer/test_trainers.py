@@ -231,7 +231,9 @@ def test_a_bpe_truncated_among_its_letters_keeps_only_valid_merges(size):
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "wordpiece", "char"])
 @pytest.mark.parametrize("texts", [[], [""], ["\ufeff", "\u200b"]])
 def test_an_empty_corpus_is_an_error(kind, texts):
-    with pytest.raises(TokenizerError, match="the training text is empty; give at least one document with letters"):
+    with pytest.raises(
+        TokenizerError, match="the training text is empty; provide at least one document that contains letters"
+    ):
         train(texts, kind)
 
 
@@ -241,10 +243,10 @@ def test_an_empty_corpus_is_an_error(kind, texts):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"kind": "unigrm"}, "kind='unigrm' is not a choice; did you mean 'unigram'"),
-        ({"kind": "xyz"}, "kind='xyz' is not a choice; known: bpe, char, unigram, wordpiece"),
-        ({"kind": "char", "level": "aksara"}, "level='aksara' is not a choice; did you mean 'akshara'"),
-        ({"kind": "bpe", "split": "qwen3"}, "split='qwen3' is not a choice; did you mean 'qwen35'"),
+        ({"kind": "unigrm"}, "kind='unigrm' is not a valid choice; did you mean 'unigram'"),
+        ({"kind": "xyz"}, "kind='xyz' is not a valid choice; known: bpe, char, unigram, wordpiece"),
+        ({"kind": "char", "level": "aksara"}, "level='aksara' is not a valid choice; did you mean 'akshara'"),
+        ({"kind": "bpe", "split": "qwen3"}, "split='qwen3' is not a valid choice; did you mean 'qwen35'"),
         ({"kind": "unigram", "split": "words"}, "split='words' applies only to bpe; unigram uses its own split"),
         (
             {"kind": "bpe", "vocab_size": 100},
@@ -268,7 +270,7 @@ def test_errors_for_invalid_arguments_say_what_is_allowed(arguments, message):
 
 
 def test_the_error_for_an_unknown_rule_suggests_the_nearest():
-    with pytest.raises(UsageError, match="rules='joiner' is not a choice; did you mean 'joiners'"):
+    with pytest.raises(UsageError, match="rules='joiner' is not a valid choice; did you mean 'joiners'"):
         train(CORPUS, rules=("joiner",))
 
 

@@ -150,12 +150,16 @@ def test_models_that_do_not_fit_are_sharded_or_rejected() -> None:
     assert not plan_cluster(ladder_model(*LADDER[0]), CLASSIC, Cluster(GPUS["h200"], 8, 1)).sharded
     plan = plan_cluster(large, CLASSIC, Cluster(GPUS["h200"], 8, 1))
     assert plan.memory_bytes <= GPUS["h200"].memory
-    with pytest.raises(KothaError, match="8 x NVIDIA T4 have too little memory for 32 layers of width 4096"):
+    with pytest.raises(KothaError, match="8 x NVIDIA T4 do not have enough memory for 32 layers of width 4096"):
         plan_cluster(large, CLASSIC, Cluster(GPUS["t4"], 8, 1))
-    with pytest.raises(KothaError, match="1 x NVIDIA H200 have too little memory for 40 layers of width 5120"):
+    with pytest.raises(KothaError, match="1 x NVIDIA H200 do not have enough memory for 40 layers of width 5120"):
         plan_cluster(ladder_model(40, 5120), CLASSIC, Cluster(GPUS["h200"], 1, 1))
     with pytest.raises(KothaError, match="a batch of 12 sequences cannot be divided evenly among 8 GPUs"):
         plan_cluster(large, CLASSIC, Cluster(GPUS["h200"], 8, 1), batch_size=12)
-    for gpus, nodes, reason in ((0, 1, "gpus=0"), (8, 3, "nodes=3 cannot divide 8 GPUs evenly"), (4, 8, "nodes=8")):
+    for gpus, nodes, reason in (
+        (0, 1, "gpus=0"),
+        (8, 3, "8 GPUs cannot be divided evenly among nodes=3"),
+        (4, 8, "nodes=8"),
+    ):
         with pytest.raises(KothaError, match=re.escape(reason)):
             Cluster(GPUS["h200"], gpus, nodes)

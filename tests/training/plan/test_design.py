@@ -73,7 +73,7 @@ def test_less_memory_gives_a_smaller_batch_or_model() -> None:
 
 def test_too_little_memory_is_rejected_with_the_memory_needed() -> None:
     with pytest.raises(
-        ConfigError, match=r"0\.3 GB of memory is too little for 2 layers .* at least 0\.5 GB"
+        ConfigError, match=r"0\.3 GB of memory is not enough for 2 layers .* at least 0\.5 GB"
     ) as refused:
         propose(NEWS, replace(SLOW, memory_bytes=300_000_000))
     enough = replace(SLOW, memory_bytes=int(1e9 * float(str(refused.value).split()[-2])))

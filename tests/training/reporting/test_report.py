@@ -72,7 +72,7 @@ def test_a_complete_run(tmp_path: Path) -> None:
     assert text(page.data["title"]) == "GPT, 2 layers, width 96, 578,144 parameters"
     assert text(page.data["lead"]) == (
         "Trained for 400 steps, 3.28 million tokens, 3.3 passes over the text, 100 seconds. "
-        "At its best, at step 200, it needs 1.375 bits per byte of held-out text, 2.750 per character."
+        "At its best, at step 200, its loss on held-out text is 1.375 bits per byte, 2.750 per character."
     )
     assert page.headings() == [
         *("Loss", "Samples during training", "On held-out text", "How training went"),
@@ -128,7 +128,7 @@ def test_a_classifier_is_reported_by_its_accuracy() -> None:
     found = {"loss_nats": 0.4, "accuracy": 0.875, "majority": 0.25, "examples": 800}
     steps = [{"step": step, "loss_nats": 1.0} for step in (1, 2)]
     page = shown({"task": "classes"}, [*steps, {"step": 2, "validation": found, "sample": None}], {})
-    right = "it answers 87.5% of held-out examples correctly (always giving the most frequent answer: 25.0%)"
+    right = "it answers 87.5% of held-out examples correctly (baseline of the most frequent answer: 25.0%)"
     assert right in text(page.data["lead"])
     assert text(page.blocks("curves")[1]["levels"][0][1]) == "most frequent answer = 25.0%"
     assert page.headings() == ["Loss", "On held-out examples"]

@@ -126,7 +126,7 @@ def test_unusable_texts_are_rejected() -> None:
     tokenizer = trained("unigram")
     bert = BERTConfig(vocab_size=tokenizer.vocab_size, context_length=8, n_layers=1, d_model=8, n_heads=1)
     with pytest.raises(
-        DataError, match=r"no cls token, which this model needs for classification; .* of kind 'wordpiece'"
+        DataError, match=r"no cls token, which this model requires for classification; .* of kind 'wordpiece'"
     ):
         texts(bert, "unigram", ["আমি"], [0])
     with pytest.raises(ConfigError, match="a vit model cannot classify text; use bert or gpt"):

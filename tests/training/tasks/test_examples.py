@@ -145,7 +145,7 @@ def test_conversations_that_are_too_long_are_skipped() -> None:
     long = (Turn("user", "নদীর ধারে " * 30), Turn("assistant", "মা।"))
     task = answers([*DIALOGUES, long])
     assert task.too_long == 1 and task._order.n_examples == 3
-    with pytest.raises(DataError, match="training examples can be used: each needs a text of at most 40 tokens"):
+    with pytest.raises(DataError, match="training examples can be used: each must have at most 40 tokens"):
         answers([long])
 
 
@@ -205,7 +205,7 @@ def test_the_unigram_counts_targets_only() -> None:
 def test_unusable_pairs_are_rejected() -> None:
     with pytest.raises(ConfigError, match="use vocab_size="):
         Translation(preset("pocket-seq2seq").replace(vocab_size=9), TrainConfig(), PAIRS, PAIRS, TOKENIZER)
-    with pytest.raises(DataError, match="none of the 0 training examples can be used: each needs a text"):
+    with pytest.raises(DataError, match="none of the 0 training examples can be used: each must have"):
         translation([])
     with pytest.raises(DataError, match="none of the 1 validation examples"):
         translation(held_out=[([], [1])])

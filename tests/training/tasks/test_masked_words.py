@@ -211,11 +211,11 @@ def test_invalid_settings_are_rejected(data: Dataset, tmp_path: Path, tokenizer:
     config = TrainConfig()
     with pytest.raises(ConfigError, match="use vocab_size="):
         MaskedWords(bert(10), config, data)
-    with pytest.raises(ConfigError, match="require a context_length of at least 8"):
+    with pytest.raises(ConfigError, match="requires a context_length of at least 8"):
         task(data, context_length=7)
     generative = folder(tmp_path / "generative", LENGTHS, trained("unigram"))
     with pytest.raises(DataError, match=r"no cls, sep token, .* kind 'wordpiece'"):
         task(generative)
     lonely = folder(tmp_path / "lonely", [1, 30, 1], tokenizer)
-    with pytest.raises(DataError, match="has 1 documents of at least 2 tokens, but sentence pairs need two"):
+    with pytest.raises(DataError, match="has 1 documents of at least 2 tokens, but sentence pairs require two"):
         task(lonely)

@@ -131,7 +131,7 @@ def test_a_run_resumes_bit_for_bit(data: Dataset, teachers: list[str], tmp_path:
 
 @pytest.mark.parametrize("config", [SHORT.change(teachers=["a"]), TURNED])
 def test_teachers_and_backwards_are_for_gpts_only(config: TrainConfig) -> None:
-    with pytest.raises(ConfigError, match=r"(teachers|backwards) is only for gpt models"):
+    with pytest.raises(ConfigError, match=r"(teachers|backwards) applies only to gpt models"):
         check_settings(BERT, config)
 
 

@@ -1,4 +1,4 @@
 """Corpus cleaning before training: duplicates, leakage between splits, other languages.
 
-These functions expect normalized text: two encodings of the same letter count as different words.
+These functions expect normalized text; otherwise words that differ only in the encoding of a letter count as different.
 """

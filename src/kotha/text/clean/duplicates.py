@@ -1,12 +1,12 @@
-"""Duplicates within a corpus: exact copies by a hash, near copies by MinHash and locality-sensitive hashing.
+"""Find duplicates within a corpus: exact ones by hash, near ones by MinHash and locality-sensitive hashing (LSH).
 
-MinHash (Broder 1997) puts all shingles in a random order and keeps the first one from each text. Two texts have the
-same first shingle with probability J, the Jaccard similarity of their shingle sets. A signature contains the first
-shingles for many such orders; the share of equal positions estimates J (standard error 0.04 at 0.7). LSH splits
-signatures into bands and compares only texts with a common band.
+MinHash (Broder 1997) puts all shingles in a random order and keeps the first one of each document. Two documents have
+the same first shingle with probability J, the Jaccard similarity of their shingle sets. A signature contains the first
+shingles for many random orders; the share of equal positions estimates J (standard error 0.04 at 0.7). LSH splits
+signatures into bands and compares only documents that share a band.
 
-Most of the time is spent on signatures, which a worker pool computes. `rensa` holds the index of kept texts in this
-process and uses about 4 KB per text.
+Most of the time is spent on signatures, which a worker pool computes. The index of kept documents (`rensa`) is in this
+process and uses about 4 KB per document.
 """
 
 from array import array
@@ -31,10 +31,10 @@ BANDS = 32
 
 
 class ExactDuplicates:
-    """A set of texts already seen, compared without white space, at 12 to 24 bytes per text.
+    """The set of documents seen so far, compared without white space; it takes 12 to 24 bytes per document.
 
-    A text is identified by 64 bits of BLAKE2b: among ten million texts, the probability of a collision is 3 in a
-    million. A hash table of integers (open addressing, at most two thirds full) uses a quarter of the memory of a
+    A document is identified by 64 bits of BLAKE2b: among ten million documents, the probability of a collision is 3 in
+    a million. A hash table of integers (open addressing, at most two thirds full) uses a quarter of the memory of a
     Python set.
 
     >>> seen = ExactDuplicates()
@@ -63,8 +63,8 @@ class ExactDuplicates:
 
     @staticmethod
     def _put(slots: "array[int]", key: int) -> bool:
-        """Put a key into the first free (zero) slot at or after its own; return False if it is already present."""
-        last = len(slots) - 1  # the length is a power of two, so this is also a mask
+        """Put a key into the first free (zero) slot, starting at its own; return False if it is already present."""
+        last = len(slots) - 1  # the length is a power of two, so this also serves as a mask
         at = key & last
         while (found := slots[at]) != key:
             if not found:
@@ -98,7 +98,7 @@ class Signer:
 
 
 def mark_duplicates(texts: Iterable[str], duplicates: Duplicates, pool: WorkerPool) -> Iterator[tuple[str, bool]]:
-    """Yield each text with a flag that is True if it is new."""
+    """Yield each text with a flag: True if it is new."""
     exact = ExactDuplicates()
     marked = ((text, duplicates == "keep" or exact.is_new(text)) for text in texts)
     return _near(marked, pool) if duplicates == "near" else marked

@@ -1,13 +1,13 @@
 """Script and language identification.
 
-The script is checked first: letters (and the signs on them) are counted by script, and the most frequent script is
-used. Bengali script means Bangla, unless more than 1 % of its letters are ৰ or ৱ, which Bangla does not use. In that
-case, a text with more ৰ than র is Assamese; any other text, such as Bishnupriya or Meitei, is undetermined. Texts in
-other scripts are passed to py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012). The classifier
-is far slower than counting, so it is given only the first few hundred characters. The classifier needs a sentence or
-two to be reliable.
+The script is checked first: letters and their signs are counted by script, and the most frequent script is used.
+Bengali script means Bangla, unless more than 1 % of its letters are ৰ or ৱ, which Bangla does not use. In that case, a
+text with more ৰ than র is Assamese; any other text, such as Bishnupriya or Meitei, is undetermined. Text in other
+scripts is passed to py3langid, a naive Bayes classifier over byte n-grams (Lui and Baldwin 2012). The classifier is far
+slower than counting, so it sees only the first few hundred characters. It needs a sentence or two to be reliable.
 
-A text in two languages is assigned to the one with more letters. Bangla written in Latin letters is not recognized.
+A text in two scripts is assigned the language of the script with more letters. Bangla in Latin letters is not
+recognized.
 """
 
 from functools import cache
@@ -35,7 +35,7 @@ _FOREIGN_TO_BANGLA = 0.01
 
 @cache
 def _script_table() -> NDArray[np.uint8]:
-    """Return for each code point its script's index plus one, or 0 if it is not a letter or sign."""
+    """Return, for each code point, its script's index plus one, or 0 if it is not a letter or sign."""
     text = every_letter()
     table = np.zeros(0x110000, dtype=np.uint8)
     for pattern, number in [(r"[\p{L}\p{M}]", len(SCRIPTS))] + [
@@ -78,14 +78,14 @@ def language_of(text: str) -> str:
 
 
 def is_language(text: str, wanted: str = "bn") -> bool:
-    """Return whether a text is in the wanted language; Bangla and Assamese do not need the classifier."""
+    """Return whether a text is in this language; Bangla and Assamese do not need the classifier."""
     if wanted not in ("bn", "as"):
         return language_of(text) == wanted
     return _by_bengali_letters(text, _counts(text)) == wanted
 
 
 def _by_bengali_letters(text: str, counts: NDArray[np.int64]) -> str | None:
-    """Return the language of a text mostly in Bengali script; None for any other text."""
+    """Return the language of a text that is mostly in Bengali script; None for any other text."""
     bengali = int(counts[0])
     if 2 * bengali <= int(counts.sum()):
         return None

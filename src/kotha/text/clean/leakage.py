@@ -1,13 +1,13 @@
-"""Data leakage between splits: held-out documents contained, fully or mostly, in a training document.
+"""Detect data leakage between splits: held-out documents fully or mostly contained in a training document.
 
 The measure is containment (Broder 1997): the share of a held-out document's shingles that occur in the training
-document. Unlike Jaccard similarity, it does not decrease if the copy is part of a longer text, and it is never smaller
-than Jaccard similarity. Held-out sets are small, so containment is computed exactly rather than estimated.
+document. Unlike Jaccard similarity, containment does not decrease if the copy is part of a longer text, and it is never
+smaller. Held-out sets are small, so containment is computed exactly rather than estimated.
 
 Most texts are rejected without counting their shingles. The rarest 55 % of each held-out document's shingles serve as
-probes. A text that contains 70 % of the document's shingles lacks at most 30 % of them, so it contains probes for at
-least 25 % of the shingles. Only a text with enough probes for a document is compared with that document (prefix
-filtering; Chaudhuri, Ganti and Kaushik 2006).
+probes. A text with 70 % of the document's shingles lacks at most 30 % of them, so at least 25 % of the shingles are
+probes in the text. Only a text with enough of a document's probes is compared with that document (prefix filtering;
+Chaudhuri, Ganti and Kaushik 2006).
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ from kotha.i18n.message import Option
 from kotha.text.clean.shingles import SHINGLE_WORDS, shingle_hashes
 
 DEFAULT_THRESHOLD = 0.7
-# A text is compared with a document if it contains probes for at least 1/4 of the document's shingles.
+# A text is compared with a document if it contains probes that make up at least 1/4 of the document's shingles.
 _PROBES_NEEDED = 4
 _BATCH_CHARACTERS = 1 << 18
 
@@ -28,10 +28,10 @@ Item = TypeVar("Item")
 
 
 class LeakIndex:
-    """Detects training documents that contain a held-out document, using an index of held-out shingles.
+    """Detects training documents that contain a held-out document, with an index of held-out shingles.
 
-    The index takes about 20 bytes per held-out word, plus a coarse sieve of at most 16 MB. The index can be pickled and
-    sent to many worker processes. A held-out document shorter than a shingle is detected only by its exact words.
+    The index takes about 20 bytes per held-out word, plus a coarse filter of at most 16 MB. It can be pickled and sent
+    to many worker processes. A held-out document shorter than a shingle is detected only by its exact words.
 
     >>> leaks = LeakIndex(["নদীর ধারে একটি ছোট গ্রাম ছিল সেখানে রহিম থাকত"])
     >>> leaks.leaked(["গল্প: নদীর ধারে একটি ছোট গ্রাম ছিল, সেখানে রহিম থাকত। তার পরে অনেক দিন গেল।", "গল্প"])
@@ -71,7 +71,7 @@ class LeakIndex:
         self._sieve[self._probes >> self._shift] = True
 
     def leaked(self, texts: Sequence[str]) -> list[bool]:
-        """Return for each text whether it contains enough of a held-out document to count as leaked."""
+        """Return, for each text, whether it contains enough of a held-out document to count as leaked."""
         return [found for batch in batches(texts, len) for found in self._leaked(batch)]
 
     def _leaked(self, texts: list[str]) -> list[bool]:
@@ -79,7 +79,7 @@ class LeakIndex:
         shingles, offsets = shingle_hashes(texts, self.words)
         hits = np.flatnonzero(self._sieve[shingles >> self._shift])
         first = np.searchsorted(self._probes, shingles[hits], side="left")
-        count = np.searchsorted(self._probes, shingles[hits], side="right") - first  # documents with that probe
+        count = np.searchsorted(self._probes, shingles[hits], side="right") - first  # documents with this probe
         sources = np.repeat(np.searchsorted(offsets, hits, side="right") - 1, count)  # the text of each hit
         within = np.arange(len(sources)) - np.repeat(np.cumsum(count) - count, count)
         owners = self._probe_owners[np.repeat(first, count) + within]
@@ -93,7 +93,7 @@ class LeakIndex:
 
 
 def batches(items: Iterable[Item], size_of: Callable[[Item], int]) -> Iterator[list[Item]]:
-    """Group items, in order, into batches of a size suited to numpy and worker processes."""
+    """Group items, in order, into batches of a size that suits numpy and worker processes."""
     batch: list[Item] = []
     size = 0
     for item in items:

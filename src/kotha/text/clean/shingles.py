@@ -1,11 +1,11 @@
-r"""Convert texts to sets of shingles: a 64-bit hash for every run of a few consecutive words.
+r"""Convert texts to shingles: a 64-bit hash for every run of a few consecutive words.
 
 Two texts that share most of their shingles are near copies (Broder 1997, "On the resemblance and containment of
-documents"). A word is ``[\p{L}\p{M}\p{N}]`` and joiners, so no vowel sign splits a Bangla word, and case is folded;
-punctuation and spaces are ignored. The hashes depend only on the text, not on the process or a seed.
+documents"). A word consists of ``[\p{L}\p{M}\p{N}]`` and joiners, so vowel signs do not split Bangla words. Case is
+folded; punctuation and spaces are ignored. The hashes depend only on the text, not on the process or a seed.
 
-Batches are processed in numpy, without a Python object per word. Code points are looked up in a table of random numbers
-(zero for non-word characters). The hash of a word is a weighted sum over its characters, and the hash of a shingle is a
+Batches are processed in numpy, without a Python object per word. Each code point has a random number in a table (zero
+for non-word characters). The hash of a word is a weighted sum over its characters, and the hash of a shingle is a
 weighted sum over its words.
 """
 
@@ -21,7 +21,7 @@ SHINGLE_WORDS = 5
 _WORD = regex.compile(r"[\p{L}\p{M}\p{N}\u200c\u200d]+")
 _LAST_LETTER = 0x3FFFF
 GOLDEN = 0x9E3779B97F4A7C15  # 2^64 divided by the golden ratio, an odd number with well-mixed bits
-# Characters beyond this position share a weight; no real word is that long.
+# Characters beyond this position share a weight; real words are shorter.
 _LONGEST_WORD = 256
 
 Codes = NDArray[np.uint32]
@@ -29,12 +29,12 @@ Hashes = NDArray[np.uint64]
 
 
 def code_points(text: str) -> Codes:
-    """Return the code points of a text as an array."""
+    """Return the code points of text as an array."""
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
 
 
 def every_letter() -> str:
-    """Return all code points in the planes that contain letters, in order, so that a match's position is a table index.
+    """Return all code points of the planes with letters, in order, so that a match's position is a table index.
 
     Surrogates are replaced by NUL.
     """
@@ -66,14 +66,14 @@ def _weights(count: int) -> Hashes:
 
 
 def _words(texts: Sequence[str]) -> tuple[Hashes, NDArray[np.int64]]:
-    """Return the hash of every word, and the text offsets: each text's first word, then the total number of words."""
+    """Return the hash of every word, and the index of each text's first word, followed by the number of words."""
     letters = _letters().take(code_points("\n".join(texts)))
     positions = np.flatnonzero(letters)
     if not len(positions):
         return np.zeros(0, dtype=np.uint64), np.zeros(len(texts) + 1, dtype=np.int64)
     first = np.ones(len(positions), dtype=np.bool_)
     np.not_equal(positions[1:], positions[:-1] + 1, out=first[1:])
-    begins = np.flatnonzero(first)  # first characters of words, as indexes into positions
+    begins = np.flatnonzero(first)  # first characters of words, as indices into positions
     within = np.arange(len(positions)) - begins[np.cumsum(first) - 1]  # position of each character in its word
     weights = _weights(_LONGEST_WORD).take(within, mode="clip")
     words = np.add.reduceat(letters.take(positions) * weights, begins)
@@ -81,15 +81,14 @@ def _words(texts: Sequence[str]) -> tuple[Hashes, NDArray[np.int64]]:
 
 
 def _running(sizes: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the cumulative sums, starting from 0: the start of each part and the end of the last."""
+    """Return cumulative sums, starting from 0: the start of each part, and the end of the last."""
     sums = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=sums[1:])
     return sums
 
 
 def shingle_hashes(texts: Sequence[str], words: int = SHINGLE_WORDS) -> tuple[Hashes, NDArray[np.int64]]:
-    """Return the shingles of all texts, including repeats, as a flat array of hashes and len(texts) + 1 offsets into
-    it.
+    """Return all texts' shingles, with repeats, as a flat array of hashes and len(texts) + 1 offsets into it.
 
     A text with fewer words than a shingle has a single shingle of all its words; a text without words has none.
 

@@ -1,7 +1,7 @@
 """Read two related columns of a table, such as text and label or sentence and translation.
 
-All rows are read, in order. A row without one of the two values is reported like an invalid row. If a column is not
-named, a function that the caller supplies guesses it.
+All rows are read in order. A row that lacks one of the two values is reported like an invalid row. If a column is not
+named, a function supplied by the caller guesses it.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,12 +18,12 @@ from kotha.text.corpus.problems import OnProblem, ProblemReporter, empty_field
 Named = tuple[str | None, str | None]
 Columns = dict[str, list[str]]
 Guess = Callable[[Columns, Named], tuple[str, str]]
-"""Completes the named fields from the columns; raises a DataError if none fits."""
+"""Completes the named fields from the columns; raises a DataError if no column fits."""
 
 
 @dataclass(frozen=True)
 class ColumnTable:
-    """Columns of equal length: the tuples named in ``columns``."""
+    """Tuples of equal length, whose names are in ``columns``."""
 
     columns: ClassVar[tuple[str, ...]]
 
@@ -31,7 +31,7 @@ class ColumnTable:
         return len(getattr(self, self.columns[0]))
 
     def chosen(self, indexes: Sequence[int]) -> Self:
-        """Return the rows at these indexes."""
+        """Return the rows at these indices."""
         return replace(self, **{name: tuple(getattr(self, name)[row] for row in indexes) for name in self.columns})
 
 
@@ -53,7 +53,7 @@ def read_two_columns(
     given = [field for field in named if field is not None]
     if len(set(given)) < len(given):
         raise UsageError(
-            "{first} and {second} cannot both be the field {field!r}; name two different fields",
+            "{first} and {second} cannot both be the field {field!r}; choose two different fields",
             field=given[0],
             **values,
         )
@@ -61,8 +61,8 @@ def read_two_columns(
         names = field_names(path)
         if len(names) < 2:
             raise DataError(
-                "{path} has no separate fields for {first} and {second}; give csv, tsv or jsonl with both in "
-                "each row, or the column numbers of a file without a header",
+                "{path} has no separate fields for {first} and {second}; use csv, tsv or jsonl with both in each "
+                "row, or column numbers if the file has no header",
                 **values,
             )
         given = list(dict.fromkeys([*given, *among(names)]))
@@ -81,5 +81,5 @@ def read_two_columns(
         else:
             ProblemReporter(source, errors, on_problem).report(empty_field(empty), line=line, field=empty)
     if not pairs:
-        raise DataError("{path} contains no examples; give a table with a {first} and a {second} in each row", **values)
+        raise DataError("{path} contains no examples; use a table with a {first} and a {second} in each row", **values)
     return [first for first, _ in pairs], [second for _, second in pairs], fields

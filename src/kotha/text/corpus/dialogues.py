@@ -1,9 +1,9 @@
 """Read conversations for instruction tuning from a file; fields that are not named are guessed.
 
 A row has an instruction (``instruction``, ``question`` or ``prompt``) and its answer (``answer``, ``output``,
-``response`` or ``completion``); an ``input`` is appended to the instruction. Alternatively, it has ``messages``: a list
-of turns with ``role`` and ``content`` that ends with the assistant's. Rows with the same ``story``, ``group`` or
-``conversation`` belong together and are never divided between training and evaluation.
+``response`` or ``completion``); an ``input`` is appended to the instruction. Alternatively, a row has ``messages``: a
+list of turns with ``role`` and ``content`` whose last turn is the assistant's. Rows with the same ``story``, ``group``
+or ``conversation`` belong together and are never split between training and evaluation.
 """
 
 import json
@@ -79,7 +79,7 @@ def read_dialogues(
             ProblemReporter(name, errors, on_problem).report(error.reason, line=line)
     if not turns:
         raise DataError(
-            "{path} contains no conversations; give rows with an instruction and its answer, or {messages}",
+            "{path} contains no conversations; use rows with an instruction and its answer, or {messages}",
             path=path,
             messages=MESSAGES,
         )
@@ -110,12 +110,12 @@ def _pair_fields(path: str | Path, names: list[str], instruction: str | None, an
     chosen = instruction or _first(names, _INSTRUCTIONS)
     reply = answer or _first(names, _ANSWERS)
     if not names:
-        template = "{path} has no fields; give csv, tsv or jsonl with an instruction and its answer in each row"
+        template = "{path} has no fields; use csv, tsv or jsonl with an instruction and its answer in each row"
         raise DataError(template, path=path)
     if chosen is None or reply is None:
         raise DataError(
-            "{path} has {fields}, but no known names of an instruction and its answer; name the fields with "
-            "instruction and answer, or give {messages}",
+            "{path} has {fields}, but none of the usual field names of an instruction and its answer; name the "
+            "fields with instruction and answer, or use {messages}",
             path=path,
             fields=names,
             messages=MESSAGES,
@@ -143,7 +143,7 @@ def _messages(text: str) -> Dialogue:
     if len(turns) < 2 or turns[-1].role != "assistant":
         raise Unreadable(
             Message(
-                "expected {messages}, a list of at least two turns that ends with the assistant's", messages=MESSAGES
+                "expected {messages}, a list of at least two turns that ends with an assistant turn", messages=MESSAGES
             )
         )
     return tuple(turns)

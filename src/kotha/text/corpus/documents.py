@@ -32,7 +32,7 @@ class Document:
 
 
 class ReadOptions(TypedDict, total=False):
-    """Options of ``read_documents`` and similar functions, besides paths and fields."""
+    """Options of ``read_documents`` and similar functions, other than paths and fields."""
 
     errors: Errors
     on_problem: OnProblem | None
@@ -45,12 +45,12 @@ def read_documents(
 ) -> Iterator[Document]:
     """Read documents one by one from files, folders, globs, ``-`` (stdin, txt) and ``hf:owner/name[:split[:config]]``.
 
-    A URL (``https://``, ``s3://``, ``gs://``, ``hdfs://``) is streamed, not downloaded first; see ``remote.py``.
+    URLs (``https://``, ``s3://``, ``gs://``, ``hdfs://``) are streamed, not downloaded first; see ``remote.py``.
 
-    If a document is invalid, ``errors="stop"`` raises a CorpusError and ``errors="skip"`` omits the document.
-    ``on_problem`` is called for each invalid document, and for files of a folder that cannot be read. ``on_bytes`` is
-    called with the number of bytes read since the last call; the total is the sum of the sizes from ``list_sources``.
-    Documents without text are not yielded.
+    For an invalid document, ``errors="stop"`` raises a CorpusError and ``errors="skip"`` omits the document.
+    ``on_problem`` is called for each invalid document, and for each file of a folder that cannot be read. ``on_bytes``
+    is called with the number of bytes read since the last call; the total is the sum of the sizes from
+    ``list_sources``. Documents without text are omitted.
     """
     records = read_records(paths, (field,), **options)
     return (Document(text, name, at) for name, ((text,), at) in records if text and not text.isspace())
@@ -65,18 +65,18 @@ def read_records(
     on_bytes: OnBytes | None = None,
     max_document_bytes: int = MAX_DOCUMENT_BYTES,
 ) -> Iterator[tuple[str, Record]]:
-    """Return an iterator over the selected fields of each record, with the record's source; values may be blank.
+    """Return an iterator over each record's selected fields, with the record's source; values may be blank.
 
-    The call itself checks the arguments and lists the files, so that a wrong name fails early; files are read lazily.
+    The arguments are checked and the files are listed immediately, so a wrong name fails early; files are read lazily.
     """
     check_choice("errors", errors, get_args(Errors))
     if not all(fields):
-        raise UsageError("the field name is empty; name the field that holds the text, such as 'text'")
+        raise UsageError("the field name is empty; name the field that contains the text, such as 'text'")
     sources = list_sources(paths, errors=errors, on_problem=on_problem)
     for source in sources:
         if source.format == "txt" and len(fields) > 1:
             raise UsageError(
-                "{name}: a txt file has no fields; give pairs as csv, tsv, jsonl or parquet", name=source.name
+                "{name}: a txt file has no fields; use csv, tsv, jsonl or parquet for pairs", name=source.name
             )
 
     def records() -> Iterator[tuple[str, Record]]:
@@ -98,7 +98,7 @@ def read_records(
 
 
 def read_first(source: Source) -> dict[str, Any]:
-    """Return the first record of a jsonl file, or the header of a csv or tsv file as keys; files may be compressed."""
+    """Return the first record of jsonl, or the header of csv or tsv as keys; the file may be compressed."""
     try:
         with _open(source) as file:
             stream = TextBytes(decompress(file_chunks(file), source.compression))

@@ -1,20 +1,20 @@
 """Read records of one or more fields from a file: txt, jsonl, csv, tsv and parquet.
 
-`RecordReader` has a method for each format, from bytes to ``(values, position)``: one value per field, and the line on
-which the record starts, or its row. Only one record is held in memory at a time (for parquet, a small batch).
+`RecordReader` has a method for each format that converts bytes to ``(values, position)``: one value per field, and the
+record's first line or its row. Only one record (for parquet, a small batch) is in memory at a time.
 
-- **txt**: one or more blank lines end a document. A document over the limit is split at a line end.
-- **jsonl**: an object with the fields on each line. If only one field is requested, a line may also be a string. If
-  several are requested, integers, booleans and lists are accepted and converted to JSON text, since labels are often
+- **txt**: one or more blank lines end a document. A document over the size limit is split at a line end.
+- **jsonl**: each line is an object with the fields. If only one field is requested, a line may also be a string. If
+  several are requested, integers, booleans and lists are accepted and converted to JSON text, because labels are often
   numbers.
 - **csv**: RFC 4180 with a header row. Quoted cells may contain commas, line ends and doubled quotes.
 - **tsv**: as registered with IANA, with a header row, tabs between cells, and quotes as ordinary characters. Parallel
-  corpora have many cells like ``"Who is it?" "It's me."``, which the rules of csv would misread.
-- **parquet**: columns of strings. The size of a value is not limited, because Arrow decodes a column page at once.
-  Writers make pages of about 1 MB, but a malicious file may claim up to 2 GiB for one, which Arrow allocates before it
-  detects the error. The sizes declared in a file's footer are limited.
+  corpora have many cells like ``"Who is it?" "It's me."``, which csv rules would misread.
+- **parquet**: columns of strings. The size of a value is not limited, because Arrow decodes a whole column page.
+  Writers make pages of about 1 MB, but a malicious file may declare a page of up to 2 GiB, which Arrow allocates before
+  it detects the error. The sizes declared in a file's footer are limited.
 
-Field names that are all digits select columns by number, from 1, in a csv or tsv file without a header row.
+Field names that consist of digits select columns by number, from 1, in a csv or tsv file without a header row.
 """
 
 import csv
@@ -44,7 +44,7 @@ class RecordReader:
         self._alone = len(fields) == 1
 
     def read(self, stream: TextBytes) -> Iterator[Record]:
-        """Yield the records of a text file."""
+        """Yield the records of a file."""
         readers = {"txt": self._txt, "jsonl": self._jsonl}
         return readers.get(self.format, self._table)(stream)
 
@@ -63,7 +63,7 @@ class RecordReader:
                 yield line, text
 
     def _bounded(self, stream: TextBytes) -> Iterator[tuple[int, bytes]]:
-        """Yield the number and bytes of each line within the size limit; report the others."""
+        """Yield the number and bytes of each line within the size limit; report all other lines."""
         for line, data in stream.lines(self.limit):
             if data is None:
                 reason = Message("the line is longer than {limit:,} bytes", limit=self.limit)
@@ -80,7 +80,7 @@ class RecordReader:
                 yield (text.replace("\r\n", "\n").rstrip("\r\n"),), line
 
     def _paragraphs(self, stream: TextBytes) -> Iterator[tuple[bytes, int]]:
-        """Yield the bytes and first line number of each run of non-blank lines, split before it exceeds the limit."""
+        """Yield the bytes and first line number of each run of non-blank lines; a run over the limit is split."""
         paragraph, first = bytearray(), 0
         for number, line in self._bounded(stream):
             blank = _is_blank(line)
@@ -147,7 +147,9 @@ class RecordReader:
             columns = [self._column(header, field, by_number) for field in self.fields]
             for row, line in chain([(header, first_line)], rows) if by_number else rows:
                 if len(row) != len(header):
-                    reason = Message("the row has {n} cells, the first row has {first}", n=len(row), first=len(header))
+                    reason = Message(
+                        "the row has {n} cells, but the first row has {first}", n=len(row), first=len(header)
+                    )
                     self.complaints.report(reason, line=line)
                 elif self.complaints.are_sound(cells := tuple(row[c] for c in columns), line=line):
                     yield cells, line
@@ -160,10 +162,10 @@ class RecordReader:
         if by_number:
             reason = Message("no column {field}: the first row has columns 1 to {n}", field=field, n=len(header))
         elif n:
-            reason = Message("{n} columns are named '{field}'; give a column number instead", n=n, field=field)
+            reason = Message("{n} columns are named '{field}'; use a column number instead", n=n, field=field)
         else:
             reason = missing(field, header, self._alone)
-            reason = Message("{reason}; if the file has no header, give the column number", reason=reason)
+            reason = Message("{reason}; if the file has no header, use the column number", reason=reason)
         raise Unreadable(reason)
 
     def _rows(self, stream: TextBytes) -> Iterator[Row]:
@@ -174,7 +176,7 @@ class RecordReader:
     def _csv_rows(self, stream: TextBytes) -> Iterator[Row]:
         csv.field_size_limit(max(csv.field_size_limit(), self.limit))  # a global setting: only ever increased
         lines = stream.lines(self.limit)
-        line = size = 0  # first line and length so far of the current row
+        line = size = 0  # first line of the current row, and its length so far
         dropped = False
 
         def next_line() -> str:
@@ -210,7 +212,7 @@ class RecordReader:
         """Yield the rows of a parquet file; ``on_bytes`` gets shares of ``size`` in proportion to the rows read."""
         if not file.seekable():
             raise Unreadable(
-                Message("a parquet file cannot be read from a pipe or a web server; save it to disk first")
+                Message("a parquet file cannot be read from a pipe or a web server; save it to a file first")
             )
         if not file.read(1):
             raise Unreadable(Message("the file is empty"))
@@ -243,7 +245,7 @@ class RecordReader:
                     yield table.metadata.num_rows, [batch.column(field).to_pylist() for field in self.fields]
         except Unreadable:
             raise
-        except Exception as error:  # Arrow raises many types
+        except Exception as error:  # Arrow raises many exception types
             safe = type(error).__module__.startswith("pyarrow") or isinstance(error, ValueError)
             why = " ".join(str(error).split())[:200] if safe else foreign(error)
             raise Unreadable(Message("not a readable parquet file ({why})", why=why)) from error
@@ -255,7 +257,9 @@ class RecordReader:
             raise Unreadable(ambiguous if found else missing(field, schema.names, self._alone))
         inner = found[0].value_type if pa.types.is_dictionary(found[0]) else found[0]
         if inner not in (pa.string(), pa.large_string(), pa.string_view()):
-            raise Unreadable(Message("the column '{field}' holds {kind}, not strings", field=field, kind=str(found[0])))
+            raise Unreadable(
+                Message("the column '{field}' contains {kind}, not strings", field=field, kind=str(found[0]))
+            )
 
 
 class _RowTooLong(Exception):  # noqa: N818 - a signal through csv.reader, never shown to a user
@@ -263,5 +267,5 @@ class _RowTooLong(Exception):  # noqa: N818 - a signal through csv.reader, never
 
 
 def _is_blank(line: bytes) -> bool:
-    """Return whether a line is only white space; in short lines this includes Unicode spaces (no-break space)."""
+    """Return whether a line is only white space; in short lines, Unicode spaces (no-break space) count too."""
     return line.isspace() or (len(line) <= 16 and line.decode("utf-8", "replace").isspace())

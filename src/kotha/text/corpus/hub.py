@@ -16,9 +16,9 @@ from kotha.i18n.message import Message
 
 _NAME = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(?::(?P<split>[\w.-]*)(?::(?P<config>[^:]+))?)?")
 _SPLITS = ("train", "training", "validation", "valid", "dev", "val", "test", "testing", "eval", "evaluation")
-# Folder names that do not denote a configuration.
+# Folder names that are not configurations.
 _PLAIN_FOLDERS = {"data", "", *_SPLITS}
-_OFFLINE = Message("to work offline, download the files on another machine and give their folder")
+_OFFLINE = Message("to work offline, download the files on another machine and pass their folder")
 
 Kind = Literal["dataset", "model"]
 
@@ -38,12 +38,12 @@ def hub_download(repository: str, path: str, kind: Kind) -> Path:
 
 @contextmanager
 def _hub_library(repository: str, kind: Kind) -> Iterator[Any]:
-    """Yield the huggingface_hub module; its exceptions in the block become a CorpusError or a TokenizerError."""
+    """Yield the huggingface_hub module; its exceptions in the block are raised as a CorpusError or a TokenizerError."""
     error_class = CorpusError if kind == "dataset" else TokenizerError
     hub = library("huggingface_hub", "the hub needs huggingface_hub: pip install 'kotha[hub]'", error_class)
     try:
         yield hub
-    except Exception as error:  # the library raises many types
+    except Exception as error:  # the library raises many exception types
         why = " ".join(str(error).split())[:200] or type(error).__name__
         if type(error).__name__ in ("RepositoryNotFoundError", "GatedRepoError", "HFValidationError"):
             reason = Message("not found locally or on the hub, or it requires a login: {why}", why=why)
@@ -60,7 +60,7 @@ def parse_hub_name(name: str) -> tuple[str, str, str | None]:
     """
     parts = _NAME.fullmatch(name)
     if parts is None:
-        raise UsageError("{name!r} is not a hub name; the form is hf:owner/name[:split[:config]]", name=name)
+        raise UsageError("{name!r} is not a hub name; use the form hf:owner/name[:split[:config]]", name=name)
     return parts["repository"], parts["split"] or "train", parts["config"]
 
 
@@ -72,7 +72,7 @@ def choose_files(name: str, files: Sequence[str], split: str, config: str | None
     """
     if not files:
         raise CorpusError(
-            "{name}: no txt, jsonl, csv, tsv or parquet file in this data set; {offline}", name=name, offline=_OFFLINE
+            "{name}: no txt, jsonl, csv, tsv or parquet file in this dataset; {offline}", name=name, offline=_OFFLINE
         )
     folders = ([folder for folder in file.split("/")[:-1] if folder not in _PLAIN_FOLDERS] for file in files)
     configs = {some[-1] for some in folders if some}
@@ -88,19 +88,19 @@ def choose_files(name: str, files: Sequence[str], split: str, config: str | None
         files = [file for file in files if config in file.split("/")[:-1]]
         if not files:
             near = nearest(config, configs)
-            raise CorpusError("{name}: no configuration {config!r}{nearest}", name=name, config=config, nearest=near)
+            raise CorpusError("{name} has no configuration {config!r}{nearest}", name=name, config=config, nearest=near)
     splits = {file: _split(file) for file in files}
     if not any(splits.values()):
         return list(files)
     chosen = [file for file in files if splits[file] == split]
     if not chosen:
         near = nearest(split, filter(None, splits.values()))
-        raise CorpusError("{name}: no split {split!r}{nearest}", name=name, split=split, nearest=near)
+        raise CorpusError("{name} has no split {split!r}{nearest}", name=name, split=split, nearest=near)
     return chosen
 
 
 def _split(file: str) -> str:
-    """Return the split named by the first word of a file name or by one of its folders; empty if none is."""
+    """Return the split in the first word of a file name or in one of its folders; empty if there is none."""
     *folders, name = file.split("/")
     words = [re.split(r"[-_.]", name)[0], *reversed(folders)]
     return next((word for word in words if word in _SPLITS), "")

@@ -1,7 +1,7 @@
 """Read labelled texts from a table; fields that are not named are guessed.
 
-The label is the field with a usual name (such as ``label``), or else the one with the fewest values. The text is
-the longest of the other fields. The result contains the fields and whether they were guessed.
+The label is the field with a common name (such as ``label``), or else the field with the fewest distinct values. The
+text is the longest of the other fields. The result states the fields and whether they were guessed.
 """
 
 import unicodedata
@@ -17,7 +17,7 @@ from kotha.text.corpus.problems import OnProblem
 
 _CALLED = (Message("text"), Message("label"))
 _LABEL_NAMES = ("label", "labels", "class", "category", "sentiment", "emotion", "topic", "target")
-# A field with more distinct values than this number, or than this share of the rows, is not a label.
+# A field with more distinct values than this, or than this share of the rows, is not a label.
 _MOST_CLASSES, _MOST_SHARE = 200, 0.5
 
 
@@ -45,7 +45,7 @@ def read_labelled(
     """Read labelled texts from csv, tsv, jsonl or parquet; fields that are not named are guessed.
 
     A row without a text or a label raises an error, or is skipped if ``errors="skip"``. Labels are normalized to NFC,
-    so different encodings of one label count as one.
+    so different encodings of a label count as one.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:

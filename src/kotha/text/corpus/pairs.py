@@ -1,8 +1,8 @@
 """Read text pairs (translations) from a table; source and target fields that are not named are guessed.
 
 Fields with common names (such as ``source``) are used; if there are none, the two fields with the most characters are
-used, in table order. If the first row of a csv or tsv file looks like sentences, the file has no header, and its
-columns are numbered. The result contains the fields and whether they were guessed.
+used, in table order. If the first row of a csv or tsv file looks like sentences, the file is read without a header, and
+its columns are numbered. The result states the fields and whether they were guessed.
 """
 
 from collections.abc import Sequence
@@ -70,7 +70,7 @@ def read_text_pairs(
 
 
 def _fields(path: str | Path, named: Named, names: list[str]) -> list[str]:
-    """Return the columns that have to be read to guess the fields."""
+    """Return the columns needed to guess the fields."""
     has_header = all(len(name.split()) <= _MOST_WORDS for name in names)
     if not has_header and kind_of(str(path))[0] in ("csv", "tsv"):
         return [str(number) for number in range(1, len(names) + 1)]

@@ -1,7 +1,7 @@
 """Problems in input files, and how readers handle them.
 
 A reader reports invalid input to its ``ProblemReporter``, which either raises an exception or records the problem and
-lets the reader continue. The ``errors`` policies are implemented only here.
+lets the reader continue. Only this module implements the ``errors`` policies.
 """
 
 import os
@@ -41,7 +41,7 @@ class CorpusProblem:
     reason: Text
     line: int | None = None
     row: int | None = None
-    field: str | None = None  # the invalid field, if the problem is in one field
+    field: str | None = None  # the invalid field, if the problem is in a single field
     unread: bool = False  # whether an I/O error prevented reading
     template: ClassVar[str] = "{places}: {reason}"
 
@@ -57,7 +57,7 @@ class CorpusProblem:
 
 
 class Unreadable(ValueError):  # noqa: N818 - a signal between the byte layer and its reader, never shown to a user
-    """Raised when a record, or the rest of a file, cannot be read."""
+    """Raised if a record or the rest of a file cannot be read."""
 
     def __init__(self, reason: Text) -> None:
         super().__init__(str(reason))
@@ -83,7 +83,7 @@ class ProblemReporter:
             raise CorpusError("{problem}; fix the input", skippable=True, problem=problem)
 
     def pass_over(self, error: OSError | Unreadable) -> None:
-        """Report that the rest of a file is skipped, because it is invalid or could not be read."""
+        """Report that the rest of a file is skipped because it is invalid or cannot be read."""
         unread = isinstance(error, OSError) or isinstance(error.__cause__, OSError)
         self.report(why(error), unread=unread)
 
@@ -103,7 +103,7 @@ class ProblemReporter:
             return None
 
     def are_sound(self, texts: tuple[str, ...], *, escapes: bool = False, **position: int) -> bool:
-        r"""Return whether a record is free of invalid characters; report the first one found.
+        r"""Return whether a record is free of invalid characters; otherwise, report the first one.
 
         The invalid characters are NUL and, if JSON ``escapes`` may be present, lone surrogates such as ``\ud800``.
         """
@@ -115,7 +115,7 @@ class ProblemReporter:
 
 
 def shown(name: str | Path) -> str:
-    r"""Escape unprintable characters in a file or field name, and truncate it.
+    r"""Escape unprintable characters in the name of a file or field, and truncate it.
 
     >>> shown("a\udcffb\n")
     'a\\udcffb\\n'
@@ -126,14 +126,14 @@ def shown(name: str | Path) -> str:
 
 
 def why(error: OSError | ValueError) -> Text:
-    """Return the reason why a file cannot be opened or read."""
+    """Return why a file cannot be opened or read."""
     if isinstance(error, OSError):
         return Message("cannot be opened ({why})", why=error.strerror or str(error))
     return error.reason if isinstance(error, Unreadable) else str(error)
 
 
 def foreign(error: Exception) -> Text:
-    """Describe an error raised by another package without its text, which could contain secrets."""
+    """Describe another package's error without its message, which could contain secrets."""
     return getattr(error, "strerror", None) or type(error).__name__
 
 
@@ -143,9 +143,10 @@ def empty_field(name: str) -> Message:
 
 
 def missing(name: str, known: Iterable[str], alone: bool = True) -> Message:
-    """Return the message for a missing field, with the fields that exist.
+    """Return the message for a missing field; the message lists the existing fields.
 
-    If it is the only field (``alone``), the message suggests a value of ``field``: the closest name, or the last.
+    If only one field is requested (``alone``), the message suggests a value for ``field``: the closest name, or the
+    last.
 
     >>> print(missing("txt", ["id", "text"]))
     no field 'txt' among id, text; try field='text'

@@ -1,10 +1,10 @@
 """Remote files, streamed by URL: ``https://``, ``s3://``, ``gs://``, ``hdfs://``.
 
-fsspec reads them with the package for each scheme, which finds credentials itself. http(s) is read sequentially with
-the standard library, since fsspec's reader needs aiohttp; a response shorter than its announced length is an error.
-Connections time out, and redirects may lead only to http(s), and from https only to https.
+fsspec reads them with a package for each scheme, which finds credentials on its own. http(s) is read sequentially with
+the standard library, because fsspec's reader needs aiohttp; a response shorter than its Content-Length is an error.
+Connections time out. Redirects are followed only to http(s), and from https only to https.
 
-A URL cannot contain a password, and messages omit its query, where signed URLs carry keys.
+A URL must not contain a password. Messages omit the query, because it contains the keys of signed URLs.
 """
 
 import glob
@@ -64,16 +64,16 @@ def scheme_of(url: str) -> str:
             nearest=nearest(scheme, SCHEMES),
         )
     if "::" in url and scheme not in _WEB:  # fsspec's syntax for chained URLs
-        raise UsageError("{address}: chained addresses (::) are not supported; give a single one", address=address)
+        raise UsageError("{address}: chained URLs (::) are not supported; use a single URL", address=address)
     if "@" in rest.partition("/")[0]:
         raise UsageError(
-            "{address}: an address cannot contain a user name or password; remove the part before @", address=address
+            "{address}: a URL must not contain a user name or password; remove the part before @", address=address
         )
     return scheme
 
 
 def list_remote(url: str) -> dict[str, int | None]:
-    """Return the URL and size of the file at a URL, or of each file in a folder or matching a glob, sorted.
+    """Return the URL and size of the file at a URL, or of all files in a folder or matching a glob, sorted.
 
     Raises a FileNotFoundError if there is no such file. Folders and globs do not work over http(s).
     """
@@ -90,7 +90,7 @@ def list_remote(url: str) -> dict[str, int | None]:
             return {url: files.info(path).get("size")}
     start = f"{scheme}://" + (
         urlsplit(url).netloc if scheme == "hdfs" else ""
-    )  # other schemes have the host in each file's name
+    )  # with other schemes, the host is part of each file name
     return {start + name: about.get("size") for name, about in sorted(found.items()) if about["type"] == "file"}
 
 
@@ -107,7 +107,7 @@ def open_remote(url: str) -> BinaryIO:
 def _file_system(url: str) -> Iterator[tuple[Any, str]]:
     """Yield the file system of a URL and the path in it.
 
-    The error messages of these packages could contain secrets, so only the error's type is reported.
+    Error messages of these packages could contain secrets, so only the error type is reported.
     """
     from fsspec.core import url_to_fs  # imported here, so that local files do not need fsspec
 
@@ -125,7 +125,7 @@ def _file_system(url: str) -> Iterator[tuple[Any, str]]:
 
 
 class HttpFile(io.RawIOBase):
-    """A sequential reader of an http(s) URL; ``size`` is the length that the server announces."""
+    """A sequential reader of an http(s) URL; ``size`` is its Content-Length."""
 
     _response: Any = None
 
@@ -152,7 +152,7 @@ class HttpFile(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any, /) -> int:
-        """Read available bytes into a buffer; raise an OSError if the response ends early."""
+        """Read the available bytes into a buffer; raise an OSError if the response ends early."""
         count = int(self._response.readinto(buffer))
         self._left -= count
         if not count and self._left:
@@ -170,12 +170,12 @@ class HttpFile(io.RawIOBase):
 
 
 class WebRedirectHandler(HTTPRedirectHandler):
-    """Restricts which redirects are followed."""
+    """Restricts redirects."""
 
     max_redirections = 5
 
     def redirect_request(self, req: Request, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Request | None:
         """Follow redirects only to http(s), and from https only to https."""
         if urlsplit(newurl).scheme not in (_WEB if req.type == "http" else ("https",)):
-            raise OSError(None, Message("the server redirects to an address that is not allowed"))
+            raise OSError(None, Message("the server redirects to a URL that is not allowed"))
         return super().redirect_request(req, fp, code, msg, headers, newurl)

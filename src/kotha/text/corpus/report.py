@@ -1,6 +1,6 @@
-"""Corpus statistics in one pass: sizes, duplicates, scripts, language share, and problems.
+"""Corpus statistics in one pass: sizes, duplicates, scripts, language share and problems.
 
-Memory use is constant except for a length and a hash per document (see ``ExactDuplicates``).
+Memory use is constant, except for a length and a hash per document (see ``ExactDuplicates``).
 """
 
 from array import array
@@ -32,14 +32,14 @@ class CorpusReport:
     words: int = 0
     duplicates: int = 0  # documents equal to an earlier one, ignoring white space
     language: str = "bn"
-    language_share: float = 0.0  # share of documents (not bytes) in that language
+    language_share: float = 0.0  # share of documents (not bytes) in the expected language
     shortest_characters: int = 0
     median_characters: int = 0  # the lower median
     longest_characters: int = 0
     script_shares: dict[str, float] = field(default_factory=dict)
-    """Share of each script among all letters and signs, largest first."""
+    """Share of each script in all letters and signs, largest first."""
     normalization: dict[str, int] = field(default_factory=dict)
-    """Number of changes that each default normalization rule would make."""
+    """Number of changes that each default normalization rule would make to the text."""
     problems: int = 0
     first_problems: list[str] = field(default_factory=list)
 

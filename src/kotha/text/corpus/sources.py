@@ -32,7 +32,7 @@ class Source:
 
     @property
     def name(self) -> str:
-        """The name of the source, as used in messages."""
+        """The name of the source in messages."""
         if self.is_remote:
             return shown(redacted_address(self.path))
         return shown(f"hf:{self.repository}/{self.path}" if self.repository else self.path)
@@ -58,7 +58,7 @@ def kind_of(name: str) -> tuple[str, str | None]:
     if kind is not None:
         return kind, compression
     if ending == ".json":
-        reason = "a .json file is one value and cannot be streamed; put one object on each line: jq -c '.[]'"
+        reason = "a .json file is a single value and cannot be streamed; write one object per line: jq -c '.[]'"
         raise Unreadable(Message(reason))
     raise Unreadable(Message("unknown file extension '{ending}'; {known}", ending=shown(ending), known=_KNOWN))
 
@@ -70,15 +70,15 @@ def list_sources(
     on_problem: OnProblem | None = None,
     others: Collection[str] = (),
 ) -> list[Source]:
-    """Return the files that user input refers to, in a fixed order, each once.
+    """Return the files that user input refers to, without duplicates, in a fixed order.
 
-    Files with the extensions in ``others`` are read as txt.
+    Files with extensions in ``others`` are read as txt.
 
-    Folders are walked in sorted order; hidden files, symlinked folders and unknown extensions in them are skipped and
-    reported to ``on_problem``. A name that matches no supported file always raises a CorpusError.
+    Folders are walked in sorted order; hidden files, symlinked folders and files with unknown extensions are skipped
+    and reported to ``on_problem``. A name that matches no supported file always raises a CorpusError.
     """
     if isinstance(paths, str | Path):
-        raise UsageError("{paths} is a single path; give a list of paths", paths=Option("paths", str(paths)))
+        raise UsageError("{paths} is a single path; pass a list of paths", paths=Option("paths", str(paths)))
     found: dict[tuple[str | None, str], Source] = {}
     for path in paths:
         for source in [path] if isinstance(path, Source) else _sources(str(path), others, errors, on_problem):
@@ -114,7 +114,7 @@ def _sources(path: str, others: Collection[str], errors: Errors, on_problem: OnP
 
 
 def _readable(names: list[str], make_source: Callable[[str], Source], complaints: ProblemReporter) -> Iterator[Source]:
-    """Yield the files that can be read, and report the others; raise an error if none can be read."""
+    """Yield the files that can be read and report the others; raise an error if there are none."""
     count = 0
     for name in names:
         about = ProblemReporter(shown(redacted_address(name)), complaints.errors, complaints.note)
@@ -134,7 +134,7 @@ def _readable(names: list[str], make_source: Callable[[str], Source], complaints
 
 
 def _files_at(path: str, complaints: ProblemReporter) -> Iterator[str]:
-    """Yield a file itself, or all files under a folder or under the matches of a glob, sorted.
+    """Yield a file, or all files under a folder or under the matches of a glob, sorted.
 
     Hidden and symlinked folders are yielded but not entered. A link in a folder to a file outside it is reported and
     skipped: the owner of the folder can let it point to any file that the reader may open.
@@ -165,7 +165,7 @@ def _file(path: Path, others: Collection[str]) -> Source:
         raise Unreadable(Message("a symlinked folder"))
     kind, compression = ("txt", None) if path.suffix.lower() in others else kind_of(path.name)
     if not stat.S_ISREG(status.st_mode):
-        raise Unreadable(Message("not a regular file; to read a pipe, give - for standard input"))
+        raise Unreadable(Message("not a regular file; to read from a pipe, use - for standard input"))
     return Source(str(path), kind, compression, status.st_size)
 
 

@@ -1,8 +1,8 @@
 """Byte streams: files and their decompression, in bounded memory.
 
 A compressed file may have several frames (``cat a.zst b.zst``), may be truncated or corrupted, or may be a
-decompression bomb. The decoders are therefore fed small pieces of input, which limits the output of each step. A frame
-that is incomplete at the end of the file raises an error.
+decompression bomb. Decoders therefore get small pieces of input, which limits the output of each step. A frame that is
+incomplete at the end of the file raises an error.
 """
 
 import io
@@ -15,8 +15,8 @@ from kotha.i18n.message import Message
 from kotha.text.corpus.problems import Unreadable, foreign
 
 _CHUNK = 1 << 16
-# Limits the output per piece: 4 bytes of zstd can decompress to 128 KiB (8 MiB per piece), and a byte of gzip to 1 KiB
-# (1 MiB per piece).
+# This limits the output per piece: 4 bytes of zstd can decompress to 128 KiB (8 MiB per piece), and a byte of gzip to 1
+# KiB (1 MiB per piece).
 _PIECE = {"gz": 1024, "zst": 256}
 
 _UTF8_MARK = b"\xef\xbb\xbf"
@@ -33,17 +33,17 @@ def _decoder(compression: str) -> tuple[Any, type[Exception]]:
     """Return a decoder for one frame, and the exception it raises for corrupted data."""
     if compression == "gz":
         return zlib.decompressobj(wbits=31), zlib.error
-    import zstandard  # optional: needed only for zstd files
+    import zstandard  # optional; needed only for zstd files
 
     return zstandard.ZstdDecompressor().decompressobj(), zstandard.ZstdError
 
 
 def file_chunks(file: BinaryIO, on_bytes: Callable[[int], None] | None = None) -> Iterator[bytes]:
-    """Read a file in chunks; ``on_bytes`` is called with the length of each."""
+    """Read a file in chunks; ``on_bytes`` is called with the length of each chunk."""
     while True:
         try:
             chunk = file.read(_CHUNK)
-        except Exception as error:  # remote file packages raise exceptions of their own
+        except Exception as error:  # packages for remote files raise their own exceptions
             raise Unreadable(Message("cannot be read ({why})", why=foreign(error))) from error
         if not chunk:
             return
@@ -85,7 +85,7 @@ def decompress(chunks: Iterable[bytes], compression: str | None) -> Iterator[byt
 
 
 class _ChunkReader(io.RawIOBase):
-    """Wraps an iterator of byte strings as a raw file, so that the standard buffered reader can read lines."""
+    """Wraps an iterator of byte strings as a raw file, from which the standard buffered reader can read lines."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -103,7 +103,7 @@ class _ChunkReader(io.RawIOBase):
 
 
 class TextBytes:
-    """The decompressed bytes of a text file, without its byte-order mark."""
+    """The decompressed bytes of a text file, without the byte-order mark."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         start = b""

@@ -10,9 +10,9 @@ from kotha.text.parallel.ray_cluster import check_address, pool_on_ray
 
 
 def check_workers(on: str | None, workers: int | None) -> None:
-    """Raise a UsageError for an invalid location or number of workers."""
+    """Raise a UsageError if the location or the number of workers is invalid."""
     if workers is not None and workers < 1:
-        raise UsageError("{workers}: give at least 1", workers=Option("workers", workers))
+        raise UsageError("{workers} is too small; use 1 or more", workers=Option("workers", workers))
     if on is not None:
         check_address(on)
 

@@ -1,9 +1,9 @@
-"""The worker pool interface, and the pool of local processes; with one worker it runs in this process.
+"""The worker pool interface, and the pool of local processes; a pool with one worker runs in this process.
 
 A task is a picklable factory (such as a ``partial`` of a class with a tokenizer or an index). Each worker calls the
-factory once, and then calls the returned function with one item after another. A pool maps a task over items. Results
-keep the order of the items, so they do not depend on the number or location of workers, and only a few items are in
-flight at any time. If a worker of the local pool dies, an error is raised.
+factory once, and then calls the returned function for each item. A pool maps a task over items. Results are in the
+order of the items, so they do not depend on the number or location of workers, and only a few items are in flight at
+any time. If a local worker dies, an error is raised.
 """
 
 import os
@@ -28,7 +28,7 @@ Result = TypeVar("Result")
 AHEAD = 2
 
 
-# Called once in each worker; the returned function is called with each item.
+# Called once in each worker; the returned function is called for each item.
 WorkerTask = Callable[[], Callable[[Item], Result]]
 
 
@@ -64,7 +64,7 @@ class LocalPool:
 
 
 def _submit(pool: ProcessPoolExecutor, item: Any) -> Future[Any]:
-    with _interrupts_blocked(), _main_script_hidden():  # submit may start a worker
+    with _interrupts_blocked(), _main_script_hidden():  # submit may start a worker process
         return pool.submit(_work, item)
 
 
@@ -73,14 +73,14 @@ _task: Callable[[Any], Any] | None = None
 
 def _start_worker(task: WorkerTask[Any, Any]) -> None:
     global _task
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # where it is not blocked already
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # unless it is already blocked
     Thread(target=_exit_with_parent, daemon=True).start()
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
     _task = task()
 
 
 def _work(item: Any) -> Any:
-    assert _task is not None, "a worker got an item before it was started"
+    assert _task is not None, "a worker received an item before it was initialized"
     return _task(item)
 
 
@@ -94,9 +94,9 @@ def _exit_with_parent() -> None:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Delay SIGINT until the end of the block; the parent handles it and then ends its workers.
+    """Delay SIGINT until the end of the block; the parent process handles it and then ends its workers.
 
-    A process started in the block inherits the signal mask, so it never receives SIGINT.
+    Processes started in the block inherit the signal mask, so they never receive SIGINT.
     """
     if sys.platform == "win32":
         yield
@@ -110,10 +110,10 @@ def _interrupts_blocked() -> Iterator[None]:
 
 @contextmanager
 def _main_script_hidden() -> Iterator[None]:
-    """Keep processes started in the block from running the caller's main script, which they do not need.
+    """Keep processes started in the block from importing the caller's main script, which they do not need.
 
-    Without this, a script without ``if __name__ == "__main__":`` would start again in each worker, and a script read
-    from a pipe would not be found; the workers would exit before reading their items, and the parent would hang.
+    Otherwise a script without ``if __name__ == "__main__":`` would start again in each worker, and a script read from a
+    pipe would not be found. The workers would exit before reading their items, and the parent would hang.
     """
     script = vars(sys.modules["__main__"])
     hidden: dict[str, Any] = {name: script[name] for name in ("__file__", "__spec__") if name in script}
@@ -126,7 +126,7 @@ def _main_script_hidden() -> Iterator[None]:
 
 @contextmanager
 def _pool(workers: int, task: WorkerTask[Any, Any]) -> Iterator[ProcessPoolExecutor]:
-    """Worker processes that end with the block: after their work, or at once if the block raises an exception."""
+    """Worker processes that exit at the end of the block, or immediately if the block raises an exception."""
     with _interrupts_blocked():
         pool = ProcessPoolExecutor(workers, get_context("spawn"), _start_worker, (task,))
     try:

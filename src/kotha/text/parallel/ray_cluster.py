@@ -1,11 +1,11 @@
 """A worker pool on a Ray cluster: a temporary one on this machine, or an existing one.
 
 Usage statistics and the dashboard are disabled. A temporary cluster listens only on the loopback interface, requires a
-random token, and leaves no files behind. If the program is already connected to a cluster, that cluster is used and not
-shut down.
+random token, and leaves no files behind. If the program is already connected to a cluster, that cluster is used, and it
+is not shut down.
 
-Each item is a Ray task, which Ray reschedules if its worker or node dies. Task state is stored in the cluster once;
-each worker process fetches it once, and the processes on a node share its arrays.
+Each item is a Ray task, which Ray reschedules if its worker or node dies. The state of the pool's task is stored in the
+cluster once. Each worker process fetches it once, and the processes on a node share its arrays.
 """
 
 import os
@@ -38,7 +38,7 @@ _SHARED_MEMORY = 512 << 20
 _QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",
     "RAY_DEDUP_LOGS": "1",
-    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # keeps Ray's log out of our output
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # keeps Ray's log out of the output
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 # 0 restricts Ray to the loopback interface, on Linux too.
@@ -46,7 +46,7 @@ _LOOPBACK = {"RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
 
 
 def check_address(on: str) -> str | None:
-    """Return the address in ``ray://HOST:PORT``, or None for plain ``ray``; raise a UsageError for anything else.
+    """Return the address in ``ray://HOST:PORT``, or None for ``ray``; raise a UsageError for anything else.
 
     >>> check_address("ray"), check_address("ray://10.0.0.7:10001")
     (None, '10.0.0.7:10001')
@@ -62,7 +62,7 @@ def check_address(on: str) -> str | None:
 
 
 def versions() -> list[str]:
-    """Return the package versions that must match in every worker for reproducible results."""
+    """Return the package versions that must be equal on all workers for reproducible results."""
     return [f"kotha {kotha.__version__}", *(f"{name} {version(name)}" for name in ("numpy", "regex", "tokenizers"))]
 
 
@@ -70,7 +70,7 @@ _tasks: dict[str, Callable[[Any], Any]] = {}
 
 
 def _work(reference: list[Any], ours: list[str], *items: Any) -> list[Any]:
-    """Return the results of a task, in a worker process; the list keeps Ray from fetching the task for each call."""
+    """Run a task on an item in a worker process; the list keeps Ray from fetching the task for each call."""
     [task] = reference
     if task.hex() not in _tasks:
         if versions() != ours:
@@ -92,7 +92,7 @@ class RayPool:
     def __init__(self, ray: Any, workers: int | None) -> None:
         cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
         self._ray, self.workers = ray, workers or cores
-        self._share = min(1.0, cores / self.workers)  # with more workers than cores, several share a core
+        self._share = min(1.0, cores / self.workers)  # if there are more workers than cores, several share a core
 
     def map(self, task: WorkerTask[Item, Result], items: Iterable[Item]) -> Generator[Result]:
         """Yield the results of a task, in the order of the items."""
@@ -130,7 +130,7 @@ class RayPool:
             raise
         except self._ray.exceptions.RayError as error:
             raise DataError(
-                "{n} workers of the cluster died in a row, possibly out of memory; try fewer workers",
+                "{n} workers of the Ray cluster died in a row, possibly out of memory; try fewer workers",
                 n=_MOST_DEATHS + 1,
             ) from error
 
@@ -154,25 +154,26 @@ def pool_on_ray(on: str, workers: int | None) -> Iterator[RayPool]:
     if ray.is_initialized():
         if address is not None:
             raise KothaError(
-                "this program is already connected to a Ray cluster; give {on} to use that one instead of {other}",
+                "this program is already connected to a Ray cluster; use {on} to run on that cluster instead of "
+                "{other}",
                 on=Option("on", SCHEME),
                 other=on,
             )
         yield RayPool(ray, workers)
         return
-    # Whether Ray read _LOOPBACK on import; if this constant is missing, assume that it did not.
+    # Whether Ray read _LOOPBACK on import. If this constant is missing, assume that it did not.
     constants = sys.modules.get("ray._private.ray_constants")
     if address is None and getattr(constants, "ENABLE_RAY_CLUSTER", True):
         raise KothaError(
             "Ray was imported before it could be restricted to this machine; start a cluster yourself with "
-            "ray.init(), which is then used, or import Ray later"
+            "ray.init(), or import Ray later"
         )
     with _connected(ray, address, workers):
         yield RayPool(ray, workers)
 
 
 def _check_reachable(address: str) -> None:
-    """Fail early if nothing listens at an address; Ray would retry for minutes."""
+    """Fail early if no server listens at an address; Ray would retry for minutes."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=_SECONDS_TO_ANSWER).close()
@@ -188,7 +189,7 @@ def _check_reachable(address: str) -> None:
 def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[None]:
     """Connect to the cluster at an address, or start a temporary one."""
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    # The path must be short: Ray creates sockets in it.
+    # The path must be short, because Ray creates sockets in it.
     with nullcontext() if address else scratch_folder("kotha-ray-") as folder:
         if folder is not None:
             options |= {
@@ -199,13 +200,13 @@ def _connected(ray: Any, address: str | None, workers: int | None) -> Iterator[N
             options |= {"include_dashboard": False, "_temp_dir": str(folder)}
         try:
             with _sigterm_preserved(), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # real problems also raise
+                warnings.simplefilter("ignore")  # real errors also raise exceptions
                 ray.init(f"{SCHEME}://{address}" if address else "local", **options)
-        except Exception as error:  # Ray raises a bare Exception if its processes do not start in time
+        except Exception as error:  # raised by Ray if its processes do not start in time
             ray.shutdown()
             raise KothaError(
                 "Ray at {address} cannot be reached ({why}). If the cluster requires a token, set "
-                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN. Local worker processes do the same work without Ray",
+                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN. Without Ray, use local worker processes",
                 address=address or "local",
                 why=" ".join(str(error).split())[:200] or type(error).__name__,
             ) from error
@@ -222,12 +223,12 @@ def _sigterm_preserved() -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(ValueError):  # not in the main thread: Ray replaced nothing
+        with suppress(ValueError):  # not in the main thread, so Ray replaced nothing
             signal.signal(signal.SIGTERM, before)
 
 
 def end_at_once() -> None:
-    """Kill the processes of a temporary cluster when a signal ends this one, so they stop writing to its folder."""
+    """Kill the processes of a temporary cluster when a signal ends this process, so they stop writing to its folder."""
     node: Any = getattr(sys.modules.get("ray._private.worker"), "_global_node", None)
     with suppress(Exception):  # a private API; if it is missing, the processes exit a little later
         node.kill_all_processes(check_alive=False, allow_graceful=False)

@@ -2,20 +2,20 @@
 
 A document is a *plot* (``plots/``: templates with roles and options) filled with words from a lexicon (``words/``).
 `grammar` inflects them, so that person, rank, tense, case and classifier agree. `scene` keeps the state of a document:
-the trade named at the start determines the tool used later, the season determines the fruit, and if two of five mangoes
-are given away, three are left.
+the trade named at the start determines the tool used later, the season determines the fruit, and when two of five
+mangoes are given away, three are left.
 
 **The floor.** Every choice goes through one `Chooser`, which adds up log-probabilities, and every choice is visible in
 the text. ``log_probability`` is therefore the log-probability of the text itself, and the average of
-``-log_probability`` over many documents is the entropy of the source. No model can achieve a lower average loss on new
+``-log_probability`` over many documents is the entropy of the source. No model can have a lower average loss on new
 documents. `floor_bits_per_byte` returns the floor per byte, which is comparable across tokenizers. A model that reaches
-it has learned the complete grammar.
+the floor has learned the complete grammar.
 
-**Limits.** If two series of choices gave the same text, its true probability would be their sum, and the floor would be
-too high; a test changes the choices one at a time and checks that the text changes. The floor is an average, so a model
-can fall below it on a few documents by chance. The floor holds for complete documents without preceding context.
+**Limits.** If two sequences of choices gave the same text, its true probability would be their sum, and the floor would
+be too high; a test changes one choice at a time and checks that the text changes. The floor is an average, so a model
+can be below it on a few documents by chance. It applies to complete documents without preceding context.
 
-The texts state no facts about real people, and any match with a real village is a coincidence.
+The documents state no facts about real people, and any match with a real village is a coincidence.
 """
 
 import itertools
@@ -36,7 +36,7 @@ KINDS = {"story": 0.5, "news": 0.25, "entry": 0.25}
 
 @dataclass(frozen=True, slots=True)
 class Story:
-    """A text, its kind (story, news or entry), and the natural logarithm of its probability."""
+    """A document, its kind (story, news or entry), and the natural logarithm of its probability."""
 
     text: str
     kind: str
@@ -44,7 +44,7 @@ class Story:
 
 
 def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
-    """Generate document ``index`` of the corpus with a ``seed``; the result is the same on every platform.
+    """Generate document ``index`` of the corpus with this ``seed``; the result is the same on every platform.
 
     ``kinds`` restricts the corpus to some kinds; the result is a different corpus with its own probabilities.
 
@@ -58,7 +58,7 @@ def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
         check_choice("kinds", name, KINDS)
     if not names or len(set(names)) < len(names):
         raise UsageError(
-            "{kinds} must name at least one kind, and each only once; choose from {known}",
+            "{kinds} must name at least one kind, each only once; choose from {known}",
             kinds=Option("kinds", names),
             known=[*KINDS],
         )
@@ -70,7 +70,7 @@ def story(seed: int, index: int, kinds: Sequence[str] | None = None) -> Story:
 
 
 def stories(seed: int = 0, start: int = 0, kinds: Sequence[str] | None = None) -> Iterator[Story]:
-    """Return an endless iterator of documents, beginning with number ``start``.
+    """Return an endless iterator of documents, starting with number ``start``.
 
     >>> first = next(stories(seed=3, start=5))
     >>> first == story(3, 5)
@@ -90,5 +90,7 @@ def floor_bits_per_byte(documents: Iterable[Story]) -> float:
         bits -= document.log_probability / math.log(2)
         size += len(document.text.encode())
     if not size:
-        raise UsageError("floor_bits_per_byte needs at least one document; pass e.g. itertools.islice(stories(), 100)")
+        raise UsageError(
+            "floor_bits_per_byte requires at least one document; pass, for example, itertools.islice(stories(), 100)"
+        )
     return bits / size

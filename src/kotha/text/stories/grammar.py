@@ -1,7 +1,7 @@
 """Inflect Bangla nouns, numbers and verbs according to the sounds of a word.
 
-The form of a suffix depends only on the last sound, except that words of one open syllable (মা, চা, গাঁ) take a
-glide::
+The form of a suffix depends only on the last sound of the word, except that words of one open syllable (মা, চা, গাঁ)
+take a glide::
 
                      genitive   locative   plural
     রহিম, গ্রাম       রহিমের     গ্রামে      শিক্ষকেরা     a consonant
@@ -12,13 +12,13 @@ glide::
     শরৎ               শরতের      শরতে                     ৎ becomes ত again
     রং                রঙের       রঙে                      and ং becomes ঙ
 
-The module does not know which nouns denote people; the plots use -রা and -জন only for people. Texts are normalized to
+This module does not know which nouns denote people; the plots use -রা and -জন only for people. Text is normalized to
 NFC, in which ড়, ঢ় and য় are encoded as a letter and a dot.
 
 Verbs are in the standard spoken form (চলিত), by stem class. A verb is identified by its verbal noun (করা, লেখা, খাওয়া,
-দাঁড়ানো). The verbal noun determines seven stems, since the vowel of the root rises before some endings (লেখে but লিখল,
-শোনে but শুনল, রাখে but রেখেছে), and each tense is one stem and one row of endings. The rows are ordered by person and
-rank: আমি, তুই, তুমি, সে, তিনি; আপনি takes the form of তিনি.
+দাঁড়ানো). The verbal noun determines seven stems, because the vowel of the root rises before some endings (লেখে but
+লিখল, শোনে but শুনল, রাখে but রেখেছে). Each tense is one stem and one row of endings. The endings are ordered by person
+and rank: আমি, তুই, তুমি, সে, তিনি; আপনি takes the form of তিনি.
 """
 
 import functools
@@ -40,7 +40,7 @@ SUFFIXES: dict[str, list[str]] = _GRAMMAR["suffixes"]
 
 
 def _ending(word: str) -> str:
-    """Return the kind of a word's last sound: 'glide', 'aa', 'vowel', 'cut' (ৎ), 'nasal' (ং) or 'consonant'."""
+    """Return the type of a word's last sound: 'glide', 'aa', 'vowel', 'cut' (ৎ), 'nasal' (ং) or 'consonant'."""
     last = word.rsplit(" ", 1)[-1].rsplit("-", 1)[-1].replace("ঁ", "")
     if last[-1] in VOWEL_LETTERS:
         return "glide"
@@ -74,7 +74,7 @@ def inflect(word: str, case: str) -> str:
 
 
 def number(value: int) -> str:
-    """Spell a number in words up to a hundred, in digits above.
+    """Write a number in words up to a hundred, and in digits above.
 
     >>> number(35), number(350)
     ('পঁয়ত্রিশ', '৩৫০')
@@ -124,13 +124,13 @@ class Stems(NamedTuple):
 
 
 IRREGULAR = {verb: Stems(*stems) for verb, stems in _GRAMMAR["irregular"].items()}
-ENDINGS: dict[str, str] = _GRAMMAR["endings"]  # for each tense: stem+ending for each person
+ENDINGS: dict[str, str] = _GRAMMAR["endings"]  # for each tense, stem+ending for each person
 TENSES = frozenset({"request", *(name for name in ENDINGS if " " not in name)})
 # Tenses whose forms equal those of another tense.
 _AS = {("order", "তুমি"): "present", ("request", "তুই"): "present"}
 _AS |= {("request", person): "future" for person in ("আমি", "সে", "তিনি")}
 FORMS = frozenset({"joined", "to", "if", "noun", "of"})
-# Irregular forms by verb, tense and person: word endings that would be misread, and commands of everyday verbs.
+# Irregular forms by verb, tense and person: endings that would be misread, and imperatives of everyday verbs.
 EXCEPTIONS: dict[str, dict[str, dict[str, str]]] = _GRAMMAR["exceptions"]
 
 
@@ -177,7 +177,7 @@ def _is_open(verb: str) -> bool:
 
 
 def _request(verb: str) -> str:
-    """Return the future imperative for তুমি: কোরো, লিখো."""
+    """Return the future imperative for তুমি, such as কোরো or লিখো."""
     joined = stems(verb).joined
     bare = not any(sign in joined[:-1] for sign in "ািুেোউএঁ")
     return (joined[0] + "ো" + joined[1:-1] if bare else joined[:-1]) + "ো"

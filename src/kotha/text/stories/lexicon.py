@@ -1,9 +1,9 @@
-"""The lexicon for the stories, read from ``words/``: tables of nouns, each with related nouns as parts.
+"""The lexicon of the stories, read from ``words/``: tables of nouns, each with related nouns as parts.
 
 A table in a file starts with ``[name]``, followed by a line for each noun and its parts (``name; part: a, b; part:
 c``). ``name: a, b`` is a table of nouns without parts, and ``name of table: a, b`` a subset of another table. An
 indented line continues the previous one, and # starts a comment. Tables that depend on others are built in code: a
-season links to its months, and village names are composed of two parts.
+season links to its months, and a village name is composed of two parts.
 """
 
 import re
@@ -32,7 +32,7 @@ class Noun:
     text: str
     rank: str | None = None
     parts: Mapping[str, tuple["Noun", ...]] = field(default_factory=dict)
-    key: str = ""  # words with the same key count as the same choice (default: the text)
+    key: str = ""  # words with the same key count as one choice (default: the text)
 
 
 Nouns = tuple[Noun, ...]
@@ -49,17 +49,17 @@ def listed(text: str) -> list[str]:
 
 
 def nouns(text: str, rank: str | None = None) -> Nouns:
-    """Read nouns from a comma-separated line."""
+    """Parse the nouns in a comma-separated line."""
     return tuple(Noun(word, rank) for word in listed(text))
 
 
 def entries(text: str) -> dict[str, str]:
-    """Read ``name: text`` lines; an indented line continues the previous one, and any other line is a comment."""
+    """Parse ``name: text`` lines; an indented line continues the previous one, and any other line is a comment."""
     return dict(re.findall(r"^(\w+): (.*(?:\n    .*)*)", text, re.MULTILINE))
 
 
 def read_tables(text: str) -> dict[str, Nouns]:
-    """Read the tables in a file.
+    """Parse the tables in a file.
 
     >>> tables = read_tables("[pet]\\nহাঁস; eats: ধান, শামুক\\nগরু; eats: ঘাস\\nbird of pet: হাঁস\\n")
     >>> [food.text for food in tables["bird"][0].parts["eats"]]
@@ -111,16 +111,16 @@ def lexicon() -> Tables:
         )
     tables["season"] = tuple(map(_season, tables["season"]))
     tables["autumn"] = _some(tables["season"], ", ".join(noun.text for noun in tables["autumn"]))
-    # Birds without a place of their own are seen in the wild, and birds that eat fish are seen by the water.
+    # Birds without a place are seen in the wild, and birds that eat fish are seen by the water.
     tables["bird"] = tuple(Noun(bird.text, parts={"haunt": tables["wild"], **bird.parts}) for bird in tables["bird"])
     tables["village"] = tuple(Noun(a.text + b.text) for a in tables["beginning"] for b in tables["ending"])
     return tables | _people()
 
 
 def _season(noun: Noun) -> Noun:
-    """Return the season, with the weather for the whole day added to its mornings and afternoons.
+    """Return the season with the all-day weather added to its mornings and afternoons.
 
-    A smell has the key of its flower, so that no text uses both.
+    A smell has the key of its flower, so that no document uses both.
     """
     flowers = [flower.text for flower in noun.parts["flower"]]
     smells = (
@@ -150,7 +150,7 @@ def _people() -> dict[str, Nouns]:
         "neighbour": tuple(_grown("man", "woman", after="title")),
         "citizen": tuple(_grown("man", "woman", after="family")),
         "grown": tuple(_grown("man", "woman")),
-        # For rowing, casting nets, steering and driving.
+        # Words for rowing, casting nets, steering and driving.
         "man": tuple(_grown("man")),
         "townsman": tuple(_grown("man", after="family")),
         "peer": (Noun("তুই", "তুই"), Noun("তুমি", "তুমি")),
@@ -169,7 +169,7 @@ def _children() -> Iterator[Noun]:
 
 
 def _grown(*kinds: str, after: str = "") -> Iterator[Noun]:
-    """Yield adults by name, alone or followed by a title or a family name."""
+    """Yield adults by name, optionally followed by a title or a family name."""
     for community in communities().values():
         words = _family_words(community, _FAMILY_WORDS)
         for kind in kinds:

@@ -1,4 +1,4 @@
-"""Plots: the roles of a document, and its text in a small template language for Bangla prose.
+"""Plots: the roles of a document and its text, in a small template language for Bangla prose.
 
 ::
 
@@ -14,8 +14,8 @@
     [?খুব]                    optional
     [2~ক|খ|গ]                 two of the options, in either order
 
-A line break is a space, but is ignored next to a bar and just inside a bracket; an empty line starts a new paragraph.
-Templates are compiled once into functions of the scene.
+A line break counts as a space, but is ignored next to a bar and just inside a bracket; an empty line starts a new
+paragraph. Templates are compiled once into functions of the scene.
 """
 
 import functools
@@ -62,14 +62,14 @@ def compile_template(text: str, rules: Rules) -> Write:
 
 
 def tidy(text: str) -> str:
-    """Remove the extra spaces that are left where optional parts were omitted."""
+    """Remove the extra spaces around omitted optional parts."""
     while "  " in text:
         text = text.replace("  ", " ")
     return text.replace("\n ", "\n").replace(" \n", "\n").strip()
 
 
 def _sequence(tokens: list[str], rules: Rules) -> Write:
-    """Compile up to the end of the template or of an option; tokens are taken from the end of the list."""
+    """Compile up to the end of the template or of an option; tokens are removed from the end of the list."""
     parts: list[str | Write] = []
     while tokens and tokens[-1] not in "|]":
         token = tokens.pop()
@@ -100,7 +100,7 @@ def _bracket(tokens: list[str], rules: Rules) -> Write:
     n = len(options)
     if several:
         return lambda scene: " ".join([options[i](scene) for i in scene.chooser.several(several, n)])
-    # The choice to omit the part comes first, because an omitted part makes no further choices.
+    # The choice to omit the part comes first, because an omitted part has no further choices.
     return lambda scene: "" if optional and scene.chooser.below(2) else options[scene.chooser.below(n)](scene)
 
 
@@ -138,7 +138,7 @@ def _phrase(scene: Scene, name: str) -> str:
 
 
 _FOLDER = Path(__file__).with_name("plots")
-# Plot files by kind of document; add a new plot to the file of its subject.
+# Plot files by kind of document; a new plot belongs in the file of its subject.
 _SUBJECTS = {
     "story": ("childhood", "kindness", "work"),
     "news": ("gatherings", "fields"),
@@ -148,7 +148,7 @@ _SUBJECTS = {
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A document template: its name, the roles not named after their table (``cast``), and title and text."""
+    """A document template: its name, the roles that are not named after their table (``cast``), title and text."""
 
     name: str
     cast: str
@@ -156,7 +156,7 @@ class Plot:
 
 
 def parse_plots(text: str) -> tuple[Plot, ...]:
-    r"""Parse a plot file, which has for each plot its name, the cast, an empty line, the title and the paragraphs.
+    r"""Parse a plot file: for each plot, its name, the cast, an empty line, the title and the paragraphs.
 
     >>> parse_plots("# lost pet\nhero: child; elder: hero.kin\n\n{hero র} গল্প\n\n{elder} ডাকলেন।")[0].cast
     'hero: child; elder: hero.kin'
@@ -194,7 +194,7 @@ def read_plots(subject: str) -> str:
 
 
 class WrittenStory(NamedTuple):
-    """A document's text, and its scene with all roles filled."""
+    """A document's text and its scene, in which all roles are filled."""
 
     text: str
     scene: Scene
@@ -202,7 +202,7 @@ class WrittenStory(NamedTuple):
 
 @functools.cache
 def compile_plot(plot: Plot) -> Callable[[Chooser], WrittenStory]:
-    """Compile a plot into a function from a chooser to a document."""
+    """Compile a plot into a function that takes a chooser and returns a document."""
     write = compile_template(plot.text, phrases())
     cast = cast_roles(plot.cast)
 

@@ -1,8 +1,9 @@
 """Questions about generated stories, with answers from the grammar: instruction data without external sources.
 
-``plots/questions.txt`` has templates in the plots' template language, so a question uses the same words as its story:
-``{hero} {friend}কে কয়টি {season.pick} দিল? = {gave টি}``. The passage of a question is one paragraph of its story (or
-all of it), and contains the answer verbatim. Questions about optional parts that a story omits are dropped.
+``plots/questions.txt`` contains templates in the template language of the plots, so a question uses the words of its
+story: ``{hero} {friend}কে কয়টি {season.pick} দিল? = {gave টি}``. The passage of a question is one paragraph of its
+story (or the whole story) and contains the answer verbatim. Questions about optional parts that a story omits are
+dropped.
 """
 
 import re
@@ -20,7 +21,7 @@ _LINE = re.compile(r"(\d) (\S+) (.+\?) = (.+)")
 
 @dataclass(frozen=True, slots=True)
 class StoryQuestion:
-    """A question, the passage that answers it, and the answer; ``story`` is the number of its story."""
+    """A question, the passage that answers it, and the answer; ``story`` is the index of the story."""
 
     story: int
     kind: str
@@ -34,16 +35,16 @@ class StoryQuestion:
         return f"{self.passage}\n\n{self.question}"
 
 
-# A line of the file, compiled: paragraph of the body (from 1), kind, question and answer.
+# A compiled line of the file: paragraph of the body (from 1), kind, question and answer.
 _Template = tuple[int, str, Write, Write]
 
 
 class _UnresolvedError(Exception):
-    """A question refers to a choice that was not made in its story."""
+    """Raised if a question refers to a choice that was not made in its story."""
 
 
 class _FrozenChooser(Chooser):
-    """Raises an error instead of choosing a word, so that a question adds nothing to a finished story."""
+    """Raises an error instead of choosing a word, so that a question adds no choices to a finished story."""
 
     def below(self, n: int) -> int:
         """See Chooser."""

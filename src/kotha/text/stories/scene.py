@@ -1,14 +1,14 @@
-"""The state of a document in progress: its filled roles, and the probability of all choices so far.
+"""The state of a document in progress: its filled roles and the probability of all choices so far.
 
 A plot refers to roles (``hero``, ``season``, ``fruit2``). A role is filled at its first mention, never earlier, so that
-every choice is visible in the text, and then stays the same to the end of the document. A role with an owner depends on
-it: ``trade.tool`` is a tool of the trade named before, ``season.fruit`` a fruit of that season, ``hero.kin`` the word
+every choice is visible in the text, and stays the same to the end of the document. A role with an owner depends on it:
+``trade.tool`` is a tool of the trade mentioned before, ``season.fruit`` a fruit of that season, ``hero.kin`` the word
 for a relative in the hero's family, and ``hero.water`` the family's word for water. A word written in digits, such as
-``crop.price``, fills its role as a number. No word is used for two roles in one document.
+``crop.price``, fills its role with a number. No word is used for two roles in one document.
 
-All random choices in a document are made by a `Chooser`. Each one adds the logarithm of its probability, so that at the
-end ``log_probability`` is that of the complete document. For this sum to be correct, nothing may be drawn and
-discarded: "a name other than the first" is a choice among the remaining names, never a second draw.
+A `Chooser` makes all random choices in a document and adds up the logarithms of their probabilities, so that at the end
+``log_probability`` is that of the complete document. For this sum to be correct, nothing may be drawn and discarded: "a
+name other than the first" is a choice among the remaining names, never a second draw.
 """
 
 import math
@@ -44,7 +44,7 @@ class Chooser:
         total = sum(weights)
         point = self.draw() * total
         chosen = 0
-        for chosen, weight in enumerate(weights):  # noqa: B007 - the last one is used if rounding runs past the end
+        for chosen, weight in enumerate(weights):  # noqa: B007 - the last index is used if rounding runs past the end
             point -= weight
             if point < 0:
                 break
@@ -58,7 +58,7 @@ class Chooser:
 
 
 Fill = Callable[["Scene"], Noun | int]
-# Parts that may be mentioned before their owner because they determine it: a month or a fair determines its season.
+# Parts that may be mentioned before their owner, because they determine it: a month or a fair determines the season.
 TELLING = frozenset({"month", "fair"})
 
 
@@ -75,7 +75,7 @@ class Scene:
         self.used: set[str] = set()
 
     def role(self, name: str) -> Noun | int:
-        """Return the word or number in a role; it is chosen at the first mention."""
+        """Return the word or number in a role, which is chosen at the first mention."""
         found = self.filled.get(name)
         if found is None:
             fill = self.cast.get(name)
@@ -104,7 +104,7 @@ class Scene:
         return rank
 
     def draw(self, path: str) -> Noun:
-        """Choose a word that the document has not used, from a table or from the parts of another role."""
+        """Choose a word that the document has not used yet, from a table or from the parts of another role."""
         owner, _, part = path.rstrip("0123456789").rpartition(".")
         if owner:
             assert owner in self.filled or part in TELLING, f"{path} is mentioned before {owner}"
@@ -113,7 +113,7 @@ class Scene:
             options = self.tables[part]
         used = self.used
         if used:
-            # If every word has been used (a district with one river), words may repeat.
+            # If all words have been used (a district with one river), words may repeat.
             options = tuple(noun for noun in options if (noun.key or noun.text) not in used) or options
         chosen = options[self.chooser.below(len(options))]
         used.add(chosen.key or chosen.text)

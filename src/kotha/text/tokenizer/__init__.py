@@ -1,1 +1,1 @@
-"""The Tokenizer: encoding and decoding, training, import from other formats, and inspection."""
+"""The Tokenizer: encoding, decoding, training, import from other formats, and inspection."""

@@ -1,6 +1,6 @@
 """The tokenizer report card: how well a tokenizer fits a text, compared with others on the same text.
 
-``tokens_per_word``   tokens per word (split at white space); lower means more text per context and a faster model
+``tokens_per_word``   tokens per word (split at white space); fewer means more text per context and a faster model
 ``bytes_per_token``   bytes of normalized text per token
 ``unknown_rate``      share of unknown tokens
 ``split_aksharas``    share of token boundaries inside an akshara, in bytes, so that partial characters count too
@@ -83,7 +83,7 @@ def train_gpt2_style(texts: Iterable[str], vocab_size: int) -> Tokenizer:
 
 # -- the table of cards ---------------------------------------------------------------------------------------------
 
-# Field, title, format, and the function that selects the best value.
+# Field, title, format and the function that selects the best value.
 _COLUMNS: tuple[tuple[str, Message, str, Callable[..., Any] | None], ...] = (
     ("name", Message("tokenizer"), "", None),
     ("kind", Message("kind"), "", None),
@@ -103,7 +103,7 @@ def cells(card: Card) -> list[str]:
 
 
 def marks(cards: Sequence[Card]) -> dict[tuple[int, int], str]:
-    """Return the best and worst cells of each column whose values differ, by (row, column)."""
+    """Return the best and worst cells, by (row, column), of each column whose values differ."""
     found: dict[tuple[int, int], str] = {}
     for column, (name, _, _, best_of) in enumerate(_COLUMNS):
         values = [getattr(card, name) for card in cards]

@@ -1,9 +1,9 @@
-"""The chat template: convert the turns of a conversation to tokens, and to Jinja for other tools.
+"""The chat template: converts the turns of a conversation to tokens, and itself to Jinja for other tools.
 
 ``<|user|> … <|end|> <|assistant|> … <|end|>``: each turn starts with the special token of its role and ends with the
-end token. The first turn follows the token that starts a document. Role tokens are never encoded from text, so no
-message can impersonate another role. A chat model is saved with the special tokens of its template but without the
-Jinja source, so that no code from a model folder is ever run.
+end token. The first turn follows the start-of-document token. Role tokens are never encoded from text, so no message
+can impersonate another role. A chat model is saved with the special tokens of its template, but without the Jinja
+source, so code from a model folder is never run.
 """
 
 import json
@@ -23,7 +23,7 @@ END = "end"
 
 
 class Turn(NamedTuple):
-    """A message of a conversation; the roles are system, user and assistant."""
+    """A message in a conversation; the roles are system, user and assistant."""
 
     role: str
     text: str
@@ -37,7 +37,7 @@ class ChatTemplate:
     '{% set marks = {"use'
     """
 
-    marks: Mapping[str, str]  # special tokens by role, and ``end`` for the end of each turn
+    marks: Mapping[str, str]  # special tokens by role, and ``end``, which ends each turn
     start: str = ""  # the token before the first turn
 
     @classmethod
@@ -63,7 +63,7 @@ class ChatTemplate:
         )
 
     def encode(self, tokenizer: Tokenizer, turns: Sequence[Turn]) -> tuple[list[int], list[bool]]:
-        """Return a conversation's tokens, and whether each belongs to an assistant's turn (text or end token)."""
+        """Return a conversation's tokens, and whether each belongs to an assistant turn (text or end token)."""
         start = start_of_document(tokenizer)
         tokens = [] if start is None else [start]
         written = [False] * len(tokens)
@@ -76,12 +76,12 @@ class ChatTemplate:
         return tokens, written
 
     def prompt(self, tokenizer: Tokenizer, turns: Sequence[Turn]) -> list[int]:
-        """Return the tokens of a conversation up to the start of the assistant's next turn."""
+        """Return the tokens of a conversation up to the start of the next assistant turn."""
         return [*self.encode(tokenizer, turns)[0], tokenizer.special["assistant"]]
 
 
 def with_marks(tokenizer: Tokenizer) -> Tokenizer:
-    """Return the tokenizer with the chat template's special tokens; missing ones are appended to the vocabulary."""
+    """Return the tokenizer with the chat template's special tokens; missing tokens are appended to the vocabulary."""
     missing = [GENERATIVE[role] for role in ("user", "assistant", END) if role not in tokenizer.special]
     if not missing:
         return tokenizer

@@ -1,8 +1,8 @@
-"""Decode token ids to text, at once or as a stream.
+"""Decode token ids to text, all at once or as a stream.
 
-Every tokenizer decodes by concatenation: a token has fixed bytes, and the text is their UTF-8 decoding. A decoder that
-depends on neighbouring tokens is rejected. Because tokens have fixed bytes, a stream can return only complete aksharas:
-bytes are buffered until they form a character, and an akshara until the next one starts, because a vowel sign may still
+Every tokenizer decodes by concatenation: a token has fixed bytes, and the text is the UTF-8 decoding of all bytes. A
+decoder that depends on neighbouring tokens is rejected. A stream returns only complete aksharas: bytes are buffered
+until they form a character, and an akshara is held back until the next one starts, because a vowel sign may still
 follow.
 """
 
@@ -24,7 +24,7 @@ _STRIP_ONE = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
 
 
 def byte_alphabet() -> dict[int, str]:
-    """Return the visible character of each byte in byte-level BPE: itself if printable, else one from U+0100 on.
+    """Return the visible character of each byte in byte-level BPE: itself if printable, otherwise one above U+00FF.
 
     >>> byte_alphabet()[ord("a")], byte_alphabet()[ord(" ")]
     ('a', 'Ġ')
@@ -49,10 +49,9 @@ _BYTES = {character: byte for byte, character in _ALPHABET.items()}
 
 
 def spelling(state: dict[str, Any] | None) -> Callable[[str], bytes]:
-    """Return the function from a piece to its bytes for a serialized decoder.
+    """Return the function that maps pieces to bytes for a serialized decoder.
 
-    Raises a TokenizerError if the decoder does not concatenate, except that WordPiece's ``cleanup`` of English spacing
-    is ignored.
+    Raises a TokenizerError if the decoder does not concatenate; WordPiece's ``cleanup`` of English spacing is ignored.
     """
     steps = _steps(state)
     kinds = [step["type"] for step in steps]
@@ -69,8 +68,8 @@ def spelling(state: dict[str, Any] | None) -> Callable[[str], bytes]:
         spell = _from_byte_fallback if {"type": "ByteFallback"} in steps else str.encode
         return lambda piece: spell(piece.replace(mark, " "))
     raise TokenizerError(
-        "its decoder {kinds} does not decode each token on its own; only ByteLevel, WordPiece, Metaspace and "
-        "SentencePiece's steps are supported",
+        "its decoder {kinds} does not decode each token independently; only ByteLevel, WordPiece, Metaspace and the "
+        "steps of SentencePiece are supported",
         kinds=kinds or Message("none"),
     )
 
@@ -82,7 +81,7 @@ def starts_with_space(state: dict[str, Any] | None) -> bool:
 
 
 class CharacterDecoder:
-    """Decodes token by token into complete characters; signs that follow may still extend an akshara."""
+    """Decodes token by token into complete characters; later signs may still extend an akshara."""
 
     def __init__(self, bytes_of: Callable[[int], bytes], strip_space: bool) -> None:
         self._bytes_of = bytes_of
@@ -105,7 +104,7 @@ class CharacterDecoder:
 
 
 class StreamDecoder(CharacterDecoder):
-    """Decodes token by token into complete aksharas; concatenated, they equal the text decoded at once."""
+    """Decodes token by token into complete aksharas; concatenated, they equal the text decoded all at once."""
 
     _pending = ""
 
@@ -114,7 +113,7 @@ class StreamDecoder(CharacterDecoder):
         more = super().push(token)
         self._pending += more
         if is_dependent(more):
-            return ""  # the akshara continues; splitting the buffer for each sign would be quadratic
+            return ""  # the akshara continues; splitting the buffer at each sign would be quadratic
         *letters, self._pending = units(self._pending) or [""]
         return "".join(letters)
 
@@ -129,7 +128,7 @@ def _steps(state: dict[str, Any] | None) -> list[dict[str, Any]]:
 
 
 def _is_sentencepiece(steps: list[dict[str, Any]]) -> bool:
-    """Whether the steps are a subset of SentencePiece's, in its order: spaces, bytes, fuse, strip the leading space."""
+    """Return whether the steps are a subset of SentencePiece's, in order: spaces, bytes, fuse, strip leading space."""
     known = [_TO_SPACE, {"type": "ByteFallback"}, {"type": "Fuse"}, _STRIP_ONE]
     if _STRIP_ONE in steps and {"type": "Fuse"} not in steps:
         return False  # without Fuse, Strip applies to each piece

@@ -1,9 +1,9 @@
 """Import tokenizers: ``tokenizer.json``, SentencePiece ``.model``, ``vocab.txt``, ``vocab.json``, or a hub name.
 
-An imported tokenizer returns the same ids as its own library and keeps its own normalization. Three exceptions are
-known, all for SentencePiece: it composes decomposed letters of other Indic scripts and of Korean, which is not done
-here; a text that spells a control piece (``<s>``) becomes one unknown token here; and spaces next to user-defined
-pieces can differ (see `_from_spiece`).
+An imported tokenizer returns the same ids as its original library and keeps its normalization. There are three known
+exceptions, all for SentencePiece: decomposed letters of other Indic scripts and of Korean are not composed here; text
+that spells a control piece (``<s>``) becomes one unknown token here; and spaces next to user-defined pieces can differ
+(see `_from_spiece`).
 """
 
 from pathlib import Path
@@ -23,7 +23,7 @@ from kotha.text.tokenizer.pipeline import assembled
 from kotha.text.tokenizer.special import BERT
 from kotha.text.tokenizer.tokenizer import FILE_NAME, MAX_FILE_BYTES, Tokenizer, check_size, library_errors
 
-# Files to look for in a folder or a hub repository, best first.
+# Files to look for in a folder or a hub repository, in order of preference.
 KNOWN_FILES = (FILE_NAME, "spiece.model", "tokenizer.model", "sentencepiece.bpe.model", "vocab.txt", "vocab.json")
 _KNOWN_ENDINGS = (".json", ".model", ".txt")
 # Settings files that may accompany a vocabulary.
@@ -33,9 +33,9 @@ _T5_SENTINELS = 100
 _MAX_SENTINELS = 1 << 16
 _SPACE = "\u2581"
 # `tokenizers` applies a charsmap per grapheme and skips graphemes of six bytes, so it misses ে + া and ে + ৗ, which all
-# maps in use (variants of NFKC) compose. (NFC before the map would also reorder nukta and hasanta.)
+# common maps (variants of NFKC) compose. (NFC before the map would also reorder nukta and hasanta.)
 _TWO_PART_VOWELS = (normalizers.Replace("\u09c7\u09be", "\u09cb"), normalizers.Replace("\u09c7\u09d7", "\u09cc"))
-# Score of control pieces, so low that the best segmentation never uses one for text that spells its name.
+# The score of control pieces, so low that the best segmentation never uses one for text that spells its name.
 _NEVER = -1000.0
 
 
@@ -43,7 +43,7 @@ def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tok
     """Import a tokenizer from a file, a folder, or a hub name such as ``csebuetnlp/banglat5``; ``box`` is bundled.
 
     ``extra_ids`` is the number of sentinels (``<extra_id_0>`` …) to append to a SentencePiece model (T5 has 100). The
-    default is the number given in the settings files next to the model, or none if there are no such files.
+    default is the number in the settings files next to the model, or 0 if there are no such files.
     """
     path, name = bundled.model_path(source), str(source)
     if is_directory(path):
@@ -53,8 +53,8 @@ def import_tokenizer(source: str | Path, *, extra_ids: int | None = None) -> Tok
     elif not is_file(path):
         if name.count("/") != 1 or name.startswith((".", "/", "~")) or name.endswith(("/", *_KNOWN_ENDINGS)):
             raise TokenizerError(
-                "no tokenizer at {source}; train one with `kotha tokenizer train`, or name a file, a folder "
-                "or a hub name (owner/name)",
+                "no tokenizer at {source}; train one with `kotha tokenizer train`, or specify a file, a folder or a "
+                "hub name (owner/name)",
                 source=source,
             )
         path = _from_hub(name)
@@ -82,8 +82,8 @@ def _from_file(path: Path, extra_ids: int | None) -> Tokenizer:
     check_size(path)
     if extra_ids is not None and (extra_ids < 0 or path.suffix != ".model"):
         raise TokenizerError(
-            "{extra_ids} is not valid for {path}: only SentencePiece models have sentinels, and their number "
-            "must be 0 or more",
+            "{extra_ids} is invalid for {path}: only SentencePiece models have sentinels, and their number must be 0 "
+            "or more",
             extra_ids=Option("extra_ids", extra_ids),
             path=path,
         )
@@ -108,7 +108,7 @@ def _settings(path: Path) -> dict[str, Any]:
 
 
 def _sentinels(path: Path) -> int:
-    """Return the number of sentinels in the settings next to a model; the model file does not contain it."""
+    """Return the number of sentinels from the settings next to a model, because the model file does not contain it."""
     settings = _settings(path)
     tokenizer = settings.get("tokenizer_config.json", {})
     if type(tokenizer.get("extra_ids")) is int:
@@ -140,7 +140,7 @@ def _from_spiece(model: spiece.SentencePieceModel, extra_ids: int) -> tokenizers
         steps += [normalizers.Replace(Regex("\\A +| +\\z"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
     if model.add_dummy_prefix:
         steps.append(normalizers.Prepend(" "))
-    # Words are split unless some piece crosses a space, such as a run of spaces or a phrase.
+    # Words are split unless a piece crosses a space, such as a run of spaces or a phrase.
     crossing = any(_SPACE in piece[1:] for piece, _, _ in model.pieces)
     splitter = pre_tokenizers.Metaspace(_SPACE, prepend_scheme="never", split=not crossing)
     strip = [decoders.Strip(" ", 1, 0)] if model.add_dummy_prefix else []
@@ -148,7 +148,8 @@ def _from_spiece(model: spiece.SentencePieceModel, extra_ids: int) -> tokenizers
     control = [piece for piece, _, kind in model.pieces if kind in (spiece.UNKNOWN, spiece.CONTROL)]
     backend = assembled(core, control, decoder, splitter, normalizers.Sequence(steps))
     if model.model_type == "bpe":
-        # Matched first, as in SentencePiece; but unlike there, a space next to one may be added or lost.
+        # Matched first, as in SentencePiece. Unlike in SentencePiece, a space next to such a piece may be added or
+        # lost.
         extra = [piece for piece, _, kind in model.pieces if kind == spiece.USER_DEFINED]
         backend.add_tokens([AddedToken(piece, normalized=False) for piece in extra])
     return backend
@@ -162,8 +163,8 @@ def _unigram_model(model: spiece.SentencePieceModel) -> models.Unigram:
 
     def score_of(piece: str, score: float, kind: int) -> float:
         if kind == spiece.NORMAL:
-            return round(score, 8)  # `tokenizers` does not read longer decimals back exactly
-        if kind == spiece.USER_DEFINED:  # SentencePiece's bonus, so that such a piece is always used
+            return round(score, 8)  # `tokenizers` does not restore longer decimals exactly
+        if kind == spiece.USER_DEFINED:  # SentencePiece's bonus, so that these pieces are always used
             return round(len(piece.encode()) * best - 0.1, 8)
         return _NEVER
 
@@ -172,7 +173,7 @@ def _unigram_model(model: spiece.SentencePieceModel) -> models.Unigram:
 
 
 def _bpe_model(model: spiece.SentencePieceModel) -> models.BPE:
-    """Build a BPE model; merges are derived from the pieces, best score first, as SentencePiece stores none."""
+    """Build a BPE model; merges are derived from the pieces, best score first, because SentencePiece stores none."""
     ids = {piece: index for index, (piece, _, _) in enumerate(model.pieces)}
     ranked = []
     for index, (piece, score, kind) in enumerate(model.pieces):
@@ -193,7 +194,9 @@ def _from_vocab_txt(path: Path) -> tokenizers.Tokenizer:
     ids = {piece: index for index, piece in enumerate(path.read_text(encoding="utf-8").split("\n")) if piece}
     if BERT["unk"] not in ids:
         raise TokenizerError(
-            "no {unknown} among its {n:,} lines; is it a WordPiece vocabulary?", unknown=BERT["unk"], n=len(ids)
+            "there is no {unknown} among its {n:,} lines; is it a WordPiece vocabulary?",
+            unknown=BERT["unk"],
+            n=len(ids),
         )
     settings = _settings(path).get("tokenizer_config.json", {})
     strip_accents = settings.get("strip_accents")

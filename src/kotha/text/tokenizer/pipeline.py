@@ -1,15 +1,15 @@
-"""Write normalization rules, splits and special tokens into a ``tokenizer.json``, and recognize them when reading.
+"""Write normalization rules, splits and special tokens to a ``tokenizer.json``, and recognize them when reading.
 
 The file must behave the same in every tool, so the normalization rules are stored as ordinary ``Replace`` steps. These
-steps run several times slower than ``normalize.py``, so Kotha replaces them with its own implementation if it
-recognizes them. Tests check that the results match.
+steps are several times slower than ``normalize.py``, so Kotha uses its own implementation if it recognizes them. Tests
+check that the results match.
 
-A split pattern divides a text before the vocabulary is applied; no piece crosses such a boundary. Common patterns treat
-``\\p{L}+`` as a word. In Bangla, vowels are written as marks (``\\p{M}``), so these patterns split a word at each vowel
-sign, which a larger vocabulary cannot fix. The patterns here match the same text in ``regex`` and in Oniguruma (used by
-``tokenizers``).
+A split pattern divides text before the vocabulary is applied; no piece crosses these boundaries. Common patterns treat
+``\\p{L}+`` as a word. In Bangla, vowel signs are marks (``\\p{M}``), so these patterns split a word at each vowel sign,
+which a larger vocabulary cannot compensate for. The patterns here match the same text in ``regex`` and in Oniguruma
+(used by ``tokenizers``).
 
-Files that ``tokenizers`` would accept but that would then crash it or exhaust memory are rejected here.
+Files that ``tokenizers`` would accept, but that would crash it or exhaust memory, are rejected here.
 """
 
 import itertools
@@ -27,11 +27,11 @@ from kotha.errors import TokenizerError
 from kotha.text.normalize import NFC, ROUNDS, RULES
 
 # Kotha's split: a word keeps its marks and joiners, digits stay together, and a chunk has at most one leading
-# white-space character. So every such character starts a chunk, and a unigram model gives the same result per text as
-# per chunk.
+# white-space character. Every white-space character therefore starts a chunk, and a unigram model gives the same result
+# for a text as for its chunks.
 WORDS = "\\s?[\\p{L}\\p{M}\u200c\u200d]+|\\s?\\p{N}+|\\s?[^\\s\\p{L}\\p{M}\\p{N}]+|\\s"
 
-# Qwen3.5's split, the only pattern with marks that llama.cpp supports by name, so a BPE with it runs there unchanged.
+# Qwen3.5's split, the only pattern with marks that llama.cpp supports by name, so a BPE with it works there unchanged.
 # It treats a joiner as neither letter nor mark: র‍্যাব is cut before the ZWJ (trainers.py has a workaround).
 QWEN35 = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*"
@@ -47,7 +47,7 @@ CHARACTERS = "(?m:.)"
 
 
 _TEMPLATE = "TemplateProcessing"
-_MOST_DOUBLINGS = 6  # Kotha's own normalization has a few such steps twice
+_MOST_DOUBLINGS = 6  # Kotha's own normalization has a few of these steps twice
 
 
 def assembled(
@@ -81,7 +81,7 @@ def normalizer_of(rules: tuple[str, ...]) -> normalizers.Normalizer:
 
 
 def rules_of(normalizer: dict[str, Any] | None) -> tuple[str, ...] | None:
-    """Return the rules of a serialized normalizer, or None if it is not one of Kotha's."""
+    """Return the rules of a serialized normalizer, or None if it is not Kotha's."""
     if normalizer is None:
         return ()
     steps = normalizer.get("normalizers", [])
@@ -116,7 +116,7 @@ def marks_before(post_processor: dict[str, Any] | None) -> list[int] | None:
     known, names = template["special_tokens"], [part["SpecialToken"]["id"] for part in before]
     if unknown := [name for name in names if name not in known]:
         raise TokenizerError(
-            "its post_processor puts {name!r} before a text but does not define that token", name=unknown[0]
+            "its post_processor puts {name!r} before the text but does not define this token", name=unknown[0]
         )
     return [token for name in names for token in known[name]["ids"]]
 
@@ -151,7 +151,7 @@ def refuse_fatal(text: str) -> None:
 
 
 def _refuse_short_merges(model: dict[str, Any]) -> None:
-    """Reject merges whose right side lacks the prefix: `tokenizers` removes that many characters regardless."""
+    """Reject merges whose right side lacks the prefix, because `tokenizers` strips its length without checking."""
     prefix = model.get("continuing_subword_prefix") or ""
     rights = (merge.split(" ")[-1] if isinstance(merge, str) else merge[-1] for merge in model.get("merges", []))
     bad = next((right for right in rights if prefix and not right.startswith(prefix)), None)
@@ -164,7 +164,7 @@ def _refuse_short_merges(model: dict[str, Any]) -> None:
 
 
 def _refuse_doubling(part: str, state: object) -> None:
-    """Reject many repetitions of a step that lengthens the text: thirty can turn a character into gigabytes.
+    """Reject many repetitions of a step that lengthens text: thirty can turn a character into gigabytes.
 
     >>> _refuse_doubling("pre_tokenizer", {"type": "Sequence", "pretokenizers": [{"type": "ByteLevel"}] * 9})
     Traceback (most recent call last):
@@ -182,7 +182,7 @@ def _refuse_doubling(part: str, state: object) -> None:
 
 
 def _flat(state: object) -> Iterator[dict[str, Any]]:
-    """Yield the steps of a pipeline, including those of nested sequences."""
+    """Yield the steps of a pipeline, including those in nested sequences."""
     pending = [state]
     while pending:
         step = pending.pop()

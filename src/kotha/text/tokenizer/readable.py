@@ -1,11 +1,11 @@
-"""Slow but readable reference implementations of byte-pair encoding (BPE) and the unigram model.
+"""Readable but slow reference implementations of byte-pair encoding (BPE) and the unigram model.
 
-BPE starts from single symbols, counts every pair of neighbours, merges the most frequent pair everywhere, and repeats
-this. The list of merges defines the tokenizer (Sennrich, Haddow and Birch 2016, https://arxiv.org/abs/1508.07909).
+BPE starts from single symbols, counts all adjacent pairs, merges the most frequent pair everywhere, and repeats. The
+list of merges defines the tokenizer (Sennrich, Haddow and Birch 2016, https://arxiv.org/abs/1508.07909).
 
-The unigram model gives each piece a log-probability; the score of a segmentation is the sum over its pieces. The best
-segmentation is found from left to right: the best segmentation up to a position is the best one up to an earlier
-position, plus one piece (Viterbi; Kudo 2018, https://arxiv.org/abs/1804.10959).
+The unigram model assigns each piece a log-probability; the score of a segmentation is the sum over its pieces. The best
+segmentation is found from left to right: up to a position, it is the best segmentation up to an earlier position, plus
+one piece (Viterbi; Kudo 2018, https://arxiv.org/abs/1804.10959).
 
 Tests check that both implementations match the ``tokenizers`` library.
 """
@@ -25,7 +25,7 @@ def learn_merges(words: Mapping[str, int], n_merges: int, min_frequency: int = 1
     [('ক', 'ল'), ('কল', 'া')]
     """
     spelled = {word: list(word) for word in words}
-    # Symbols are numbered by alphabet order, then by creation; ties between pairs go to the lower numbers.
+    # Symbols are numbered in alphabetical order, then in order of creation; ties between pairs go to the lower numbers.
     number = {symbol: rank for rank, symbol in enumerate(sorted(set("".join(words))))}
     merges: list[Pair] = []
     while len(merges) < n_merges:
@@ -42,7 +42,7 @@ def learn_merges(words: Mapping[str, int], n_merges: int, min_frequency: int = 1
 
 
 def count_pairs(spelled: Mapping[str, list[str]], words: Mapping[str, int]) -> Counter[Pair]:
-    """Count each pair of neighbours, weighted by the word counts.
+    """Count each adjacent pair, weighted by the word counts.
 
     >>> count_pairs({"আম": ["আ", "ম"]}, {"আম": 7})
     Counter({('আ', 'ম'): 7})
@@ -73,7 +73,7 @@ def join(symbols: Sequence[str], pair: Pair) -> list[str]:
 
 
 def apply_merges(word: str, ranks: Mapping[Pair, int]) -> list[str]:
-    """Segment a word by repeatedly merging the pair that was learned first, until no learned pair is left.
+    """Segment a word by repeatedly merging the pair that was learned earliest, until no learned pair is left.
 
     >>> apply_merges("কলাকল", {("ক", "ল"): 0, ("কল", "া"): 1})
     ['কলা', 'কল']
@@ -87,7 +87,7 @@ def apply_merges(word: str, ranks: Mapping[Pair, int]) -> list[str]:
 
 
 def best_cut(word: str, log_probability: Mapping[str, float]) -> list[str]:
-    """Return the most probable segmentation; a character not covered by any piece stands alone, with a low score.
+    """Return the most probable segmentation; a character that no piece covers becomes its own piece, with a low score.
 
     >>> best_cut("কলাগাছ", {"কলা": -2.0, "গাছ": -2.0, "কলাগাছ": -9.0, "ক": -5.0})
     ['কলা', 'গাছ']

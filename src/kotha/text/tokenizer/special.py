@@ -1,4 +1,4 @@
-"""Special tokens: roles and their texts.
+"""Special tokens: their roles and texts.
 
 A special token has a role (its purpose) and a text (its spelling in the vocabulary). The code refers to roles; only
 this file contains the texts, for Kotha's own tokenizers and for imported ones.
@@ -21,7 +21,7 @@ GENERATIVE: dict[str, str] = {
 # BERT's tokens, in BERT's order.
 BERT: dict[str, str] = {"pad": "[PAD]", "unk": "[UNK]", "cls": "[CLS]", "sep": "[SEP]", "mask": "[MASK]"}
 
-# Known texts of each role; the first match wins.
+# Known texts of each role; the first match is used.
 KNOWN_TEXTS: dict[str, tuple[str, ...]] = {
     "eos": ("<|endoftext|>", "</s>", "<eos>", "<|end_of_text|>", "[EOS]", "[SEP]"),
     "bos": ("<s>", "<bos>", "<|begin_of_text|>", "[BOS]", "<|endoftext|>", "[CLS]"),
@@ -38,7 +38,7 @@ KNOWN_TEXTS: dict[str, tuple[str, ...]] = {
 
 
 def find_roles(vocabulary: Container[str]) -> dict[str, str]:
-    """Return the text for each role that a vocabulary has.
+    """Return the text of each role that a vocabulary has.
 
     >>> find_roles({"<s>", "</s>", "<unk>"})
     {'eos': '</s>', 'bos': '<s>', 'unk': '<unk>', 'cls': '<s>', 'sep': '</s>'}

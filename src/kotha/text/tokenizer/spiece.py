@@ -1,7 +1,7 @@
-"""Read the fields that a tokenizer needs from SentencePiece ``.model`` files, which are protocol buffers.
+"""Read the fields that a tokenizer needs from SentencePiece ``.model`` files (protocol buffers).
 
-The four wire types are parsed directly, with every length checked against the file; nothing is executed. Field numbers
-are from sentencepiece_model.proto in the SentencePiece project.
+The four wire types are parsed directly; every length is checked against the file, and nothing is executed. Field
+numbers are from sentencepiece_model.proto in the SentencePiece project.
 """
 
 import math
@@ -27,11 +27,11 @@ class SentencePieceModel:
     charsmap: bytes = b""
     add_dummy_prefix: bool = True
     remove_extra_whitespaces: bool = True
-    space_before: bool = True  # whether a space belongs to the word after it, as usual
+    space_before: bool = True  # whether a space belongs to the word that follows, as usual
 
 
 def read_model(data: bytes) -> SentencePieceModel:
-    """Read a model from the bytes of its file."""
+    """Parse a model from the bytes of its file."""
     model = SentencePieceModel()
     try:
         for number, value in _fields(data):
@@ -49,7 +49,7 @@ def read_model(data: bytes) -> SentencePieceModel:
                 model.add_dummy_prefix = bool(index(part.get(3, 1)))
                 model.remove_extra_whitespaces = bool(index(part.get(4, 1)))
     except (ValueError, TypeError, AttributeError, IndexError, struct.error) as error:
-        raise TokenizerError("not a SentencePiece model, or a truncated one ({why})", why=str(error)) from error
+        raise TokenizerError("not a SentencePiece model, or truncated ({why})", why=str(error)) from error
     if not model.pieces:
         raise TokenizerError("not a SentencePiece model: it has no pieces")
     return model

@@ -1,11 +1,11 @@
 """The Tokenizer converts text to token ids and back, for every kind of vocabulary.
 
-It wraps a ``tokenizers`` pipeline, saved as a standard ``tokenizer.json`` that any Hugging Face tool can read, and adds
-Kotha's normalization (the same rules, faster), decoding by bytes, streaming that never splits an akshara, special
-tokens by role, and a fingerprint, which shards and models store to detect a different vocabulary.
+The Tokenizer wraps a ``tokenizers`` pipeline, saved as a standard ``tokenizer.json`` that any Hugging Face tool can
+read. It adds Kotha's normalization (the same rules, but faster), decoding by bytes, streaming that never splits an
+akshara, special tokens by role, and a fingerprint, which shards and models store to detect a different vocabulary.
 
-Input is always plain text: a special token spelled out in a document is encoded as ordinary characters, never as the
-special token.
+Input is always plain text: a special token that is spelled out in a document is encoded as ordinary characters, never
+as the special token.
 """
 
 import hashlib
@@ -31,9 +31,9 @@ from kotha.text.tokenizer.pipeline import marks_before, refuse_fatal, rules_of, 
 from kotha.text.tokenizer.special import find_roles
 
 FILE_NAME = "tokenizer.json"
-# A tokenizer file has a few megabytes; a far larger file is not a tokenizer.
+# A tokenizer file is a few megabytes; a far larger file is not a tokenizer.
 MAX_FILE_BYTES = 256 * 1024 * 1024
-# Tables have a row for each id, so ids are limited.
+# Tables have a row for each id, so the largest id is limited.
 _MAX_VOCABULARY = 1 << 24
 
 
@@ -47,24 +47,24 @@ class Tokenizer:
     """
 
     def __init__(self, backend: tokenizers.Tokenizer) -> None:
-        # Padding and truncation are not properties of a vocabulary.
+        # Padding and truncation do not belong to a vocabulary.
         backend.no_padding()
         backend.no_truncation()
         vocabulary = backend.get_vocab()
         self.vocab_size: int = max(vocabulary.values(), default=-1) + 1
-        if self.vocab_size > _MAX_VOCABULARY:  # before to_str below, which visits every id
+        if self.vocab_size > _MAX_VOCABULARY:  # checked before to_str below, which visits every id
             raise TokenizerError(
                 "the highest token id is {last:,}; the limit is {most:,}",
                 last=self.vocab_size - 1,
                 most=_MAX_VOCABULARY - 1,
             )
         text = backend.to_str()
-        # Scores to six places: `tokenizers` may not read longer decimals back exactly.
+        # Scores have six decimal places, because `tokenizers` may not restore longer decimals exactly.
         self._state: dict[str, Any] = json.loads(text, parse_float=lambda text: round(float(text), 6))
         rules = rules_of(self._state["normalizer"])
         self.normalizer = Normalizer(rules) if rules is not None else None
         self._backend = backend
-        # The pipeline for encoding, without its normalizer if Kotha's own replaces it.
+        # The pipeline for encoding, without its normalizer if Kotha's replaces it.
         self._encoder = backend if rules is None else tokenizers.Tokenizer.from_str(text)
         if rules is not None:
             self._encoder.normalizer = None
@@ -86,7 +86,7 @@ class Tokenizer:
     # -- text to ids ------------------------------------------------------------------------------------------------
 
     def normalize(self, text: str) -> str:
-        """Return the normalized text, which is the input of encoding and the result of decoding."""
+        """Return the normalized text, which is what encoding uses and decoding returns."""
         if self.normalizer is not None:
             return self.normalizer(text)
         with library_errors(Message("this tokenizer cannot normalize the text")):
@@ -95,7 +95,7 @@ class Tokenizer:
 
     @checked()
     def encode(self, text: str) -> list[int]:
-        """Return the token ids of a text, with no special tokens added."""
+        """Return the token ids of a text, without added special tokens."""
         return self._as_text(self._encoding(text).ids)
 
     @checked()
@@ -122,7 +122,7 @@ class Tokenizer:
             return self._encoder.encode(prepared, add_special_tokens=False)
 
     def _as_text(self, ids: list[int]) -> list[int]:
-        # In an imported vocabulary, the text can spell a control piece; the unknown token is used instead.
+        # With an imported vocabulary, the text can spell a control piece; the unknown token is used instead.
         if self._special_ids.isdisjoint(ids):
             return ids
         unknown = self.special.get("unk")
@@ -139,9 +139,9 @@ class Tokenizer:
         """Decode token ids to text; bytes that are not valid UTF-8 become U+FFFD."""
         try:
             text = b"".join(self.token_bytes(token, skip_special) for token in tokens).decode("utf-8", "replace")
-        except TypeError as error:  # a check beforehand would take as long as decoding
+        except TypeError as error:  # checking beforehand would take as long as decoding
             raise UsageError(
-                "tokens={tokens} cannot be decoded; give a list of token ids", tokens=reprlib.repr(tokens)
+                "tokens={tokens} cannot be decoded; pass a list of token ids", tokens=reprlib.repr(tokens)
             ) from error
         return text.removeprefix(" ") if self._strip_space else text
 
@@ -167,7 +167,7 @@ class Tokenizer:
 
     @property
     def kind(self) -> str:
-        """The kind of vocabulary: ``bpe``, ``unigram``, ``wordpiece`` or ``char``."""
+        """The kind of the vocabulary: ``bpe``, ``unigram``, ``wordpiece`` or ``char``."""
         model = self._state["model"]["type"]
         if model == "Unigram" and self._state["pre_tokenizer"] is None and not self._state["model"]["byte_fallback"]:
             return "char"  # akshara level: a unigram model whose pieces are single aksharas
@@ -185,7 +185,7 @@ class Tokenizer:
 
     @property
     def marks_before(self) -> list[int] | None:
-        """The special tokens that the file puts before a text in other tools; None if it does not specify any."""
+        """The special tokens that the file puts before text in other tools; None if it specifies nothing."""
         return marks_before(self._state["post_processor"])
 
     @cached_property
@@ -198,14 +198,14 @@ class Tokenizer:
 
     @cached_property
     def fingerprint(self) -> str:
-        """A hash of the pipeline, equal if the ids are equal; special tokens added by other tools are not included."""
+        """A hash of the pipeline, equal if the ids are equal; it excludes special tokens added by other tools."""
         state = {**self._state, "post_processor": without_marks(self._state["post_processor"])}
         canonical = json.dumps(state, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
         return hashlib.sha256(canonical.encode()).hexdigest()[:32]
 
     @cached_property
     def _piece_bytes(self) -> list[bytes]:
-        gap = self._spell("")  # computed once: there may be millions of gaps
+        gap = self._spell("")  # computed once, because there may be millions of gaps
         return [self._spell(piece) if piece else gap for piece in self.pieces]
 
     @cached_property
@@ -256,12 +256,14 @@ class Tokenizer:
 def check_size(path: Path) -> None:
     """Raise a TokenizerError for a file far larger than any tokenizer."""
     if path.stat().st_size > MAX_FILE_BYTES:
-        raise TokenizerError("{path} has {n:,} bytes, too many for a tokenizer file", path=path, n=path.stat().st_size)
+        raise TokenizerError(
+            "{path} is {n:,} bytes, which is too large for a tokenizer file", path=path, n=path.stat().st_size
+        )
 
 
 @contextmanager
 def library_errors(problem: Message) -> Iterator[None]:
-    """Raise a TokenizerError when ``tokenizers`` raises a bare Exception or panics.
+    """Raise a TokenizerError if ``tokenizers`` raises a bare Exception or panics.
 
     A Rust panic is raised as pyo3's PanicException, which cannot be imported and derives from BaseException.
     """
@@ -277,7 +279,7 @@ def library_errors(problem: Message) -> Iterator[None]:
 
 
 def check_free(path: str | Path, overwrite: bool = False) -> None:
-    """Raise an error before training if a tokenizer exists at a path, or none can be written there."""
+    """Raise an error before training if a tokenizer exists at a path or cannot be written there."""
     if exists(check_file_place(_file_at(path))) and not overwrite:
         raise TokenizerError(
             "{path} already exists; choose another folder, or replace it with {overwrite}",

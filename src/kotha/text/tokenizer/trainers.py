@@ -1,10 +1,10 @@
 """Train a tokenizer: char, bpe, unigram or wordpiece (``bpe_and_unigram.py`` learns the pieces).
 
-All but ``char`` learn pieces of complete letters (aksharas; see ``letters.py``). Common Bangla letters get a piece even
-if the corpus lacks them; single code points and bytes are only a fallback. On Bangla news, a plain SentencePiece
-unigram puts 3-7 % of its token boundaries inside a letter; bpe (byte-pair encoding) and unigram here put well under 1 %
-there. WordPiece has 2-5 %, and more on text unlike its corpus, because it takes the longest matching piece, even before
-a vowel sign.
+All kinds except ``char`` learn pieces of complete letters (aksharas; see ``letters.py``). Common Bangla letters get a
+piece even if the corpus lacks them; single code points and bytes are only a fallback. On Bangla news, a plain
+SentencePiece unigram model has 3-7 % of its token boundaries within a letter; bpe (byte-pair encoding) and unigram here
+have well under 1 %. WordPiece has 2-5 %, and more on text unlike its corpus, because it takes the longest matching
+piece, even before a vowel sign.
 """
 
 import string
@@ -37,22 +37,22 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 Kind = Literal["unigram", "bpe", "wordpiece", "char"]
 Level = Literal["codepoint", "akshara"]
 
-# Several times the largest vocabularies in use; the library allocates memory for the requested size, or aborts.
+# Several times the largest vocabularies in use; ``tokenizers`` allocates memory for the requested size, or aborts.
 LARGEST_VOCABULARY = 1_000_000
-# The share of a corpus that is covered by letter pieces; the rest is encoded by code point, or by byte if very rare.
+# The share of a corpus covered by letter pieces; the rest is encoded by code point, or by byte if very rare.
 _COVERAGE = 0.9999
 # Letters take at most 1/2 of a vocabulary, so that scripts with thousands of letters leave room for words.
 _LETTER_SHARE = 2
-# A Bangla corpus with fewer letters gets common Bangla letters up to 1/5 of the vocabulary.
+# If a Bangla corpus has fewer letters than this, common Bangla letters are added, up to 1/5 of the vocabulary.
 _COMMON_SHARE = 5
 
 # llama.cpp's ``qwen35`` split cuts র‍্যা before its joiner. An added token is matched before the split, in llama.cpp
 # too.
 _YA_PHALA = ("\u09b0\u200d\u09cd\u09af\u09be", " \u09b0\u200d\u09cd\u09af\u09be")
 
-# Score of special tokens and bytes, so low that the best segmentation never uses one for text that spells its name.
+# The score of special tokens and bytes, so low that the best segmentation never uses one for text that spells its name.
 _NEVER = -1000.0
-# Penalty for single code points, used only where no sequence of complete letters fits.
+# Penalty for single code points, which are used only where no sequence of complete letters fits.
 _OUT = -100.0
 _BYTE_PIECES = tuple(f"<0x{byte:02X}>" for byte in range(256))
 
@@ -70,10 +70,10 @@ def train(
 ) -> Tokenizer:
     """Train a tokenizer; the vocabulary can be smaller than ``vocab_size`` if the corpus is small.
 
-    ``split`` is for bpe (``qwen35``, the default, is supported by llama.cpp; ``words`` keeps numbers and joiners
-    together), ``level`` for char (``codepoint`` or ``akshara``). ``on_progress`` is called with (stage, done, total) at
-    the start of each stage; progress within reading is reported by ``texts`` itself. A ``pool`` counts chunks in
-    parallel; pieces are learned in this process, and the result does not depend on the pool.
+    ``split`` applies to bpe (``qwen35``, the default, is supported by llama.cpp; ``words`` keeps numbers and joiners
+    together), ``level`` to char (``codepoint`` or ``akshara``). ``on_progress`` is called with (stage, done, total) at
+    the start of each stage; ``texts`` itself reports progress in reading. A ``pool`` counts chunks in parallel; pieces
+    are learned in this process, and the result does not depend on the pool.
     """
     report = on_progress or (lambda stage, done, total: None)
     check_choice("kind", kind, get_args(Kind), TokenizerError)
@@ -95,7 +95,7 @@ def train(
     report(Message("counting"), 0, len(chunks))
     letters = Letters(chunks)
     if not letters.counts:
-        raise TokenizerError("the training text is empty; give at least one document with letters in it")
+        raise TokenizerError("the training text is empty; provide at least one document that contains letters")
     report(Message("learning"), 0, vocab_size)
     if kind == "bpe":
         backend = _bpe(letters, vocab_size, cut)
@@ -111,12 +111,12 @@ def train(
 
 
 def _bpe(letters: Letters, vocab_size: int, split: str) -> tokenizers.Tokenizer:
-    """Train a byte-level BPE with three layers of merges, which build characters, letters and words."""
+    """Train a byte-level BPE with three layers of merges, which assemble characters, letters and words."""
     base = [*special.GENERATIVE.values(), *byte_alphabet().values()]
     added = _YA_PHALA if split == QWEN35 else ()
     room = _room(vocab_size, len(base) + len(added))
     _keep(letters, room)
-    # The added token is needed if it is a kept letter, or if it occurs in the corpus, where the split produces a chunk
+    # The added token is needed if it is a kept letter, or if it occurs in the corpus; the split then produces a chunk
     # that starts with its joiner.
     if _YA_PHALA[0] not in letters.code and not any(chunk.startswith(_YA_PHALA[0][1:]) for chunk in letters.chunks):
         added = ()
@@ -144,7 +144,7 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     points = list(dict.fromkeys([*points, *"".join(letters.code)]))[: room // _LETTER_SHARE]
     fallback = [point for point in dict.fromkeys([*string.printable, *points]) if point not in letters.code]
     room = vocab_size - len(specials) - len(_BYTE_PIECES) - len(fallback)
-    # Six places, because `tokenizers` does not read longer decimals back exactly.
+    # Six decimal places, because `tokenizers` does not restore longer decimals exactly.
     scores = {
         letters.spell(piece): round(score, 6)
         for piece, score in unigram_pieces(letters.coded_words(), room, letters.letter).items()
@@ -160,7 +160,7 @@ def _unigram(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 
 
 def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
-    """Train BERT's WordPiece: the longest piece first, ``##`` before pieces inside a word. Spaces are not kept."""
+    """Train BERT's WordPiece: the longest piece first, ``##`` before pieces within a word. Spaces are not kept."""
     specials = list(special.BERT.values())
     room = _room(vocab_size, 2 * len(string.printable) + len(specials))
     points = most_frequent(letters.code_points(), _COVERAGE, room // 4)
@@ -194,7 +194,7 @@ def _wordpiece(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 
 
 def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
-    """Build a tokenizer with one token per code point; code points not in the corpus are unknown."""
+    """Build a tokenizer with one token per code point; code points that are not in the corpus are unknown."""
     specials = list(special.GENERATIVE.values())
     points = sorted(most_frequent(letters.code_points(), 1.0, _room(vocab_size, len(specials))))
     model = models.WordLevel(_numbered([*specials, *points]), unk_token=special.GENERATIVE["unk"])
@@ -204,7 +204,7 @@ def _code_points(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
 def _aksharas(letters: Letters, vocab_size: int) -> tokenizers.Tokenizer:
     """Build a tokenizer with one token per akshara, as a unigram model with equal scores.
 
-    A rare akshara is split into as few tokens as possible.
+    Rare aksharas are split into as few tokens as possible.
     """
     specials = list(special.GENERATIVE.values())
     room = _room(vocab_size, len(specials) + len(string.printable))

@@ -1,15 +1,16 @@
-"""Predict the requirements and the duration of training on many GPUs. The predictions are untested.
+"""Predict the requirements and the duration of training on many GPUs. The predictions have not been tested.
 
-The time of a step is the larger of its computation time and its communication time, plus the communication of one
-layer, which does not overlap. The computation time is that of one GPU for its share of the batch, at the share of peak
-speed measured on one GPU (``step_time.py``). If the model fits on a GPU, its gradients are summed (DDP, ring
-all-reduce: each byte is sent twice); otherwise each GPU keeps a part (FSDP: weights are gathered for the forward and
-the backward pass of each micro-batch, gradients reduce-scattered once). Within a node GPUs communicate by NVLink;
+The time of a step is the larger of its computation time and its communication time, plus the communication time of one
+layer, which cannot overlap with computation. The computation time is that of one GPU for its share of the batch, at the
+share of peak speed measured on one GPU (``step_time.py``). If the model fits on a GPU, its gradients are summed (DDP,
+ring all-reduce: each byte is sent twice); otherwise each GPU keeps a part (FSDP: weights are gathered for the forward
+and the backward pass of each micro-batch, gradients reduce-scattered once). Within a node GPUs communicate by NVLink;
 between nodes each GPU has its own network card.
 
-The failure rate is the only one published at that scale: 419 unexpected interruptions in 54 days on 16,384 H100s (The
-Llama 3 Herd of Models, 2024, section 3.3.4, https://arxiv.org/abs/2407.21783). The best checkpoint interval is given by
-Young's formula (1974): sqrt(2 C M), if a checkpoint takes C seconds and failures are M seconds apart.
+The failure rate is the only one published at this scale: 419 unexpected interruptions in 54 days on 16,384 H100s (The
+Llama 3 Herd of Models, 2024, section 3.3.4, https://arxiv.org/abs/2407.21783). The best checkpoint interval follows
+from Young's formula (1974): sqrt(2 C M), where a checkpoint takes C seconds and failures are M seconds apart on
+average.
 
 The assumptions (``cluster.json``) are listed with the results. Stragglers, slow data storage, tensor and pipeline
 parallelism, float8 and activation recomputation are not modelled.
@@ -43,22 +44,22 @@ from kotha.training.plan.step_time import (
 PER_NODE = 8
 NETWORK = 400e9 / 8  # bytes per second of one GPU's network card, each way
 STORAGE = 2e9  # bytes per second that one node writes
-# The share of a link's rated speed that is reached in practice.
+# The share of a link's rated speed reached in practice.
 LINK_SHARE = 0.8
 # Unexpected interruptions per GPU and day.
 FAILURES = 419 / (54 * 16_384)
 # Time until a lost process is detected (the timeout in distributed.py).
 NOTICED_SECONDS = 600.0
-# Tokens per step by parameters, as in published runs: nanochat 0.5 million, OLMo 2 7B 4 million.
+# Tokens per step by number of parameters, as in published runs: nanochat 0.5 million, OLMo 2 7B 4 million.
 _BATCHES = ((0.0, 1 << 19), (1e9, 1 << 20), (3e9, 1 << 22))
-# Layers and width of models with 124 million to 7 billion parameters, with their vocabulary and context.
+# Layers and width of models with 124 million to 7 billion parameters, and their vocabulary and context.
 LADDER = ((12, 768), (24, 1024), (24, 2048), (32, 2560), (32, 4096))
 VOCABULARY, CONTEXT = 49_152, 2048
 TOKENS = (10e9, 100e9, 1e12)
 _UNITS = {"K": 1e3, "M": 1e6, "B": 1e9, "T": 1e12}
 _MOST_GPUS, _MOST_TOKENS = 1 << 17, 1e18
 _FLOAT32, _LARGEST_SHORT_ID, _DAY = 4, 65_536, 86_400
-_KEPT = 3  # maximum number of checkpoints on disk: two, and the one being written
+_KEPT = 3  # maximum number of checkpoints on disk: two and the one being written
 
 
 @dataclass(frozen=True)
@@ -75,13 +76,15 @@ class Cluster:
         if not 1 <= self.gpus <= _MOST_GPUS:
             raise UsageError("gpus={gpus} must be from 1 to {most:,}", gpus=self.gpus, most=_MOST_GPUS)
         if not 1 <= self.nodes <= self.gpus or self.gpus % self.nodes:
-            raise UsageError("nodes={nodes} cannot divide {gpus} GPUs evenly; use a divisor of {gpus}", **vars(self))
+            raise UsageError(
+                "{gpus} GPUs cannot be divided evenly among nodes={nodes}; use a divisor of {gpus}", **vars(self)
+            )
         for name in ("network", "storage"):
             if not 0 < getattr(self, name) < math.inf:
                 raise UsageError("{name} must be above 0", name=name)
 
     def seconds(self, n_bytes: float) -> float:
-        """Return the seconds it takes to gather ``n_bytes``, sharded over all GPUs, on every GPU (all-gather)."""
+        """Return the seconds needed to gather ``n_bytes``, sharded over all GPUs, on every GPU (all-gather)."""
         within = n_bytes * (self.gpus - 1) / self.gpus / self.gpu.link
         between = n_bytes * (self.nodes - 1) / self.nodes / (self.network * self.gpus / self.nodes)
         return max(within, between) / LINK_SHARE
@@ -106,20 +109,20 @@ class ClusterPlan:
     seconds_per_step: float
     tokens_per_second: float
     peak_share: float
-    network_needed: float  # bits per second at which a card avoids waiting for communication
+    network_needed: float  # bits per second per card at which no GPU waits for communication
     checkpoint_bytes: int
     checkpoint_seconds: float
     failures_per_day: float
     checkpoint_every_seconds: float  # Young's interval
-    lost_share: float  # share of the time spent on writing checkpoints, repeating steps and restarting
+    lost_share: float  # share of the time spent writing checkpoints, repeating steps and restarting
     token_bytes: int  # bytes per token on disk
 
     def days(self, tokens: float) -> float:
-        """Return the number of days needed for a number of tokens, including lost time."""
+        """Return the days needed for a number of tokens, including lost time."""
         return tokens / self.tokens_per_second / (1 - self.lost_share) / _DAY
 
     def run(self, tokens: float, gpus: int) -> dict[str, float]:
-        """Return the resources needed for a number of tokens as JSON types; the disk holds tokens and checkpoints."""
+        """Return the resources for a number of tokens as JSON types; disk space is for tokens and checkpoints."""
         days = self.days(tokens)
         return {
             "tokens": tokens,
@@ -139,7 +142,7 @@ def ladder_model(layers: int, width: int) -> GPTConfig:
 def plan_cluster(
     model: GPTConfig, training: TrainConfig, cluster: Cluster, batch_size: int | None = None
 ) -> ClusterPlan:
-    """Plan a model on a cluster, sharded if necessary; ``batch_size`` in sequences (default: from the table)."""
+    """Plan a model on a cluster, sharded if necessary; ``batch_size`` is in sequences (default: from the table)."""
     context, gpus = training.context_length or model.context_length, cluster.gpus
     work = count_work(model, context)
     usual = max(tokens for least, tokens in _BATCHES if work.parameters >= least)
@@ -206,7 +209,7 @@ def predict_step(
 
 
 def _fit(model: GPTConfig, training: TrainConfig, cluster: Cluster, context: int) -> tuple[bool, int, int]:
-    """Return whether the model must be sharded, the largest micro-batch that fits, and its memory per GPU."""
+    """Return whether the model must be sharded, the largest micro-batch that fits, and the memory per GPU."""
     room = cluster.gpu.memory
     for sharded in (False, True) if cluster.gpus > 1 else (False,):
         how = cluster.how(context, sharded)
@@ -215,7 +218,7 @@ def _fit(model: GPTConfig, training: TrainConfig, cluster: Cluster, context: int
         if memory <= room:
             return sharded, size, memory
     raise ConfigError(
-        "{gpus} x {gpu} have too little memory for {n_layers} layers of width {d_model}: one sequence of "
+        "{gpus} x {gpu} do not have enough memory for {n_layers} layers of width {d_model}: one sequence of "
         "{context} tokens needs {needed:.0f} GB per GPU; use more GPUs or a shorter context",
         **{**vars(model), "gpus": cluster.gpus, "gpu": cluster.gpu.title, "context": context, "needed": memory / 1e9},
     )
@@ -253,7 +256,7 @@ def describe_cluster(
     batch_size: int | None = None,
     context_length: int | None = None,
 ) -> tuple[dict[str, Any], list[Table]]:
-    """Plan a model, or several model sizes if none is given; return the plans as JSON types, and the tables."""
+    """Plan a model, or several sizes if none is given; return the plans as JSON types, and the tables."""
     models = [model] if model is not None else [ladder_model(*sizes) for sizes in LADDER]
     if model is None and context_length is not None:
         models = [each.replace(context_length=context_length) for each in models]

@@ -1,19 +1,19 @@
 """Design a model for a budget of memory, time and text, with the reasons for each choice.
 
 Sizes of the modern layout are tried from the largest to the smallest. The design uses the first size for which the text
-is large enough, the planned memory is available, and the time allows enough tokens. ``rules.py`` determines batch size,
-context length and learning rates; if the user gives the sizes, only these settings are chosen. The rules are based on
-measurements (docs/dev/experiments.md):
+is large enough, the planned memory is available, and the time allows enough tokens. ``rules.py`` determines the batch
+size, context length and learning rates; if the user sets the model sizes, only these settings are chosen. The rules are
+based on measurements (docs/dev/experiments.md):
 
-- on 32 MB of text a model with 30 M parameters did well, and one with 58 M only memorised the text sooner, so there is
-  at most one parameter per byte;
-- in a few minutes on two cores, models that saw fewer than 0.8 tokens per parameter were worse than smaller ones. One
+- On 32 MB of text a model with 30 M parameters did well, and one with 58 M only memorised the text sooner. The limit is
+  therefore one parameter per byte.
+- In a few minutes on two cores, models that saw fewer than 0.8 tokens per parameter were worse than smaller ones. One
   layer of width 128 was better than two of width 96 by 0.01, but the smallest size has two layers, so that attention
-  heads can use the output of earlier heads;
-- in a run that sees the text at most six times, starting from the counts of token pairs (``bigrams.py``) was better by
-  0.017 bits per byte on news and 0.008 on stories (benchmarks/results/start_from_counts.json).
+  heads can use the output of earlier heads.
+- In runs with at most six passes over the text, initialization from the counts of token pairs (``bigrams.py``) was
+  better by 0.017 bits per byte on news and 0.008 on stories (benchmarks/results/start_from_counts.json).
 
-The design is a proposal, not the result of a search; comparing two trained models is more reliable than these rules.
+The design is a proposal, not the result of a search. Comparing two trained models is more reliable than these rules.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ from kotha.training.plan.text_size import TextSize
 
 Pace = Callable[[ModelConfig, TrainConfig, int, int], float]  # seconds per step: model, settings, micro-batch, context
 
-# The share of the time reserved for evaluations, samples and saving.
+# The share of the time that is reserved for evaluations, samples and saving.
 ASIDE = 0.1
 # The share of a CPU's peak speed that small models reach.
 _USUAL_SHARE = 0.3
@@ -73,9 +73,9 @@ class Budget:
     precision: str
     memory_bytes: int
     minutes: float
-    start_seconds: float  # before the first step: imports, timing, compilation
+    start_seconds: float  # seconds before the first step: imports, timing, compilation
     reachable: float  # peak operations per second of the machine
-    usual: float  # expected operations per second, to choose sizes before anything is timed
+    usual: float  # expected operations per second, used to choose sizes before anything is timed
     pace: Pace
 
     def how(self, context_length: int) -> MemoryConditions:
@@ -104,7 +104,7 @@ def budget_for(
     memory = available_memory(arithmetic.device) if gpu is None else gpu.memory
     if gpu is not None and memory_bytes is not None and memory_bytes > memory:
         raise UsageError(
-            "{given:g} GB is more than {gpu} has ({there:g} GB); give less, or omit it",
+            "{given:g} GB is more than {gpu} has ({there:g} GB); use a smaller value or omit the memory limit",
             given=memory_bytes / 1e9,
             gpu=gpu.title,
             there=memory / 1e9,
@@ -131,28 +131,29 @@ RUNGS = (
     *((10, 640), (12, 768), (16, 1024), (24, 1280), (32, 1600), (32, 2048)),
 )
 BASE, RECIPE = "bangla-modern", "modern"
-# The minimum number of steps, even for a short text.
+# The minimum number of steps, even for a small text.
 LEAST_STEPS = 20
-# With fewer steps the batch is halved, because on a busy machine many small steps are better than a few large ones.
+# With fewer steps than this, the batch is halved, because many small steps are better than a few large ones.
 _FEW_STEPS, _SMALLEST_BATCH = 200, 2
 TOKENS_PER_PARAMETER = 0.8
-# A text supports one parameter per byte, and any text supports a small model.
+# Parameters are limited to one per byte of text, but any text allows a small model.
 PARAMETERS_PER_BYTE, SMALL_MODEL = 1.0, 500_000
 _LEAST_BYTES = 20_000
-# With at most this many passes over the text, a run starts from the counts of token pairs and, on a CPU, a share of its
-# targets is sampled from an n-gram model; a GPU would wait for the samples. The model is counted from this many tokens.
+# A run with at most this many passes over the text is initialized from the counts of token pairs. On a CPU, a share of
+# its targets is also sampled from an n-gram model (a GPU would wait for the samples), which is counted from this number
+# of tokens.
 FEW_PASSES, NGRAM_SHARE, _MOST_COUNTED = 6, 0.5, 5_000_000
-# The maximum time for all evaluations together, as a share of the time for the steps.
+# The maximum total time of evaluations, as a share of the time for steps.
 _EVALUATING = 0.1
 
 
 def propose(
     text: TextSize, budget: Budget, fixed: dict[str, Any] | None = None, model: GPTConfig | None = None
 ) -> "Design":
-    """Return the largest size that text, memory and time allow; if there is none, the error states the requirements.
+    """Return the largest size that text, memory and time allow; if there is none, raise an error with the requirements.
 
-    If the time is very short, the smallest size is trained for a few steps. ``fixed`` has the settings that the user
-    has chosen. A given ``model`` keeps its sizes and is never rejected.
+    If the time is very short, the smallest size is trained for a few steps. ``fixed`` contains the settings chosen by
+    the user. A given ``model`` keeps its sizes and is never rejected.
     """
     if model is not None:
         return Design(text, budget, model, fixed or {}).with_enough_steps()
@@ -176,7 +177,7 @@ def check_enough(text: TextSize) -> None:
     """Raise an error if a text is too small to train on."""
     if text.bytes < _LEAST_BYTES:
         raise DataError(
-            "{path} has {n:,} bytes to train on; a model needs at least {least:,}",
+            "{path} has only {n:,} bytes to train on; provide at least {least:,}",
             path=text.path,
             n=text.bytes,
             least=_LEAST_BYTES,
@@ -192,29 +193,27 @@ def shape(layers: int, width: int, vocab_size: int) -> GPTConfig:
     d_head = 64 if width >= 256 else 32
     d_ff = 32 * round(2.75 * width / 32)
     base = preset(BASE)
-    assert isinstance(base, GPTConfig), "designs are of GPTs"
+    assert isinstance(base, GPTConfig), "only GPTs are designed"
     return base.replace(n_layers=layers, d_model=width, n_heads=width // d_head, d_ff=d_ff, vocab_size=vocab_size)
 
 
 def limit_context(model: GPTConfig, context_length: int | None) -> GPTConfig:
-    """Limit the context of a model to the training length, if no weight depends on the context length."""
+    """Limit a model's context to the training length if no weight depends on the context length."""
     if context_length is None or context_length > model.context_length or model.positions != "rotary":
         return model
     return model.replace(context_length=context_length)
 
 
 class Design:
-    """A model, checked against text, memory and time, and its training settings."""
+    """A model and its training settings, checked against text, memory and time."""
 
     def __init__(
         self, text: TextSize, budget: Budget, model: GPTConfig, fixed: dict[str, Any], may_count: bool = False
     ) -> None:
-        """With ``may_count``, a run of few passes over the text is initialized from token counts (``bigrams.py``)."""
+        """With ``may_count``, a run with few passes over the text is initialized from token counts (``bigrams.py``)."""
         self._given, self._fixed, self._may_count = (text, budget, model), fixed, may_count
         self.verdict: Message | None = None  # why it does not fit, and what is required; None if it fits
-        self.considered: list[
-            Design
-        ] = []  # sizes tried, largest first, ending with this one; empty if sizes were given
+        self.considered: list[Design] = []  # sizes tried, largest first, up to this one; empty if sizes were given
         self._judged = count_parameters(model).total
         self._train_tokens = text.tokens_with(model.vocab_size)
         work = count_work(model, min(256, model.context_length)).training_per_token
@@ -244,7 +243,7 @@ class Design:
         self.context_length, self.tokens_per_step = int(context), int(self._base["batch_size"] * context)
 
     def with_enough_steps(self) -> "Design":
-        """Return the design with its batch halved until there are enough steps, unless the user chose the batch."""
+        """Return the design with the batch halved until there are enough steps, unless the user set the batch."""
         design, size = self, int(self._base["batch_size"])
         while (
             self._given[1].seconds < _FEW_STEPS * design.seconds_per_step
@@ -256,7 +255,7 @@ class Design:
         return design
 
     def judge(self, smallest: bool) -> Message | None:
-        """Return why the design does not fit and what is required, or None if it fits. Cheap checks come first."""
+        """Return why the design does not fit and what it requires, or None if it fits. Cheap checks come first."""
         text, budget, _ = self._given
         wanted, n = 0.0 if smallest else TOKENS_PER_PARAMETER * self._judged, self._judged
         if not smallest and n > max(SMALL_MODEL, PARAMETERS_PER_BYTE * text.bytes):
@@ -266,13 +265,13 @@ class Design:
         work = count_work(self.model, self.context_length).training_per_token
         if wanted * work / budget.reachable > budget.seconds:
             return Message(
-                "too slow: {wanted:,.0f} tokens would exceed the given time even at this machine's peak speed",
+                "too slow: {wanted:,.0f} tokens would exceed the time limit even at this machine's peak speed",
                 wanted=wanted,
             )
         if not self.fits_memory:
             return Message(
-                "{available:g} GB of memory is too little for {layers} of width {width}: one sequence of "
-                "{context} tokens at a time needs {needed:.2f} GB; give at least {least:.1f} GB",
+                "{available:g} GB of memory is not enough for {layers} of width {width}: one sequence of {context} "
+                "tokens at a time needs {needed:.2f} GB; allow at least {least:.1f} GB",
                 available=budget.memory_bytes / 1e9,
                 layers=Plural("{n} layer", "{n:,} layers", n=self.model.n_layers),
                 width=self.model.d_model,
@@ -281,7 +280,7 @@ class Design:
                 least=self._memory / 1e9 + 0.05,
             )
         tokens = budget.seconds / self.seconds_per_step * self.tokens_per_step
-        slow = "too slow: {tokens:,.0f} tokens in the given time, but at least {wanted:,.0f} are needed"
+        slow = "too slow: {tokens:,.0f} tokens within the time limit, but at least {wanted:,.0f} are needed"
         return None if tokens >= wanted else Message(slow, tokens=tokens, wanted=wanted)
 
     @property
@@ -314,17 +313,17 @@ class Design:
 
     @property
     def most_steps(self) -> int:
-        """The number of steps after which more epochs would only memorise the text."""
+        """The number of steps after which the model would only memorise the text."""
         return max(LEAST_STEPS, int(self._most_tokens / self.tokens_per_step))
 
     @property
     def text_ends(self) -> bool:
-        """Whether the text, and not the time, limits the run."""
+        """Whether the text limits the run, rather than the time."""
         return self._steps_by_time > self.most_steps
 
     @property
     def tokens(self) -> int:
-        """The number of tokens that the run will see."""
+        """The number of tokens on which the run trains."""
         return min(self._steps_by_time, self.most_steps) * self.tokens_per_step
 
     @property
@@ -335,7 +334,7 @@ class Design:
     @property
     def changes(self) -> dict[str, Any]:
         """The settings that differ from the recipe's."""
-        # All evaluations together may take a fixed share of the time; a forward pass takes a third of a step.
+        # Evaluations may take a fixed share of the time in total; a forward pass takes a third of a step.
         affordable, held_out = int(_EVALUATING * 3 * self.tokens / EVALUATIONS), self._given[0].validation_tokens
         least = max(2 * self.context_length, affordable)
         sizes = {
@@ -353,7 +352,7 @@ class Design:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The model's fields that differ from the preset on which designs are based."""
+        """The model's fields that differ from the base preset."""
         names = ("n_layers", "d_model", "n_heads", "d_ff")
         untied = {} if self.model.tied_head else {"tied_head": False}
         return {name: getattr(self.model, name) for name in names} | untied

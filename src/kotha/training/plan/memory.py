@@ -1,17 +1,18 @@
 """Predict the memory that a training run will need, by part.
 
-Weights and optimizer state are in memory throughout a step; the other parts are not. The total is therefore the largest
-of the totals at five moments: the end of the forward pass with the loss's chunk of logits, the start and the end of the
-backward pass, the optimizer step, and an evaluation. Memory here is the peak resident memory of the process on a CPU
-(``ru_maxrss``), and the peak allocated by torch on a GPU. benchmarks/memory_plan.py compares it with real steps.
+Weights and optimizer state are in memory throughout a step; the other parts are not. The prediction is therefore the
+largest of the totals at five moments: the end of the forward pass with the loss's chunk of logits, the start and the
+end of the backward pass, the optimizer step, and an evaluation. Memory means the peak resident memory of the process on
+a CPU (``ru_maxrss``), and the peak allocated by torch on a GPU. benchmarks/memory_plan.py compares predictions with
+real steps.
 
-The memory of a model's body is computed by rules, so no tensors are created. In eager mode autograd keeps the tensors
-that its formulas need for the backward pass: inputs to products, norms and activations, the tensors needed by the
-attention kernel, and dropout masks. Under autocast every product keeps its own copy of its input, and each weight is
-copied once. A backward pass, or a pass without gradients, has its peak at one of a few moments, each computed in one
-line below; the largest is used. A compiled graph on a GPU keeps less; the rules for it were derived from torch's
-partitioner. Tests compare the rules with all kinds of models on fake tensors. The heads together are assumed to be
-about as wide as the model.
+The memory of a model's body is computed by rules, without creating tensors. In eager mode, autograd keeps the tensors
+that the backward pass needs: inputs to products, norms and activations, the tensors of the attention kernel, and
+dropout masks. Under autocast, every product keeps its own copy of its input, and each weight is copied once. A backward
+pass, or a pass without gradients, has its peak at one of a few moments; each is computed in one line below, and the
+largest is used. A compiled graph on a GPU keeps less; its rules were derived from torch's partitioner. Tests compare
+the rules with all kinds of models on fake tensors. The total width of the heads is assumed to be about the model's
+width.
 """
 
 from dataclasses import dataclass
@@ -32,16 +33,17 @@ from kotha.training.optim import split_parameters
 from kotha.training.tasks.masked_words import CHOSEN
 from kotha.training.tasks.task import POSITIONS_AT_ONCE
 
-# Positions per forward pass on a CPU if no micro-batch size is given; more would not be faster.
+# Positions per forward pass on a CPU if no micro-batch size is set; more would not be faster.
 CPU_POSITIONS = 8192
 
 _FLOAT32 = 4
 _INDEX = 8  # bytes of a token id or a position
-# Memory of the interpreter with torch, its optimizers and its thread pools, without a model.
+# Memory of the interpreter with torch, its optimizers and thread pools, but no model.
 _BASE = 370 << 20
-_FRAGMENTATION = 0.06  # share of the memory lost to it on a CPU
-_CHUNKS = 2  # chunks that the loss holds at once: the logits, and their exponentials while they are summed
-# Copies of a matrix that Muon's iteration holds at once; AdamW makes one copy of the tensor it updates, on a CPU.
+_FRAGMENTATION = 0.06  # share of memory that is lost to fragmentation on a CPU
+_CHUNKS = 2  # chunks in memory at once in the loss: the logits, and their exponentials while they are summed
+# Copies of a matrix in memory at once in Muon's iteration; on a CPU, AdamW makes one copy of the tensor that it
+# updates.
 _MUON_COPIES = 5
 
 
@@ -67,12 +69,12 @@ class MemoryPlan:
     """Bytes by part, each at its own peak, and the total at the peak moment."""
 
     weights: int  # the parameters, in float32
-    gradients: int  # of the trainable parameters; with data parallelism, also the communication buckets
+    gradients: int  # gradients of the trainable parameters; with data parallelism, also the communication buckets
     optimizer: int  # optimizer state
     average: int  # the running average of the weights
-    activations: int  # kept by the forward pass for the backward pass, for one micro-batch
+    activations: int  # tensors kept for the backward pass, for one micro-batch
     loss: int  # the chunk of logits, and the head's gradient as computed by the loss
-    base: int  # the interpreter and its libraries, if the device is the CPU
+    base: int  # the interpreter and its libraries, if the device is a CPU
     total: int  # at the peak moment
     moment: str  # the peak moment: forward, backward, step or validation
 
@@ -98,7 +100,7 @@ def plan_memory(model: ModelConfig, training: TrainConfig, micro_batch_size: int
     hidden = _FLOAT32 * evaluated * length * model.d_model
     reading = hidden + _loss(model, sizes.vocabulary, evaluated, how)[2] + how.width * sizes.vocabulary * model.d_model
     depth = max(1, model.n_layers)
-    # Weights gathered by FSDP at once: those outside the blocks, the current block and the next.
+    # Weights gathered by FSDP at the same time: those outside the blocks, the current block and the next.
     gathered = sizes.weights - sizes.blocks + 2 * sizes.blocks // depth if shares > 1 else 0
     table = _FLOAT32 * model.vocab_size * model.d_model if isinstance(model, TextConfig) else 0
     step = _FLOAT32 * max(sizes.largest_moved if on_cpu else 0, _MUON_COPIES * sizes.largest_matrix)
@@ -118,7 +120,7 @@ def plan_memory(model: ModelConfig, training: TrainConfig, micro_batch_size: int
 
 
 def _loss(model: ModelConfig, vocabulary: int, batch_size: int, how: MemoryConditions) -> tuple[int, int, int]:
-    """Return the bytes used at the peak of the loss, by its gradients as computed and scaled, and by a logits chunk."""
+    """Return the peak bytes of the loss: its gradients as computed and as scaled, and a chunk of logits."""
     rows, width = batch_size, how.width
     if not isinstance(model, ViTConfig | ClassifierConfig):
         rows = int(batch_size * how.context_length * (CHOSEN if isinstance(model, BERTConfig) else 1.0))
@@ -131,19 +133,19 @@ def _loss(model: ModelConfig, vocabulary: int, batch_size: int, how: MemoryCondi
 
 
 def largest_micro_batch(model: ModelConfig, training: TrainConfig, available_bytes: int, how: MemoryConditions) -> int:
-    """Return the requested micro-batch size, or one that fits: the whole batch of a process, or a power of two."""
+    """Return the requested micro-batch size, or one that fits: a process's whole batch or a power of two."""
     if training.micro_batch_size is not None:
         return training.micro_batch_size
     size = training.batch_size // how.ranks
     if how.device == "cpu":
         size = min(size, CPU_POSITIONS // positions(model, how.context_length))
     while size > 1 and plan_memory(model, training, size, how).total > available_bytes:
-        size = 1 << (size - 1).bit_length() - 1  # the next power of two below
+        size = 1 << (size - 1).bit_length() - 1  # the next smaller power of two
     return max(1, size)
 
 
 def check_memory(model: ModelConfig, training: TrainConfig, room: int, how: MemoryConditions) -> None:
-    """Raise an error if the memory is too small even for one sequence at a time."""
+    """Raise an error if the memory is not enough even for one sequence at a time."""
     needed = plan_memory(model, training, 1, how).total
     if needed > room:
         raise ConfigError(
@@ -164,7 +166,7 @@ def planned_conditions(
 
 
 def planned_context(model: ModelConfig, training: TrainConfig) -> int:
-    """Return the number of tokens in a sequence of the run; for images, the number of patches and the class token."""
+    """Return the number of tokens per sequence; for images, the number of patches plus the class token."""
     if not isinstance(model, TextConfig):
         return positions(model, 0)
     wanted = training.context_length or model.context_length
@@ -178,13 +180,13 @@ def planned_context(model: ModelConfig, training: TrainConfig) -> int:
 
 
 class _Sizes(NamedTuple):
-    """Sizes in bytes (unless stated otherwise) that depend on a model and its optimizer, but not on the batch."""
+    """Sizes, in bytes unless stated otherwise, that depend on a model and its optimizer but not on the batch."""
 
     weights: int
     trainable: int  # the trainable weights
     optimizer: int
     blocks: int
-    merged: int  # LoRA's, for the merged model that is saved
+    merged: int  # weights to which LoRA applies, for the merged model that is saved
     low_rank: int  # numbers per position between LoRA's two matrices
     vocabulary: int  # rows of the head
     largest_moved: int  # numbers in the largest tensor of AdamW
@@ -195,9 +197,9 @@ class _Sizes(NamedTuple):
 def _sizes(model: ModelConfig, optimizer: Optimizer, lora: int | None) -> _Sizes:
     try:
         built = build(model, "meta")
-    except (RuntimeError, OverflowError, TypeError) as error:  # torch raises this for sizes out of range
+    except (RuntimeError, OverflowError, TypeError) as error:  # raised by torch for sizes out of range
         raise ConfigError(
-            "d_model={d_model} and d_ff={d_ff} give matrices too large for any machine; choose smaller sizes",
+            "the matrices for d_model={d_model} and d_ff={d_ff} are too large for any machine; choose smaller sizes",
             d_model=model.d_model,
             d_ff=model.d_ff,
         ) from error
@@ -234,23 +236,23 @@ def positions(config: ModelConfig, context_length: int) -> int:
 
 
 def compiled_block(config: ModelConfig, width: int) -> int:
-    """Return the bytes that a compiled block keeps per position: inputs to products and to the attention kernel.
+    """Return the bytes kept per position by a compiled block: inputs to products and to the attention kernel.
 
-    The rest is recomputed. The residual stream stays in float32; ``width`` is the size of a number in a product.
+    The rest is recomputed. The residual stream is in float32; ``width`` is the size of a number in a product.
     """
     c, (q, kv) = config.d_model, _heads(config)
     inner = 3 if config.activation == "swiglu" else 2  # before and after the activation, and the gate
-    products = 2 * c + q + 2 * kv + q + inner * config.d_ff  # norms' outputs, queries, keys, values, attention output
+    products = 2 * c + q + 2 * kv + q + inner * config.d_ff  # outputs of norms, queries, keys, values, attention output
     products += q + kv if config.qk_norm else 0  # queries and keys before their norm
     products += c if config.norm == "rms" else 0  # the projected attention output
     return width * products + _FLOAT32 * (2 * c + config.n_heads)  # and the log-sum-exp of each softmax
 
 
 def eager_attention(config: ModelConfig, length: int, width: int, cross: bool = False) -> int:
-    """Return the bytes that attention keeps per position; ``width`` is the number of bytes per number in a product.
+    """Return the bytes kept per position by attention; ``width`` is the number of bytes per number in a product.
 
-    The CPU has no kernel for attention with dropout. The explicit computation runs in float32, repeats the keys for
-    each query head, and keeps three tensors: the attention weights before and after dropout, and the mask.
+    A CPU has no kernel for attention with dropout. The explicit computation is in float32, repeats the keys for each
+    query head, and keeps three tensors: the attention weights before and after dropout, and the mask.
     """
     q, kv = _heads(config)
     read = _product_input(config, 3, width)
@@ -258,26 +260,26 @@ def eager_attention(config: ModelConfig, length: int, width: int, cross: bool = 
         read += _FLOAT32 * (config.n_heads + config.n_kv_heads) * (2 * config.d_head + 1)
     if config.attention_dropout:
         return read + 3 * _FLOAT32 * (q + config.n_heads * length) + width * q
-    # The kernel's output is copied into contiguous layout if its queries had another layout.
+    # The kernel's output is copied to a contiguous layout if its queries had another layout.
     relaid = config.qk_norm or (_rotates(config) and not cross)
     # Queries, keys, values, the output, and the log-sum-exp of each softmax.
     return read + width * (2 * q + 2 * kv + (q if relaid else 0)) + _FLOAT32 * config.n_heads
 
 
 def eager_feedforward(config: ModelConfig, width: int) -> int:
-    """Return the bytes that a feed-forward layer keeps per position."""
+    """Return the bytes kept per position by a feed-forward layer."""
     # ReLU needs only its output, which is also the input to the next product; a gate needs all four tensors.
     inner = {"relu": 1, "swiglu": 4}.get(config.activation, 2)
     return _product_input(config, 2 if config.activation == "swiglu" else 1, width) + inner * width * config.d_ff
 
 
 def eager_norm(config: ModelConfig) -> int:
-    """Return the bytes that a norm keeps per position: input, mean and deviation, or the RMS and scaled input."""
+    """Return the bytes kept per position by a norm: input, mean and deviation, or RMS and scaled input."""
     return _FLOAT32 * (config.d_model + 2 if config.norm == "layer" else 2 * config.d_model + 1)
 
 
 def _product_input(config: ModelConfig, readers: int, width: int) -> int:
-    """Return the bytes kept for the input to products; under autocast each product has its own copy."""
+    """Return the bytes kept for the input to products; under autocast each product keeps its own copy."""
     return config.d_model * (readers * width if width < _FLOAT32 else _FLOAT32)
 
 
@@ -291,7 +293,7 @@ def _rotates(config: ModelConfig) -> bool:
 
 
 class Body:
-    """Memory of a model's body for a batch, without weights and their gradients."""
+    """The memory of a model's body for a batch, without weights and their gradients."""
 
     def __init__(self, model: ModelConfig, batch_size: int, how: MemoryConditions) -> None:
         on_cpu, length, width = how.device == "cpu", positions(model, how.context_length), how.width
@@ -310,7 +312,7 @@ class Body:
         self._pixels = config.n_channels * config.patch_size**2 if isinstance(config, ViTConfig) else 0
         # Cosines and sines of the rotary positions.
         self._angles = _FLOAT32 * length * config.d_head if _rotates(config) else 0
-        # Under autocast: copies of weights and biases in the type of the products.
+        # Under autocast: copies of weights and biases in the type used for products.
         self._copied = copied = width if width < _FLOAT32 else 0
         self._matrix_copy, self._output_copy = copied * c * config.d_ff, copied * c * q
         self._attention_copies = 2 * copied * c * (q + kv)
@@ -325,7 +327,7 @@ class Body:
         config, n, w, (q, kv) = self._config, self._n, self._width, _heads(self._config)
         cross = self._vector + w * (config.d_model + 2 * (q + kv)) + _FLOAT32 * config.n_heads
         block = compiled_block(config, w) * n + self._attention_copies + self._feedforward_copies
-        return self._layers * block + n * (self._crosses * cross + self._vector)  # the input of the last norm
+        return self._layers * block + n * (self._crosses * cross + self._vector)  # the input to the last norm
 
     def _kept_eager(self) -> int:
         config, n, w, copied = self._config, self._n, self._width, self._copied
@@ -338,7 +340,7 @@ class Body:
         found += (self._layers + self._crosses) * (self._attention_copies + head_norms)
         found += self._layers * (self._feedforward_copies + angles)
         each = (self._vector if config.dropout else 0) + (self._norm if config.final_norm else 0)
-        # The last hidden vectors; those of the encoder are kept too, but under autocast only as copies.
+        # The last hidden vectors. Those of the encoder are kept too, but under autocast only as copies.
         found += n * (self._stacks * each + self._vector * (1 if copied else self._stacks))
         found += 0 if copied else self._stacks * self._angles
         if isinstance(config, TextConfig) and config.positions == "learned":
@@ -348,15 +350,15 @@ class Body:
         return found + self._patches * w * self._pixels
 
     def working(self) -> int:
-        """Return the bytes used at the peak of the last block's backward pass, minus those freed by then."""
+        """Return the peak bytes of the last block's backward pass, minus those freed by then."""
         config, n, w, vector, inner = self._config, self._n, self._width, self._vector, self._inner
         c, q, narrow = config.d_model, _heads(config)[0], bool(self._copied)
-        # Norms whose backward pass precedes that of the last feed-forward layer.
+        # Norms whose backward pass comes before that of the last feed-forward layer.
         norms = int(config.final_norm) + int(config.norm_order == "post")
         # The gradients of the body's output and of the residual stream, minus the tensors that the norms had kept.
         arriving = vector * (2 if norms else 1) - norms * self._norm
         cast = w * c if narrow and not config.dropout else 0
-        read = 0 if config.activation == "relu" else inner  # input of the last product; ReLU still needs it
+        read = 0 if config.activation == "relu" else inner  # input to the last product; ReLU still needs it
         passed = arriving - self._noise - read
         moments = [
             n * _FLOAT32 * (5 * c - 1 if config.norm == "rms" else 2 * c) if norms else 0,  # the last norm
@@ -368,13 +370,13 @@ class Body:
             heads = _FLOAT32 * (2 * q + config.n_heads * self._length) - w * q
             gone = (norms + 1) * self._norm + eager_feedforward(config, w) + 2 * self._noise
             moments.append(n * (2 * vector + heads - gone) - self._feedforward_copies - self._output_copy)
-        if narrow and config.norm_order == "post":  # in the forward pass: intermediate sums that are not kept
+        if narrow and config.norm_order == "post":  # in the forward pass: intermediate sums, which are not kept
             dropped = 1 if config.dropout and not isinstance(config, BERTConfig) else 0
             moments.append(n * vector * (2 + dropped - int(config.final_norm) + self._stacks))
         return max(moments)
 
     def measuring(self) -> int:
-        """Return the bytes used at the peak of a pass without gradients, which is in the last block."""
+        """Return the peak bytes of a pass without gradients; the peak is in the last block."""
         config, n, w, copied, vector = self._config, self._n, self._width, self._copied, self._vector
         c, (q, kv), inner, later = config.d_model, _heads(config), self._inner, self._feedforward_copies
         first = vector if config.norm_order == "pre" else 0  # a norm before each sublayer
@@ -394,7 +396,7 @@ class Body:
         copies = (self._layers + self._crosses) * self._attention_copies + self._layers * later
         if not isinstance(config, ViTConfig):
             return copies + self._angles + max(moments)
-        # Images as patches, their copies in the type of the products, and their projection.
+        # Images as patches, their copies in the type used for products, and their projection.
         projected = self._patches * w * c
         cutting = self._patches * (_FLOAT32 + copied) * self._pixels + projected
         return copied * c * self._pixels + max(copies + projected + max(moments), cutting)

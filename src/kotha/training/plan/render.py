@@ -1,4 +1,4 @@
-"""Render a training plan as JSON, tables, sentences and a page, with the reasons for its design."""
+"""Render a training plan as JSON, tables, sentences and a page, including the reasons for its design."""
 
 import json
 import shlex
@@ -38,7 +38,7 @@ from kotha.training.request import TrainRequest, choose_settings
 _TEXTS = json.loads(Path(__file__).with_name("render.json").read_text(encoding="utf-8"))
 _POINTS = 400  # points on the curve of the schedule
 _NOT_ON_PAGE = ("compiled", "flops_per_token")
-# Number of larger sizes to show that did not fit.
+# How many of the larger sizes that did not fit are shown.
 _SHOWN = 4
 
 Rows = list[list[Text]]
@@ -51,7 +51,7 @@ class TrainingPlan:
 
     found: dict[str, Any]
     settings: TrainConfig
-    stages: Text = ""  # what `kotha train` would do with the time, if not a single ordinary model
+    stages: Text = ""  # the stages that `kotha train` would run, unless it is a single ordinary model
 
     def to_dict(self) -> dict[str, Any]:
         """Return the plan as JSON types."""
@@ -68,7 +68,7 @@ class TrainingPlan:
         return [*([] if design is None else _design_tables(design)), *_plan_tables(found), formats]
 
     def sentences(self) -> list[Message]:
-        """Return sentences about peak memory, the rule of thumb, and the time of a step and of the run."""
+        """Return sentences about peak memory, the rule of thumb, the time per step and the time of the run."""
         plan = self.found
         flops, memory, available = plan["flops"], plan["memory_bytes"], plan["memory_available_bytes"]
         n = plan["tokens_per_step"]
@@ -82,7 +82,7 @@ class TrainingPlan:
         }
         words = [Message(each, **values) for each in _TEXTS["sentences"]]
         if available is not None and memory["total"] > available:
-            small = "{gpu} has only {memory}, so this does not fit; try a smaller micro-batch or model"
+            small = "{gpu} has only {memory}, so this model does not fit; try a smaller micro-batch or a smaller model"
             words.append(Message(small, gpu=plan["gpu"], memory=Size(available)))
         epochs, pace = plan["epochs"], plan["seconds_per_step"]
         words.append(
@@ -111,11 +111,13 @@ class TrainingPlan:
             share=of_peak,
         )
         words += [total, Message("source of the times: {source}", source=plan["time_source"])]
-        more = Message("there is time for more than this model; kotha train uses it for: {stages}", stages=self.stages)
+        more = Message(
+            "the time is enough for more than this model; kotha train would use it for: {stages}", stages=self.stages
+        )
         return [*words, more] if self.stages else words
 
     def page(self) -> str:
-        """Return the plan as one offline HTML page, drawn by the same code as in the studio."""
+        """Return the plan as a self-contained HTML page, drawn by the studio's code."""
         data = {name: value for name, value in self.found.items() if name not in _NOT_ON_PAGE}
         data |= {"design": self.found.get("design"), "schedule": drawn_schedule(self.settings)}
         return training_page("plan", "Requirements of a training run", data, made_by="kotha plan")
@@ -131,13 +133,13 @@ def describe_plan(
 ) -> TrainingPlan:
     """Plan a request; ``export_formats`` returns the formats to which a model can be exported.
 
-    ``before_timing`` chooses the number of threads before this machine is timed.
+    ``before_timing`` is called to choose the number of threads before this machine is timed.
     """
     text = measure_text(data) if isinstance(data, str) else data
     timed_here = request.minutes is not None and request.gpu is None
     choice = choose_settings(request, text, before_timing if timed_here else lambda: None)
     model, settings, pace = choice.model, choice.settings, choice.seconds_per_step
-    if choice.stages and choice.design is not None:  # the tables show one ordinary model
+    if choice.stages and choice.design is not None:  # the tables show a single ordinary model
         model, settings, pace = choice.design.model, choice.design.settings, choice.design.seconds_per_step
     tokens = None if text is None else text.tokens_with(getattr(model, "vocab_size", 1))
     plan = plan_training(model, settings, request.device, timed=timed, pace=pace, gpu=request.gpu, train_tokens=tokens)
@@ -160,9 +162,9 @@ def plan_training(
 ) -> dict[str, Any]:
     """Return the memory, operations and time of a training run as JSON types.
 
-    On this machine the time is measured with a few short steps, unless ``pace`` gives the seconds per step. For a named
-    ``gpu`` it is estimated; for an unnamed GPU that is not present, it is unknown. ``train_tokens`` is the number of
-    tokens in an epoch.
+    On this machine, the time is measured with a few short steps, unless ``pace`` gives the seconds per step. For a
+    named ``gpu``, it is estimated. For an unnamed GPU that is not present, it is unknown. ``train_tokens`` is the
+    number of tokens in an epoch.
     """
     if training.dropout is not None:
         model = model.replace(dropout=training.dropout)
@@ -183,7 +185,7 @@ def plan_training(
         peak = peak_of(arithmetic, gpu)
     source = Message("a few short steps on this machine")
     if gpu is not None:
-        source = Message("an estimate based on measurements on an H200, see benchmarks/results")
+        source = Message("an estimate based on measurements on an H200; see benchmarks/results")
     work, n = count_work(model, context), tokens_per_step(model, training, context)
     each, tokens = work.training_per_token, n * training.steps
     return {
@@ -205,13 +207,13 @@ def plan_training(
         "tokens": tokens,
         "epochs": tokens / train_tokens if train_tokens else None,
         "seconds": None if pace is None else pace * training.steps,
-        # MFU; None if the machine was busy when its peak was measured.
+        # The MFU; None if the machine was busy when its peak was measured.
         "peak_share": share_of_peak(each * n / pace, peak) if pace and peak else None,
     }
 
 
 def _work(work: Work, tokens_per_step: int) -> dict[str, Any]:
-    """Return the number of operations: by part, in total, per step, and according to the rule of thumb."""
+    """Return the number of operations: by part, in total, per step, and by the rule of thumb."""
     each, thumb = work.training_per_token, 6 * work.parameters
     return {
         "forward_per_token": work.forward,
@@ -225,7 +227,7 @@ def _work(work: Work, tokens_per_step: int) -> dict[str, Any]:
 
 
 def drawn_schedule(settings: TrainConfig) -> dict[str, Any]:
-    """Return the learning rate of a planned run: the schedule's name, its key values, and points to draw."""
+    """Return the learning rate schedule of a planned run: its name, its key values, and points to draw."""
     return {
         "name": settings.schedule,
         "steps": settings.steps,
@@ -264,7 +266,7 @@ def _plan_tables(found: dict[str, Any]) -> list[Table]:
         shape=f"{found['micro_batch_size']} x {found['context_length']}",
     )
     memory = _part_rows("memory", lambda value: amount(Size(value)), found["memory_bytes"])
-    memory[-1][-1] = ""  # no total share, because not all parts are in memory at once
+    memory[-1][-1] = ""  # no share for the total, because not all parts are in memory at once
     counts = [*_part_rows("parameters", "{:,}".format, parameters), *inside]
     return [
         Table(title, [part, Message("parameters"), share], counts),
@@ -278,7 +280,7 @@ def _plan_tables(found: dict[str, Any]) -> list[Table]:
 
 
 def _part_rows(kind: str, form: Callable[[Any], Text], *columns: dict[str, Any]) -> Rows:
-    """Return a row for each part and for the total, with its values and the share of the last value."""
+    """Return a row for each part and for the total: its values, and the share of the last value."""
     last = columns[-1]
     return [
         [Message(what), *(form(each[name]) for each in columns), f"{last[name] / last['total']:.1%}"]

@@ -1,9 +1,9 @@
 """Rules for short and long training runs: settings by text size, model width and number of tokens.
 
 All rules were derived from measurements (docs/dev/experiments.md, "What the defaults stand on"), and are valid between
-the measured points and slightly beyond. The rules are used by ``design.py``, and therefore by ``train``, ``plan`` and
-``demo``. A run is *short* if it has too few steps to benefit from regularisation; it gets no dropout, few epochs and a
-long decay.
+the measured points and slightly beyond. ``design.py`` applies them, and therefore ``train``, ``plan`` and ``demo``. A
+run is *short* if it has too few steps to benefit from regularisation. Short runs have no dropout, few epochs and a long
+decay.
 """
 
 import math
@@ -13,15 +13,17 @@ from kotha.training.config import TrainConfig
 
 # Bytes of text from which each vocabulary size is better than the next smaller one.
 _VOCABULARIES = ((0, 1024), (200_000, 2048), (600_000, 4096), (2_500_000, 8192), (400_000_000, 16_384))
-# Tokens per step. If the text limits the run, and not the time, more and smaller steps are possible.
+# Tokens per step. If the text limits the run rather than the time, more and smaller steps are possible.
 _FEWEST, _FEWEST_OF_LITTLE_TEXT, _MOST = 1024, 256, 16_384
 _WANTED_STEPS = 500
-# Learning rates at a width, the power of the width with which they fall, and the width below which they are constant.
+# The width for these learning rates, the power of the width by which they fall, and the width below which they are
+# constant.
 _WIDTH, _RATE, _MUON_RATE, _POWER, _LEAST_WIDTH = 512, 1e-3, 3e-3, 1.5, 96
 _SHORT_STEPS, _SHORT_DECAY = 2000, 0.6
 _SHORT_EPOCHS, _EPOCHS = 8, 20
 _LONGEST_WARMUP = 50
-# A run is shortened if it would exceed its time by this share, and extended if it could do this share of steps more.
+# A run is shortened if it would exceed its time by this share, and extended if there is time for this share of extra
+# steps.
 _LATE, _EARLY = 0.05, 0.03
 # The share of the time that an extended run reserves for its last evaluation and for saving.
 _SPARE = 0.05
@@ -45,7 +47,7 @@ def is_short(tokens: float) -> bool:
 
 
 def most_epochs(short: bool) -> int:
-    """Return the largest number of passes over a text for which models still improved."""
+    """Return the number of passes over a text up to which models still improved."""
     return _SHORT_EPOCHS if short else _EPOCHS
 
 
@@ -55,7 +57,7 @@ def context_for(tokens: float) -> int:
 
 
 def batch_for(tokens: float, context_length: int, little_text: bool = False) -> int:
-    """Return the sequences per step for a run with this number of tokens: few in a short run, to have more steps.
+    """Return the sequences per step for a run with this number of tokens: few in a short run, for more steps.
 
     >>> batch_for(500_000, 128), batch_for(290_000, 128, little_text=True), batch_for(1e8, 512)
     (8, 4, 32)
@@ -77,7 +79,7 @@ def rates_for(width: int) -> dict[str, float]:
 
 
 def regularisation_for(epochs: float, short: bool) -> dict[str, float]:
-    """Return dropout and weight decay: low for a short run or few passes, higher for many."""
+    """Return dropout and weight decay: low for short runs and few passes, higher for many passes."""
     dropout, decay = (0.0, 0.1) if short or epochs <= 2 else (0.1, 0.2) if epochs <= 8 else (0.3, 0.5)
     return {"dropout": dropout, "weight_decay": decay}
 
@@ -101,7 +103,7 @@ def evaluations_in(seconds: float) -> int:
 
 
 def times(epochs: float) -> Message:
-    """Format a number of passes over a text; it is never rounded down to zero.
+    """Format a number of passes over a text, which is never rounded down to zero.
 
     >>> [str(times(epochs)) for epochs in (0.0231, 0.5, 3.14, 20)]
     ['0.023', '0.5', '3.1', '20.0']
@@ -110,7 +112,7 @@ def times(epochs: float) -> Message:
 
 
 def decay_for(steps: int) -> dict[str, int]:
-    """Return the number of steps in the final decay (WSD): most of a short run, otherwise the recipe's number."""
+    """Return the number of steps in the final decay (WSD): most of a short run, otherwise the recipe's value."""
     return {"decay_steps": max(1, int(_SHORT_DECAY * steps))} if steps < _SHORT_STEPS else {}
 
 
@@ -126,8 +128,8 @@ def fit_to_time(
     """Return the planned settings with as many steps as fit in the time; ``steps`` is kept if it is close enough.
 
     ``done`` steps took ``spent`` seconds, and each further step, including evaluations and saving, will take ``pace``.
-    If the machine was busy when it was timed, the run may do more steps than planned, up to ``most_steps``. A run is
-    extended only before the learning rate has begun to decay (WSD), while its steps so far are the same as those of a
+    If the machine was busy when it was timed, the run can be extended beyond the planned steps, up to ``most_steps``. A
+    run is extended only before the learning rate begins to decay (WSD), because until then its steps equal those of a
     longer run. A run is not changed in its second half.
 
     >>> plan = TrainConfig(steps=800, evaluate_every=100, decay_steps=480, schedule="stable")

@@ -1,11 +1,11 @@
-"""Stages of a training run: several models, for when there is more time than one model can use.
+"""Stages of a training run: several models, if there is more time than one model can use.
 
-A model that fits a small text stops improving after about twenty passes over it. With more time, a wider model is
-better, if it has more dropout and weight decay and reads half of its sequences backwards. With still more time, several
-models are trained as teachers, and one student is distilled from all of them; the student outperforms each of its
-teachers (knowledge distillation, https://arxiv.org/abs/1503.02531). The table below lists the time from which each plan
-is best, as the number of passes over the text that the model of a single stage could make in the whole time. The table
-was measured on 32 MB of Bangla news and one H200 (benchmarks/results/stages_h200.json, minutes_h200.json).
+A model of the usual size for a small text stops improving after about twenty passes over it. With more time, a wider
+model is better if it has more dropout and weight decay and half of its sequences are reversed. With still more time,
+several models are trained as teachers, and one student is distilled from all of them. The student outperforms each of
+its teachers (knowledge distillation, https://arxiv.org/abs/1503.02531). The table below gives the time from which each
+plan is best, as the number of passes over the text that a single-stage model could make in that time. It was measured
+on 32 MB of Bangla news and one H200 (benchmarks/results/stages_h200.json, minutes_h200.json).
 """
 
 from dataclasses import dataclass, field
@@ -20,24 +20,24 @@ from kotha.training.plan.text_size import TextSize
 
 Quality = Literal["quick", "standard", "best"]
 
-# Seconds that each further stage takes to start, on a GPU mostly for compiling.
+# Startup time of each further stage in seconds; on a GPU, mostly compilation.
 _START_SECONDS = {"cpu": 1.0, "cuda": 15.0}
-# The share of the time that training can use; the rest is for evaluations and saving.
+# The share of the time for training; the rest is for evaluations and saving.
 _USED = 0.96
 # A forward pass takes a third of the time of a training step.
 _FORWARD = 1 / 3
 # The share of a stage's steps in which the learning rate falls.
 _DECAY = 5 / 6
-# Muon's peak learning rate at width 512 for many passes; it falls with the square root of the width.
+# Muon's peak learning rate at width 512 for many passes; inversely proportional to the square root of the width.
 _MUON_AT_512 = 6e-3
 _TEACHER_EVALUATIONS = 3
-# Number of sizes by which a wide model is larger than the ordinary one; each size costs twice as much as the last.
+# Number of sizes between the ordinary and the wide model; each size costs about twice as much as the one before.
 _WIDER = 2
 
 
 @dataclass(frozen=True)
 class Role:
-    """The purpose of a stage: its size, its settings, and the largest useful number of passes over the text."""
+    """The role of a stage: its size, its settings, and the largest useful number of passes over the text."""
 
     passes: float
     wide: bool = False
@@ -52,7 +52,7 @@ _BACKWARDS_TEACHER = Role(30, False, {**_TEXT, **_BACKWARDS})
 _PLAIN_TEACHER = Role(15, False, _TEXT)
 _DISTILLED = {"dropout": 0.2, "weight_decay": 0.5}
 
-# The number of passes from which each plan is used, and its stages; below the last, a single ordinary stage is used.
+# The number of passes from which each plan is used, and its stages; below all of these, one ordinary stage is used.
 _PLANS: tuple[tuple[float, Quality, tuple[Role, ...]], ...] = (
     (
         450,
@@ -72,7 +72,7 @@ class Stage:
 
     model: GPTConfig
     settings: TrainConfig
-    most_steps: int  # after which more passes would not help
+    most_steps: int  # number of steps after which more passes do not help
     seconds_per_step: float
     seconds: float  # for training
 
@@ -89,7 +89,7 @@ class Stage:
 def plan_stages(
     text: TextSize, budget: Budget, design: Design, fixed: dict[str, Any], quality: Quality
 ) -> tuple[Stage, ...]:
-    """Return the stages that make the best use of the time; none if a single ordinary stage, ``design``, is best."""
+    """Return the best stages for the time; none if a single ordinary stage, ``design``, is best."""
     if quality == "quick" or budget.seconds <= 0:
         return ()
     tokens = text.tokens_with(design.model.vocab_size)
@@ -129,7 +129,7 @@ def _fitted(
 
 
 def _pace(steps: int, width: int, evaluations: int) -> dict[str, Any]:
-    """Return the settings that depend on the number of steps, and Muon's learning rate for many passes."""
+    """Return the settings that depend on the number of steps, including Muon's learning rate for many passes."""
     rate = max(rates_for(width)["muon_learning_rate"], _MUON_AT_512 * (512 / width) ** 0.5)
     return {
         **pace_of(steps, evaluations=evaluations),
@@ -139,7 +139,7 @@ def _pace(steps: int, width: int, evaluations: int) -> dict[str, Any]:
 
 
 def _wide(text: TextSize, budget: Budget, design: Design, fixed: dict[str, Any]) -> Design:
-    """Return a design two sizes larger, or the largest size in between that fits in memory."""
+    """Return a design that is two sizes larger, or less if memory is insufficient."""
     shared = {"context_length": design.context_length, "batch_size": design.settings.batch_size}
     index = RUNGS.index((design.model.n_layers, design.model.d_model))
     for rung in range(min(index + _WIDER, len(RUNGS) - 1), index, -1):

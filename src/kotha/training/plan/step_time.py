@@ -1,34 +1,34 @@
-"""The work of a step (FLOPs) and its time: measured on this machine, or estimated for a named GPU.
+"""The FLOPs of a step and its time, measured on this machine or estimated for a named GPU.
 
 A weight in a matrix product takes 2 operations per position (a multiplication and an addition), and twice that in the
 backward pass: one product for the gradient of the input and one for the gradient of the weight (only the latter in the
-first layer of a ViT, whose images need no gradients). Embeddings are looked up, which takes no operations. Attention
-scores and weighted sums of values grow with the square of the length. All S positions are counted, including those
-hidden by a causal mask; a kernel that skips them does only half of the attention operations. Norms, activations and the
-softmax are not counted. The rule of thumb is 6 N operations per token for N parameters (Kaplan et al. 2020,
+first layer of a ViT, because images need no gradients). Embedding lookups take no operations. Attention scores and
+weighted sums of values grow with the square of the length. All S positions are counted, including those hidden by a
+causal mask; a kernel that skips them does only half of the attention operations. Norms, activations and the softmax are
+not counted. The rule of thumb is 6 N operations per token for N parameters (Kaplan et al. 2020,
 https://arxiv.org/abs/2001.08361), which includes embeddings but not the quadratic part of attention.
 
-On this machine a small model is timed directly. For a large one, a model with one layer and a limited vocabulary is
-timed on a batch and on a few tokens, and then its layer alone. These timings give the fixed time of a micro-batch
-(gradients of whole tables), the time per token and the time per layer; the optimizer is timed on a slice of the
-weights. The result is valid for the machine under its current load. The timed steps are not compiled, so training on a
-GPU will be faster than predicted.
+On this machine a small model is timed directly. For a large model, a model with one layer and a limited vocabulary is
+timed on a batch and on a few tokens, and then its layer is timed separately. These timings give the fixed time of a
+micro-batch (gradients of full tables), the time per token and the time per layer; the optimizer is timed on a slice of
+the weights. The result is valid for the machine under its current load. The timed steps are not compiled, so training
+on a GPU will be faster than predicted.
 
-For a named GPU (``gpus.json``) the speeds are those that the manufacturer gives for dense products accumulated in
-float32: ``half`` in bfloat16 (float16 on GPUs without bfloat16), ``single`` in float32, by TF32 if available. Training
-runs do not reach these speeds. The speed of this package was measured on one H200
-(benchmarks/results/train_speed.json), with each step recorded as one CUDA graph:
+For a named GPU (``gpus.json``), the peak speeds are the manufacturer's for dense products accumulated in float32:
+``half`` in bfloat16 (float16 on GPUs without bfloat16), ``single`` in float32, with TF32 if available. Training runs do
+not reach these speeds. The speed of this package was measured on one H200 (benchmarks/results/train_speed.json), with
+each step recorded as one CUDA graph:
 
 - The course's model with AdamW processed 1,077,680 tokens per second in batches of 64 x 128 and 1,401,625 in batches of
   512 x 128, 28 % and 36 % of the peak; ``gpt2`` processed 496,085 in batches of 32 x 1,024, 43 %. Two numbers predict
-  all of these within 10 %: 41 % of the peak for the operations of each token, and 0.2 ms per layer for each
+  all of these speeds within 10 %: 41 % of the peak for the operations of each token, and 0.2 ms per layer for each
   micro-batch.
 - ``bangla-modern`` with Muon processed 1,141,885 in batches of 32 x 512. A step takes 4.3 ms more than those two
   numbers predict, or 0.08 ms per matrix that Muon updates.
 
-For other GPUs and models the same two numbers are assumed, plus the time to read and write the optimizer's memory.
-These numbers change with the host and with the version of torch. The estimate is accurate enough to choose a GPU, but
-not to guarantee a duration.
+The same two numbers are assumed for other GPUs and models, plus the time to read and write the optimizer's memory.
+They change with the host and with the version of torch. The estimate is accurate enough to choose a GPU, but not to
+guarantee a duration.
 """
 
 import json
@@ -70,12 +70,12 @@ from kotha.training.tasks.masked_words import CHOSEN
 # -- work --------------------------------------------------------------------------------------------------------------
 
 _FORWARD, _TRAINING = 2, 6
-_PATCHES = 4  # in training, because images need no gradients
+_PATCHES = 4  # training factor, because images need no gradients
 
 
 @dataclass(frozen=True)
 class Work:
-    """Floating-point operations per position; for a Seq2Seq, both source and target positions are counted."""
+    """Floating-point operations per position; for a Seq2Seq, source and target positions are counted."""
 
     forward: dict[str, float]  # by part
     training: dict[str, float]  # forward and backward, by part
@@ -83,15 +83,15 @@ class Work:
 
     @property
     def training_per_token(self) -> float:
-        """Operations per position, forward and backward."""
+        """Operations per position in the forward and the backward pass."""
         return sum(self.training.values())
 
 
 @lru_cache(maxsize=64)
 def count_work(model: ModelConfig, context_length: int) -> Work:
-    """Count the operations of a model on sequences of a given length, by part.
+    """Count a model's operations by part, for sequences of a given length.
 
-    The word head of a BERT is applied only to masked positions. The source of a Seq2Seq is assumed to be as long as its
+    BERT's token head is applied only to masked positions. The source of a Seq2Seq is assumed to be as long as its
     target.
     """
     n = positions(model, context_length)
@@ -117,7 +117,7 @@ def _part(name: str) -> str:
 
 
 def _positions_processed(model: ModelConfig, name: str, n_positions: int) -> int:
-    """Return the number of positions in an example that a layer processes."""
+    """Return the number of positions per example that a layer processes."""
     match model, name.removeprefix("body.").split(".")[0]:
         case GPTClassifierConfig() | BERTClassifierConfig(), "head" | "pooler":
             return 1
@@ -136,7 +136,7 @@ SHARE_OF_PEAK = 0.41
 SECONDS_PER_LAYER = 0.2e-3
 COMPILE_SECONDS = 70.0
 _SECONDS_PER_MUON_MATRIX = 0.08e-3
-# An optimizer step reads weights, gradients and two state tensors, and writes all of them but the gradients.
+# An optimizer step reads weights, gradients and two state tensors, and writes all of these except the gradients.
 _PASSES, _FLOAT32 = 7, 4
 
 
@@ -162,7 +162,7 @@ GPUS = {name: GPU(**each) for name, each in _TABLE.items()}
 
 
 def gpu_named(name: str) -> GPU:
-    """Return the GPU with this name; for an unknown name, the error suggests the nearest one.
+    """Return the GPU with this name; the error for an unknown name suggests the nearest one.
 
     >>> gpu_named("h200").precision
     'bfloat16'
@@ -180,7 +180,7 @@ def gpu_here(device: torch.device) -> GPU | None:
 
 
 def arithmetic_of(precision: Precision, gpu: GPU | None) -> Arithmetic:
-    """Return the arithmetic of a GPU that is not present, named or unnamed."""
+    """Return the arithmetic for a GPU, named or unnamed, that this machine does not have."""
     best = "bfloat16" if gpu is None else gpu.precision
     return Arithmetic(torch.device("cuda"), best if precision == "auto" else precision, Message("supported by the GPU"))
 
@@ -206,12 +206,12 @@ def _estimate(
 
 
 def moving_seconds(gpu: GPU, parameters: float) -> float:
-    """Return the seconds in which the optimizer reads and writes its memory."""
+    """Return the time in seconds for the optimizer to read and write its memory."""
     return _PASSES * _FLOAT32 * parameters / gpu.bandwidth
 
 
 def tokens_per_step(model: ModelConfig, training: TrainConfig, context_length: int) -> int:
-    """Return the number of positions processed in a step; a Seq2Seq processes two texts per example."""
+    """Return the number of positions processed in a step; a Seq2Seq processes a source and a target per example."""
     texts = 2 if isinstance(model, Seq2SeqConfig) else 1
     return training.batch_size * positions(model, context_length) * texts
 
@@ -225,7 +225,7 @@ _ROUNDS, _ENOUGH_SECONDS = 4, 0.4
 _WORDS = 8192
 # Rows and columns of the slice on which a large optimizer is timed.
 _SLICE = (256, 1024)
-# The step for comparing thread counts; it is small, because the count matters most for small steps.
+# The step on which thread counts are compared; it is small, because the count matters most for small steps.
 _BATCH, _CONTEXT = 8, 128
 
 
@@ -241,13 +241,13 @@ def predict_seconds_per_step(
     if gpu is not None:
         return _estimate(gpu, model, training, micro_batch_size, context_length, arithmetic.precision)
     micro_batches = -(-training.batch_size // micro_batch_size)
-    with torch.random.fork_rng():  # do not advance the caller's random state
+    with torch.random.fork_rng():  # leaves the caller's random state unchanged
         if _affordable(model, micro_batch_size, context_length, arithmetic) == (micro_batch_size, context_length):
             gradients, step = _time(_built(model, arithmetic), training, micro_batch_size, context_length, arithmetic)
             return micro_batches * gradients + step
         depths = {"n_layers": 1, **({"n_decoder_layers": 1} if isinstance(model, Seq2SeqConfig) else {})}
         small = tiny_vocabulary = model.replace(**depths, removed_heads=())
-        tables = 1.0  # size of the tables relative to those timed
+        tables = 1.0  # size of the tables relative to the timed ones
         if isinstance(model, TextConfig):
             small, tiny_vocabulary = (small.replace(vocab_size=min(words, model.vocab_size)) for words in (_WORDS, 2))
             tables = max(1.0, model.vocab_size / _WORDS)
@@ -266,7 +266,7 @@ def predict_seconds_per_step(
 def use_fastest_threads() -> int:
     """Use all cores, or one if that is faster, as it can be on a busy machine; return the number of threads.
 
-    With another number of threads sums can round differently, so a run records the number.
+    With another number of threads, sums can round differently, so a run records the number.
     """
     arithmetic, all_of_them = choose_arithmetic("auto"), torch.get_num_threads()
     if arithmetic.device.type == "cpu" and all_of_them > 1:
@@ -296,8 +296,8 @@ def _built(config: ModelConfig, arithmetic: Arithmetic) -> Model:
     if needed > room:
         layers = Plural("one layer", "all {n} layers", n=config.n_layers)
         raise ConfigError(
-            "weights and gradients of {layers} need {needed}, but only {room} is free here, so no step can "
-            "be timed; choose smaller sizes, a GPU by name, or a plan without a time",
+            "the weights and gradients of {layers} need {needed}, but only {room} is free, so no step can be timed; "
+            "choose smaller sizes, name a GPU, or plan without timing",
             layers=layers,
             needed=Size(needed),
             room=Size(room),
@@ -305,14 +305,14 @@ def _built(config: ModelConfig, arithmetic: Arithmetic) -> Model:
     with Unfilled():
         model = build(config, arithmetic.device).train()
     for each in (*model.parameters(), *model.buffers()):
-        torch.nn.init.constant_(each, 0)  # values do not matter, and random ones take time
+        torch.nn.init.constant_(each, 0)  # the values do not matter, and random ones take time to draw
     return model
 
 
 def _time(
     model: Model, training: TrainConfig | None, batch_size: int, context_length: int, arithmetic: Arithmetic
 ) -> tuple[float, float]:
-    """Time the gradients of a batch and an optimizer step; returns the medians of a few rounds after the first."""
+    """Time the gradients of a batch and an optimizer step; return medians over a few rounds, without the first."""
     inputs = tuple(each.to(arithmetic.device) for each in example_inputs(model.config, batch_size, context_length))
     optimizers = None if training is None else Optimizers(model, training)
     scaler = torch.amp.GradScaler(enabled=False)
@@ -348,7 +348,7 @@ def _optimizer_seconds(model: ModelConfig, training: TrainConfig, arithmetic: Ar
 
 
 def _products(matrix: Tensor) -> float:
-    """Return the work of orthogonalizing a matrix, up to a constant factor."""
+    """Return the number of operations to orthogonalize a matrix, up to a constant factor."""
     small, large = sorted(matrix.shape)
     return float(2 * small * small * large + small**3)
 

@@ -1,4 +1,4 @@
-"""The size of a text to train on: counted in a data folder, or estimated for a corpus."""
+"""The size of the training text: counted in a data folder, or estimated for a corpus."""
 
 import math
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from kotha.text.shards import DATASET_FILE, Dataset
 
 # The share of a corpus that `kotha prepare` uses for training.
 _TRAIN_SHARE = 0.95
-# Characters per token at a vocabulary size, and the increase when that size doubles (docs/dev/experiments.md).
+# Characters per token at this vocabulary size, and the increase when the size doubles (docs/dev/experiments.md).
 _CHARACTERS_PER_TOKEN, _PER_DOUBLING, _AT = 4.29, 0.476, 8192
 
 
 @dataclass(frozen=True)
 class TextSize:
-    """The size of a training text; tokens are counted in a data folder, and estimated for a corpus."""
+    """The size of a training text; tokens are counted in a data folder and estimated for a corpus."""
 
     path: str
     bytes: int  # of the training part
@@ -34,7 +34,7 @@ class TextSize:
         return self.tokens is not None
 
     def tokens_with(self, vocab_size: int) -> int:
-        """Return the number of tokens in the training part: counted, or estimated for a vocabulary size."""
+        """Return the number of training tokens: counted, or estimated for a vocabulary size."""
         if self.tokens is not None:
             return self.tokens
         per_token = _CHARACTERS_PER_TOKEN + _PER_DOUBLING * math.log2(vocab_size / _AT)
@@ -53,5 +53,7 @@ def measure_text(path: str) -> TextSize:
     for document in read_documents([path]):
         sizes += (len(document.text.encode()), len(document.text), 1)
     if not sizes[2]:
-        raise DataError("{path} contains no text; give a data folder, a file or a folder of texts", path=path)
+        raise DataError(
+            "{path} contains no text; specify a data folder, a text file or a folder of text files", path=path
+        )
     return TextSize(path, *(int(_TRAIN_SHARE * each) for each in sizes.tolist()))

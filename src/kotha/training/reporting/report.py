@@ -1,8 +1,8 @@
-"""The report of a run: one offline page with its curves, samples and settings.
+"""The report of a run: a self-contained page with its curves, samples and settings.
 
-The report depends only on the files in the run folder, so it can be generated at any time, also for an unfinished,
-stopped or older run. If a value is missing, its curve or sentence is omitted. Each curve has a caption that explains it
-to a beginner (``curves.json``).
+The report depends only on the files in the run folder, so it can be generated at any time, even for an unfinished,
+stopped or older run. If a value is missing, its curve or sentence is omitted. Each curve has a caption for beginners
+(``curves.json``).
 """
 
 import json
@@ -49,7 +49,7 @@ class Record:
 
     @cached_property
     def best(self) -> dict[str, Any] | None:
-        """The best evaluation: the one named in the summary, otherwise the one with the lowest loss."""
+        """The best evaluation: the one named in the summary, or else the one with the lowest loss."""
         named = [row for row in self.evaluations if row["step"] == self.summary.get("best_step")]
         measured = [row for row in self.evaluations if figure(row, "validation", "loss_nats") is not None]
         least = min(measured, key=lambda row: float(row["validation"]["loss_nats"]), default=None)
@@ -63,7 +63,7 @@ class Record:
 
 
 def write_report(folder: Path) -> Path:
-    """Write the report of a run into its folder, and return its path."""
+    """Write the report of a run to its folder and return its path."""
     atomic_write(folder / REPORT, report_document(read_record(folder)).html())
     return folder / REPORT
 
@@ -73,7 +73,7 @@ def read_record(folder: Path) -> Record:
     run = RunFolder(folder)
     record = Record(run.about() if run.exists else {}, run.metrics(), run.summary() or {})
     if not record.config and not record.metrics:
-        raise CheckpointError("{folder} contains no training run; give the folder of a run", folder=folder)
+        raise CheckpointError("{folder} contains no training run; specify a run folder", folder=folder)
     return record
 
 
@@ -90,7 +90,7 @@ def report_document(record: Record) -> Report:
     if health := charts(record, "health"):
         blocks += [Heading(Message("How training went")), Columns([[each] for each in health])]
     blocks += _stages(record.summary) + _settings(record.config, record.summary)
-    footer = "Made by Kotha from the files of the run folder: config.json, metrics.jsonl, summary.json."
+    footer = "Made by Kotha from the files in the run folder: config.json, metrics.jsonl, summary.json."
     return Report(title(record.config), lead(record), blocks, [Message(footer)])
 
 
@@ -98,7 +98,7 @@ def report_document(record: Record) -> Report:
 
 
 def _samples(rows: list[dict[str, Any]]) -> list[Block]:
-    """Return the generated samples; a few of them are shown, and the rest are collapsed."""
+    """Return the generated samples; a few are shown, the rest are collapsed."""
     count = min(_SHOWN_SAMPLES, len(rows))
     shown = {round(index * (len(rows) - 1) / max(1, count - 1)) for index in range(count)}
     blocks: list[Block] = [Heading(Message("Samples during training"))]
@@ -116,7 +116,7 @@ def _sample(row: dict[str, Any]) -> Quote:
 
 
 def _stages(summary: dict[str, Any]) -> list[Block]:
-    """Return the teachers and the student of a run with several stages."""
+    """Return the teachers and the student of a multi-stage run."""
     rows: list[tuple[str, Text]] = []
     for number, each in enumerate(stages_of(summary), 1):
         bits, seconds = figure(each, "bits_per_byte"), figure(each, "seconds")
@@ -127,7 +127,7 @@ def _stages(summary: dict[str, Any]) -> list[Block]:
 
 
 def _settings(config: dict[str, Any], summary: dict[str, Any]) -> list[Block]:
-    """Return all other settings that are needed to repeat the run."""
+    """Return all other settings needed to repeat the run."""
     about = {**mapping(config, "machine"), **mapping(config, "versions"), "data": mapping(config, "data")}
     sections = [
         (Message("Machine, versions and data"), about),
@@ -171,7 +171,7 @@ def title(config: dict[str, Any]) -> Text:
     layers, width = figure(model, "n_layers"), figure(model, "d_model")
     parts += [Plural("{n} layer", "{n:,} layers", n=int(layers))] if layers else []
     parts += [Message("width {width:g}", width=width)] if width else []
-    with suppress(KothaError, KeyError, TypeError, ValueError):  # configs of other versions get a shorter title
+    with suppress(KothaError, KeyError, TypeError, ValueError):  # a config from another version gets a shorter title
         parts.append(Message("{n} parameters", n=Count(count_parameters(config_from_dict(model)).total)))
     return Message("{parts}", parts=parts)
 
@@ -206,14 +206,14 @@ def result(validation: dict[str, Any]) -> Message:
         template = "it answers {share:.1%} of held-out examples correctly"
         if majority is not None:
             template = (
-                "it answers {share:.1%} of held-out examples correctly (always giving the most frequent "
-                "answer: {usual:.1%})"
+                "it answers {share:.1%} of held-out examples correctly (baseline of the most frequent answer: "
+                "{usual:.1%})"
             )
         return Message(template, share=accuracy, usual=majority)
     if per_byte is not None:
-        template = "it needs {bits:.3f} bits per byte of held-out text"
+        template = "its loss on held-out text is {bits:.3f} bits per byte"
         if per_character is not None:
-            template = "it needs {bits:.3f} bits per byte of held-out text, {character:.3f} per character"
+            template = "its loss on held-out text is {bits:.3f} bits per byte, {character:.3f} per character"
         return Message(template, bits=per_byte, character=per_character)
     loss = figure(validation, "loss_nats")
     template = "its loss was NaN" if loss is None else "its loss on held-out text is {loss:.3f} nats per token"
@@ -235,14 +235,14 @@ def loss_chart(record: Record) -> Curves | None:
     target, unit = _TEXTS["guessed"].get(str(record.config.get("task", "next-token")), _TEXTS["guessed"]["classes"])
     caption: list[Text] = [
         Message(
-            "The average negative log probability that the model assigns to each {what}; lower is better.",
+            "The average negative log-probability that the model assigns to each {what}; lower is better.",
             what=Message(target),
         )
     ]
     if training and validation:
-        colours = "Orange: training text (pale: single steps). Green: held-out text."
+        colours = "Orange: training text (pale: individual steps). Green: held-out text."
         caption.append(Message(colours))
-    # Explanations of the known references; others are shown by name only.
+    # Explanations of the known reference losses; others are shown by name only.
     caption += [Message(words) for name, words in _TEXTS["explained"].items() if name in values]
     marker: tuple[float, Text] | None = None
     if record.best and record.best is not record.evaluations[-1]:
@@ -251,7 +251,7 @@ def loss_chart(record: Record) -> Curves | None:
 
 
 def references(record: Record) -> dict[str, float]:
-    """Return reference losses in nats: baselines, and the floor, below which no model can go."""
+    """Return reference losses in nats: baselines, and the floor that no model can beat."""
     values = reference_losses(record.config)
     floor, best = figure(record.config, "floors", "bits_per_byte"), mapping(record.best or {}, "validation")
     loss, bits = figure(best, "loss_nats"), figure(best, "bits_per_byte")
@@ -261,7 +261,7 @@ def references(record: Record) -> dict[str, float]:
 
 
 def charts(record: Record, kind: Literal["validation", "health"]) -> list[Curves]:
-    """Return the validation curves, in units that do not depend on the tokenizer, or the curves of training health."""
+    """Return the validation curves (in units that do not depend on the tokenizer), or the curves of training health."""
     found = []
     for curve in _TEXTS[kind]:
         keys = curve["keys"]
@@ -269,7 +269,7 @@ def charts(record: Record, kind: Literal["validation", "health"]) -> list[Curves
         if keys[-1] in ("accuracy", "peak_share"):
             points = [
                 (x, None if y is None or y > 1 else 100 * y) for x, y in points
-            ]  # older runs recorded larger shares
+            ]  # older runs recorded shares above 1
         if all(y is None for _, y in points):
             continue
         levels, caption = _levels(record, keys[-1], curve), curve["caption"]

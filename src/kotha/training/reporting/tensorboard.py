@@ -1,7 +1,7 @@
 """TensorBoard: a listener that writes each event of a run as scalars and text.
 
-The values are those in ``metrics.jsonl``, under the same names. TensorBoard logging requires the extra
-``kotha[tensorboard]``; the package is imported only when used.
+The values and names are those in ``metrics.jsonl``. TensorBoard logging requires the extra ``kotha[tensorboard]``; the
+package is imported only when used.
 """
 
 import math
@@ -14,7 +14,7 @@ from kotha.errors import KothaError
 
 
 class TensorBoard(AbstractContextManager["TensorBoard"]):
-    """Writes event files into a folder; call it with each event.
+    """Writes event files to a folder; call it with each event.
 
     ::
 
@@ -32,7 +32,7 @@ class TensorBoard(AbstractContextManager["TensorBoard"]):
 
     @cached_property
     def _writer(self) -> Any:
-        """Return the writer, created at the first event, so that a run that fails to start leaves no folder behind."""
+        """Return the writer; it is created at the first event, so a run that fails to start leaves no folder behind."""
         return self._open()
 
     def __call__(self, event: dict[str, Any]) -> None:
@@ -46,7 +46,7 @@ class TensorBoard(AbstractContextManager["TensorBoard"]):
             self._writer.add_text("validation/sample", event["sample"], step)
 
     def _scalars(self, prefix: str, figures: dict[str, Any], step: int) -> None:
-        """Write every number under ``prefix``, including nested values one level down; NaN and infinity are omitted."""
+        """Write every number under ``prefix``, including values nested one level deep; NaN and infinity are omitted."""
         for name, value in figures.items():
             if isinstance(value, dict):
                 self._scalars(f"{prefix}/{name}", value, step)

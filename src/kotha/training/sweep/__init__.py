@@ -1,1 +1,1 @@
-"""Hyperparameter sweeps: many short training runs in one study, stopped early if they fall behind (Optuna)."""
+"""Hyperparameter sweeps: many short training runs in one Optuna study; runs that fall behind are stopped early."""

@@ -1,7 +1,7 @@
 """The findings of a sweep: the importance of each setting, and the best trial compared with the default.
 
 The importance of a setting (PED-ANOVA, Watanabe et al. 2023) measures how much its values in the better trials differ
-from those in all trials; the importances of all settings add up to one. If there are few trials, the importances are
+from those in all trials; the importances of all settings add up to one. With few trials, the importances are
 unreliable. Each trial uses one seed, so a small gain may be due to chance.
 """
 
@@ -22,7 +22,7 @@ from kotha.training.sweep.study import DEFAULT, FOLDER, optuna
 
 # Minimum number of completed trials for reporting importances.
 _FEWEST = 4
-# With fewer trials per setting, importances are reported as rough estimates.
+# With fewer trials per setting than this, importances are reported as rough estimates.
 _FEW_FOR_EACH = 5
 _ENDS = {"complete": Message("completed"), "pruned": Message("stopped early")}
 
@@ -34,7 +34,7 @@ class Trial:
     name: Text
     folder: str
     state: str  # complete, pruned, running or waiting
-    value: float | None  # the objective: lower is better
+    value: float | None  # the objective; lower is better
     is_default: bool
     values: dict[str, Value]
     steps: int | None = None
@@ -57,8 +57,8 @@ class SweepFindings:
     preset: str | None
     recipe: str
     minutes: float | None
-    changes: dict[str, Any]  # the best trial's changes to the preset, recipe and time limit
-    at_an_end: list[str]  # settings whose best value is close to an end of the range
+    changes: dict[str, Any]  # what the best trial changes in the preset, recipe and time limit
+    at_an_end: list[str]  # settings whose best value is near an end of their range
     best: Trial | None  # the trial with the lowest value
     default: Trial | None  # the default recipe, once it has completed
 
@@ -84,7 +84,7 @@ class SweepFindings:
         return sum(each.state in states for each in self.trials)
 
     def tables(self) -> list[Table | Text]:
-        """Return tables of the best trials and of the importance of settings, with explanatory sentences."""
+        """Return tables of the best trials and of the importance of each setting, with explanatory sentences."""
         best = trial_table(self, Message("{out}: the best trials", out=self.out))
         return [best, importance_table(self, Message("importance of settings")), *sentences(self)]
 
@@ -169,29 +169,31 @@ def sentences(found: SweepFindings) -> list[Message]:
     messages = [Message(ends, whole=completed, stopped=found.count("pruned"))]
     if unfinished := found.count("running", "waiting"):
         messages.append(
-            Message("running elsewhere or waiting: {n}; run the same command to continue them", n=unfinished)
+            Message(
+                "running in other processes or waiting: {n}; run the same command again to continue them", n=unfinished
+            )
         )
     if best is None or best.value is None:
-        return [*messages, Message("no trial has completed, so there is nothing to recommend yet")]
+        return [*messages, Message("no trial has completed yet, so there is nothing to recommend")]
     how: dict[str, Any] = {"trial": best.name, "value": best.value, "unit": Message(found.unit)}
     template = "{trial} is the best: {value:.4f} {unit}"
     if best.is_default:
         template = "no trial was better than the default recipe, {value:.4f} {unit}"
     elif default is not None and default.value is not None:
         template = (
-            "{trial} is the best: {value:.4f} {unit}, {gain:.1%} below the default recipe's {default:.4f}; "
-            "each trial has only one seed, so a small gain may be chance"
+            "{trial} is the best: {value:.4f} {unit}, {gain:.1%} below the default recipe's {default:.4f}; each trial "
+            "has only one seed, so a small gain may be due to chance"
         )
         how |= {"gain": 1 - best.value / default.value, "default": default.value}
     messages.append(Message(template, **how))
-    beyond = "{name} is best at {value}, close to an end of {range}; extend the range"
+    beyond = "the best {name} is {value}, close to an end of {range}; extend the range"
     for name in found.at_an_end:
         messages.append(Message(beyond, name=name, range=found.searched[name], value=short(best.values[name])))
     if not found.importance:
         messages.append(
             Message(
-                "the importance of settings cannot be estimated yet; it takes {n} completed trials with "
-                "different results",
+                "the importance of settings cannot be estimated yet; this takes {n} completed trials with different "
+                "results",
                 n=_FEWEST,
             )
         )
@@ -221,22 +223,22 @@ def sweep_document(found: SweepFindings) -> Report:
     blocks: list[Block] = [Headline([*figures, (str(len(found.trials)), Message("trials"))])]
     blocks += [Paragraph(each) for each in sentences(found)]
     if best is not None:
-        blocks.append(
-            Code(found.command, Message("Train again with the best trial's settings, for longer if you like"))
-        )
+        blocks.append(Code(found.command, Message("Train again with the best trial's settings, possibly for longer")))
     blocks += [Heading(Message("Importance of settings")), importance_table(found)]
     curves = [_line(each, best, default) for each in found.trials if len(each.curve) > 1]
     if curves:
-        text = "Each line is a trial, measured at {n} points of its run; trials with short lines were stopped early."
+        text = (
+            "Each line is a trial, measured at {n} points of its run; short lines are trials that were stopped early."
+        )
         title = Message("Learning curves of {n} trials", n=len(curves))
-        # The highlighted ones last, so that they are drawn on top.
+        # Highlighted lines come last, so that they are drawn on top.
         ordered = sorted(curves, key=lambda each: each.look != "faint")
         blocks.append(Heading(Message("Learning curves")))
         caption = [Message(text, n=EVALUATIONS)]
         blocks.append(Curves(title, Message("part of the run"), unit, ordered, caption=caption))
     blocks += [Heading(Message("Trials")), trial_table(found, most=_MOST_TRIALS)]
-    lead = Message("Many short training runs; those that fell behind were stopped early.")
-    return Report(Message("Results of a search for settings"), [lead], blocks, [Message("Made by kotha sweep.")])
+    lead = Message("Many short training runs; runs that fell behind were stopped early.")
+    return Report(Message("Hyperparameter search results"), [lead], blocks, [Message("Made by kotha sweep.")])
 
 
 def _line(trial: Trial, best: Trial | None, default: Trial | None) -> DrawnLine:

@@ -1,14 +1,14 @@
-"""Hyperparameter search around the default recipe: draw settings, train, and report the result to the study.
+"""Hyperparameter search around the default recipe: draw settings, train, and report results to the study.
 
 The default recipe is chosen once, with its sizes, context length and share of the validation text. All trials use these
-values unless they are searched, so that trials are evaluated in the same way and compared at equal training time.
+values except for the searched settings, so they are evaluated in the same way and compared at equal training time.
 
 Each trial is a run folder, so a pruned trial can be resumed, and the best trial is already a trained model. Trial 0 is
 the default recipe. Values are drawn by TPE (Bergstra et al. 2011), with random numbers that depend only on the seed and
-the trial's number. A trial is stopped when its learning curve is worse than the others at the same point of the run
-(median pruning, or Hyperband). Before the learning rate decays, a curve can look worse than it would finally be, so no
-trial is stopped in its first quarter, or before a few trials have completed. A killed sweep continues when the command
-is run again; several processes can work on one sweep at the same time (``study.py``).
+the trial number. A trial is stopped when its learning curve is worse than those of the others at the same point of the
+run (median pruning, or Hyperband). Before the learning rate decays, a curve can look worse than its final result, so no
+trial is stopped in its first quarter, or before a few trials have completed. Running the command again continues a
+killed sweep. Several processes can work on one sweep at the same time (``study.py``).
 """
 
 from collections.abc import Callable
@@ -54,8 +54,8 @@ from kotha.training.sweep.study import (
 )
 from kotha.training.train_run import train_run
 
-FIGURES = {"bits_per_byte": "bits/byte", "loss_nats": "nats"}  # the first one that the task measures is the objective
-# Number of trials that must complete before any is stopped, and number of evaluations before a run can be stopped.
+FIGURES = {"bits_per_byte": "bits/byte", "loss_nats": "nats"}  # the objective is the first of these that a task has
+# Trials that must complete before any trial is stopped, and evaluations before a trial can be stopped.
 _FULL_TRIALS, _FIRST_PARTS = 4, EVALUATIONS // 4
 _RANDOM_TRIALS = 8
 _FORMAT = 1
@@ -71,10 +71,10 @@ class SweepRequest:
     """The user's request for a sweep."""
 
     training: TrainRequest  # the request of each trial, with its time limit
-    search: tuple[str, ...] = ()  # search ranges as text; empty: the settings that usually matter
+    search: tuple[str, ...] = ()  # search ranges as text; empty: the settings that usually matter most
     prune: str = "median"  # median, hyperband or none
-    seed: int = 0  # seed for the drawn values
-    trials: int = 20  # total over all processes
+    seed: int = 0  # random seed for drawing values
+    trials: int = 20  # total number of trials over all processes
 
     def __post_init__(self) -> None:
         if self.trials < 1:
@@ -82,7 +82,7 @@ class SweepRequest:
 
     @property
     def shared_settings(self) -> dict[str, Any]:
-        """Return the settings that must be equal in all processes of one study, as JSON types."""
+        """Return the settings that must be equal in all processes of a study, as JSON types."""
         training = self.training
         how = {"preset": training.preset, "recipe": training.recipe, "minutes": training.minutes, "seed": self.seed}
         return {**how, "prune": self.prune, "changes": dict(training.changes)}
@@ -107,17 +107,17 @@ class Sweep:
         return read_search(self.search, preset(self.preset or USUAL_PRESET))
 
     def changes(self, values: dict[str, Value]) -> dict[str, Any]:
-        """Return the changes to the defaults in a trial with these values, as for ``kotha train``."""
+        """Return how a trial with these values changes the defaults, as for ``kotha train``."""
         return {**self.fixed, **as_changes(values)}
 
     def request(self, values: dict[str, Value]) -> TrainRequest:
-        """Return the request of a trial with these values."""
+        """Return the training request of a trial with these values."""
         changes = {**self.measured_by, **self.changes(values)}
         return TrainRequest(self.preset, self.asked["recipe"], self.asked["minutes"], changes=changes)
 
 
 def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
-    """Describe a new sweep: the default recipe for the data and the time limit, and the settings to search."""
+    """Describe a new sweep: the default recipe for the data and time limit, and the settings to search."""
     trial, given = request.training, dict(request.training.changes)
     # Validated before anything is timed.
     chosen = read_search(request.search, preset(trial.preset or USUAL_PRESET), given)
@@ -146,7 +146,7 @@ def describe_sweep(data: Dataset, request: SweepRequest) -> Sweep:
 
 
 def read_sweep(description: dict[str, Any], data: Dataset, request: SweepRequest) -> Sweep:
-    """Return the sweep described by a study; raise an error if data or settings differ from the request."""
+    """Return the sweep that a study describes; raise an error if its data or settings differ from the request."""
     if description.get("format") != _FORMAT:
         raise UsageError("the study was started by another version of Kotha; {another}", another=_ANOTHER)
     sweep = Sweep(**description)
@@ -171,7 +171,7 @@ def read_sweep(description: dict[str, Any], data: Dataset, request: SweepRequest
 
 
 class SweepStopped(Exception):  # noqa: N818 - nothing went wrong
-    """Raised when a stop was requested; the current trial is saved and queued again."""
+    """Raised when a stop is requested; the current trial is saved and queued again."""
 
 
 class SweepRunner:
@@ -204,14 +204,14 @@ class SweepRunner:
         self._current: int | None = None  # the current trial
 
     def counted(self) -> list[Any]:
-        """Return the trials that count towards the total; failed trials were queued again."""
+        """Return the trials that count towards the total; failed trials are queued again."""
         return [each for each in self.study.get_trials(deepcopy=False) if each.state != self._states.FAIL]
 
     def run(self) -> None:
-        """Run trials until there are enough, including those of other processes."""
+        """Run trials until all processes together have run enough."""
         with database_errors(self._url):
             while True:
-                optuna().storages.fail_stale_trials(self.study)  # queues them again
+                optuna().storages.fail_stale_trials(self.study)  # queues stale trials again
                 states = [each.state for each in self.counted()]
                 if self._states.WAITING not in states and len(states) >= self._request.trials:
                     return
@@ -223,13 +223,13 @@ class SweepRunner:
         try:
             self.study.optimize(self._try, n_trials=1)
         except BaseException:
-            with suppress(Exception):  # if the database failed, the heartbeat stops and the trial is queued later
+            with suppress(Exception):  # after a database error the heartbeat stops, and the trial is queued later
                 if self._current is not None and self.study.trials[self._current].state == self._states.FAIL:
                     requeue(self.study, self.study.trials[self._current])
             raise
 
     def _try(self, trial: Any) -> float:
-        """Run a trial and return its best value."""
+        """Run a trial and return the best value of its objective."""
         self._current = trial.number
         is_default = trial.number == 0 or bool(trial.user_attrs.get(DEFAULT))
         trial.set_user_attr(DEFAULT, is_default)
@@ -249,7 +249,7 @@ class SweepRunner:
             raise optuna().TrialPruned from error
 
     def _values(self, trial: Any, is_default: bool) -> dict[str, Value]:
-        """Return the values of a trial; for the default, the study records those that lie within the search ranges."""
+        """Return the values of a trial; for the default recipe, only those within the search ranges are recorded."""
         seed = np.random.SeedSequence([self._request.seed, trial.number]).generate_state(1)[0]
         samplers, searched, defaults = optuna().samplers, self.sweep.searched, self.sweep.defaults
         self.study.sampler = samplers.TPESampler(seed=int(seed), n_startup_trials=_RANDOM_TRIALS, constant_liar=True)
@@ -262,7 +262,7 @@ class SweepRunner:
 
     def _train(self, trial: Any, values: dict[str, Value], is_default: bool) -> float:
         folder, title = RunFolder(self.folder / trial.user_attrs[FOLDER]), title_of(trial)
-        parts, pruned = 0, False  # evaluations reported to the study, and whether the trial was pruned
+        parts, pruned = 0, False  # number of evaluations reported to the study, and whether the trial was pruned
         training: Training | None = None
 
         def follow(event: dict[str, Any]) -> None:
@@ -276,7 +276,7 @@ class SweepRunner:
             if training is None or is_default or event["step"] >= event["steps"]:
                 return
             if trial.should_prune():
-                pruned = training.interrupts.stop_requested = True  # the run saves and ends
+                pruned = training.interrupts.stop_requested = True  # the run saves a checkpoint and ends
 
         def on_event(event: dict[str, Any]) -> None:
             follow(event)
@@ -309,13 +309,13 @@ class SweepRunner:
 
 
 def value_of(score: dict[str, Any]) -> float:
-    """Return the value of a score that is minimized; infinity if there is none."""
+    """Return the value of a minimized score; infinity if it is missing."""
     found = (figure(score, name) for name in FIGURES)
     return next((value for value in found if value is not None), float("inf"))
 
 
 def title_of(trial: Any) -> Message:
-    """Return the name of a trial, taken from its folder, which does not change if the trial is repeated.
+    """Return the name of a trial, taken from its folder, which stays the same if the trial is repeated.
 
     >>> from types import SimpleNamespace
     >>> str(title_of(SimpleNamespace(user_attrs={"folder": "trial-0007"}, number=9)))

@@ -1,11 +1,11 @@
 """The search space of a hyperparameter sweep: settings and their ranges, written as text.
 
 ``learning_rate=1e-4..1e-2:log`` is a range on a logarithmic scale, ``n_layers=2..6`` is a range of integers, and
-``dropout=0,0.1,0.2`` is a list of values. ``size=2x96,4x192`` sets layers and width together, with matching heads and
-feed-forward width (``plan/design.py``), because separately drawn values are rarely compatible.
+``dropout=0,0.1,0.2`` is a list of values. ``size=2x96,4x192`` sets layers and width together, with a matching number of
+heads and feed-forward width (``plan/design.py``), because values drawn separately are rarely compatible.
 
-By default, values near the default recipe are searched: learning rates within a factor, and batch and model size one
-step up or down.
+By default, the search stays near the default recipe: learning rates within a factor, and batch and model size one step
+up or down.
 """
 
 import math
@@ -34,24 +34,24 @@ _RATE_FACTOR = 4.0
 _DECAYS = (0.01, 1.0)
 _DROPOUTS = (0.0, 0.1, 0.2, 0.3)
 _SIZE_FORM = re.compile(r"([1-9]\d{0,3})x([1-9]\d{0,5})")
-# The share of a range on each side that counts as its end.
+# The share of a range that counts as its end, on each side.
 _NEAR_AN_END = 0.05
 
 
 @dataclass(frozen=True)
 class SearchDimension:
-    """A setting that is searched: one of ``choices`` or, if there are none, a value between two ends."""
+    """A searched setting: one of ``choices`` or, if there are none, a value between ``low`` and ``high``."""
 
     name: str
     choices: tuple[Value, ...] = ()
     low: float = 0.0
     high: float = 0.0
-    log: bool = False  # sampled uniformly in the logarithm
+    log: bool = False  # sampled uniformly on a logarithmic scale
     whole: bool = False  # integers only
 
     @property
     def words(self) -> str:
-        """The setting and its range as text, in the syntax of ``read_search``.
+        """The setting and its range in the syntax of ``read_search``.
 
         >>> SearchDimension("learning_rate", low=1e-4, high=0.01, log=True).words
         'learning_rate=0.0001..0.01:log'
@@ -79,7 +79,7 @@ class SearchDimension:
         return isinstance(value, int | float) and self.low <= value <= self.high
 
     def at_an_end(self, value: Value) -> bool:
-        """Return whether a value is close to an end of the range, so that a better one may lie beyond it.
+        """Return whether a value is so close to an end of the range that a better value may lie beyond it.
 
         >>> rates = SearchDimension("learning_rate", low=1e-4, high=1e-2, log=True)
         >>> rates.at_an_end(0.0098), rates.at_an_end(0.001)
@@ -103,7 +103,7 @@ def in_words(value: Value) -> str:
 
 
 def rounded(value: Value) -> Value:
-    """Round a value to 4 significant digits, as used in training.
+    """Round a value to 4 significant digits, as it is used in training.
 
     >>> rounded(0.00883987453425), rounded(64)
     (0.00884, 64)
@@ -135,7 +135,7 @@ def read_search(
     sizes = {"n_layers", "d_model", "n_heads", "d_ff"}.intersection(names)
     if SIZE in names and sizes:
         raise UsageError(
-            "size sets layers and width, but {name} is searched too; remove one of them", name=sorted(sizes)[0]
+            "size sets layers and width, but {name} is also searched; remove one of them", name=sorted(sizes)[0]
         )
     return found
 
@@ -150,7 +150,7 @@ def _read(text: str, model: ModelConfig) -> SearchDimension:
         )
     if name in _MEASURES:
         raise UsageError(
-            "{name} determines how a trial is timed or measured, so it cannot be searched; set it for all trials",
+            "{name} determines how trials are timed or evaluated, so it cannot be searched; set it for all trials",
             name=name,
         )
     hints = {**get_type_hints(type(model)), **get_type_hints(TrainConfig)}
@@ -159,7 +159,7 @@ def _read(text: str, model: ModelConfig) -> SearchDimension:
         raise UsageError("unknown setting {name!r}{nearest}", name=name, nearest=nearest(name, known))
     kinds = get_args(hints.get(name)) or (hints.get(name),)
     found = _between(name, ends, bool(colon), kinds) if is_range else _among(name, rest, kinds)
-    if name in get_type_hints(TrainConfig):  # reject values with which every trial would fail
+    if name in get_type_hints(TrainConfig):  # reject values that would make every trial fail
         for value in found.choices or (found.low, found.high):
             TrainConfig().change(**{name: value})
     return found
@@ -168,10 +168,12 @@ def _read(text: str, model: ModelConfig) -> SearchDimension:
 def _between(name: str, ends: str, log: bool, kinds: tuple[Any, ...]) -> SearchDimension:
     whole = int in kinds and float not in kinds
     if not whole and float not in kinds:
-        raise UsageError("{name} is not a number; list its values, as in {name}=A,B", name=name)
+        raise UsageError("the values of {name} are not numbers; list them, as in {name}=A,B", name=name)
     low, high = (_number(part, int if whole else float) for part in ends.split("..", 1))
     if low is None or high is None or not low < high or (log and low <= 0):
-        no_range = "{name}={ends} is not a range; write two numbers, the smaller one first, and above 0 with :log"
+        no_range = (
+            "{name}={ends} is not a range; write two numbers, the smaller one first; with :log, both must be above 0"
+        )
         raise UsageError(no_range, name=name, ends=ends)
     return SearchDimension(name, low=low, high=high, log=log, whole=whole)
 
@@ -186,7 +188,7 @@ def _number(text: str, kind: type[int] | type[float]) -> float | None:
 def _among(name: str, rest: str, kinds: tuple[Any, ...]) -> SearchDimension:
     values = tuple(dict.fromkeys(_value(part, float in kinds) for part in rest.split(",") if part))
     if len(values) < 2:
-        few = "{name}={rest} leaves nothing to search; give two or more values, or a range as FROM..TO"
+        few = "{name}={rest} leaves nothing to search; write two or more values, or a range as FROM..TO"
         raise UsageError(few, name=name, rest=rest)
     for value in values:
         if name == SIZE and not _SIZE_FORM.fullmatch(str(value)):
@@ -217,7 +219,7 @@ def usual_search(choice: RunSetup, fixed: Mapping[str, Any], sizes_open: bool) -
         "dropout": _DROPOUTS,
         "batch_size": tuple(sorted({max(1, batch // 2), batch, 2 * batch})),
     }
-    # The model's size in the ladder of sizes, and its neighbours; empty if it is not one of these sizes.
+    # The model's size and its neighbours in the list of standard sizes; empty if it is not a standard size.
     rungs = [f"{layers}x{width}" for layers, width in RUNGS]
     if sizes_open and (here := size_of(choice.model)) in rungs:
         index = rungs.index(here)

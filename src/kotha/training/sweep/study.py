@@ -1,10 +1,10 @@
 """The study of a sweep: a database shared by processes and machines (Optuna, SQLite by default).
 
 Each process sends a heartbeat for its trial every few seconds (Optuna). After a minute without a heartbeat, the trial
-is queued again with the same values, and resumes from its checkpoint if there is one.
+is queued again with the same values and resumes from its checkpoint, if any.
 
-The process that creates the study stores the description of the sweep in it (data, settings, search ranges), which all
-other processes read.
+The process that creates the study stores the description of the sweep in it (data, settings and search ranges), and all
+other processes read this description.
 """
 
 import re
@@ -28,7 +28,7 @@ NEEDED = "a sweep needs Optuna; install it with: pip install 'kotha[sweep]'"
 
 
 def optuna() -> Any:
-    """Import Optuna with less logging; if it is missing, raise an error with installation instructions."""
+    """Import Optuna and reduce its logging; if it is missing, raise an error with installation instructions."""
     found = library("optuna", NEEDED)
     found.logging.set_verbosity(found.logging.ERROR)
     return found
@@ -56,7 +56,7 @@ def without_password(url: str) -> str:
 
 @contextmanager
 def database_errors(url: str) -> Iterator[None]:
-    """Convert database errors to one-line errors that do not contain the password."""
+    """Convert database errors to one-line errors without the password."""
     errors, exceptions = library("sqlalchemy.exc", NEEDED), optuna().exceptions
     try:
         with warnings.catch_warnings():  # Optuna's heartbeats are experimental
@@ -85,7 +85,7 @@ def open_study(url: str, name: str, folder: Path, about: Callable[[], dict[str, 
         try:
             storage = _storage(url)
             is_new = name not in found.get_all_study_names(storage)
-            description = about() if is_new else None  # created first, so that no study exists without it
+            description = about() if is_new else None  # the folder is created first, so that no study exists without it
             study = found.create_study(study_name=name, storage=storage, load_if_exists=True)
             if is_new and ABOUT not in study.user_attrs:  # unless another machine created it first
                 study.set_user_attr(ABOUT, description)
@@ -102,7 +102,7 @@ def open_study(url: str, name: str, folder: Path, about: Callable[[], dict[str, 
 
 def _storage(url: str) -> Any:
     options: dict[str, Any] = {"pool_pre_ping": True}
-    if url.startswith("sqlite"):  # open the file for each query, and close it afterwards
+    if url.startswith("sqlite"):  # open the file for each query and close it afterwards
         options = {"connect_args": {"timeout": _WAIT_FOR_DATABASE}, "poolclass": library("sqlalchemy", NEEDED).NullPool}
     try:
         return optuna().storages.RDBStorage(
@@ -112,7 +112,7 @@ def _storage(url: str) -> Any:
             grace_period=_GRACE_SECONDS,
             heartbeat_stale_trial_callback=requeue,
         )
-    except (ImportError, RuntimeError, ValueError) as error:  # missing driver, or tables of another Optuna version
+    except (ImportError, RuntimeError, ValueError) as error:  # a missing driver, or tables from another Optuna version
         raise _unusable(url, error) from error
 
 

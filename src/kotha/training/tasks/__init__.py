@@ -1,1 +1,1 @@
-"""Training tasks, one per file: next tokens, masked words, translation, classes."""
+"""Training tasks, one per file: next-token prediction, masked words, translation and classification."""

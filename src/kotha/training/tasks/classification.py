@@ -1,12 +1,12 @@
 """Classification of images and texts, with augmentation for small sets of images.
 
-The two tasks differ only in their inputs; ``_Classes`` has their common code. A text longer than the context is split
-into parts, each of which is a training example (``text/tokenizer/prompt.py``); at inference the predictions for the
-parts are averaged.
+The two tasks differ only in their inputs; ``_Classes`` contains the common code. A text longer than the context is
+split into parts, each of which is a training example (``text/tokenizer/prompt.py``). At inference the predictions for
+the parts are averaged.
 
 If the classes are unbalanced, examples can be weighted by class (``class_weights="balanced"``; the weights have mean 1,
-as in scikit-learn). The best text classifier is the one with the highest macro-F1 (the mean of F1 over classes), the
-best image classifier the one with the lowest loss.
+as in scikit-learn). The best text classifier is the one with the highest macro-F1 (the mean F1 over classes); the best
+image classifier is the one with the lowest loss.
 """
 
 import math
@@ -52,7 +52,7 @@ class _Classes(ExamplesTask):
 
     @abstractmethod
     def _read(self, examples: Any, rows: list[int], among: Sequence[int]) -> tuple[Tensors, int]:
-        """Return the input tensors for some examples in a batch, and the number of positions."""
+        """Return the input tensors for these examples of a batch, and the number of positions."""
 
     def _as_batch(self, some: Any, rows: Sequence[int], among: Sequence[int]) -> Batch:
         tensors, positions = self._read(some[0], list(rows), among)
@@ -65,7 +65,7 @@ class _Classes(ExamplesTask):
         return {self.part: classes(logits, tensors["labels"], self._label_smoothing, tensors.get("weights"))}
 
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
-        """See Task; includes the counts for the F1 of each class."""
+        """See Task; the sums include the counts for the F1 of each class."""
         logits, labels = model(*(tensors[name] for name in self.reads)), tensors["labels"]
         nats, correct = score_predictions(logits, labels)
         predicted, sums = logits.argmax(dim=-1), {self.part: nats, "right": correct}
@@ -85,7 +85,7 @@ class _Classes(ExamplesTask):
 
 
 class ImageClasses(_Classes):
-    """Classify images, which are stored as bytes (N, n_channels, height, width) and scaled from 0..255 to -1..1."""
+    """Classify images, stored as bytes (N, n_channels, height, width) and scaled from 0..255 to -1..1."""
 
     name, reads = "image-classes", ("images",)
 
@@ -112,7 +112,7 @@ class ImageClasses(_Classes):
         self._augment = config.augment
 
     def batch(self, step: int, first: int, count: int) -> Batch:
-        """See Task; the augmentation of an image depends on its position in the order of examples."""
+        """See Task; the augmentation of an image depends on its position in the sequence of examples."""
         batch = super().batch(step, first, count)
         if self._augment == "none":
             return batch
@@ -161,7 +161,7 @@ class TextClasses(_Classes):
         return {"tokens": tokens, "real": real}, tokens.numel()
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """See Task; ``macro_f1`` is the mean of F1 over all classes."""
+        """See Task; ``macro_f1`` is the mean F1 over all classes."""
         f1 = [2 * sums[f"both/{each}"] / max(1, sums[f"either/{each}"]) for each in range(self._n_answers)]
         return {**super().score(sums, targets), "macro_f1": sum(f1) / self._n_answers}
 
@@ -171,14 +171,14 @@ class TextClasses(_Classes):
 
 # -- augmentation -----------------------------------------------------------------------------------------------------
 
-# The largest rotation in degrees, shift as a share of the side, and change of scale.
+# The largest rotation in degrees, shift as a share of the image size, and change of scale.
 _TURN, _SHIFT, _SCALE = 12.0, 0.1, 0.12
 
 
 def augmented(images: Tensor, generators: Sequence[np.random.Generator], flip: bool = False) -> Tensor:
-    """Augment images, which helps if there are few of them: (N, n_channels, height, width) -> same.
+    """Augment images, which helps with small data sets: (N, n_channels, height, width) -> same.
 
-    Each image is transformed with its own random generator, seeded by its turn, so a resumed run uses the same images.
+    Each image is transformed with its own random generator, seeded by its turn, so a resumed run gets the same images.
     With ``flip``, half of the images are mirrored.
     """
     moves = torch.tensor(np.stack([_move(each, flip) for each in generators]), dtype=images.dtype)  # (N, 2, 3)

@@ -1,12 +1,12 @@
-"""Tasks over examples in memory: the order of the examples, and tasks whose outputs are token sequences.
+"""Tasks with examples in memory: the order of the examples, and tasks whose outputs are token sequences.
 
 A turn is a position in the sequence of all examples over all epochs: turn 0 is the first example of the first epoch,
-and the first turn of step s is s times the batch size. In each epoch every example is used once, in a new order. A run
-therefore does not have to save its position in the training data. Examples of different lengths are batched with others
-of similar length (length-sorted batches), to reduce padding.
+and the first turn of step s is s times the batch size. A run therefore does not have to save its position in the
+training data. In each epoch, every example is used once, in a new order. Examples are batched with others of similar
+length (length-sorted batches), to reduce padding.
 
 ``AnswerTokens`` is for instruction tuning, where only the assistant's tokens are targets. ``Translation`` predicts a
-target from its source by teacher forcing.
+target from its source, with teacher forcing.
 """
 
 import math
@@ -34,14 +34,14 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.tasks.task import Batch, Score, Task, Tensors, check_vocabulary, measuring_slices
 
-# Distinguishes the random numbers of a turn from those of an epoch with the same number.
+# Distinguishes the random numbers of a turn from those of the epoch with the same number.
 _TURN = 1
-# Number of batches that are sorted by length together, enough to reduce padding but few enough to keep batches random.
+# Number of batches sorted by length together: enough to reduce padding, few enough to keep batches random.
 _POOL = 20
 
 
 class Order:
-    """Examples in a new order each epoch; with ``lengths``, batches of similar length."""
+    """Examples in a new order in each epoch; with ``lengths``, batches contain examples of similar length."""
 
     def __init__(self, n_examples: int, batch_size: int, seed: int, lengths: NDArray[np.int64] | None = None) -> None:
         assert n_examples > 0, "an order needs examples"
@@ -89,7 +89,7 @@ class Order:
 
 
 class Ragged:
-    """Rows of ids of different lengths, stored in one array.
+    """Rows of ids with different lengths, stored in one array.
 
     >>> tokens, real = Ragged([[5, 6, 7], [8]]).padded([1], among=[0, 1], filling=0)
     >>> tokens, real
@@ -115,7 +115,7 @@ class Ragged:
         return torch.from_numpy(padded), torch.from_numpy(real)
 
 
-Columns = tuple[Ragged | Tensor, ...]  # one for each property of the examples: rows of ids, images, labels
+Columns = tuple[Ragged | Tensor, ...]  # one entry per property of the examples: rows of ids, images, labels
 
 
 class ExamplesTask(Task):
@@ -135,11 +135,11 @@ class ExamplesTask(Task):
 
     @abstractmethod
     def _as_batch(self, some: Columns, rows: Sequence[int], among: Sequence[int]) -> Batch:
-        """Return a batch of some examples, padded to the longest of ``among``."""
+        """Return a batch of these examples, padded to the longest of ``among``."""
 
     @abstractmethod
     def _counts(self, some: Columns) -> Counts:
-        """Count how often each answer is correct."""
+        """Return how often each answer is correct."""
 
     def _width(self, some: Columns) -> int:
         """Return the largest number of positions in an example."""
@@ -156,7 +156,7 @@ class ExamplesTask(Task):
         return [self._as_batch(some, rows, rows) for rows in slices]
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """See Task; loss and accuracy are computed without label smoothing, given the correct preceding tokens."""
+        """See Task; loss and accuracy use the correct preceding tokens, and no label smoothing."""
         count = targets[self.part]
         return {"loss_nats": sums[self.part] / count, "accuracy": sums["right"] / count, self.part: count}
 
@@ -203,8 +203,8 @@ class _Sequences(ExamplesTask):
         found = [rows for rows in map(self._encode, examples) if rows is not None]
         if not found:
             raise DataError(
-                "none of the {n:,} {what} examples can be used: each needs a text of at most {most:,} "
-                "tokens; provide other examples, or use a model with a longer context_length",
+                "none of the {n:,} {what} examples can be used: each must have at most {most:,} tokens; provide "
+                "other examples, or use a model with a longer context_length",
                 n=len(examples),
                 what=what,
                 most=self.context_length,
@@ -223,8 +223,8 @@ class _Sequences(ExamplesTask):
 class AnswerTokens(_Sequences):
     """Predict the assistant's turns of a conversation token by token (instruction tuning).
 
-    Conversations are formatted by the chat template. Only the assistant's tokens are targets: its text, and the token
-    that ends its turn, so that the model learns to stop. The tokens of the prompt do not contribute to the loss. A
+    Conversations are formatted with the chat template. Only the assistant's tokens are targets: its text, and the token
+    that ends its turn, so that the model learns to stop. The prompt's tokens do not contribute to the loss. A
     conversation longer than the context is skipped: without its beginning the answer could not be predicted, and
     without its end the answer would be incomplete.
     """
@@ -240,7 +240,7 @@ class AnswerTokens(_Sequences):
         return ChatTemplate.of(self.tokenizer)
 
     def _encode(self, example: Dialogue) -> Any:
-        """Return all tokens but the last, and for each the next token, or IGNORED if that is not a target."""
+        """Return all tokens except the last, and for each the next token, or IGNORED if that is not a target."""
         assert self.chat_template is not None, "the tokenizer must have tokens for turns"
         tokens, is_target = self.chat_template.encode(self.tokenizer, example)
         return (
@@ -265,15 +265,15 @@ class AnswerTokens(_Sequences):
 
 
 TextPair = tuple[Sequence[int], Sequence[int]]
-"""A source and its target, as token ids without special tokens."""
+"""A source and its target, as token ids, without special tokens."""
 
 
 class Translation(_Sequences):
-    """Predict a target token by token from its source (teacher forcing); works for any text-to-text task.
+    """Predict a target token by token from its source (teacher forcing); suitable for any text-to-text task.
 
-    The source ends with the end token; the target starts with the start token and ends with the end token. Batches are
-    as wide as their longest pair. A pair with an empty side is skipped, and so is a pair longer than the context,
-    because a truncated target would teach the model to stop early.
+    The source ends with the end token; the target starts with the start token and ends with the end token. A batch is
+    padded to its longest pair. A pair with an empty side is skipped, and so is a pair longer than the context, because
+    a truncated target would teach the model to stop early.
     """
 
     name = "translation"
@@ -305,5 +305,5 @@ class Translation(_Sequences):
 
     def _counts(self, some: Any) -> Counts:
         counts: Counts = np.bincount(some[1].line, minlength=self._n_answers)
-        counts[self._ends[0]] -= len(some[1])  # the start token is given, never a target
+        counts[self._ends[0]] -= len(some[1])  # the start token is an input, never a target
         return counts

@@ -1,8 +1,8 @@
 """Masked words (MLM) and sentence pairs (NSP), the training tasks of BERT.
 
-A passage is a part of a document that fits the context. A short document is one passage, and a longer one is divided
-into as few passages of about equal length as possible. Every word is used once per epoch, except in documents that
-consist of a single token, which cannot be divided in two.
+A passage is a part of a document that fits the context. A short document is one passage; a longer one is divided into
+as few passages of about equal length as possible. Every word is used once per epoch, except in one-token documents,
+which cannot be divided in two.
 
 An example is ``[CLS] A [SEP] B [SEP]``. A passage is cut at a random position in its middle half. With probability 1/2,
 B is the text that follows A; otherwise it is a passage of the same length from another document, so that the length
@@ -11,8 +11,8 @@ position.
 
 Evaluation uses every passage of the validation split, with random choices that do not depend on the seed of the run.
 
-Exactly 15 % of the ordinary tokens are chosen, and at least one. Each of them independently becomes the mask token with
-probability 80 %, becomes a random ordinary token with 10 %, and is unchanged with 10 %, so that the model has to
+Exactly 15 % of the ordinary tokens are chosen, but at least one. Each is independently replaced by the mask token with
+probability 80 %, replaced by a random ordinary token with 10 %, or left unchanged with 10 %, so that the model has to
 predict every token, not only the masks (https://arxiv.org/abs/1810.04805, appendix A.1).
 """
 
@@ -42,7 +42,7 @@ _ROLES = ("cls", "sep", "mask", "pad")
 
 
 class Hidden(NamedTuple):
-    """A text with some of its words masked."""
+    """A token sequence with some of its words masked."""
 
     tokens: Ids  # (T,), the input to the model
     places: Ids  # (K,), the masked positions, in order
@@ -56,8 +56,8 @@ class Masking:
         missing = [role for role in _ROLES if role not in tokenizer.special]
         if missing:
             raise DataError(
-                "the tokenizer has no {missing} token, which masked words require; train a tokenizer of kind "
-                "'wordpiece' and prepare the text with it",
+                "the tokenizer has no {missing} token, which is required for masking words; train a tokenizer of "
+                "kind 'wordpiece' and prepare the text with it",
                 missing=missing,
             )
         self.cls, self.sep, self.mask, self.pad = (tokenizer.special[role] for role in _ROLES)
@@ -68,7 +68,7 @@ class Masking:
     def hide(self, tokens: Ids, generator: np.random.Generator) -> Hidden:
         """Choose words in a text and mask them: (T,) -> (T,), (K,), (K,)."""
         candidates = np.flatnonzero(self.is_ordinary[tokens])
-        if not len(candidates):  # only unknown words; they are masked, so that there is a target
+        if not len(candidates):  # if there are only unknown words, they are masked, so that there is a target
             candidates = np.flatnonzero((tokens != self.cls) & (tokens != self.sep))
         places = np.sort(generator.choice(candidates, n_chosen(len(candidates)), replace=False))
         words = tokens[places]
@@ -102,7 +102,7 @@ _SHORTEST = 2
 
 @dataclass(frozen=True)
 class Example:
-    """Two passages of text with some of their words masked."""
+    """Two passages with some of their words masked."""
 
     hidden: Hidden
     n_first: int  # tokens of the first segment, with its special tokens
@@ -110,14 +110,16 @@ class Example:
 
 
 class MaskedWords(Task):
-    """Predict masked words, and whether two passages of text belong together."""
+    """Predict masked words, and whether the second passage follows the first."""
 
     name = "masked-words"
 
     def __init__(self, model: BERTConfig, config: TrainConfig, data: Dataset) -> None:
         self.context_length = config.context_length or model.context_length
         if self.context_length < _SHORTEST_CONTEXT:
-            raise ConfigError("masked words require a context_length of at least {least}", least=_SHORTEST_CONTEXT)
+            raise ConfigError(
+                "predicting masked words requires a context_length of at least {least}", least=_SHORTEST_CONTEXT
+            )
         self.tokenizer = data.tokenizer
         self._masking = Masking(data.tokenizer)
         check_vocabulary(model, data.tokenizer)
@@ -150,7 +152,7 @@ class MaskedWords(Task):
         return Example(self._masking.hide(tokens, generator), cut + 2, unrelated)
 
     def _as_batch(self, examples: list[Example]) -> Batch:
-        """Return a batch padded to the context length, so that all parts of a batch have the same width."""
+        """Return a batch padded to the context length, so that all its parts have the same width."""
         n_places = n_chosen(self.context_length - _MARKS)
         lengths = np.array([[len(each.hidden.tokens)] for each in examples])
         firsts = np.array([[each.n_first] for each in examples])
@@ -190,7 +192,7 @@ class MaskedWords(Task):
         return {_WORDS: words, _PAIRS: pairs, "words_right": words_right, "pairs_right": pairs_right}
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """See Task; ``loss_nats`` is the sum of the two means, which training minimizes."""
+        """See Task; ``loss_nats``, which training minimizes, is the sum of the two means."""
         words, pairs = (sums[part] / targets[part] for part in (_WORDS, _PAIRS))
         return {
             "loss_nats": words + pairs,
@@ -217,7 +219,7 @@ def _filled(rows: list[Ids], width: int, filling: int) -> Ids:
 
 
 class Passages:
-    """The passages of a split, by number; a document that cannot be divided in two has no passages."""
+    """The passages of a split, by index; a document that cannot be divided in two has no passages."""
 
     def __init__(self, split: Split, longest: int) -> None:
         assert longest > _SHORTEST, "shorter passages could be single tokens"
@@ -225,8 +227,8 @@ class Passages:
         usable = np.flatnonzero(lengths >= _SHORTEST)
         if len(usable) < 2:
             raise DataError(
-                "the {split} split has {n} documents of at least {least} tokens, but sentence pairs need "
-                "two; prepare more text, or a larger validation share",
+                "the {split} split has {n} documents of at least {least} tokens, but sentence pairs require two; "
+                "prepare more text, or a larger validation share",
                 split=split.name,
                 n=len(usable),
                 least=_SHORTEST,
@@ -246,14 +248,14 @@ class Passages:
         return self._stretch(index, *cuts)
 
     def from_other_document(self, passage: int, length: int, generator: np.random.Generator) -> Ids:
-        """Return up to ``length`` consecutive tokens from a document other than that of the passage."""
+        """Return up to ``length`` consecutive tokens from a document other than the passage's."""
         other = int(generator.integers(len(self._documents) - 1))
         other += other >= self._document_of(passage)
         start = int(generator.integers(max(1, int(self._sizes[other]) - length + 1)))
         return self._stretch(other, start, start + length)
 
     def _document_of(self, passage: int) -> int:
-        """Return the index of the document to which a passage belongs."""
+        """Return the index of the document that contains a passage."""
         return int(np.searchsorted(self._ends, passage, side="right"))
 
     def _stretch(self, index: int, start: int, end: int) -> Ids:

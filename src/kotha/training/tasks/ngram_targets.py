@@ -1,15 +1,15 @@
-"""Targets sampled from an n-gram model of the text, from which a model learns faster than from the text alone.
+"""Targets sampled from an n-gram model of the text, with which a model learns faster than from the text alone.
 
-At each position, a text shows one next token. Elsewhere in the text, the same preceding tokens are followed by others,
-and an n-gram model counts these. If a part of each target is sampled from the counts, a model learns in a single step
-what it would otherwise learn in several passes over the text (data noising as smoothing, Xie et al. 2017,
+At each position, the text has one next token. Elsewhere in the text, other tokens follow the same context, and an
+n-gram model counts these. If a part of each target is sampled from the counts, a model learns in one step what it would
+otherwise learn in several passes over the text (data noising as smoothing, Xie et al. 2017,
 https://arxiv.org/abs/1703.02573).
 
 The n-gram model is interpolated Kneser-Ney with a single discount (``text/ngram.py`` has the full version). A
-position is left out of its own counts, since a long context would otherwise know little more than the target itself.
-Sampling does not need probabilities: one of the other occurrences of the context is chosen at random, and its next
-token is taken, unless it is rejected: with probability D / c if it follows the context c times. After a rejection, or
-if the context does not occur elsewhere, the first token of the context is dropped.
+position does not count for itself, because a long context would otherwise predict little more than the target itself.
+Sampling does not need probabilities: another occurrence of the context is chosen at random, and its next token is the
+sample. A token that follows the context c times is rejected with probability D / c. After a rejection, or if the
+context does not occur elsewhere, the first token of the context is dropped.
 """
 
 from dataclasses import dataclass
@@ -25,13 +25,13 @@ DISCOUNT = 0.75
 
 @dataclass(frozen=True)
 class _Order:
-    """All n-grams of one order, sorted by history and last token."""
+    """All n-grams of one order, sorted by context and last token."""
 
-    keys: Ids  # number of the history times V, plus last token: (n-grams,)
+    keys: Ids  # index of the context times V, plus the last token: (n-grams,)
     occurrences: Ids  # (n-grams,)
-    counts: Ids  # occurrences; below the longest order, different preceding tokens: (n-grams,)
+    counts: Ids  # occurrences; below the longest order, distinct preceding tokens: (n-grams,)
     ends: Ids  # 0, then the cumulative sum of the counts: (n-grams + 1,)
-    starts: Ids  # index of the first n-gram of each history, and of the end: (histories + 1,)
+    starts: Ids  # index of the first n-gram of each context, and the end: (contexts + 1,)
 
 
 class NgramSampler:
@@ -44,7 +44,7 @@ class NgramSampler:
     """
 
     def __init__(self, line: NDArray[np.integer], vocab_size: int) -> None:
-        """``line`` contains concatenated documents."""
+        """``line`` is the concatenated documents."""
         self._vocab_size = vocab_size
         self._orders = list[_Order]()
         tokens, all_numbers = line.astype(np.int64), [np.zeros(len(line), np.int64)]
@@ -59,7 +59,7 @@ class NgramSampler:
         n_histories = 1
         for order, (keys, occurrences) in enumerate(found, 1):
             counts = occurrences
-            if order < len(found):  # each distinct longer n-gram adds one preceding token to its suffix
+            if order < len(found):  # each distinct longer n-gram adds a preceding token to its suffix
                 longer, first = np.unique(all_numbers[order + 1][order:], return_index=True)
                 assert len(longer) == len(found[order][0]), "every n-gram has a first occurrence"
                 counts = np.bincount(all_numbers[order][order:][first], minlength=len(keys))
@@ -84,7 +84,7 @@ class NgramSampler:
             positions, order = left // n_samples, self._orders[level]
             excluded = own[level + 1][positions]
             counted = excluded >= 0
-            if level + 1 < len(self._orders):  # counted once for each distinct longer n-gram
+            if level + 1 < len(self._orders):  # counted once per distinct longer n-gram
                 longer = own[level + 2][positions]
                 counted &= (longer >= 0) & (self._orders[level + 1].occurrences[longer] == 1)
             history = histories[level][positions]
@@ -95,14 +95,14 @@ class NgramSampler:
             chosen = np.searchsorted(order.ends, choice, side="right").clip(1, len(order.keys)) - 1
             count = np.maximum(order.counts[chosen] - (counted & (chosen == excluded)), 1)
             taken = (history >= 0) & (others > 0)
-            if level:  # the unigrams are the last resort
+            if level:  # unigrams are the last resort
                 taken &= draws[left, level, 1] * count >= DISCOUNT
             sampled[left[taken]] = order.keys[chosen[taken]] % self._vocab_size
             left = left[~taken]
         return sampled.reshape(*sequences[:, 1:].shape, n_samples)
 
     def _numbers(self, sequences: Ids) -> list[Ids]:
-        """Return the numbers of the n-grams that end at each position, by order from 0; -1 for unseen ones."""
+        """Return the indices of the n-grams that end at each position, by order from 0; -1 for unseen n-grams."""
         found = [np.zeros_like(sequences)]
         for level, order in enumerate(self._orders):
             history = found[-1] if level == 0 else np.pad(found[-1][:, :-1], ((0, 0), (1, 0)), constant_values=-1)

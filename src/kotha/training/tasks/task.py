@@ -1,12 +1,12 @@
 """The interface between the training loop and a task, and the task of a GPT: predicting the next token.
 
-A task creates batches, computes their losses, and evaluates a model on held-out examples. A batch is a function of the
-seed and the step, so that a resumed run skips no data. A task is independent of optimizers, checkpoints and machines.
+A task creates batches, computes their losses, and evaluates a model on held-out examples. A batch depends only on the
+seed and the step, so a resumed run skips no data. A task is independent of optimizers, checkpoints and machines.
 
-``PackedBatches`` shuffles the documents in each epoch, concatenates them, and cuts the endless stream into sequences,
-so that every token is a target exactly once per epoch, without padding. ``OffsetBatches`` starts each sequence at a
-random position, as in the course. ``NextToken`` can also reverse a share of the sequences (reverse training), learn
-from the predictions of teachers (knowledge distillation), and from an n-gram model (``ngram_targets.py``).
+``PackedBatches`` shuffles the documents in each epoch, concatenates them, and cuts this endless stream into sequences,
+so every token is a target exactly once per epoch and no padding is needed. ``OffsetBatches`` starts each sequence at a
+random position, as in the course. ``NextToken`` can also reverse a share of the sequences (reverse training), and use
+targets from teachers (knowledge distillation) or from an n-gram model (``ngram_targets.py``).
 """
 
 import math
@@ -46,11 +46,11 @@ POSITIONS_AT_ONCE = {"cuda": 1 << 15, "cpu": 1 << 12}
 
 @dataclass(frozen=True)
 class Batch:
-    """Some examples, ready for a model."""
+    """A batch of examples, or a part of one, as input to a model."""
 
-    tensors: Tensors  # inputs to the losses, by name; the first dimension is the example
-    targets: dict[str, int]  # the number of predictions averaged by each part of the loss
-    tokens: int  # positions processed by the model
+    tensors: Tensors  # inputs to the losses, by name; the first dimension is the examples
+    targets: dict[str, int]  # the number of predictions over which each part of the loss averages
+    tokens: int  # number of positions that the model processes
 
     def to(self, device: torch.device) -> Tensors:
         """Return the tensors on a device; copies to a GPU are asynchronous."""
@@ -63,7 +63,7 @@ class Task(Protocol):
     """A training objective with its examples."""
 
     name: str  # name in a run's config
-    tokenizer: Tokenizer | None = None  # tokenizer of the texts, saved with the model
+    tokenizer: Tokenizer | None = None  # tokenizer of the text, saved with the model
     chat_template: ChatTemplate | None = None  # chat template of a model trained on conversations
 
     auxiliary_models: Sequence[nn.Module] = ()  # other models used by the losses
@@ -72,34 +72,34 @@ class Task(Protocol):
         """Return ``count`` examples of a step's batch, starting at ``first``."""
 
     def set_total_steps(self, steps: int) -> None:
-        """Set the total number of steps, if it changes during the run."""
+        """Set the total number of steps, which can change during the run."""
         return
 
     def losses(self, model: Any, tensors: Tensors) -> Tensors:
-        """Return the loss to minimize, in nats: for each part the mean over its targets."""
+        """Return the loss to minimize, in nats: for each part, the mean over its targets."""
 
     def measure(self, model: Any, tensors: Tensors) -> Tensors:
-        """Return sums over a batch from which a score is computed: nats for each part, and other counts."""
+        """Return the sums over a batch from which scores are computed: nats for each part, and counts."""
 
     def validation(self) -> Sequence[Batch]:
         """Return the held-out examples."""
 
     def score(self, sums: dict[str, float], targets: dict[str, int]) -> Score:
-        """Return the metrics computed from the sums of ``measure``, including ``loss_nats``."""
+        """Compute metrics, including ``loss_nats``, from the sums of ``measure``."""
 
     def error(self, score: Score) -> float:
-        """Return the value by which the best model is selected: 0 or more, lower is better."""
+        """Return the value that selects the best model: 0 or more; lower is better."""
         return score["loss_nats"]
 
     def references(self) -> dict[str, float]:
-        """Return baseline losses in nats by name, such as that of uniform guessing."""
+        """Return baseline losses in nats by name, such as the loss of uniform guessing."""
 
 
 def check_vocabulary(model: TextConfig, tokenizer: Tokenizer) -> None:
     """Raise an error if the tokenizer has more tokens than the model's vocabulary."""
     if model.vocab_size < tokenizer.vocab_size:
         raise ConfigError(
-            "the model's vocabulary has {n:,} tokens, but the tokenizer's has {vocab_size:,}; use "
+            "the model's vocabulary has {n:,} tokens, but the tokenizer has {vocab_size:,}; use "
             "vocab_size={vocab_size}",
             n=model.vocab_size,
             vocab_size=tokenizer.vocab_size,
@@ -107,7 +107,7 @@ def check_vocabulary(model: TextConfig, tokenizer: Tokenizer) -> None:
 
 
 def measuring_slices(n_examples: int, width: int, positions: int | None) -> list[range]:
-    """Return slices of the evaluation examples that each fit into one forward pass; ``positions`` limits their total.
+    """Return slices of the evaluation examples, each for one forward pass of at most ``positions`` positions.
 
     >>> measuring_slices(100, width=1024, positions=7000)
     [range(0, 4), range(4, 6)]
@@ -121,33 +121,33 @@ def measuring_slices(n_examples: int, width: int, positions: int | None) -> list
 
 
 _PART = "tokens"
-_LAST_FORWARDS = 0.25  # share of the steps
-_SAMPLES = 4  # from the n-gram model, for each position
+_LAST_FORWARDS = 0.25  # share of the steps at the end
+_SAMPLES = 4  # samples from the n-gram model per position
 _COUNTED = 2_000_000  # tokens from which the n-gram baseline is counted, in a few seconds
 
 
 class NextToken(Task):
-    """Predict each token from those before it.
+    """Predict each token from the preceding ones.
 
     A share of the sequences can be reversed (reverse training, https://arxiv.org/abs/2403.13799), which improves models
-    trained on a small text. Trained models can serve as teachers, whose probabilities for all tokens are then targets
+    trained on a small text. Trained models can be used as teachers, whose probabilities for all tokens become targets
     (knowledge distillation).
 
-    For evaluation, the concatenated validation documents are cut into windows that do not overlap, so each token is a
+    For evaluation, the concatenated validation documents are cut into non-overlapping windows, so each token is a
     target once. Each window starts without context, so the loss is slightly higher than with a sliding window.
     """
 
     name = "next-token"
 
     def __init__(self, model: GPTConfig, config: TrainConfig, data: Dataset, run: Path | None = None) -> None:
-        """``run`` is the run folder, which contains teachers that are trained as part of the run."""
+        """``run`` is the run folder, which contains any teachers trained as part of the run."""
         check_vocabulary(model, data.tokenizer)
         if config.teachers and config.backwards:
             raise ConfigError(
-                "teachers predict the next token, so they cannot be combined with backwards; give only one of them"
+                "teachers predict the next token, so they cannot be combined with backwards; use only one of them"
             )
         if config.ngram_share and (config.teachers or config.backwards):
-            raise ConfigError("ngram_share cannot be combined with teachers or backwards; give only one of them")
+            raise ConfigError("ngram_share cannot be combined with teachers or backwards; use only one of them")
         self.data, self.tokenizer, self._config = data, data.tokenizer, config
         self._vocab_size, self._label_smoothing = model.vocab_size, config.label_smoothing
         self.context_length = config.context_length or model.context_length
@@ -160,7 +160,7 @@ class NextToken(Task):
 
     @cached_property
     def auxiliary_models(self) -> Sequence[GPT]:  # type: ignore[override]
-        """The teachers. The paths of teachers trained as part of the run are relative."""
+        """The teachers; teachers trained as part of the run have relative paths."""
         return [self._read_teacher(str((self._run or Path()) / folder)) for folder in self._config.teachers]
 
     def set_total_steps(self, steps: int) -> None:
@@ -178,9 +178,9 @@ class NextToken(Task):
     def _reverse(self, sequences: Ids, step: int, first: int) -> None:
         """Reverse a random share of the sequences, determined by seed and step: (B, T + 1).
 
-        A token can be predicted from the following tokens as well as from the preceding ones, so a text can be used
-        twice as often before it is memorised. Reversed sequences are marked with the mask token, if the tokenizer has
-        one.
+        A token can be predicted from the following tokens as well as from the preceding ones, so training can make
+        twice as many passes over a text before the model memorises it. Reversed sequences are marked with the mask
+        token, if the tokenizer has one.
         """
         draw = np.random.default_rng([self._config.seed, step, 1])
         reversed_rows = draw.random(first + len(sequences))[first:] < self._config.backwards
@@ -211,9 +211,9 @@ class NextToken(Task):
     def _teacher_outputs(self, tokens: Tensor) -> list[tuple[Tensor, Tensor]]:
         """Return the hidden states and the head of each teacher: (B, T) -> (B, T, C), (V, C).
 
-        In the text the only target is the actual token; a teacher gives probabilities for all tokens. The probabilities
-        of several teachers are averaged. On a small text, a student trained on this average outperforms each of its
-        teachers, even if it is smaller than they are.
+        In the text, the only target is the actual token; a teacher gives probabilities for all tokens. The
+        probabilities of several teachers are averaged. On a small text, a student trained on this average outperforms
+        each of its teachers, even if it is smaller.
         """
         kind = tokens.device.type  # move the teachers to the student's device and precision
         narrow = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else torch.float32
@@ -261,9 +261,11 @@ class NextToken(Task):
         return teacher.model.requires_grad_(False)
 
     def _teacher_problem(self, teacher: bundle.Bundle) -> Message | None:
-        """Return the reason why a model cannot be a teacher of this student; None if it can."""
+        """Return why a model cannot be a teacher of this student, or None if it can."""
         if not isinstance(teacher.model, GPT):
-            return Message("it is a {family} model; only a gpt predicts next tokens", family=teacher.config.family)
+            return Message(
+                "it is a {family} model; only gpt models predict the next token", family=teacher.config.family
+            )
         if teacher.tokenizer is None or teacher.tokenizer.fingerprint != self.data.tokenizer.fingerprint:
             return Message("its tokenizer differs from that of the data")
         context_length = teacher.model.config.context_length
@@ -278,13 +280,13 @@ def _as_batch(sequences: Tensor) -> Batch:
 
 
 def count_tokens(data: Dataset, split: str, vocab_size: int) -> Counts:
-    """Count each token in a split: (V,)."""
+    """Return the count of each token in a split: (V,)."""
     counts = [np.bincount(np.asarray(shard), minlength=vocab_size) for shard in data[split].shards]
     return sum(counts, start=np.zeros(vocab_size, dtype=np.int64))
 
 
 def windows(line: NDArray[Any], length: int, count: int) -> Ids:
-    """Cut ids into sequences that overlap by one token, the target for the last position: -> (count, length + 1)."""
+    """Cut ids into sequences that overlap by one token, the last position's target: -> (count, length + 1)."""
     indices = np.arange(count)[:, None] * length + np.arange(length + 1)
     sequences: Ids = line[indices].astype(np.int64)
     return sequences
@@ -296,7 +298,7 @@ class _Batches:
     def __init__(self, split: Split, context_length: int, batch_size: int, seed: int) -> None:
         if split.info.tokens <= context_length:
             raise DataError(
-                "the {split} split has {n:,} tokens, fewer than one sequence of {length:,}; use a shorter "
+                "the {split} split has only {n:,} tokens, less than one sequence of {length:,}; use a shorter "
                 "context_length or more text",
                 split=split.name,
                 n=split.info.tokens,
@@ -306,14 +308,14 @@ class _Batches:
 
 
 class PackedBatches(_Batches):
-    """Documents shuffled in each epoch, concatenated, and cut into sequences."""
+    """Sequences cut from documents that are shuffled in each epoch and concatenated."""
 
     @cached_property
     def _lengths(self) -> Ids:
         return np.diff(self._split.offsets).astype(np.int64)
 
     def sequences(self, step: int, first: int, count: int) -> Ids:
-        """Return ``count`` sequences of a step's batch from ``first``, each one token longer than the context."""
+        """Return ``count`` sequences of a step's batch from ``first``, each with one token more than the context."""
         start = (step * self._batch_size + first) * self._context_length
         pieces = self._pieces(start, count * self._context_length + 1)
         line = np.concatenate([self._split[document][begin:end] for document, begin, end in pieces])
@@ -341,7 +343,7 @@ class PackedBatches(_Batches):
         return lru_cache(maxsize=2)(self._shuffle)  # a batch can span two epochs
 
     def _shuffle(self, epoch: int) -> tuple[Ids, Ids]:
-        """Return the order of the documents in an epoch, and the position at which each ends."""
+        """Return the order of the documents in an epoch, and the position where each ends."""
         order = np.random.default_rng([self._seed, epoch]).permutation(len(self._lengths))
         return order, np.cumsum(self._lengths[order])
 
