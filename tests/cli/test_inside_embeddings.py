@@ -32,7 +32,7 @@ def test_neighbours_map_and_touched_rows(run: str, capsys, tmp_path: Path) -> No
     assert "মাখাতা" in page.read_text(encoding="utf-8")
     assert main(command) == 0
     out = capsys.readouterr().out
-    assert "is not one token: this is the mean of" in out
+    assert "is not a single token; its vector is the mean of" in out
     assert "the output head shares the token embedding" in out
 
 

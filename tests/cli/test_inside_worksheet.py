@@ -132,7 +132,7 @@ def test_exercises_from_a_pipe(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> 
     type_in(monkeypatch, "1.5e-4\n2e-4\n")
     assert main(["inside", "exercise", "7c"]) == 0
     shown = capsys.readouterr().out
-    assert "Right." in shown and "not precise enough" in shown and "1 of 2 answers fully right" in shown
+    assert "Right." in shown and "not precise enough" in shown and "1 of 2 answers fully correct" in shown
     assert "max_iters = 20,000 (not given in the workshop" in shown
 
 

@@ -153,7 +153,7 @@ def test_the_default_preset_is_small_and_reported(tmp_path: Path, capsys: pytest
     np.savez(tmp_path / "wide.npz", images=np.kron(images, np.ones((1, 2, 2), images.dtype)), labels=labels)
     words = ["train", str(tmp_path / "wide.npz"), "--out", str(tmp_path / "run"), "--steps", "1"]
     assert main([*words, "--set", "batch_size=4"]) == 0
-    assert "no preset given: using vit-digits, which reads images of 28 x 28 pixels" in capsys.readouterr().err
+    assert "no preset given: using vit-digits, which takes images of 28 x 28 pixels" in capsys.readouterr().err
     words[words.index("--out") + 1] = str(tmp_path / "other")
     assert main([*words, "--preset", "pocket"]) != 0
     assert "images require a vit model; use --preset vit-digits" in capsys.readouterr().err

@@ -51,5 +51,7 @@ def test_sentences_end_at_a_danda_and_not_within_a_number() -> None:
 
 
 def test_a_passage_size_below_the_minimum_is_rejected() -> None:
-    with pytest.raises(UsageError, match=r"passage_length=5 is too few; use at least 40 characters \(600 is usual\)"):
+    with pytest.raises(
+        UsageError, match=r"passage_length=5 is too short; use at least 40 characters \(600 is typical\)"
+    ):
         IndexOptions(passage_length=5)

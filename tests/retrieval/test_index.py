@@ -158,11 +158,11 @@ def test_an_unreadable_folder_is_not_reported_as_empty(tmp_path: Path, monkeypat
 def test_vectors_of_two_models_are_not_mixed(store: SqliteStore, file: Path) -> None:
     other = BagOfStems()
     other.note = type(other.note)("other", "another", 64)
-    with pytest.raises(UsageError, match="holds vectors of bag of stems; use that model, or a new index"):
+    with pytest.raises(UsageError, match="contains vectors computed by bag of stems; use that model, or a new index"):
         update(store, [file], HOW, other)
-    with pytest.raises(UsageError, match="holds vectors of bag of stems; use that model"):
+    with pytest.raises(UsageError, match="contains vectors computed by bag of stems; use that model"):
         update(store, [file], HOW)
-    with pytest.raises(UsageError, match="holds vectors of bag of stems; search with that model"):
+    with pytest.raises(UsageError, match="contains vectors computed by bag of stems; search with that model"):
         search(store, "নদী", 1, "both", other)
 
 

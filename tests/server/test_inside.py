@@ -153,7 +153,7 @@ def test_a_worksheet_has_all_numbers(house: Address) -> None:
     crossed = ask(house, "inside/worksheet", model="seq2seq", text="নদী", target="মা", part="cross")
     assert crossed["place"] == "decoder.0.cross"
     assert "cannot read text" in refused(house, "inside/worksheet", model="vit", text=TEXT)
-    assert "this model has no attention 'blocks.7.attention'" in refused(
+    assert "this model has no attention module 'blocks.7.attention'" in refused(
         house, "inside/worksheet", model="gpt", text=TEXT, layer=7
     )
     assert "has no head 9" in refused(house, "inside/worksheet", model="gpt", text=TEXT, head=9)

@@ -157,7 +157,7 @@ def test_questions_are_answered_as_the_library_does(office: Address, models: Pat
             expected.remark and str(expected.remark)
         )
     wrong = refused(office, "ask", index="stories", question=question, model="plain", by="meaning")
-    assert wrong.startswith("stories holds vectors of taught")
+    assert wrong.startswith("stories contains vectors computed by taught")
     assert "unknown index 'storis'" in refused(office, "ask", 404, index="storis", question="ক")
     for place in ("/etc/stories.index", "../stories", "stories.index", ""):
         assert "unknown index" in refused(office, "ask", 404, index=place, question="ক")

@@ -97,7 +97,7 @@ def test_commands_work_without_training(words: list[str], capsys: Any, beside_a_
         (["card", "."], 1, ". is not a model folder: it has no config.json"),
         (["card", "runn"], 1, "runn not found; name a run folder or a model folder"),
         (["generate", "আমি", "ভাত", "খাই"], 2, "unexpected argument খাই; put quotes around a text of several words"),
-        (["inside", "heads"], 2, "the data of box was not found; give --text …, or a path"),
+        (["inside", "heads"], 2, "the training data of box was not found; give --text … or a path"),
     ],
 )
 def test_mistakes_give_a_message(

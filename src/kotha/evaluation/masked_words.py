@@ -82,7 +82,7 @@ def evaluate_masked(
     windows = list(_windows(held_out, model.config.context_length - _MARKS))
     if not windows:
         raise DataError(
-            "{name}: every document has fewer than {shortest} tokens; give more text",
+            "{name}: every document has fewer than {shortest} tokens; give longer documents",
             name=held_out.name,
             shortest=_SHORTEST,
         )

@@ -64,7 +64,7 @@ class KneserNey:
     def __init__(self, line: Line, order: int, vocab_size: int, end: int) -> None:
         if not 1 <= order <= MAX_ORDER:
             raise UsageError(
-                "{order} must be between 1 and {max_order}; 3 and 5 are usual",
+                "{order} must be between 1 and {max_order}; typical values are 3 and 5",
                 order=Option("order", order),
                 max_order=MAX_ORDER,
             )

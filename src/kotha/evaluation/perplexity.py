@@ -272,8 +272,8 @@ def score_table(score: TextScore, name: str = "model") -> Table:
     if score.unknown:
         remarks.append(
             Message(
-                "{n:,} tokens are unknown tokens: the text that they replace was not measured, so bits per "
-                "byte and per character are too low",
+                "{n:,} tokens are unknown tokens: the text that they replace was not scored, so bits per byte and per "
+                "character are too low",
                 n=score.unknown,
             )
         )

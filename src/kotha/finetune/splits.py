@@ -79,8 +79,8 @@ def divide(
         labels, usual, most = list(unique.labels), 0.1, len(unique)
         if len(set(labels)) < 2:
             raise DataError(
-                "all {n:,} examples have the label {label!r}; give examples of at least two classes, or name "
-                "another label field",
+                "all {n:,} examples have the label {label!r}; give examples of at least two classes, or choose another "
+                "label field",
                 n=len(unique),
                 label=next(iter(labels), ""),
             )
@@ -94,7 +94,7 @@ def divide(
     copies = _copies(drawn["train"], [validation, test])
     train = without(drawn["train"], copies, "{what} removed from training: they contain most of a held-out example")
     if not len(train) or not len(validation):
-        raise DataError("too few training examples are left after removing copies; give more")
+        raise DataError("too few training examples are left after copies were removed; add more examples")
     for name, part in (("validation", validation), ("test", test)):
         unknown = sorted(set(getattr(part, "labels", ())) - set(getattr(train, "labels", ())))
         if unknown:
@@ -147,7 +147,7 @@ def _draw(
         count = min(most, max(1, round(share * len(units))))
         if len(units) <= count * len(parts):
             raise DataError(
-                "{what} cannot be split into training and held-out examples; give more",
+                "{what} cannot be split into training and held-out examples; add more examples",
                 what=_counted(label, len(units)),
             )
         order = rng.permutation(len(units)).tolist()

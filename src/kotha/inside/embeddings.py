@@ -90,7 +90,7 @@ class Embeddings:
         """
         bare = self.tokenizer.normalize(text).strip()
         if not bare:
-            raise UsageError("the word is empty; give one such as মা")
+            raise UsageError("the word is empty; give a word such as মা")
         spaced, alone = (self.tokenizer.encode(start + bare) for start in (" ", ""))
         chosen = alone if len(alone) < len(spaced) else spaced  # with a leading space, unless it needs more tokens
         tokens = [token for token in chosen if self.texts[token] != " "]
@@ -192,7 +192,7 @@ class NearWord:
 
     def table(self) -> Table:
         """Return the neighbours as a table."""
-        template, pieces = "{word} is not one token: this is the mean of {pieces}", " + ".join(self.pieces)
+        template, pieces = "{word} is not a single token; its vector is the mean of {pieces}", " + ".join(self.pieces)
         remarks = [Message(template, word=self.word, pieces=pieces)] if len(self.pieces) > 1 else []
         rows = [[each.text, f"{each.cosine:.3f}"] for each in self.neighbours]
         return Table(self.word, [Message("nearest"), Message("cosine")], rows, remarks)
@@ -284,11 +284,15 @@ def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
     """Count the rows that get a gradient from one next-token step on a text; the weights are not updated."""
     if not isinstance(model, GPT):
         raise UsageError(
-            "only models that predict the next token can be measured here, but this model is a {family}",
+            "embedding gradients can be measured only for a model that predicts the next token, but this model is a "
+            "{family}",
             family=model.config.family,
         )
     if len(tokens) < 2:
-        raise UsageError("a text of {n} token(s) has no next token to predict; give at least two words", n=len(tokens))
+        raise UsageError(
+            "the text has only {n} token(s), so there is no next token to predict; give at least two words",
+            n=len(tokens),
+        )
     read = torch.tensor(tokens[: model.config.context_length + 1])
     head = model.head.weight.detach().requires_grad_()  # separate from the embedding, even if tied
     with evaluating(model), torch.enable_grad():  # dropout would zero some gradients

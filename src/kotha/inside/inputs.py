@@ -245,7 +245,7 @@ def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:
 def _check_length(what: Message, n_tokens: int, most: int) -> None:
     if n_tokens > most:
         raise UsageError(
-            "{what} has {n:,} tokens with its special tokens, more than the context length of {most:,}; shorten it",
+            "{what} has {n:,} tokens including special tokens, more than the context length of {most:,}; shorten it",
             what=what,
             n=n_tokens,
             most=most,

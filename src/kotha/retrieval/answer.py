@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kotha.generation.engine import Engine
 
 NOT_FOUND = Message("not found in these documents")
-NO_CHAT_MODEL = Message("no chat model was given, so the answer is the sentence that fits the question best")
+NO_CHAT_MODEL = Message("no chat model was given, so the answer is the sentence that best matches the question")
 _THRESHOLD = 0.4  # share of the question that the best passage must cover
 _SUPPORTED = 0.3  # share of a generated sentence that a passage must cover to be cited for it
 _LOOKED_AT = 3  # number of best passages from which a sentence is taken
@@ -90,7 +90,7 @@ def why_not_found(result: SearchResult) -> Message | None:
     if best >= _THRESHOLD:
         return None
     if best == 0.0:
-        return Message("no passage contains a word of the question")
+        return Message("no passage contains any word of the question")
     share = math.floor(100 * best)  # rounded down, so that it does not seem sufficient
     return Message(
         "the best passage covers {share}% of the question; at least {least:.0%} is needed",

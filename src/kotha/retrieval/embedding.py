@@ -37,7 +37,7 @@ class Embedder:
     def __init__(self, model: Model, tokenizer: Tokenizer | None, name: str, layer: int = 0) -> None:
         if not isinstance(model, GPT | BERT) or tokenizer is None:
             raise UsageError(
-                "{name} is a {family} model; embedding texts needs a GPT or a BERT",
+                "{name} is a {family} model; text embeddings require a GPT or a BERT",
                 name=name,
                 family=model.config.family,
             )

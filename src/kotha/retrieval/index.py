@@ -118,7 +118,9 @@ class _Update:
                 self.store.note_embedder(self.embed.note)
         elif self.embed is None or kept.fingerprint != self.embed.note.fingerprint:
             raise UsageError(
-                "{name} holds vectors of {model}; use that model, or a new index", name=name, model=kept.name
+                "{name} contains vectors computed by {model}; use that model, or a new index",
+                name=name,
+                model=kept.name,
             )
 
     def file(self, file: Path) -> None:
@@ -194,7 +196,7 @@ def search(
         )
     if embed is None or embed.note.fingerprint != stored.fingerprint:
         raise UsageError(
-            "{name} holds vectors of {model}; search with that model, or with {by}",
+            "{name} contains vectors computed by {model}; search with that model, or with {by}",
             name=store.name,
             by=Option("by", "words"),
             model=stored.name,

@@ -90,7 +90,7 @@ class SqliteStore:
             template = "no index at {path}; create one from your documents with `kotha index`"
             raise KothaError(template, path=self._path)
         if is_directory(self._path):
-            raise KothaError("{path} is a folder; name an index file, created with `kotha index`", path=self._path)
+            raise KothaError("{path} is a folder; give an index file created with `kotha index`", path=self._path)
         self._seen_version: int | None = None
         self._vectors: tuple[list[int], VectorIndex | None] | None = None
         self._measures: Measures | None = None
@@ -306,7 +306,7 @@ class SqliteStore:
         except sqlite3.OperationalError as error:
             if "locked" in str(error) or "busy" in str(error):
                 raise KothaError(
-                    "{name} is locked: another process is writing to it; wait until it ends", name=self.name
+                    "{name} is locked: another process is writing to it; wait until that process ends", name=self.name
                 ) from error
             raise KothaError("{name} cannot be used: {error}", name=self.name, error=error) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:

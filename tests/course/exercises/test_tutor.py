@@ -27,7 +27,7 @@ def test_a_second_try_counts_half_and_says_so() -> None:
     summary, result = take("2c", UNSCALED, SCORES)
     (outcome,) = summary.outcomes
     assert (outcome.verdict, outcome.points, outcome.possible) == (Verdict.RIGHT, 4.5, 9)
-    parts = ("it still has to be divided by √d_k", "corrections now count half", "4.5 of 9 points")
+    parts = ("it still has to be divided by √d_k", "corrections now earn half the points", "4.5 of 9 points")
     assert all(part in result for part in parts)
     assert outcome.tries == (UNSCALED, SCORES)
     _, bangla = take("2c", UNSCALED, SCORES, language="bn")

@@ -185,7 +185,7 @@ def test_a_large_matrix_shows_its_ends_and_the_arithmetic_of_the_last_row() -> N
     shown = {step.name: step for step in sheet_view(sheet).steps}
     assert shown["X"].header == ["", *"1234567", "…", "15", "16"]
     assert [row[0] for row in shown["W_Q"].rows] == [*"12345", "…", "15", "16"]
-    assert str(shown["W_Q"].remark) == "Part of a 16 × 4 matrix; the JSON output has all of it."
+    assert str(shown["W_Q"].remark) == "Part of a 16 × 4 matrix; the JSON output contains the full matrix."
     assert all(line.startswith("scores[5,") for line in shown["scores"].sums)
     assert " + … + " in shown["Q0"].sums[0]
 

@@ -148,7 +148,7 @@ def test_validation_text_of_another_kind(trained, make_data, texts) -> None:
     data = make_data(texts, held_out=["The quick brown fox jumps over the lazy dog, and the dog sleeps on."] * 5)
     found = findings(trained(data, steps=60))
     assert "mismatch-validation" in found
-    assert "before any text was read twice" in str(found["mismatch-validation"].words)
+    assert "before any text was repeated" in str(found["mismatch-validation"].words)
 
 
 def test_unknown_tokens_are_found_in_the_data(make_data, texts) -> None:

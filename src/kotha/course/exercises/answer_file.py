@@ -83,7 +83,7 @@ def read(path: Path) -> AnswerFile:
             "{path}: the answer file is incomplete or invalid: {why}", path=path, why=repr(error)
         ) from error
     if len({answer.question for answer in answers}) < len(answers):
-        raise DataError("{path}: the answer file has the same question twice", path=path)
+        raise DataError("{path}: the answer file contains the same question twice", path=path)
     return record
 
 

@@ -86,7 +86,11 @@ def choose(questions: Sequence[Question], wanted: str) -> list[Question]:
     if not chosen:
         last = max(each.number for each in questions)
         if last < 10:
-            raise UsageError("unknown question {wanted!r}; use all or 1 to {last}", wanted=wanted, last=last)
+            raise UsageError(
+                "unknown question {wanted!r}; use all, or a number from 1 to {last}",
+                wanted=wanted,
+                last=last,
+            )
         raise UsageError(
             "unknown question {wanted!r}; use all, 1 to {last}, or a part such as 7c or 10a",
             wanted=wanted,

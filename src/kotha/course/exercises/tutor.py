@@ -67,7 +67,7 @@ class Quiz:
     def _write_score(self, summary: Summary) -> None:
         self._write(
             Message(
-                "{points} of {possible} points ({percent:.0f}%); {right} of {asked} answers fully right.",
+                "{points} of {possible} points ({percent:.0f}%); {right} of {asked} answers fully correct.",
                 points=_number(summary.points),
                 possible=summary.worth,
                 percent=100 * summary.points / summary.worth,
@@ -99,7 +99,7 @@ class Quiz:
             if judged.credit == 1 or judged.verdict is Verdict.SKIPPED or len(tries) >= self.tries:
                 return self._done(question, tries)
             self._react(judged)
-            self._write(Message("Try once more; corrections now count half."))
+            self._write(Message("Try once more; corrections now earn half the points."))
 
     def _answer(self, question: Question) -> str | None:
         """Read a complete answer, giving hints when asked."""

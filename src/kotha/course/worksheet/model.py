@@ -72,7 +72,7 @@ def find_site(known: list[str], stack: str | None, layer: int, part: str) -> str
     place = f"{stack or known[-1].partition('.')[0]}.{layer}.{part}"
     if place not in known:
         close = nearest(place, known)
-        raise UsageError("this model has no attention {place!r}{nearest}", place=place, nearest=close)
+        raise UsageError("this model has no attention module {place!r}{nearest}", place=place, nearest=close)
     return place
 
 

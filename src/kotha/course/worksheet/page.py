@@ -93,7 +93,7 @@ def _show(sheet: Sheet, step: SheetStep, precision: int) -> Shown:
     cells = _aligned([[_GAP if value is None else spell(value) for value in row] for row in values])
     labels = [_GAP if row is None else step.rows[row] for row in rows]
     part = Message(
-        "Part of a {height:,} × {width:,} matrix; the JSON output has all of it.", height=height, width=width
+        "Part of a {height:,} × {width:,} matrix; the JSON output contains the full matrix.", height=height, width=width
     )
     return Shown(
         name=step.name,

@@ -152,8 +152,8 @@ def reassure(loss: float | None, references: Mapping[str, float]) -> Message:
     """
     if loss is None:
         return Message(
-            "No problem found in the training loss. Nothing was evaluated on held-out text, so how well the "
-            "model generalizes is not known."
+            "No problem found in the training loss. The model was not evaluated on held-out text, so it is unknown how "
+            "well it generalizes."
         )
     names = [name for name, nats in references.items() if loss < nats]
     if not names:

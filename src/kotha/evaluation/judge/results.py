@@ -123,8 +123,8 @@ def fit_strengths(wins: Numbers, prior: float = 1.0) -> Strengths:
     n, met = len(wins), (wins + wins.T > 0).astype(float)
     if n < 2 or not np.linalg.matrix_power(met + np.eye(n), n).all():
         raise DataError(
-            "the models cannot be ranked, because the judged pairs do not connect all of them, even through "
-            "other models; judge more pairs"
+            "the models cannot be ranked, because the judged pairs do not connect all of them, even indirectly; judge "
+            "more pairs"
         )
     counted = wins + prior / 2 * met
     games, won = counted + counted.T, counted.sum(axis=1)

@@ -117,7 +117,7 @@ def _unigram(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
         others={"add_space_prefix": False, "remove_extra_whitespaces": False},
         normalizes=True,
         remarks=[
-            Message("llama.cpp reads characters outside the vocabulary byte by byte, but omits them from its output")
+            Message("llama.cpp encodes characters outside the vocabulary byte by byte, but omits them from its output")
         ],
     )
 

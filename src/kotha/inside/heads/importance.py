@@ -103,7 +103,7 @@ def gated(model: nn.Module, names: Iterable[str], gate: Gate) -> Iterator[None]:
 def mean_loss(model: nn.Module, batches: Sequence[Any], loss: Loss) -> float:
     """Return the mean loss over all examples in nats, with the model in evaluation mode."""
     if not batches:
-        raise UsageError("there is no text to measure on; give one")
+        raise UsageError("the heads cannot be measured without text; give a text")
     with evaluating(model), torch.no_grad():
         examples = torch.cat([loss(model, batch).double().reshape(-1) for batch in batches])
     return examples.mean().item()

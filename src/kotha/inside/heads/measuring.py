@@ -179,7 +179,7 @@ def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[Text, 
     if data is None:
         name: Text = Message("the model") if source.run is None else bundled.title(source.run)
         given = Option("text", ...)
-        raise UsageError("the data of {name} was not found; give {text}, or a path", name=name, text=given)
+        raise UsageError("the training data of {name} was not found; give {text} or a path", name=name, text=given)
     found = read_held_out(data, tokenizer, **more)
     return str(found.name), found.line
 
@@ -215,7 +215,9 @@ def _masked(length: int, tokenizer: Tokenizer, line: Tensor) -> Iterator[TargetB
 
 def _pairs(length: int, tokenizer: Tokenizer, source: TextSource) -> Iterator[TargetBatch]:
     if source.path is None or source.pair is None:
-        raise UsageError("a translation model is measured on pairs of texts; give a path, and the two fields as pair")
+        raise UsageError(
+            "a translation model is measured on pairs; give a path, and the names of the two fields as pair",
+        )
     start, end = (special(tokenizer, role) for role in ("bos", "eos"))
     most = source.tokens
     for _, ((source_text, target_text), _) in read_records([source.path], source.pair):
