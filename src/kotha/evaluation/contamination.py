@@ -2,7 +2,7 @@
 
 A score on training text measures memorization, not prediction. A document is considered seen if nearly all of its token
 windows occur somewhere in the shards, so a text is also found if it was divided into documents differently. A document
-shorter than a window must be equal to one in the shards.
+shorter than a window is considered seen only if the shards contain an equal document.
 
 The windows of the text are stored as sorted hashes (polynomial hashes of windows whose length is doubled step by step),
 and the shards are read once, so the memory used does not depend on the size of the data.

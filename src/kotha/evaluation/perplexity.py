@@ -51,7 +51,7 @@ _POSITIONS, _GPU_POSITIONS = 1 << 12, 1 << 16
 _SORTED = 128
 ORDERS = (3, 5)
 # Counting this many tokens takes a minute or two; in a longer text only the first tokens are counted, and the names of
-# the baselines say so.
+# the baselines include their number.
 MAX_TOKENS = 10_000_000
 
 
@@ -215,7 +215,7 @@ def count_baselines(
 ) -> dict[str, dict[str, float]]:
     """Return the scores of baselines on a text, by name, counted in the training split of a data folder.
 
-    If only the first tokens in the split were counted, the names of the n-gram baselines contain the number of tokens.
+    If only the first tokens in the split were counted, the names of the n-gram baselines include the number of tokens.
     """
     if data.tokenizer.fingerprint != text.tokenizer:
         raise DataError(

@@ -109,7 +109,7 @@ def divide(
 def divide_dialogues(
     data: Dialogues, test: Dialogues | None = None, *, share: float | None = None, seed: int = 0
 ) -> Parts[Dialogues]:
-    """Split conversations at random; a group stays together, and only the first of equal prompts is used."""
+    """Split conversations at random; each group stays together, and only the first of several equal prompts is used."""
     known = set() if test is None else {turns[:-1] for turns in test.turns}
     first: dict[object, int] = {}
     for index, turns in enumerate(data.turns):
@@ -131,7 +131,7 @@ def _draw(
     seed: int,
     most: int,
 ) -> dict[str, Any]:
-    """Draw the held-out parts, with a share of the groups in each class (1 to ``most``); the rest is the train part."""
+    """Draw the held-out parts, with a share of the groups in each class (1 to ``most``); the rest is for training."""
     if not 0 < share <= 0.4:
         raise UsageError(
             "{held_out} is out of range; use 0.05 to 0.4, so that enough examples are left for training",

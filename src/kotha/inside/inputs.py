@@ -1,7 +1,7 @@
 """Model inputs: a text, a pair of texts or an image as tensors, with a readable name for each position.
 
-Inspection needs tensors for the model and, for the reader, each position as a piece of text (or a patch of the image).
-A piece that is only part of a character is marked. Pieces are grouped into named lines: ``source`` and ``target`` for a
+Inspection needs tensors for the model and, for the reader, a piece of text (or an image patch) for each position. A
+piece that is only part of a character is marked. Pieces are grouped into named lines: ``source`` and ``target`` for a
 Seq2Seq, ``patches`` for a ViT, and ``tokens`` for all other models.
 
 This module does not generate text. To include generated tokens, pass ``write``, a function that takes the ids so far

@@ -88,7 +88,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Quote:
-    """A quoted passage with a label above it; line breaks are kept, and ``given`` is the beginning, shown in bold."""
+    """A quoted passage with a label above it. Line breaks are kept, and its beginning, ``given``, is shown in bold."""
 
     text: str
     label: Text = ""

@@ -64,9 +64,9 @@ def grid(
     digits: int | None = 2,
     cell: float = 64,
 ) -> Picture:
-    """Draw numbers as cells, darker the further from zero: green above, brown below. ``digits=None`` hides the numbers.
+    """Draw numbers as cells: green above zero, brown below, and darker the further from zero.
 
-    ``values`` are rows of numbers, as a list of lists, a NumPy array or a tensor.
+    ``values`` are rows of numbers, as a list of lists, a NumPy array or a tensor. ``digits=None`` hides the numbers.
 
     >>> picture = grid([[1, 0], [0.25, 0.75]], ["ক", "খ"], ["ক", "খ"])
     >>> picture.svg().count("<rect")

@@ -38,7 +38,7 @@ def escape(text: str) -> str:
     >>> escape("<b>" + chr(0) + "কথা")
     '&lt;b&gt;\ufffdকথা'
     """
-    from html import escape as escape_html  # its table of entities; a command without a page needs none
+    from html import escape as escape_html  # html loads a table of entities, which commands without a page do not need
 
     return escape_html(_FORBIDDEN.sub("\ufffd", text))
 

@@ -1,10 +1,10 @@
 """Answers from passages, with citations (retrieval-augmented generation).
 
-Before any text is generated, the best passage must cover a minimum share of the question's words; otherwise there is no
-answer. The threshold was measured on questions whose own passage had been removed. A chat model then gets the question
-and as many passages as fit its context. Each sentence that the model writes is followed by a citation of the passage
-that best supports it, or marked as unsupported. Without a chat model, the answer is the sentence in the passages that
-best fits the question, with a note that says so.
+Before any text is generated, the best passage must cover a minimum share of the question's words; otherwise no answer
+is returned. The threshold was measured on questions whose own passage had been removed. A chat model then gets the
+question and as many passages as fit its context. Each sentence that the model writes is followed by a citation of the
+passage that best supports it, or marked as unsupported. Without a chat model, the answer is the sentence in the
+passages that best matches the question, with a note to the user.
 """
 
 import math
@@ -100,7 +100,7 @@ def why_not_found(result: SearchResult) -> Message | None:
 
 
 def best_sentence(question: str, hits: Sequence[Hit]) -> tuple[str, int]:
-    """Return the sentence in the best passages that best fits the question, and the number of its passage, from 1.
+    """Return the sentence in the best passages that best matches the question, and the number of its passage, from 1.
 
     >>> from kotha.retrieval.passages import Excerpt
     >>> hit = Hit(Excerpt("মিনা থাকে গ্রামে। তার ভাই থাকে শহরে।", "a.txt", "line 1"), score=1.0)

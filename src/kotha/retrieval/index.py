@@ -1,9 +1,9 @@
 """Updating and searching an index.
 
-A document is identified by its source and a digest of its text. An update reads all files but writes only changes: new
-documents are added, and documents are removed if they no longer exist in their file or their file no longer exists in
-an indexed folder. Documents are written in atomic batches, so an interrupted update leaves a valid index and resumes
-when it is run again.
+A document is identified by its source and a digest of its text. An update reads all files but writes only changes. New
+documents are added. A document is removed if its file no longer contains it, or if its file no longer exists in an
+indexed folder. Documents are written in atomic batches, so an interrupted update leaves a valid index and resumes when
+it is run again.
 """
 
 import hashlib

@@ -24,7 +24,7 @@ _CANDIDATES = 30
 # Interrogative words, which are ignored because a passage that answers the question does not contain them.
 _QUESTION_WORDS = "কে কার কাকে কারা কাদের কী কি কোন কোনটি কোথায় কোথা কবে কখন কত কতটি কয়টি কতজন কেন কেমন কীভাবে কিভাবে"
 _STOP_WORDS = {word.form for word in fold(_QUESTION_WORDS)}
-_MOST_WORDS = 64  # words of a question that are used; the rest is ignored
+_MOST_WORDS = 64  # maximum number of words used from a question
 
 
 def rank_by_words(store: SqliteStore, question: str, limit: int) -> list[tuple[Excerpt, float]]:

@@ -1,7 +1,7 @@
 """Extract paragraphs from a PDF, using the original characters (ActualText) instead of the glyphs where possible.
 
 A PDF stores glyphs in drawing order: in Bangla a vowel sign on the left comes before its consonant, and a conjunct is
-one glyph without a code point of its own. Programs that export such text (browsers, office programs) store the
+one glyph without a code point of its own. Programs that export Bangla text to PDF (browsers, office programs) store the
 characters next to the glyphs, as /ActualText. pypdf ignores it, but calls a hook before each operation; here, the hook
 replaces the glyphs with the characters. The characters keep the width of the glyphs so that spaces are detected
 correctly. If a span has no /ActualText, its glyphs are used.

@@ -256,7 +256,7 @@ class SqliteStore:
         if self._writes:
             with suppress(
                 sqlite3.Error
-            ):  # another process has it open and needs the log, or the file was corrupted meanwhile
+            ):  # another process has the file open and needs the log, or the file was corrupted in the meantime
                 unused = self._is_new and not self._database.execute("SELECT 1 FROM documents").fetchone()
                 self._database.execute("PRAGMA busy_timeout = 0")
                 self._database.execute("PRAGMA journal_mode = DELETE")

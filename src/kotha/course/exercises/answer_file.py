@@ -1,9 +1,9 @@
 """Answer files: a student's answers, saved after each question, so that a quiz can be resumed and handed in.
 
 A file holds the student's name, the questions with their numbers, and everything that was typed. Points are recomputed
-from these answers whenever the file is read, so editing the points in a file has no effect. An answer file is no proof
-of who typed the answers. Files with the same questions and the same answers are reported, so that a teacher can check
-them.
+from these answers whenever the file is read, so editing the points in a file has no effect. An answer file does not
+prove who typed the answers. Files with the same questions and the same answers are reported, so that a teacher can
+check them.
 """
 
 import csv

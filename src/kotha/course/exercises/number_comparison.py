@@ -37,7 +37,7 @@ _NUMBER = re.compile(
     rf"\s*(?P<percent>%)?\s*(?P<unit>(?:{_UNIT})(?![a-z\u0980-\u09ff]))?)",
     re.IGNORECASE,
 )
-# Larger powers of ten do not fit a float.
+# Larger powers of ten do not fit in a float.
 _MOST_POWER = 290
 FEWEST_DIGITS = 2
 # Sizes are often truncated instead of rounded (232 MB for 232.6); with this many digits, truncation is accepted.

@@ -24,7 +24,7 @@ Values = Mapping[str, Any]
 # Error allowed for intermediate results with three decimals, or 1.414 for √2.
 _CARRIED = "0.0005"
 _DECIMALS = 6
-_MOST_AXES = 4  # answers with more numbers are not shapes
+_MOST_AXES = 4  # the maximum number of dimensions in a shape
 _POWERS = (10.0, 0.1, 100.0, 0.01, 1e3, 1e-3, 1e6, 1e-6)
 
 
@@ -46,7 +46,7 @@ class Question:
     rubric: Rubric | None = None
     order: Flowchart | None = None
     points: int = 0
-    bonus: bool = False  # whether its points come on top of the possible points
+    bonus: bool = False  # whether it earns bonus points
 
     @property
     def number(self) -> int:

@@ -26,7 +26,7 @@ from kotha.training.optim import Optimizers, learning_rate_share
 _LOOKS, _WINDOWS_ON_THE_WAY = 8, 64
 # The reported training loss is the mean of the last steps.
 _LAST = 25
-# Seeds that no step uses, for held-out examples and for a puzzle's fixed training examples.
+# Seeds that no step uses: one for held-out examples, one for the fixed training examples of a synthetic task.
 HELD_OUT, _KNOWN = 2**31, 2**30
 
 

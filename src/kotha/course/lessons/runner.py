@@ -190,7 +190,7 @@ class MeasuredLesson:
 
 
 def _chosen(entry: Any, values: Mapping[str, Any]) -> str | None:
-    """Return the key of the text that an entry selects (the entry itself, or by its condition ``when``), or None."""
+    """Return the key of the text that an entry selects, depending on its condition ``when``; None for no text."""
     if entry is None or isinstance(entry, str):
         return entry
     holds = all(calculate(formula, values) for formula in entry["when"])

@@ -1,7 +1,7 @@
 """Rendering of sheets: tables of readable numbers with the arithmetic for some cells, and a single offline page.
 
 In arithmetic, small numbers get more decimals so that results can be reproduced by hand; in a table, all numbers have
-as many decimals as the largest needs. A small matrix is shown in full, with the arithmetic for every cell. For a large
+as many decimals as the largest number. A small matrix is shown in full, with the arithmetic for every cell. For a large
 one, only the first and last rows and columns are shown, with a remark, and the arithmetic only for the last row,
 because under a causal mask it attends to all tokens. The terminal and the page show the same content.
 

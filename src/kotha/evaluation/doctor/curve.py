@@ -104,8 +104,8 @@ def _last(rows: list[Row], key: str) -> float | None:
 def points_of(metrics: Sequence[Row], most: int) -> list[Row]:
     """Return the metrics of a run's steps, in about ``most`` rows or fewer; a missing value is None.
 
-    A longer run is divided into intervals, of which only the rows with the lowest and the highest loss are returned, so
-    that outliers remain visible.
+    A longer run is divided into intervals. Only the rows with the lowest and the highest loss in each interval are
+    returned, so outliers remain visible.
     """
     rows, _ = _rows(metrics)
     if len(rows) > most:
@@ -137,7 +137,7 @@ LEARNED_SHARE = (
 GUESSES = ("uniform", "uniform over classes", "coin flip")  # baselines that guess at random
 BEATEN_SHARE = 0.01  # minimum relative difference to beat a baseline; less is noise
 READ_ONCE = 0.9  # epochs; below this the model has seen less text than the baseline
-FLAT_SHARE = 0.005  # of the total improvement; a loss this close to its best is flat, because seeds differ as much
+FLAT_SHARE = 0.005  # of the total improvement; a loss this close to its best is flat, because seeds vary as much
 FLAT_EVALUATIONS = 3  # evaluations without improvement; one or two occur in every run
 FLAT_SINCE = 2 / 3  # share of the run after which a loss must be flat, because the final decay may have only just ended
 RISEN_SHARE = 0.01  # a validation loss this far above its best is a rise, not noise
@@ -161,7 +161,7 @@ def not_a_number(curve: Curve) -> Symptoms | None:
 def learning_rate_too_high(curve: Curve) -> Symptoms | None:
     """The training loss rose well above its lowest value.
 
-    There is no finding if the next evaluation is as good as before, because then some batches were merely harder.
+    The rise is not reported if the next evaluation is as good as before, because then some batches were just harder.
     """
     lowest = high = float("inf")
     rise: Symptoms | None = None
@@ -185,7 +185,7 @@ def untrained(curve: Curve) -> Symptoms | None:
 
 
 def no_better_than_counting(curve: Curve) -> Symptoms | None:
-    """The model fails to beat a counting baseline; the evidence names the easiest one that it fails to beat."""
+    """The model does not beat a counting baseline; the evidence names the weakest baseline that it does not beat."""
     loss = _reached(curve)
     counted = {nats: name for name, nats in curve.references.items() if name not in GUESSES}
     missed = [nats for nats in counted if loss and loss > nats * (1 - BEATEN_SHARE)]

@@ -26,7 +26,7 @@ from kotha.report.single_file import training_page
 from kotha.text.held_out import tokens_of
 from kotha.text.shards import Dataset
 
-# The number of training tokens in which copies of validation documents are searched.
+# The number of training tokens that are searched for copies of validation documents.
 _SEARCHED = 50_000_000
 _NOTICES = ("empty", "plateau", "mismatch-validation")
 
@@ -170,7 +170,7 @@ def _by_language(message: Message) -> dict[str, str]:
 
 # -- one offline page ------------------------------------------------------------------------------------------------
 
-_POINTS = 1000  # about as many as a wide screen can resolve
+_POINTS = 1000  # about as many points as a wide screen can resolve
 _DIGITS = 5  # significant digits; a plot shows no more
 
 

@@ -80,8 +80,8 @@ class TargetBatch(NamedTuple):
 def batch_loss(model: Any, batch: TargetBatch) -> Tensor:
     """Return the mean loss for each example in nats: (B,).
 
-    All logits are computed at once, because they are small enough. The training loss does not do so, but it would load
-    torch's compiler.
+    All logits are computed at once, because they are small enough. The training loss computes them in chunks, but would
+    load torch's compiler.
     """
     answer, targets = model(*batch.inputs), batch.targets
     logits = answer if isinstance(answer, Tensor) else answer.token_logits  # a BERT returns more than logits
@@ -91,12 +91,12 @@ def batch_loss(model: Any, batch: TargetBatch) -> Tensor:
 
 @dataclass(frozen=True)
 class HeadExamination:
-    """A model and the text on which it is examined."""
+    """A model and the text on which its heads are measured."""
 
     bundle: Bundle
     tokenizer: Tokenizer
     text: Text  # where the text comes from
-    counts: Sequence[int]  # count of each token in the full text, including the part not measured on
+    counts: Sequence[int]  # count of each token in the full text, including the part that is not measured
     batches: list[TargetBatch]
 
     @property

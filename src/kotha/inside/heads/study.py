@@ -157,7 +157,7 @@ def evidence_text(kind: HeadKind) -> Message:
 
 
 def case_text(found: Evidence | None, spell: Spell) -> str:
-    """Describe the clearest case: query → key (offset, weight)."""
+    """Describe the clearest example: query → key (offset, weight)."""
     if found is None or found.case is None:
         return ""
     case = found.case
