@@ -336,7 +336,7 @@ def test_a_classifier_is_loaded_with_its_class_names(name: str, tmp_path: Path) 
 
 
 def test_a_file_that_torch_cannot_open_gives_a_message(tmp_path: Path) -> None:
-    """The library opens a file twice, the second time in torch, which raises a plain RuntimeError."""
+    """The library opens a file twice: the second time in torch, which raises a plain RuntimeError."""
     file = tmp_path / "model.safetensors"
     with (
         pytest.raises(KothaError, match=r"model\.safetensors cannot be read: No such file or directory \(2\)$"),

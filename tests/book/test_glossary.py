@@ -13,7 +13,7 @@ from tests.book.test_digits import mixed
 
 ROOT = Path(__file__).parents[2]
 PAGE = LEARN / "glossary.md"
-# Labels whose English word has another sense there.
+# Labels in which the English word has another sense.
 OTHER_SENSES = {
     "design.json, part.head",  # the last layer
     "hand.json, mini.value",  # of any number
@@ -107,7 +107,7 @@ def test_a_term_is_explained_in_a_line_of_each_language(term: Term) -> None:
 def test_a_chapter_that_is_named_explains_the_word_or_is_the_first_to_use_it(term: Term) -> None:
     number, name = re.fullmatch(r"\[(\d+)\]\((.+)\.md\)", term.chapter).groups()  # type: ignore[union-attr]
     whole = re.escape(term.bangla)
-    if re.fullmatch(r"[\w-]+", term.bangla, re.ASCII):  # K is not in every Kotha
+    if re.fullmatch(r"[\w-]+", term.bangla, re.ASCII):  # the symbol K must not match inside Kotha
         whole = rf"(?<![A-Za-z-]){whole}(?![A-Za-z])"
     explaining, using = (
         [

@@ -66,7 +66,7 @@ def test_every_view_fits_and_is_quiet(browser, pages, body: str, width: int, sch
 
 
 def keys_shown(page: Any) -> list[str]:
-    """Return the numbers next to the attended pieces, empty where there is none."""
+    """Return the numbers next to the attended pieces, empty for a piece without a number."""
     return page.locator(".lines ul li").evaluate_all(
         "all => all.map(each => each.querySelector('.number')?.textContent ?? '')"
     )
@@ -189,7 +189,7 @@ def test_colours_follow_the_reader(browser, pages) -> None:
             page.click("#tab-grid")
             pixel = "[...document.querySelector('.grid canvas').getContext('2d').getImageData(0, 0, 1, 1).data]"
             colours.append(page.evaluate(f"[getComputedStyle(document.documentElement).backgroundColor, {pixel}]"))
-    assert colours[0] == ["rgb(253, 252, 248)", [0, 47, 33, 255]]  # the first looks at itself alone: full colour
+    assert colours[0] == ["rgb(253, 252, 248)", [0, 47, 33, 255]]  # attends only to itself: full colour
     assert colours[1] == ["rgb(25, 24, 22)", [228, 251, 231, 255]]
 
 

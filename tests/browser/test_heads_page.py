@@ -1,4 +1,4 @@
-"""The page of heads in a real browser: offline, within the window, conjuncts and special tokens as text."""
+"""The heads page in a real browser: offline, without overflow, with conjuncts and special tokens as text."""
 
 from pathlib import Path
 from unittest.mock import patch
@@ -14,7 +14,7 @@ from kotha.inside.heads.study import Study, study
 from kotha.report.single_file import view_page
 
 pytestmark = pytest.mark.browser
-# Letters that a heads' example may show: long, stacked, joined, and what looks like HTML.
+# Tokens that an example may show: long, with conjuncts and joiners, and text that looks like HTML.
 SHOWN = ("␣ক্ষুধার্ত", "র‍্যাব", "রাষ্ট্রপতি", "<b>কথা</b>&amp;")
 
 

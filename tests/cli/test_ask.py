@@ -1,4 +1,4 @@
-"""``kotha index`` and ``kotha ask`` at the terminal."""
+"""``kotha index`` and ``kotha ask`` in the terminal."""
 
 import json
 import subprocess

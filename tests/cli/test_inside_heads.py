@@ -1,4 +1,4 @@
-"""`kotha inside heads` and `kotha inside prune` as a user types them, mistakes included."""
+"""`kotha inside heads` and `kotha inside prune` as a user types them, including mistakes."""
 
 import json
 from itertools import islice

@@ -1,6 +1,6 @@
-"""A missing path, an empty folder, a folder of another kind, and a text, where a command needs something else.
+"""Wrong path arguments: a missing path, an empty folder, a folder of another kind, and a text.
 
-Each gives one line that says what is wrong, where, and what to do, in both languages.
+Each gives a one-line error that states what is wrong, where, and what to do, in both languages.
 """
 
 from pathlib import Path
@@ -58,7 +58,7 @@ CASES = [
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make the current directory one with an empty folder, a folder of texts, a text and an empty file."""
+    """Create an empty folder, a folder of texts, a text and an empty file in the current directory."""
     monkeypatch.chdir(tmp_path)
     for name in ("empty", "texts"):
         (tmp_path / name).mkdir()

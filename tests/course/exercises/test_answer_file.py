@@ -1,4 +1,4 @@
-"""Answer files: random sheets, an answer key, progress, a class in one table."""
+"""Answer files: random sheets, the answer key, saved progress, and the table for a class."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""The quiz: the workshop's answers get full marks, wrong ones the solution, in both languages and other sizes."""
+"""The quiz: the workshop's answers get full marks, wrong answers the solution, in both languages and other sizes."""
 
 import json
 import math
@@ -53,7 +53,7 @@ ANSWERS = {
     "10b": "0.2326 GB",
     "11c": "64 128 512",
 }
-# For words and an order: the model answer of the question itself.
+# For words and an order: the question's own model answer.
 N_WORDS = 13
 
 

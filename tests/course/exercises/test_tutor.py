@@ -1,4 +1,4 @@
-"""The tutor: hints in steps, a second try for half the points, a total, partial credit for an order."""
+"""The tutor: stepwise hints, a second attempt for half the points, the total, and partial credit for an order."""
 
 import pytest
 from tests.course.exercises import typed

@@ -1,4 +1,4 @@
-"""Built-in and user-made sheets: compared with torch and with the notes, and tested with hostile files."""
+"""Built-in and user-made sheets, compared with torch and with the notes, and tested with malicious files."""
 
 import json
 import math

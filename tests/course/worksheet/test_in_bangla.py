@@ -1,4 +1,4 @@
-"""Every sheet in Bangla: no English text except names of matrices, and the same numbers."""
+"""Every sheet in Bangla has the same numbers and no English text except the names of matrices."""
 
 import json
 import re

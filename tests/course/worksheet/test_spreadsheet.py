@@ -30,12 +30,12 @@ MODELS: dict[str, tuple[Any, str]] = {
     "bert": (BERTConfig(**SMALL, d_model=24, n_heads=2), "blocks.0.attention"),
     "cross": (Seq2SeqConfig(**SMALL, d_model=12, n_heads=2), "decoder.0.cross"),
 }
-# Recompute every formula, whatever value the file stores.
+# Recompute every formula instead of using the values stored in the file.
 RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
 <oor:items xmlns:oor="http://openoffice.org/2001/registry" xmlns:xs="http://www.w3.org/2001/XMLSchema">
 <item oor:path="/org.openoffice.Office.Calc/Formula/Load">
 <prop oor:name="OOXMLRecalcMode" oor:op="fuse"><value>0</value></prop></item></oor:items>"""
-# Commas, quotes, UTF-8, from the first line, raw numbers instead of formatted ones, one file per page.
+# CSV options: comma, double quotes, UTF-8, from the first line, raw instead of formatted numbers, one file per page.
 AS_CSV = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1"
 CHANGED = 0.25
 

@@ -1,4 +1,4 @@
-"""The worksheet: its numbers match the workshop, NumPy and torch, and its arithmetic gives its results."""
+"""The worksheet: its numbers match the workshop, NumPy and torch, and its arithmetic gives the results shown."""
 
 import math
 import re
@@ -134,7 +134,7 @@ def every_line(sheet: Sheet, precision: int) -> list[str]:
 
 @pytest.mark.parametrize(("name", "place"), PLACES)
 def test_the_written_arithmetic_gives_the_written_result(name: str, place: str) -> None:
-    """Each line is evaluated as Python; with all decimals the result must be exact."""
+    """Each line of arithmetic is evaluated as Python; with all decimals, the result must be exact."""
     sheet = read(name, place)[0]
     lines = every_line(sheet, 15)
     assert len(lines) > 200
@@ -256,7 +256,7 @@ def test_a_sheet_for_every_text_architecture(name: str) -> None:
     result = told_by(sheet_view(sheet).html)
     assert [step["title"]["en"] for step in result["solved"]] == [str(step.title) for step in sheet.steps.values()]
     assert result["target"] == target
-    # The part feasible by hand is an exercise; a model's sheet has no score file.
+    # The part that is feasible by hand is an exercise; a model's sheet has no score file.
     paper = for_paper(sheet)
     assert [step["name"] for step in result["asked"]["en"]] == list(paper.steps)
     for step in result["asked"]["en"]:
