@@ -32,7 +32,7 @@ def test_a_continuation_is_scored_token_by_token(tiny, tokenizer) -> None:
 def test_the_likeliest_continuation_is_recognised(tiny, tokenizer) -> None:
     model = tiny(context_length=64)
     answers = Answers(model, tokenizer)
-    with torch.no_grad():  # whatever it reads, it says ক
+    with torch.no_grad():  # whatever the input, it predicts ক
         model.head.weight.zero_()
         letter = tokenizer.encode("ক")[-1]
         model.head.weight[letter] = 1.0

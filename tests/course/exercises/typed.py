@@ -70,7 +70,7 @@ def slipped(question: Question) -> list[float]:
 
 
 def half_right(question: Question, language: Language) -> tuple[str, ...]:
-    """Return a partly right answer: some of the words, half of a matrix, or numbers that are wrong at the first attempt."""
+    """Return a partly right answer: some of the words, half of a matrix, or numbers wrong at the first attempt."""
     if question.rubric is not None:
         return (OPEN[question.id][language][0],)
     if question.step and question.expected is not None and (spoiled := slipped(question)):

@@ -1,4 +1,4 @@
-"""The doctor, on curves of real training runs, and on those described in a course."""
+"""The doctor, tested on curves of real training runs and on curves described in a course."""
 
 import math
 import random
@@ -51,7 +51,7 @@ def findings(folder: RunFolder, **more: Any) -> dict[str, Finding]:
     return {each.kind: each for each in diagnose(folder.about(), folder.metrics(), **more)}
 
 
-# -- curves that were trained -----------------------------------------------------------------------------------------
+# -- curves of real runs ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -125,7 +125,7 @@ def test_a_leak_is_found_in_the_curve_and_in_the_data(trained, make_data, texts)
     """The held-out text is in the training data more often than the rest, so it is predicted better."""
     leaky = make_data([*texts[:12], *texts[:2] * 4], held_out=texts[:2], leak_threshold=None, duplicates="keep")
     run = trained(leaky, steps=160, evaluate_every=20)
-    jumps = "learning-rate-too-high"  # batches of known text and of other text take turns, so the loss may seem to rise
+    jumps = "learning-rate-too-high"  # batches of known text and of other text alternate, so the loss may seem to rise
     found = findings(run)
     assert found.keys() - {jumps} == {"leak"}
     assert found["leak"].evidence["epochs"] > 3
@@ -158,7 +158,7 @@ def test_unknown_tokens_are_found_in_the_data(make_data, texts) -> None:
     assert [each.kind for each in diagnose({}, CALM, data=facts)] == ["mismatch-unknown"]
 
 
-# -- curves that are told ---------------------------------------------------------------------------------------------
+# -- described curves -------------------------------------------------------------------------------------------------
 
 
 def step(number: int, loss: float | None) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def told(losses: dict[int, tuple[float, float]]) -> list[dict[str, Any]]:
 
 
 def test_question_7b_and_12b_of_the_workshop() -> None:
-    """Validation stays at 4.08 to 4.13, training goes on to 2.61 at iteration 8,500."""
+    """The validation loss stays at 4.08 to 4.13, while the training loss falls to 2.61 at iteration 8,500."""
     falling = {500: (7.0, 7.1), 1500: (5.6, 5.7), 2500: (4.9, 5.0), 3500: (4.3, 4.5), 4500: (3.8, 4.13)}
     stalled = {5000: (3.6, 4.12), 5500: (3.4, 4.11), 6000: (3.25, 4.10), 6500: (3.1, 4.11), 7000: (2.95, 4.09)}
     end = {7500: (2.85, 4.10), 8000: (2.7, 4.09), 8500: (2.6058, 4.0778)}

@@ -1,4 +1,4 @@
-"""Strengths against scipy and closed forms; agreement against Krippendorff's own example."""
+"""Strengths compared with scipy and closed forms; agreement compared with Krippendorff's own example."""
 
 import numpy as np
 import pytest

@@ -45,7 +45,7 @@ def test_entries_by_hand(text: str, wanted: str) -> None:
 def test_normalized_text_has_no_entry() -> None:
     for text in ("\u0995", "a", "\u200d", "\u0995\u09cd\u200c"):
         assert text not in entries()
-    joined = "\u09b0\u200d\u09cd\u09af"  # has one, so that no shorter entry takes its joiner
+    joined = "\u09b0\u200d\u09cd\u09af"  # has an entry, so that no shorter entry matches its joiner
     assert entries()[joined] == joined
 
 

@@ -1,4 +1,4 @@
-"""Export of classifiers to Hugging Face and back: the same logits and labels."""
+"""Export of classifiers to Hugging Face and re-import: the same logits and labels."""
 
 from pathlib import Path
 from typing import Any

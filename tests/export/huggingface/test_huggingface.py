@@ -64,7 +64,7 @@ def same_weights(one: Bundle, other: Bundle) -> bool:
     return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-# -- out, compared, and back ------------------------------------------------------------------------------------------
+# -- export, comparison and import ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CONFIGS)
