@@ -99,7 +99,7 @@ def test_the_twins_agree_on_text_with_estimated_discounts(data) -> None:
 @needs_news
 @pytest.mark.parametrize("order", [2, 3, 5])
 def test_news_against_nltk(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """NLTK's conventions: n - 1 end tokens before a document, not predicted; one discount; no interpolation with 1/V."""
+    """NLTK's conventions: n - 1 end tokens before a document, not predicted; one discount; no mixing with 1/V."""
     lm = pytest.importorskip("nltk.lm", reason="NLTK is not installed")
     read = islice(read_documents([SHARED_DATA / "news" / "train.jsonl.zst"]), 33)
     articles = [document.text.split()[:100] for document in read]

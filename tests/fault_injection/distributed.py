@@ -191,7 +191,7 @@ def lost(ground: Ground) -> Found:
 
 
 def first(ground: Ground) -> Found:
-    """The rendezvous machine is switched off: the other command exits, and the same command on both machines resumes."""
+    """The rendezvous machine is switched off: the other command exits, and the same command on both resumes the run."""
     trial = Trial(ground, "first", 80, "--checkpoint-every", "10")
     with machines(2, trial.place) as nodes:
         meeting_place, other = nodes
@@ -242,7 +242,7 @@ def elastic(ground: Ground) -> Found:
 
 
 def apart(ground: Ground) -> Found:
-    """Without a shared disk, each machine stores its own rows; the run resumes on the same, a new or a single machine."""
+    """Without a shared disk, each machine stores its own rows; the run resumes on the same, a new or one machine."""
     trial = Trial(ground, "apart", 80, "--checkpoint-every", "10", "--shard", nodes="2", apart=True)
     with machines(3, trial.place, apart=True) as nodes:
         first = nodes[0]

@@ -1,4 +1,4 @@
-"""The compiled ``native.c`` is kept for the next process, and only this user's own is executed."""
+"""The compiled ``native.c`` is cached for later processes, and only files owned by the user are executed."""
 
 import ctypes
 import os
@@ -40,7 +40,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def again() -> ctypes.CDLL | None:
-    """What another process would have."""
+    """The state that another process would start with."""
     native.cache_clear()
     return native()
 

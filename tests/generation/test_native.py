@@ -1,4 +1,4 @@
-"""The step in C compared with the model, for every layout, in float32 and int8; and without a compiler."""
+"""The decoding step in C compared with the model, for every layout, in float32 and int8; and without a compiler."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -54,7 +54,7 @@ def quantized_inputs(monkeypatch: Any) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 @torch.no_grad()
 def test_a_step_in_c_equals_a_step_of_the_model(layout: str, removed: list[str], weights: Any, threads: int) -> None:
-    """Also for layers with different numbers of heads."""
+    """Layers with different numbers of heads are tested too."""
     whole = tiny(layout, context_length=12, vocab_size=31)
     model = prepare(remove_heads(whole, removed) if removed else whole, weights)
     library = native()
@@ -141,7 +141,7 @@ def test_the_faster_number_of_threads_is_used_and_the_other_retried() -> None:
     for step in range(300):
         threads = pace.threads()
         taken.append(threads)
-        busy = step < 150  # other work on the machine: one thread wins; then it ends
+        busy = step < 150  # under other load, one thread is faster; then the load ends
         pace.took(threads, (5.0 if busy else 1.0) if threads == 4 else 2.0)
     assert taken[:6] == [4, 1, 4, 1, 4, 1]
     assert taken[10:60] == [1] * 50

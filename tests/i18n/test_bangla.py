@@ -1,4 +1,4 @@
-"""The Bangla of the catalogues follows the style guide, in every package."""
+"""The Bangla messages in every package's catalogue follow the style guide."""
 
 import json
 import re
