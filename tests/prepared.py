@@ -22,12 +22,12 @@ def write_lines(path: Path, texts: Sequence[str]) -> Path:
     return path
 
 
-# A made-up language: each word has one translation, in the same order.
+# A synthetic language: each word has one translation, in the same order.
 WORDS = {"আমি": "I", "তুমি": "you", "ভাত": "rice", "মাছ": "fish", "খাই": "eat", "আনি": "bring", "নদী": "river"}
 
 
 def made_up_pairs(n_pairs: int) -> list[tuple[str, str]]:
-    """Return English and Bangla sentences, each once: three words according to the digits of its number."""
+    """Return distinct English and Bangla sentences: the digits of a sentence's number select its three words."""
     words, rows = list(WORDS), []
     for number in range(n_pairs):
         chosen = [words[number // 7**place % 7] for place in range(3)]
@@ -36,7 +36,7 @@ def made_up_pairs(n_pairs: int) -> list[tuple[str, str]]:
 
 
 def write_pairs(file: Path, n_pairs: int, header: tuple[str, str] = ("en", "bn")) -> Path:
-    """Write a table of made-up pairs."""
+    """Write a table of synthetic pairs."""
     file.write_text("".join("\t".join(row) + "\n" for row in (header, *made_up_pairs(n_pairs))), encoding="utf-8")
     return file
 

@@ -1,4 +1,4 @@
-"""A new model of each architecture with inputs, for every test."""
+"""A new model of each architecture for every test, with inputs."""
 
 import pytest
 import torch

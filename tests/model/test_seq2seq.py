@@ -40,7 +40,7 @@ def from_torch(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
     return ours
 
 
-@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch, of a fast path that it cannot take
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch's warning that it cannot use a fast path
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(
     order=st.sampled_from(["pre", "post"]),

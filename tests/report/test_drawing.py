@@ -1,4 +1,4 @@
-"""Pictures as files: well-formed, deterministic, with the right numbers."""
+"""Picture files are well-formed, deterministic, and contain the right numbers."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Word folding, and passages that contain all of a text."""
+"""Word folding, and passages that together contain the complete text."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ def forms(text: str) -> list[str]:
     ("one", "other"),
     [
         ("\u09df", "\u09af\u09bc"),  # য় in one code point, and with a nukta
-        ("র‍্যাব", "র‌্যাব"),  # ZWJ, and ZWNJ typed for it
+        ("র‍্যাব", "র‌্যাব"),  # ZWJ, and ZWNJ typed instead
         ("তঁার", "তাঁর"),
         ("১৯৭১", "1971"),
         ("Dhaka", "DHAKA"),
