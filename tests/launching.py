@@ -66,7 +66,7 @@ class Launcher:
     def run(
         self, arguments: Sequence[str], log: Path, processes: int = 1, disks: Sequence[Path] = (), **environment: str
     ) -> None:
-        """Run a command successfully in several processes, as torchrun does; with ``disks``, each is a separate machine.
+        """Run a command successfully in several processes, as torchrun does; with ``disks``, on separate machines.
 
         The current directory of a process is its disk, so that its relative paths refer to this disk.
         """

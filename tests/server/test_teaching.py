@@ -1,4 +1,4 @@
-"""From an uploaded table to a trained model and its score; and search in uploaded documents."""
+"""From an uploaded table to a trained model and its score, and search in uploaded documents."""
 
 import csv
 import io

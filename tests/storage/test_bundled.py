@@ -1,4 +1,4 @@
-"""The bundled model: complete, small, in the wheel, the default, and its card has the measured figures."""
+"""The bundled model: complete, small, included in the wheel, and the default; its card has the measured figures."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def test_the_card_has_the_measured_figures() -> None:
 
 @pytest.fixture
 def beside_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current directory of the commands: a folder with a text file."""
+    """The current directory for the commands: a folder with a text file."""
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text("নদীর ধারে একটি গ্রাম।", encoding="utf-8")
     return tmp_path
@@ -144,7 +144,7 @@ def test_the_results_file_describes_the_packaged_model() -> None:
     assert found["model"] == bundle.load(bundled.FOLDER).config.to_dict()
 
 
-# -- the text that it has read -----------------------------------------------------------------------------------------
+# -- its training data -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
