@@ -1,4 +1,4 @@
-"""Worker processes: Ctrl-C at any moment ends them silently, and none outlives its parent."""
+"""Worker processes: Ctrl-C ends them silently at any moment, and none outlives its parent."""
 
 import json
 import os
@@ -29,7 +29,7 @@ if __name__ == "__main__":
         except KeyboardInterrupt:
             print("interrupted", flush=True)
 """
-# Seconds after the first worker starts (it imports first, then works); None: before any worker exists.
+# Seconds after the first worker starts (it first imports modules, then works); None: before any worker exists.
 MOMENTS = (None, 0.0, 0.05, 0.3)
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="counts the processes of a group in /proc")

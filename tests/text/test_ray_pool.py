@@ -1,4 +1,4 @@
-"""A worker pool on Ray: its results equal those of one process byte for byte, even if workers die."""
+"""A worker pool on Ray: its results are byte-identical to those of a single process, even if workers die."""
 
 import contextlib
 import json

@@ -1,4 +1,4 @@
-"""The checkpoint from which a run resumes: broken ones are skipped, unreadable ones raise an error."""
+"""The checkpoint from which a run resumes: corrupt ones are skipped, and unreadable ones raise an error."""
 
 import errno
 import os

@@ -13,7 +13,7 @@ from kotha.training.distributed import ALONE, Ranks, Stragglers
 
 
 class Others(Ranks):
-    """Two processes, of which the second is simulated and several times as busy."""
+    """Two processes; the second one is simulated and several times as busy."""
 
     times = 1.0
 

@@ -70,7 +70,7 @@ LINES = [
 
 @cache
 def spiece_bytes(name: str) -> bytes:
-    """A tiny model of this kind, trained once."""
+    """A tiny SentencePiece model of this kind, trained once."""
     model = io.BytesIO()
     settings = {"model_type": "unigram", "vocab_size": 400, "minloglevel": 2, "hard_vocab_limit": False}
     settings |= {"num_threads": 1} | SPIECE[name]
@@ -80,7 +80,7 @@ def spiece_bytes(name: str) -> bytes:
 
 @cache
 def both(name: str) -> tuple[sentencepiece.SentencePieceProcessor, Tokenizer]:
-    """SentencePiece's processor, and our tokenizer imported from its file."""
+    """SentencePiece's processor, and the tokenizer imported from its file."""
     theirs = sentencepiece.SentencePieceProcessor(model_proto=spiece_bytes(name))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "spiece.model"
@@ -272,7 +272,7 @@ def test_any_bytes_are_read_or_raise_a_tokenizer_error(tmp_path_factory, data):
 
 
 def test_a_truncated_model_is_read_or_raises_a_tokenizer_error(tmp_path):
-    """A cut between two pieces leaves a valid smaller vocabulary; any other cut is detected."""
+    """A file truncated between two pieces is a valid smaller vocabulary; any other truncation is detected."""
     whole = spiece_bytes("unigram identity")
     seen = 0
     for end in range(0, len(whole), 41):

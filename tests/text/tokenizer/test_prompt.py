@@ -1,4 +1,4 @@
-"""The end of a long text is encoded as in the complete text; a classifier reads a text completely, or in stretches."""
+"""The end of a long text is encoded as in the complete text; a classifier reads a text in full or in excerpts."""
 
 import pytest
 from hypothesis import given, settings

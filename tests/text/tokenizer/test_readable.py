@@ -32,7 +32,7 @@ def library_merges(words, n_merges, min_frequency=0):
 
 
 def test_merges_by_hand():
-    """কল occurs 5 + 3 + 2 times; then কলা 5 times beats কলম's 3."""
+    """কল occurs 5 + 3 + 2 times; then কলা with 5 occurrences beats কলম with 3."""
     words = {"কলা": 5, "কলম": 3, "কল": 2}
     assert count_pairs({word: list(word) for word in words}, words) == {("ক", "ল"): 10, ("ল", "া"): 5, ("ল", "ম"): 3}
     assert learn_merges(words, 3) == [("ক", "ল"), ("কল", "া"), ("কল", "ম")]
@@ -71,7 +71,7 @@ def test_merges_of_real_words_are_the_librarys():
 
 def test_applying_by_hand():
     ranks = {("ক", "ল"): 0, ("কল", "া"): 1, ("া", "ক"): 2}
-    assert apply_merges("কলাক", ranks) == ["কলা", "ক"]  # কল first, then কলা takes the sign before া+ক can
+    assert apply_merges("কলাক", ranks) == ["কলা", "ক"]  # কল is merged first; then কলা uses the sign before া+ক can
     assert apply_merges("", ranks) == []
     assert apply_merges("খ", ranks) == ["খ"]
 
@@ -102,7 +102,7 @@ def test_our_bpe_agrees_with_the_readable_implementation(name):
         assert by_hand == [tokenizer.pieces[token] for token in tokenizer.encode(word)], word
 
 
-# -- the best cut -----------------------------------------------------------------------------------------------------
+# -- the best segmentation --------------------------------------------------------------------------------------------
 
 
 def test_the_best_cut_by_hand():
@@ -111,7 +111,7 @@ def test_the_best_cut_by_hand():
     assert best_cut("কলাগাছ", scores) == ["কলা", "গাছ"]
     assert best_cut("কলাগাছ", scores | {"কলাগাছ": -3.5}) == ["কলাগাছ"]
     assert best_cut("", scores) == []
-    assert best_cut("xক", scores) == ["x", "ক"]  # not covered: alone, with a low score
+    assert best_cut("xক", scores) == ["x", "ক"]  # not covered by a piece: a token of its own, with a low score
 
 
 def unigram_tokens(scores, word):

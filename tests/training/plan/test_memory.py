@@ -176,7 +176,7 @@ KINDS: dict[str, ModelConfig] = {
 @pytest.mark.parametrize("name", KINDS)
 def test_the_rules_match_torch(name: str, precision: str) -> None:
     depths = {"n_layers": 2, **({"n_decoder_layers": 2} if isinstance(KINDS[name], Seq2SeqConfig) else {})}
-    words = {"vocab_size": 2} if isinstance(KINDS[name], TextConfig) else {}  # tables are counted with the weights
+    words = {"vocab_size": 2} if isinstance(KINDS[name], TextConfig) else {}  # tables are included in the weights
     config = KINDS[name].replace(**depths, **words)
     length = min(96, config.context_length) if isinstance(config, TextConfig) else 0
     kept, working, measuring = traced(config, 6, length, precision)

@@ -1,4 +1,4 @@
-"""Next tokens: learning from teachers, reading backwards, and resuming runs with either."""
+"""Next-token training: with teachers, on reversed text, and resumed runs of both kinds."""
 
 from pathlib import Path
 from typing import Any
