@@ -255,7 +255,7 @@ def test_a_corrupt_file_does_not_end_the_corpus(tmp_path, compression):
 
 
 def test_memory_stays_flat(tmp_path):
-    """30 MB in four forms (one a zip bomb, one a single line) and an endless row are read within 3 MB of memory."""
+    """30 MB in four forms (one a gzip bomb, one a single line) and an endless row are read within 3 MB of memory."""
     text, size = "কখগঘ " * 200, 30 << 20
     row = json.dumps(text, ensure_ascii=False).encode() + b"\n"
     put(tmp_path, "lines.jsonl", row * (size // len(row)))

@@ -153,7 +153,7 @@ def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str |
 
     ``nats`` has, for each model, the loss on each document in ``text``, if all models were evaluated on it.
     """
-    texts: list[MeasuredText] = []  # distinct ones
+    texts: list[MeasuredText] = []  # different texts
     for row in rows:
         if row.measured is not None and not any(row.measured.same_as(each) for each in texts):
             texts.append(row.measured)

@@ -87,7 +87,7 @@ def evaluate_masked(
             shortest=_SHORTEST,
         )
     pairs = _pairs(windows)
-    masked: list[tuple[int, int]] = []  # of each masked word: the token before it, and itself
+    masked: list[tuple[int, int]] = []  # for each masked word: the preceding token, and the word itself
     sums, judged = np.zeros(3), 0  # masked words: correct, correct in the top five, nats; pairs: correct
     with evaluating(model), torch.inference_mode():
         for start in range(0, len(windows), _ROWS):

@@ -3,8 +3,8 @@
 The split is random and stratified by class, and the same seed gives the same parts. Pairs of texts have no classes, and
 the conversations in a group stay together. Duplicates are removed. To prevent leakage, a training example is removed if
 it is a copy of a held-out one or contains most of it (``text/clean/leakage.py``). A validation example that overlaps
-with a test example in this way is removed too. For pairs, an overlap on either side is enough. Two images are copies if
-all their pixels are equal.
+with a test example in this way is also removed. For pairs, an overlap on either side is enough. Two images are copies
+if all their pixels are equal.
 """
 
 from collections import defaultdict

@@ -1,6 +1,6 @@
 """Attention maps for every head in every layer, with and without the causal mask, and word alignment for translations.
 
-A map holds the weights (H, T, S) from one forward pass, and also the weights that the same queries and keys would
+A map holds the weights (H, T, S) from one forward pass. It also holds the weights that the same queries and keys would
 produce under the other mask: no mask for a causal head, the causal mask for a bidirectional one. The model does not use
 this second set; it is recorded to show the effect of the mask.
 
@@ -48,7 +48,7 @@ class AttentionMap:
     name: str  # blocks.0.attention, decoder.1.cross
     queries: str  # name of the sequence of the queries, such as "target" (see ``ModelInput.lines``)
     keys: str  # name of the sequence of the keys
-    heads: tuple[int, ...]  # head numbers; heads left after pruning keep theirs
+    heads: tuple[int, ...]  # head numbers, which pruning does not change
     causal: bool
     weights: Tensor  # (H, T, S); each row sums to one
     other: Tensor | None = field(repr=False)  # the same heads under the other mask; None for cross-attention
@@ -78,7 +78,7 @@ class AttentionMaps:
 
 @dataclass(frozen=True)
 class HeadSummary:
-    """A one-line summary of what one head does with a text."""
+    """A one-line summary of what one head attends to in a text."""
 
     head: int
     looks: tuple[tuple[int, int, float], ...]
@@ -216,7 +216,7 @@ class Alignment:
     source: tuple[str, ...]
     written: tuple[str, ...]
     weights: Tensor  # (written, source); each row sums to one
-    strongest: tuple[int, ...]  # for each written piece, the source position with the largest weight
+    strongest: tuple[int, ...]  # for each generated piece, the source position with the largest weight
     layer: int
     pieces: dict[str, tuple[Piece, ...]] = field(repr=False)  # source and written, as shown on a page
 
@@ -224,7 +224,7 @@ class Alignment:
 def alignment_view(
     bundle: Bundle, text: str, target: str | None = None, layer: int | None = None, write: Write | None = None
 ) -> View[Alignment]:
-    """Align a translation with its source; the translation is ``target``, or the model generates it with ``write``."""
+    """Align a translation with its source; the translation is given as ``target`` or generated with ``write``."""
     model = bundle.model
     if not isinstance(model, Seq2Seq):
         raise UsageError(
@@ -235,7 +235,7 @@ def alignment_view(
     given = read(model, bundle.tokenizer, text, target=target, write=write if target is None else None)
     maps = attention_maps(model, given, [f"decoder.{chosen}"])
     (cross,) = (each for each in maps.maps if each.name.endswith(".cross"))
-    # Row t holds the weights used to write token t + 1; the last row writes the end token.
+    # Row t holds the weights used to generate token t + 1; the last row generates the end token.
     pieces = {"source": given.lines["source"], "written": given.lines["target"][1:]}
     weights = cross.weights.mean(dim=0)[: len(pieces["written"])]
     source, written = (tuple(piece.text for piece in line) for line in pieces.values())

@@ -51,7 +51,7 @@ class Word:
     text: str
     tokens: tuple[int, ...]
     pieces: tuple[str, ...]  # the tokens as readable text
-    vector: Tensor  # its row, or the mean of its pieces' rows: (C,)
+    vector: Tensor  # the word's row, or the mean of its tokens' rows: (C,)
 
 
 class Embeddings:
@@ -84,7 +84,7 @@ class Embeddings:
         return list(found.values())[:count]
 
     def find(self, text: str) -> Word:
-        """Return the row for a word, or the mean of the rows for its pieces.
+        """Return the row for a word, or the mean of the rows for its tokens.
 
         Raises ``UsageError`` if the vocabulary cannot spell the word without byte tokens.
         """
@@ -92,7 +92,7 @@ class Embeddings:
         if not bare:
             raise UsageError("the word is empty; give a word such as মা")
         spaced, alone = (self.tokenizer.encode(start + bare) for start in (" ", ""))
-        chosen = alone if len(alone) < len(spaced) else spaced  # with a leading space, unless it needs more tokens
+        chosen = alone if len(alone) < len(spaced) else spaced  # a leading space is preferred unless it adds tokens
         tokens = [token for token in chosen if self.texts[token] != " "]
         if not all(self.texts[token] for token in tokens):
             unknown = "the vocabulary cannot spell “{text}”; try a word in the model's language"
@@ -258,7 +258,7 @@ class TouchedRows:
     """Share of the squared gradient of the token embedding that comes from the lookup."""
 
     def table(self) -> Table:
-        """Return the counts as a table, with a remark that explains them."""
+        """Return the counts as a table, with an explanatory remark."""
         ways = {
             Message("looked up as input tokens"): self.looked_up,
             Message("scored by the output softmax"): self.scored,
@@ -294,7 +294,7 @@ def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
             n=len(tokens),
         )
     read = torch.tensor(tokens[: model.config.context_length + 1])
-    head = model.head.weight.detach().requires_grad_()  # separate from the embedding, even if tied
+    head = model.head.weight.detach().requires_grad_()  # a separate tensor, even if tied to the embedding
     with evaluating(model), torch.enable_grad():  # dropout would zero some gradients
         logits = linear(model.hidden(read[None, :-1])[0], head, model.head.bias)  # (T, V)
         loss = cross_entropy(logits.float(), read[1:])

@@ -66,7 +66,7 @@ class ModelInput:
     masked: tuple[int, ...] = ()  # masked positions of a BERT
     grid: tuple[int, int] | None = None  # rows and columns of an image's patches
     title: Text = ""  # title of a page about this input
-    spell: Spell = str  # the text of an output id
+    spell: Spell = str  # returns the text of an output id
 
     @property
     def last_line(self) -> tuple[Piece, ...]:

@@ -62,7 +62,7 @@ class DrawnLine:
     name: Text
     points: Sequence[Point]
     colour: int = 1
-    look: str = "plain"  # smoothed: pale below its running mean; dots: a dot on each point; faint: without a name
+    look: str = "plain"  # smoothed: pale, below its running mean; dots: a dot at each point; faint: unlabelled
 
     def __post_init__(self) -> None:
         """Thin out and round the points to the resolution of a chart."""

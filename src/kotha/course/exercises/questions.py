@@ -33,13 +33,13 @@ class Question:
     """A question, answered with numbers (``expected``), an order of pieces (``order``) or words (``rubric``)."""
 
     id: str  # number in the workshop and part: 2c, 9a-2
-    sheet: Sheet  # the sheet of its matrices
+    sheet: Sheet  # the sheet with its matrices
     text: Bilingual
     worked: tuple[Bilingual, ...]  # the solution, line by line; for an open question, a model answer
     expected: Expected | None = None
     shows: tuple[str, ...] = ()  # matrices of the sheet that the answer needs
     lines: tuple[str, ...] = ()  # for a matrix, the arithmetic of each cell
-    step: str = ""  # the step of the sheet to compute, and its row if not all of it
+    step: str = ""  # the step of the sheet to compute, and the row if only one is required
     row: int | None = None
     slips: tuple[Slip, ...] = ()
     hints: tuple[Bilingual, ...] = ()

@@ -1,10 +1,10 @@
-"""The tutor, which asks questions, gives hints, explains mistakes, allows a second attempt and counts points.
+"""The tutor asks questions, gives hints, explains mistakes, allows a second attempt and counts points.
 
 The tutor reads and writes through two functions, so it works the same way in a terminal, with a pipe and in a test. An
 empty line skips a question, ``?`` asks for a hint, and the end of input ends the quiz. Corrections made in a second
 attempt earn half their points. If the input is a pipe, there is only one attempt, and an answer that cannot be parsed
-cannot be retyped. The same questions can be printed with their answer key. The key is not a secret: anyone with Kotha
-can print it for any seed.
+is not requested again. The same questions can be printed with their answer key. The key is not a secret: anyone with
+Kotha can print it for any seed.
 """
 
 import math
@@ -85,7 +85,7 @@ class Quiz:
             self.write(line)
         self._hints = 0
         tries: list[str] = []
-        excused = self.tries == 1  # interactively, an unreadable answer can be retyped once
+        excused = self.tries == 1  # in a terminal, an answer that cannot be parsed can be retyped once
         while True:
             typed = self._answer(question)
             if typed is None:

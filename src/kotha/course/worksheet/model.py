@@ -1,7 +1,7 @@
 """Worksheets for a real model: one head on one text, checked against torch.
 
 Vectors, masks and results come from ``inside.trace``; the weights are the head's slices of the model's matrices. The
-sheet computes everything itself, and every quantity that torch also computes must match.
+sheet computes everything itself, and every value that torch also computes must match.
 """
 
 from collections.abc import Sequence

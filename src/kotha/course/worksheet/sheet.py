@@ -39,7 +39,7 @@ class Sheet:
     tokens: Labels
     key_tokens: Labels
     text: Text
-    place: str = ""  # name of the attention, such as blocks.0.attention; empty for built-in sheets
+    place: str = ""  # name of the attention module, such as blocks.0.attention; empty for built-in sheets
     layer: int = 0
     head: int = 0
     target: str | None = None

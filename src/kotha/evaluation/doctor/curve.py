@@ -131,13 +131,11 @@ def evaluations_of(metrics: Sequence[Row]) -> list[Row]:
 
 # The threshold for each sign, with its reason.
 RISE_NATS = 0.5  # rise of the training loss (median of eleven steps) above its minimum; single batches vary as much
-LEARNED_SHARE = (
-    0.5  # of the way from uniform to unigram; a model learns token frequencies in its first few hundred steps
-)
+LEARNED_SHARE = 0.5  # of the way from uniform to unigram, which takes a model a few hundred steps
 GUESSES = ("uniform", "uniform over classes", "coin flip")  # baselines that guess at random
 BEATEN_SHARE = 0.01  # minimum relative difference to beat a baseline; less is noise
 READ_ONCE = 0.9  # epochs; below this the model has seen less text than the baseline
-FLAT_SHARE = 0.005  # of the total improvement; a loss this close to its best is flat, because seeds vary as much
+FLAT_SHARE = 0.005  # fraction of the total improvement; a loss this close to its best is flat: seeds vary as much
 FLAT_EVALUATIONS = 3  # evaluations without improvement; one or two occur in every run
 FLAT_SINCE = 2 / 3  # share of the run after which a loss must be flat, because the final decay may have only just ended
 RISEN_SHARE = 0.01  # a validation loss this far above its best is a rise, not noise
@@ -145,7 +143,9 @@ FALLEN_SHARE = 0.05  # fall of the training loss that indicates overfitting if t
 STILL = 2.0  # multiple of the validation noise; a training loss that falls by less is flat
 LEAK_EPOCHS = 3.0  # after three epochs, training text is predicted better than new text; earlier, losses can be equal
 LEAK_SHARE = 0.03  # relative difference by which the validation loss is below the training loss
-LEAK_SHARE_REGULARIZED = 0.5  # the same if dropout or averaging raises the training loss, by about a third
+LEAK_SHARE_REGULARIZED = (
+    0.5  # the same if dropout or averaging raises the training loss, which they do by about a third
+)
 COPIED_SHARE = 0.01  # share of validation documents copied in training; the default leak check leaves none
 UNKNOWN_SHARE = 0.02  # share of unknown tokens; a vocabulary that fits the text has almost none
 CHARACTERS_PER_TOKEN = 1.2  # a lower value means that the vocabulary was made for another script or language

@@ -8,7 +8,7 @@ kind                attends to                                                  
 ``previous-token``  the token before                                                      the text
 ``current-token``   itself                                                                the text
 ``positional``      the token at one fixed offset                                         the text
-``first-token``     the beginning: an attention sink, which adds nothing                  the text
+``first-token``     the first token, as an attention sink that adds nothing               the text
 ``rare-word``       rare tokens: the rarest tenth of the text                             the text
 ``punctuation``     full stops, the danda, commas                                         the text
 ``broad``           everything, nearly uniformly                                          the text
@@ -98,7 +98,7 @@ def look(model: nn.Module, passage: Passage) -> list[AttentionPattern]:
     device = next(model.parameters()).device
     body: Any = model
     with evaluating(model), trace(model, hook_points=["*.weights", "*.masked_scores"]) as seen:
-        body.hidden(*(tokens.to(device) for tokens in passage.inputs))  # the head has no attention
+        body.hidden(*(tokens.to(device) for tokens in passage.inputs))  # the output head has no attention
     found = []
     for name in attentions(model):
         weights, masked_scores = seen[f"{name}.weights"][0].cpu(), seen[f"{name}.masked_scores"][0, 0].cpu()

@@ -48,7 +48,7 @@ class HeadReport:
     score: float | None
     threshold: float | None  # minimum score for a head to be of this kind
     evidence: Message
-    example: str  # the clearest case in the text
+    example: str  # the clearest example in the text
     scores: dict[str, float]
     distance: float  # mean attention distance in tokens
     ablation_nats: float  # increase of the loss without it

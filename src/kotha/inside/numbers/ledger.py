@@ -278,7 +278,7 @@ class Ledger:
         parts = {"cosines": turn.cos, "sines": turn.sin}
         return tuple(self._put(name + self._ending(line), line, values=part) for name, part in parts.items())
 
-    # -- the answer -----------------------------------------------------------------------------------------------
+    # -- the prediction -------------------------------------------------------------------------------------------
 
     def _answer(self, stream: str, line: str) -> None:
         model, columns, logits = self._body, WORDS, self._seen["logits"][-1]
