@@ -39,7 +39,7 @@ def test_neighbours_map_and_touched_rows(run: str, capsys, tmp_path: Path) -> No
 def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:
     assert main(["inside", "embeddings", run, "[/b]", "মা[/b]"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("[/b]\n") and "মা[/b] is not one token" in out
+    assert out.startswith("[/b]\n") and "মা[/b] is not a single token" in out
 
 
 @pytest.mark.parametrize(

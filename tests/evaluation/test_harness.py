@@ -51,7 +51,7 @@ def test_a_long_context_keeps_its_end(tiny, tokenizer) -> None:
         chances = model(torch.tensor([ids[-9:-1]]))[0].log_softmax(-1)
     expected = sum(float(chances[place, ids[place - 8]]) for place in range(8 - n_asked, 8))
     assert answers.likelihood("আমি রোজ সকালে ভাত খাই।", " সে বই পড়ে।")[0] == pytest.approx(expected, abs=1e-4)
-    with pytest.raises(UsageError, match="does not fit the model's context of 8"):
+    with pytest.raises(UsageError, match="does not fit into the model's context length of 8"):
         answers.likelihood("", "আমি রোজ সকালে ভাত খাই। সে বই পড়ে।")
 
 

@@ -80,7 +80,7 @@ class TextScore(Measurement):
     documents: int
     bytes: int
     characters: int
-    unknown: int  # number of unknown tokens; the text they replace is not measured, so bits per byte are too low
+    unknown: int  # number of unknown tokens; the text that they replace is not scored, so bits per byte are too low
     context: int
     stride: int
     tokenizer: str  # its fingerprint

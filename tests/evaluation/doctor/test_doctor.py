@@ -206,7 +206,7 @@ def test_a_healthy_run_names_what_was_checked() -> None:
     assert str(reassure(3.0, {"uniform": 9.0, "unigram": 6.0, "3-gram": 2.9})).endswith(
         "below these baselines: uniform, unigram."
     )
-    assert "Nothing was evaluated on held-out text" in str(reassure(None, {"uniform": 9.0}))
+    assert "was not evaluated on held-out text" in str(reassure(None, {"uniform": 9.0}))
 
 
 def test_a_loss_that_is_not_finite() -> None:

@@ -67,7 +67,7 @@ def test_a_card_cannot_inject_html(page: str) -> None:
 
 
 def test_a_page_needs_a_tokenizer(tmp_path: Path) -> None:
-    with pytest.raises(KothaError, match="no tokenizer, and a web page needs one"):
+    with pytest.raises(KothaError, match="no tokenizer, but a web page needs one"):
         export(replace(shaken(CONFIGS["gpt2"]), tokenizer=None), "web", tmp_path / "m.html")
     assert list(tmp_path.iterdir()) == []
 

@@ -158,7 +158,7 @@ def test_the_least_important_heads_go_first_and_one_stays() -> None:
 
 def test_measuring_without_text_is_rejected() -> None:
     model, _ = shaken("gpt")
-    with pytest.raises(UsageError, match="there is no text to measure on"):
+    with pytest.raises(UsageError, match="the heads cannot be measured without text"):
         mean_loss(model, [], loss)
 
 
