@@ -21,8 +21,8 @@ from kotha.text.shards import Dataset, Split
 
 Hashes = NDArray[np.uint64]
 
-# Base-2 logarithm of the window length in tokens. Although the built-in stories share whole sentences, no more than
-# half of the windows of any document occur in 3,000 others.
+# Base-2 logarithm of the window length in tokens. Although the built-in stories share complete sentences, at most half
+# of the windows of a document occur in 3,000 others.
 _DOUBLINGS = 4
 _WINDOW = 1 << _DOUBLINGS
 # A document is considered seen if at least this share of its windows is found.

@@ -25,7 +25,7 @@ from kotha.report.table import Table
 from kotha.text.corpus.dialogues import Dialogues
 
 _ROWS = 16
-# Tokens generated beyond the longest expected answer, so that answers that are too long count as wrong.
+# Tokens allowed beyond the longest expected answer, so that an answer that is too long counts as wrong.
 _MORE_TOKENS = 8
 _MARKS = "।.!?,;:“”\"'‘’ "
 _DEVIATIONS = 1.96  # of a 95 % interval

@@ -111,7 +111,7 @@ class _Update:
             self.on_problem(problem)
 
     def settle_embedder(self) -> None:
-        """Record which model computes the vectors, or check that it is still the same; an index has only one model."""
+        """Record the model that computes the vectors, or check that it has not changed; an index has only one model."""
         kept, name = self.store.embedder(), self.store.name
         if kept is None:
             if self.embed is not None:

@@ -100,7 +100,7 @@ def _answer(entry: Mapping[str, Any]) -> GivenAnswer:
 
 @dataclass(frozen=True)
 class FileScore:
-    """The score for an answer file, which is graded again."""
+    """The score of an answer file, computed by grading its answers again."""
 
     file: str
     name: str = ""

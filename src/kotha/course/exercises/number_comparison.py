@@ -78,7 +78,7 @@ class Typed:
 
 
 def readings(text: str) -> list[list[Typed]]:
-    """Return the numbers in an answer, for each way to read its commas; only the part after the last = counts.
+    """Return the numbers in an answer, for each way to read its commas; only the part after the last = is used.
 
     >>> [[each.value for each in found] for found in readings("৮,১৯২")]
     [[8192.0], [8.0, 192.0]]

@@ -38,7 +38,7 @@ _VERDICTS = {
 
 @dataclass
 class Quiz:
-    """A quiz that asks its questions one after another."""
+    """A quiz, which asks its questions one after another."""
 
     language: Language
     read: Read
@@ -114,7 +114,7 @@ class Quiz:
         return None
 
     def _rest_of_matrix(self, question: Question, typed: str) -> str:
-        """Read the other rows of a matrix if the first line is one complete row."""
+        """Read the remaining rows of a matrix if the first line is one complete row."""
         expected, lines = question.expected, [typed.strip()]
         if expected is None or expected.columns == 1 or len(readings(typed)[-1]) != expected.columns:
             return typed

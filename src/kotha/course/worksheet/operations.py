@@ -4,8 +4,8 @@ An operation computes a matrix in double precision, writes the arithmetic for on
 cell as a spreadsheet formula (with templates from ``sheets.json``). Operands are names of matrices; the callers supply
 the matrices and their cells in a spreadsheet.
 
-Most operations read one number from each operand, or one row from the first, so templates are enough. An operand with a
-single row or column is broadcast, as in NumPy.
+Most operations read one number from each operand, or one row from the first, so templates are sufficient. An operand
+with a single row or column is broadcast, as in NumPy.
 """
 
 import math
@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("sheets.json")
 MINUS_INFINITY = "−∞"
 Array = NDArray[np.float64]
 Matrices = Mapping[str, Array]
-# The operand that a cell reads, and the cell in it.
+# An operand, and the row and column of the cell that is read from it.
 CellIndex = tuple[int, int, int]
 _MOST_LEADING_ZEROS = 4
 

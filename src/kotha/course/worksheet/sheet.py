@@ -122,7 +122,7 @@ def _title(name: str, operation: Operation | None) -> Text:
 
 
 def recomputed(sheet: Sheet, given: Matrices) -> Sheet:
-    """Return the sheet with other given numbers of the same shapes; all other matrices are recomputed."""
+    """Return the sheet with different given matrices of the same shapes; all other matrices are recomputed."""
     made: dict[str, Array] = {}
     steps = {}
     for name, step in sheet.steps.items():

@@ -1,4 +1,4 @@
-"""Export of a sheet as a spreadsheet with live formulas, so that changing a number shows the effect.
+"""Export of a sheet as a spreadsheet with live formulas, which show the effect of changing a number.
 
 Given numbers are blue. Every other cell is a formula that uses earlier cells, with its current value stored for
 programs that do not evaluate formulas. A small worksheet fits on a single page; the given matrices of a wide model are

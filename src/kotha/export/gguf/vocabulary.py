@@ -5,9 +5,9 @@ the model's output is wrong.
 
 - **BPE** becomes ``gpt2`` with the pre-tokenizer ``qwen35`` (or ``gpt-2``), which must be the one used in training.
   In this case llama.cpp does not normalize text, so its callers must pass text in Kotha's canonical form.
-- **Unigram** becomes ``t5``, which finds the segmentation with the best score (``llama`` would merge greedily) and uses
-  a character map: that of a SentencePiece model, or one made from Kotha's rules (``charsmap.py``), so that text does
-  not have to be normalized first. ``t5`` has no byte fallback, so the map converts characters outside the vocabulary to
+- **Unigram** becomes ``t5``, which finds the segmentation with the best score (``llama`` would merge greedily). ``t5``
+  uses a character map, so text does not have to be normalized first: the map of a SentencePiece model, or one made from
+  Kotha's rules (``charsmap.py``). ``t5`` has no byte fallback, so the map converts characters outside the vocabulary to
   private-use characters. The token ids of these characters are the same as in Kotha, but the characters are missing
   from llama.cpp's output.
 

@@ -1,8 +1,8 @@
 """Write and read the ``config.json`` of a Hugging Face folder.
 
-The file is untrusted input: an unsupported setting raises an error that gives its name in the file. An exported folder
-also contains Kotha's own config under ``kotha``, because a layout cannot express all settings (such as missing biases
-and the initialization). This config is used only if it is consistent with the other settings.
+The file is untrusted input: an unsupported setting raises an error that names the setting as in the file. An exported
+folder also contains Kotha's own config under ``kotha``, because a layout cannot express all settings (such as missing
+biases and the initialization). This config is used only if it is consistent with the other settings.
 """
 
 import json

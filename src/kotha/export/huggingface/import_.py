@@ -4,8 +4,8 @@ GPT-2, Qwen3, Llama, BERT, Marian and ViT are supported. The folder is checked b
 shapes and types of all weights must match the config. A tied weight may be stored once or twice, with equal values.
 Biases that an export added (all zero) are removed, so an exported model is imported again bit for bit.
 
-The folder is untrusted input: shard names must not refer to files outside it, the index and the shards must list the
-same weights, and names, shapes and types are checked before memory is allocated. Pickle files are never opened.
+The folder is untrusted input. Shard names must not refer to files outside it, and the index and the shards must list
+the same weights. Names, shapes and types are checked before memory is allocated. Pickle files are never opened.
 """
 
 from collections.abc import Sequence
@@ -282,7 +282,7 @@ def _tokenizer(folder: Path) -> Tokenizer | None:
 
 
 def _card(folder: Path) -> str | None:
-    """Return the folder's model card, which is kept because it describes the training data and the license."""
+    """Return the folder's model card, which is preserved because it describes the training data and the license."""
     if not is_file(folder / CARD_FILE):
         return None
     with inside(folder, CARD_FILE).open("rb") as stream:
