@@ -20,8 +20,8 @@ settings.load_profile("kotha")
 # Real Bangla data next to the checkout; tests that need it are skipped if it is missing.
 SHARED_DATA = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-# The second tier, which `make test-extended` runs: browsers, other programs, machines and systems, broken inputs and
-# disks, kills, every chapter, how-to and benchmark.
+# The second tier, run by `make test-extended`: browsers, other programs, machines and platforms, invalid input, I/O
+# errors, kills, and every chapter, how-to guide and benchmark.
 EXTENDED = (
     "benchmarks",
     "book",

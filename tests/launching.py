@@ -118,7 +118,7 @@ def _serve() -> None:
 
 
 def _be(request: dict[str, Any]) -> None:
-    """Become the requested program: ``kotha``, or another one after ``-m``."""
+    """Run the requested program in this process: ``kotha``, or a module given after ``-m``."""
     from kotha.cli import run
 
     os.setsid()

@@ -42,13 +42,13 @@ def write_pairs(file: Path, n_pairs: int, header: tuple[str, str] = ("en", "bn")
 
 
 def prepared(folder: Path, texts: Sequence[str], tokenizer: Tokenizer, **options: Any) -> Dataset:
-    """Prepare ``data`` in that folder from the ``texts.jsonl`` next to it."""
+    """Prepare ``data`` in a folder from the ``texts.jsonl`` next to it."""
     prepare([write_lines(folder / "texts.jsonl", texts)], tokenizer, folder / "data", PrepareOptions(**options))
     return Dataset(folder / "data")
 
 
 def prepared_by_commands(folder: Path, vocab_size: int) -> Path:
-    """Prepare a data folder ``data`` with the commands, next to the stories, ``s.jsonl``, and ``tok``."""
+    """Prepare a data folder ``data`` with commands, next to the stories (``s.jsonl``) and the tokenizer (``tok``)."""
     stories, tokenizer = str(folder / "s.jsonl"), str(folder / "tok")
     assert main(["corpus", "stories", "--documents", "60", "--out", stories]) == 0
     assert main(["tokenizer", "train", stories, "--vocab-size", str(vocab_size), "--out", tokenizer]) == 0

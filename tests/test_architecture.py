@@ -75,7 +75,7 @@ def imports_of(tree: ast.AST) -> set[str]:
 
 
 def top_level(tree: ast.Module) -> ast.Module:
-    """Return the module without its functions: the code that runs when it is imported."""
+    """Return the module's syntax tree without functions: the code that runs on import."""
     kept = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom) and node in tree.body]
     return ast.Module(body=kept, type_ignores=[])
 
@@ -173,7 +173,7 @@ def test_the_core_stands_on_few_libraries(path: Path) -> None:
 
 
 def literals(tree: ast.Module) -> list[ast.Constant]:
-    """Return the strings that a module uses, without docstrings."""
+    """Return the strings in a module, without docstrings."""
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return [node for node in found if id(node) not in alone]

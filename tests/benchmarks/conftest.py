@@ -58,7 +58,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def prepared(data: Path) -> Path:
-    """The news as shards."""
+    """The news corpus as shards."""
     tokenizer = kotha.train_tokenizer([data / "text.jsonl"], vocab_size=400)
     kotha.prepare([data / "text.jsonl"], tokenizer, data / "prepared")
     return data / "prepared"

@@ -42,7 +42,7 @@ def code(block: str) -> str:
 
 
 def seen(chapter: Chapter) -> list[object]:
-    """Return the common content of both languages of a chapter, from top to bottom."""
+    """Return the content that a chapter has in both languages, from top to bottom."""
     found: list[object] = []
     for part in chapter.parts:
         if part.kind == "python":

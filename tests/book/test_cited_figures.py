@@ -54,7 +54,7 @@ def test_how_often_texts_repeat_is_what_was_measured() -> None:
 
 
 def repeats(value: Any) -> Iterator[float]:
-    """Return every share of repeated sequences of four words, in the order of the file."""
+    """Return all shares of repeated four-word sequences, in the order of the file."""
     for key, each in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
         if key == "repeats_4":
             yield each

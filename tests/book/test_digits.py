@@ -19,7 +19,7 @@ _NAMES = re.compile(r"[A-Za-z_]+[-_]?\d[\w.]*")
 
 
 def mixed(prose: str) -> list[str]:
-    """Return the sentences of a text with both kinds of digits, or with Bangla digits next to code or a formula."""
+    """Return the sentences in a text that have both kinds of digits, or Bangla digits next to code or a formula."""
     rows = "\n".join(line.replace("|", "।") if line.startswith("|") else line for line in prose.splitlines())
     text = _BEGINS.sub("।", _UNSPOKEN.sub("", _LINK.sub(r"\1", rows)))
     found = []

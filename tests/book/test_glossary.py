@@ -1,4 +1,4 @@
-"""The book, the studio and every catalogue use the terms of the glossary."""
+"""The book, the studio and all catalogues use the glossary's terms."""
 
 import json
 import re
@@ -21,7 +21,7 @@ OTHER_SENSES = {
     "prepare.json, train",  # the split
     "train.json, summary.precision",  # of numbers
     "shell.json, key.field",  # to the server
-    "shell.json, tokens",  # rooms, named by nouns in Bangla
+    "shell.json, tokens",  # rooms, whose Bangla names are nouns
     "shell.json, train",
 }
 
@@ -46,7 +46,7 @@ def terms() -> list[Term]:
 
 @cache
 def spoken() -> dict[str, str]:
-    """Return every Bangla text with its location: prose of the book, and messages of the catalogues."""
+    """Return every Bangla text with its location: the book's prose, and messages in the catalogues."""
     found = {
         path.relative_to(ROOT).as_posix(): "\n".join(
             re.sub(r"`[^`]*`", "", part.plain) for part in Chapter(path).parts if part.kind == "prose"

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_SETTLED_SECONDS = 30  # of a busy machine
+_SETTLED_SECONDS = 30  # enough for a busy machine
 # All elements that extend beyond the window, except those inside a scrollable container.
 OUTSIDE = """() => {
     const scrolls = each => /auto|scroll/.test(getComputedStyle(each).overflowX)
@@ -80,7 +80,7 @@ def check_it_fits(page: Any, width: int) -> None:
 
 
 def faults(page: Any) -> list[str]:
-    """Return the accessibility problems that axe finds, serious or worse."""
+    """Return the serious and critical accessibility problems that axe finds."""
     from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(page).response["violations"]

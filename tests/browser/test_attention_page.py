@@ -1,4 +1,4 @@
-"""The attention page in a real browser: tabs, steps, keys, complete Bangla, no network requests."""
+"""The attention page in a real browser: tabs, steps, keyboard, complete Bangla, no network requests."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ VIEWS |= {"seq2seq": VIEWS["gpt"], "vit": ["image", *VIEWS["bert"]]}
 
 def view_of(body: str, **changes: Any) -> View[AttentionMaps]:
     given = replace(input_of(body), **{"title": TEXT, **changes})
-    if body in ("gpt", "seq2seq"):  # as if the model had written the last three
+    if body in ("gpt", "seq2seq"):  # as if the model had generated the last three
         given = replace(given, written_from=len(given.last_line) - 3)
     return attention_view(small(body), given)
 

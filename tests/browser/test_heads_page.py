@@ -19,7 +19,7 @@ SHOWN = ("␣ক্ষুধার্ত", "র‍্যাব", "রাষ্�
 
 
 def studied(body: str) -> Study:
-    """Every head of a small model, on repeated tokens."""
+    """A study of every head of a small model on repeated tokens."""
     tokens, bundle = torch.arange(40) % 13, small(body)
     passage = Passage(tokens[:-1], None if body != "seq2seq" else tokens)
     batch = TargetBatch(tuple(passage.inputs), tokens[None, 1:])

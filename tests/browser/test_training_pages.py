@@ -78,7 +78,7 @@ def test_the_doctor_s_word_is_the_library_s_in_both_languages(browser, tmp_path:
             assert page.locator(".note li").all_inner_texts() == finding.to_dict()["advice"][language]
         # The predicted and measured values, in the digits of the language.
         assert ("433" if language == "en" else "৪৩৩") in page.locator("tr", has_text="MB").inner_text()
-        assert SAMPLE in page.locator("ol li").first.inner_text()  # as text, never as markup
+        assert SAMPLE in page.locator("ol li").first.inner_text()  # shown as text, never as markup
 
 
 @pytest.mark.browser

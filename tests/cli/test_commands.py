@@ -16,7 +16,7 @@ from kotha.cli.terminal import print_json
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with stories and a tokenizer, made by the commands themselves."""
+    """A folder with stories and a tokenizer, created by the commands."""
     folder = tmp_path_factory.mktemp("made with spaces")
     assert main(["corpus", "stories", "--documents", "150", "--out", str(folder / "stories.jsonl")]) == 0
     train = ["tokenizer", "train", str(folder / "stories.jsonl"), "--vocab-size", "1500", "--out", str(folder / "tok")]

@@ -38,7 +38,7 @@ def on_a_terminal(*command: str) -> str:
     while True:
         try:
             some = os.read(ours, 1 << 16)
-        except OSError:  # the other end is closed
+        except OSError:  # the other end of the terminal is closed
             break
         if not some:
             break

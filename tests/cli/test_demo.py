@@ -1,4 +1,4 @@
-"""The demo and its page: the links have targets, and the suggested commands run."""
+"""The demo and its page: all links have targets, and the suggested commands run."""
 
 import contextlib
 import io

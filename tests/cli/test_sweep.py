@@ -65,7 +65,7 @@ def states(out: Path) -> list[str]:
 
 
 def stop_hearts(out: Path, seconds: int) -> None:
-    """Set the last heartbeat of every running trial some seconds back."""
+    """Move the last heartbeat of every running trial into the past."""
     with closing(sqlite3.connect(out / "study.db", timeout=30)) as database, database:
         database.execute("update trial_heartbeats set heartbeat = datetime('now', ?)", (f"-{seconds} seconds",))
 
@@ -282,7 +282,7 @@ def test_output_in_bangla(capsys, data: Path, tmp_path) -> None:
 
 
 def test_a_best_value_at_the_end_of_its_range_is_reported(capsys, data: Path, tmp_path) -> None:
-    """The default is at the lower end of the range, and the only trial."""
+    """The default, which is the only trial, is at the lower end of the range."""
     arguments = words(data, tmp_path / "sweep", 1, 3, "--search", "learning_rate=6e-4..1e-2:log")
     assert swept(capsys, arguments)["at_an_end"] == ["learning_rate"]
     page = tmp_path / "found.html"

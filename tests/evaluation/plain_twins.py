@@ -45,7 +45,7 @@ class PlainKneserNey:
         return (kept + saved * below) / total
 
     def nats(self, line: Sequence[int]) -> list[float]:
-        """Loss in nats of every token of concatenated documents."""
+        """The loss in nats of every token in concatenated documents."""
         return [-math.log(self.chance(history, token)) for history, token in self._places(line)]
 
     def _places(self, line: Sequence[int]) -> Iterator[tuple[Gram, int]]:

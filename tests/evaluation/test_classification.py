@@ -1,4 +1,4 @@
-"""Classification scores, compared with scikit-learn's; and the baselines."""
+"""Classification scores compared with scikit-learn's, and the baselines."""
 
 import json
 

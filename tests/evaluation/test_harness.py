@@ -1,4 +1,4 @@
-"""lm-evaluation-harness evaluates a model offline on a local task file."""
+"""lm-evaluation-harness evaluates a model offline with a local task file."""
 
 import json
 import math

@@ -25,7 +25,7 @@ lines = st.lists(st.integers(0, 4), min_size=1, max_size=60)
 
 
 def chances(model: KneserNey, history: list[int]) -> np.ndarray:
-    """The probability of every token after a history, each scored as a separate document."""
+    """The probability of every token after a history; each token is scored in a separate document."""
     documents = [[*history, token] + [0] * (token != 0) for token in range(model.vocab_size)]
     ends = np.cumsum([len(each) for each in documents])
     places = ends - [1 + (token != 0) for token in range(model.vocab_size)]

@@ -1,4 +1,4 @@
-"""Malicious and damaged folders: a clear error, nothing written or executed, no memory allocated."""
+"""Malicious and damaged folders give a clear error; nothing is written or executed, and no memory is allocated."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def change(folder: Path, **values: Any) -> None:
 
 
 def shards(folder: Path, placed: dict[str, str] | None = None) -> dict[str, str]:
-    """Split the weights into two shards with an index; ``placed`` changes entries of the index."""
+    """Split the weights into two shards with an index; ``placed`` changes entries in the index."""
     weights = load_file(folder / WEIGHTS)
     (folder / WEIGHTS).unlink()
     names = sorted(weights)
@@ -211,7 +211,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
-        # The header of the weights.
+        # Damage to the header of the weights.
         *((cut(length), "is truncated or not a safetensors file: its header claims") for length in (0, 4, 8, 100)),
         (cut(-100), "cannot be read: "),
         *(

@@ -34,13 +34,13 @@ _TINY = [
 
 @dataclass(frozen=True)
 class Case:
-    """One command."""
+    """A command under test."""
 
     name: str
     needs: Sequence[Callable[[Path], Words]]  # commands that create its input
     words: Callable[[Path], Words]
     again: Callable[[Path], Words]  # the command that resumes it
-    out: str  # its output, relative to the directory
+    out: str  # the path of its output, relative to the directory
     sound: Callable[[Path], None]  # raises if a partial output is accepted as complete
 
 

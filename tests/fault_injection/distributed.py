@@ -65,7 +65,7 @@ class Ground:
 
 
 class Trial:
-    """One training run on some machines."""
+    """A training run on several machines."""
 
     def __init__(
         self, ground: Ground, case: str, steps: int, *more: str, nodes: str = "2", apart: bool = False
@@ -85,7 +85,7 @@ class Trial:
         return machine.disk / "run" if self.apart else self.run
 
     def log(self, machine: Machine) -> Path:
-        """The file for the output of a machine."""
+        """The file that receives the output of a machine."""
         return self.place / f"{machine.name}.log"
 
     def torchrun(self, machine: Machine, *more: str, processes: int = 1) -> Popen[bytes]:

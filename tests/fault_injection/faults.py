@@ -66,7 +66,7 @@ class Harness:
         return self.folder / self.case.out
 
     def reset(self) -> None:
-        """Restore the state before the command."""
+        """Restore the state that the directory had before the command."""
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(self._initial, self.folder)
 

@@ -30,7 +30,7 @@ READS = (
     *("read", "pread64", "readv", "preadv", "preadv2", "mmap", "getdents64", "readlink", "readlinkat"),
     *("stat", "lstat", "fstat", "newfstatat", "statx"),
 )
-# Calls whose string arguments are data, not paths.
+# Calls whose string arguments are data rather than paths.
 _CONTENTS = ("write", "pwrite64", "writev", "read", "pread64", "readv", "preadv", "preadv2")
 
 _LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+|\?)(.*)$")
@@ -39,7 +39,7 @@ _WORD = re.compile(r'"((?:\\x[0-9a-f]{2})*)"|<((?:\\x[0-9a-f]{2})*)>')
 
 @dataclass(frozen=True)
 class Call:
-    """One system call with its arguments as ``strace`` prints them and its result."""
+    """A system call, with its result and its arguments as printed by ``strace``."""
 
     process: int
     name: str

@@ -1,4 +1,4 @@
-"""Small initial models, and a table of labelled texts that can be learned in a few steps."""
+"""Small initial models, and a table of labelled texts that a model learns in a few steps."""
 
 import csv
 import json

@@ -83,7 +83,7 @@ def _turn(given: tuple[int, Search, int]) -> tuple[int, Search, float]:
 
 
 def _used() -> float:
-    """Return the processor seconds that this process and its children have used."""
+    """Return the CPU seconds that this process and its children have used."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 

@@ -1,8 +1,8 @@
 """The layers of a file: a header and a body, members of an archive, chunks of an image, parts of a request.
 
-Damage to the outer layer of such a file is nearly always detected by a checksum or a length. So the file is unpacked,
-one part is damaged, and it is packed again with correct checksums and lengths, so that the reader has to parse the
-part.
+Damage to the outer layer of such a file is nearly always detected by a checksum or a length. The file is therefore
+unpacked, one part is damaged, and the file is packed again with correct checksums and lengths, so that the reader has
+to parse the damaged part.
 """
 
 import gzip

@@ -55,7 +55,7 @@ def _damage_names(rng: random.Random, parcel: Parcel, name: str) -> None:
 
 
 def damaged(rng: random.Random, name: str, data: bytes, other: bytes = b"") -> bytes:
-    """Return a file with one mutation; ``other`` is another file of that name, from which a part may be copied."""
+    """Return a file with one mutation; ``other`` is another file with that name, from which a part may be copied."""
     if rng.random() < 0.75 and (layers := opened(name, data)) and layers[0]:
         parts, close = layers
         _damage(rng, parts, ())
@@ -126,7 +126,7 @@ def _damaged_digits(rng: random.Random, data: bytes) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Encode an integer as protocol buffers do."""
+    """Encode an integer as a protocol buffer varint."""
     found = bytearray()
     while number > 127:
         found.append(number & 127 | 128)

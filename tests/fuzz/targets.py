@@ -25,7 +25,7 @@ Loader = Callable[[Path], object]  # takes the folder that contains an input
 
 @dataclass(frozen=True)
 class Target:
-    """One loader."""
+    """A loader to fuzz."""
 
     name: str
     open: Callable[[], Loader]
@@ -158,7 +158,7 @@ def _judging() -> Loader:
 
 
 def _settings() -> Loader:
-    """User input of a training run: a TOML file, values of ``--set``, a search space."""
+    """User input for a training run: a TOML file, values of ``--set``, a search space."""
     from kotha.cli.options import from_toml, from_words
     from kotha.errors import KothaError
     from kotha.model.presets import preset

@@ -158,5 +158,5 @@ def test_damage_is_done_to_every_kind_of_input() -> None:
 
 def test_an_archive_that_seems_locked_is_damaged_as_it_is() -> None:
     [(name, data)] = seeds("weights")["pickle"].items()
-    place = data.index(b"PK\x01\x02") + 8  # the first member's flags, in the list at the end
+    place = data.index(b"PK\x01\x02") + 8  # the first member's flags in the central directory
     assert opened(name, data[:place] + b"\x01" + data[place + 1 :]) is None

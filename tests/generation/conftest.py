@@ -26,7 +26,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 REMOVED = {
     "classic": ["blocks.0.attention.1", "blocks.1.attention.0", "blocks.1.attention.3"],
     "modern": ["blocks.1.attention.2"],
-    "grouped": ["blocks.0.attention.3", "blocks.1.attention.0", "blocks.1.attention.1"],  # uneven; a key head gone
+    "grouped": ["blocks.0.attention.3", "blocks.1.attention.0", "blocks.1.attention.1"],  # one key head removed
     "post-norm": ["blocks.0.attention.0", "blocks.0.attention.2"],
 }
 

@@ -27,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The commands that were run."""
+    """The compiler commands that were run."""
     commands: list[str] = []
     run = subprocess.run
 
@@ -71,7 +71,7 @@ def test_it_is_compiled_again_for_another(what: str, home: Path, compiled: list[
 def test_a_damaged_file_is_replaced(damage: str, home: Path, compiled: list[str]) -> None:
     again()
     (kept,) = home.iterdir()
-    kept.unlink()  # not rewritten in place: this process has it mapped
+    kept.unlink()  # not rewritten in place, because this process has mapped the file
     kept.write_bytes(b"" if damage == "empty" else b"not a library")
     kept.chmod(0o600)
     assert again() is not None and again() is not None

@@ -90,7 +90,7 @@ def test_a_cache_larger_than_the_memory_is_rejected(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("settings", MIXED[:5], ids=["greedy", "top-k", "top-p", "min-p", "all"])
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_nan_and_infinite_logits_raise_an_error(settings: SamplingSettings, broken: float) -> None:
-    model = tiny("classic", vocab_size=600)  # more tokens than are ranked at first
+    model = tiny("classic", vocab_size=600)  # more tokens than are ranked initially
     with torch.no_grad():
         model.head.weight[3] = broken
     for weights in (None, "float32"):
@@ -217,7 +217,7 @@ def test_a_stop_string_that_straddles_tokens_is_not_shown(stop: str, monkeypatch
             shown, result = shown + event.text, event.result
     assert isinstance(result, Result)
     normal = tokenizer.normalize(text)
-    letters_cut = stop == "ধ্যায় ছা"  # starts inside a cluster: ন্ধ্যা is one
+    letters_cut = stop == "ধ্যায় ছা"  # starts inside a cluster, because ন্ধ্যা is a single cluster
     if letters_cut:
         assert shown.startswith(normal)
     else:

@@ -36,7 +36,7 @@ def no_compiler(monkeypatch: Any) -> Iterator[None]:
 
 @pytest.fixture
 def quantized_inputs(monkeypatch: Any) -> None:
-    """Make torch's int8 layers quantize their input too, as the step in C does; a readable version of its product."""
+    """Make torch's int8 layers quantize their input too, as in the C code; a readable version of its matrix product."""
 
     def forward(self: Int8Linear, x: torch.Tensor) -> torch.Tensor:
         largest = x.abs().amax(dim=-1, keepdim=True)
@@ -82,7 +82,7 @@ def test_a_step_in_c_equals_a_step_of_the_model(layout: str, removed: list[str],
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 @torch.no_grad()
 def test_prompts_read_in_c_equal_prompts_read_by_the_model(layout: str, weights: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(native_module, "_PIECE", 5)  # so that texts are cut in the middle
+    monkeypatch.setattr(native_module, "_PIECE", 5)  # so that texts are truncated
     model = prepare(tiny(layout, context_length=12, vocab_size=31), weights)
     here, there, library = CacheMemory(model.config, 3), RowCache(model.config, 3), native()
     assert library is not None
@@ -123,7 +123,7 @@ def test_a_row_does_not_depend_on_other_rows_to_the_last_bit(
 @needs_compiler
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 def test_probabilities_are_identical_alone_and_in_a_batch(weights: Any) -> None:
-    """Nine texts in four rows, beyond the context and with prompts of every length, then each alone."""
+    """Generate nine texts in four rows, beyond the context and with prompts of every length, and then each alone."""
     model = tiny("modern", context_length=24, vocab_size=31)
     prompts = [tuple(range(1, 2 + 4 * place)) for place in range(6)] + [(3,), (4, 5), (6,)]
     requests = [

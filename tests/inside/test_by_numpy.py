@@ -43,7 +43,7 @@ def turned(x: Array, base: float) -> Array:
 
 
 def attention(x: Array, memory: Array, weights: Weights, part: str, about: dict[str, Any]) -> Weights:
-    """Compute every hook point of an attention, head by head."""
+    """Compute every hook point of an attention module, head by head."""
     found: dict[str, list[Array]] = {}
     n_kv = about["n_kv_heads"]
     q, k, v = (

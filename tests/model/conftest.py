@@ -31,7 +31,7 @@ def shake(model: nn.Module) -> None:
 def assert_parity(
     ours: Any, theirs: nn.Module, outputs: list[tuple[Tensor, Tensor]], convert: Convert | None = None
 ) -> None:
-    """Compare outputs, each (ours, theirs), to 1e-5, and the gradients of all weights to 1e-4."""
+    """Compare outputs, each (ours, theirs), to within 1e-5, and the gradients of all weights to within 1e-4."""
     for mine, other in outputs:
         assert mine.shape == other.shape
         assert (mine - other).abs().max() <= 1e-5

@@ -1,4 +1,4 @@
-"""Attention: its two implementations, compared with torch's own, and its properties."""
+"""Attention: its two implementations compared with torch's own, and its properties."""
 
 import itertools
 from typing import Any

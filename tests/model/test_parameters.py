@@ -1,4 +1,4 @@
-"""Every preset on the meta device, with its exact count."""
+"""Every preset on the meta device, with its exact number of parameters."""
 
 import json
 from dataclasses import asdict

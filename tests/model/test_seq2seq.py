@@ -25,7 +25,7 @@ TORCH = {
 
 
 def from_torch(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """``nn.Transformer``'s weights by Kotha's names; Q, K and V are stored as one matrix, and norms by number."""
+    """``nn.Transformer``'s weights by Kotha's names; Q, K and V are stored as one matrix, and norms are numbered."""
     ours = {}
     for name, tensor in theirs.items():
         for foreign, own in TORCH.items():

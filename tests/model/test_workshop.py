@@ -17,7 +17,7 @@ SHEET = {
 }
 Q = [[0.37, 0.57], [0.39, 0.34], [0.30, 0.55]]
 K = [[0.57, 0.37], [0.34, 0.39], [0.55, 0.30]]
-# The results on paper, question by question; -inf at masked positions.
+# The workshop's results, question by question; -inf at masked positions.
 SCORES = [[sum(a * b for a, b in zip(q, k, strict=True)) / math.sqrt(2) for k in K] for q in Q]
 ON_PAPER = {
     "queries": Q,

@@ -51,7 +51,7 @@ _open, _stat, _os_open = io.open, os.stat, os.open  # the real ones on this syst
 
 
 class _Seen(ModuleType):
-    """A module as on another system: without some names, and with replacements for others."""
+    """A module as on another system, without some names and with replacements for others."""
 
     def __init__(self, module: ModuleType, without: str = "", **instead: Any) -> None:
         super().__init__(module.__name__)
@@ -147,7 +147,7 @@ def _psutil() -> ModuleType:
 
 
 def _simulate_imports(modules: dict[str, ModuleType], absent: set[str]) -> None:
-    """Replace modules for imports from Kotha's modules only."""
+    """Replace modules only for imports from Kotha's modules."""
 
     def importing(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         if level == 0 and name.partition(".")[0] in absent:
@@ -167,7 +167,7 @@ def _simulate_imports(modules: dict[str, ModuleType], absent: set[str]) -> None:
 
 
 class _Files:
-    """Files as on another system."""
+    """Simulates another system's files."""
 
     def __init__(self, folder: Path, windows: bool) -> None:
         self._folder, self._windows = str(folder), windows

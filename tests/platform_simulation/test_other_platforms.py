@@ -132,7 +132,7 @@ for each in pkgutil.walk_packages(kotha.__path__, "kotha."):
 @pytest.mark.slow
 @pytest.mark.parametrize("platform", ["win32", "darwin"])
 def test_no_name_is_used_that_another_system_lacks(platform: str) -> None:
-    """typeshed knows which names Python has where."""
+    """typeshed records which names exist on which platform."""
     words = [sys.executable, "-m", "mypy", "--platform", platform]
     ran = subprocess.run(words, capture_output=True, text=True, cwd=_ROOT)
     assert ran.returncode == 0, ran.stdout

@@ -1,4 +1,4 @@
-"""Files of every format, and problems with some of them."""
+"""Files in every format, and files with problems."""
 
 import json
 from pathlib import Path

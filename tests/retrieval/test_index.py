@@ -85,7 +85,7 @@ def test_only_what_changed_is_written(store: SqliteStore, file: Path) -> None:
 
 
 def indexed(folder: Path, *names: str, how: IndexOptions = HOW) -> SqliteStore:
-    """An index of a folder with a document in each of these files."""
+    """An index of a folder that contains these files with one document each."""
     for name, text in zip(names, DOCUMENTS, strict=False):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")

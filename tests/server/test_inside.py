@@ -1,4 +1,4 @@
-"""Inspection over HTTP: the library's own numbers, unsupported families, limits, silenced heads."""
+"""Inspection over HTTP: the same numbers as in the library, unsupported families, limits, silenced heads."""
 
 import base64
 import io

@@ -551,7 +551,7 @@ def test_an_io_error_on_release_does_not_fail_the_work(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("looks", [2, 100], ids=["twice", "ever after"])
 def test_repeated_io_errors_leave_no_lock(tmp_path: Path, monkeypatch, looks: int) -> None:
-    """A later writer in the same process gets no InUseError."""
+    """A later writer in the same process must not get an InUseError."""
     failing, looked, held = [True] * looks, Lock.is_of, Lock.sync
 
     def is_of(self: Lock, path: Path) -> bool:

@@ -1,6 +1,6 @@
 """The studio in a real browser: a server with trained models of each family, and pages that are monitored.
 
-All requests of a page must go to the server; a logged error, or a warning of its library, fails the test.
+All requests from a page must go to the server. A logged error, or a warning from the page's library, fails the test.
 """
 
 import itertools
@@ -65,7 +65,7 @@ Opened = Callable[..., Any]
 
 
 def _is_wrong(said: Any) -> bool:
-    """Return whether a message is an error, or a warning of the page's library."""
+    """Return whether a message is an error, or a warning from the page's library."""
     return said.type == "error" or (said.type == "warning" and "svelte" in said.text)
 
 

@@ -29,7 +29,7 @@ FRUIT_SENTENCE = "চালতা বাংলার একটি প্রি�
 NAMES = ("চালতা", "শালিক", "আম", "দোয়েল")
 LATIN, BANGLA = " ".join(map(romanized, NAMES)), " ".join(NAMES)
 OF_A_BIRD, OF_A_FRUIT = "এর আছে হলুদ ঠোঁট।", "স্বাদে টক।"
-SHAPES = ("আড়াআড়ি", "খাড়া", "চৌকো")  # lying, standing, a square
+SHAPES = ("আড়াআড়ি", "খাড়া", "চৌকো")  # horizontal bar, vertical bar, square
 SIDE, PATCH = 12, 4
 
 _SMALL: dict[str, Any] = {"d_model": 64, "n_heads": 2, "d_ff": 128}

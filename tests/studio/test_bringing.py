@@ -1,4 +1,4 @@
-"""Uploads and input: files that are removed again, files that are not text, and numbers as typed."""
+"""Uploads and input: files that are removed again, files that are not text, and typed numbers."""
 
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Design: the costs on the page equal those of the library."""
+"""Design: the costs on the page equal the library's."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""Teach: the page's results for a text, an image, a gap or a question equal those of the library."""
+"""Teach: the page's results for a text, an image, a gap or a question equal the library's."""
 
 import base64
 import json

@@ -36,7 +36,7 @@ def story(seed: int, words: int = 200) -> list[str]:
 
 
 def slow_shingles(text: str, words: int = 5) -> set[tuple[str, ...]]:
-    """Shingles by definition, without optimization."""
+    """Shingles computed by their definition, without optimization."""
     found = [word.lower() for word in WORD.findall(text)]
     if len(found) < words:
         return {tuple(found)} if found else set()

@@ -16,7 +16,7 @@ from kotha.text.parallel.ray_cluster import check_address
 
 
 class Doubler:
-    """Doubles numbers; the worker that gets ``deadly`` dies."""
+    """Doubles numbers; a worker that gets ``deadly`` dies."""
 
     def __init__(self, deadly: int | None = None) -> None:
         self.deadly = deadly

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not ins
 
 @pytest.fixture(scope="module", autouse=True)
 def ray():
-    """The ray module, connected to one cluster for all tests, because starting takes seconds."""
+    """The ray module, connected to one cluster for all tests, because starting a cluster takes seconds."""
     with worker_pool("ray", 2):
         yield import_module("ray")
 

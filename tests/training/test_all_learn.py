@@ -104,7 +104,7 @@ def numbers() -> tuple[list[TextPair], Tokenizer]:
     return [(tokenizer.encode(a), tokenizer.encode(b)) for a, b in pairs], tokenizer
 
 
-# Seven segments: (top, bottom, left, right) of each, and which are lit in the digits 0 to 9.
+# Seven-segment digits: (top, bottom, left, right) of each segment, and the segments that are lit in the digits 0 to 9.
 SEGMENTS = {
     "a": (0, 2, 0, 10),
     "b": (0, 10, 8, 10),
@@ -118,7 +118,7 @@ LIT = ["abcdef", "bc", "abged", "abgcd", "fgbc", "afgcd", "afgedc", "abc", "abcd
 
 
 def drawn_digits(seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Digits near the middle of a noisy image: (n, 1, 28, 28) and (n,)."""
+    """Digits near the centre of a noisy image: (n, 1, 28, 28) and (n,)."""
     chance = np.random.default_rng(seed)
     labels = chance.integers(10, size=n)
     images = np.zeros((n, 1, 28, 28))

@@ -1,4 +1,4 @@
-"""Measured speed, memory and the description of the machine, compared with the system's values."""
+"""The measured speed, the memory and the machine's description, compared with the system's values."""
 
 from pathlib import Path
 

@@ -158,7 +158,7 @@ def test_without_a_shared_disk_machines_keep_their_rows_and_any_number_resumes(
         assert_alike(disk / "run", reference)
     forget_end(first, second)
 
-    gathered = tmp_path / "gathered"  # copied into one folder by hand: one process resumes
+    gathered = tmp_path / "gathered"  # copied into one folder, from which a single process resumes
     shutil.copytree(first, gathered)
     with pytest.raises(CheckpointError, match="is missing; if it is on another machine, copy the folder from there"):
         load_checkpoint(checkpoint_path(gathered / "run/checkpoints", 6))

@@ -1,4 +1,4 @@
-"""Which of several synchronized processes is slow, and how it is reported."""
+"""Detecting and reporting which of several synchronized processes is slow."""
 
 import time
 from typing import Any

@@ -7,7 +7,7 @@ from kotha.training.tasks.task import Batch
 
 
 class FakeRecording(CUDAGraph):
-    """Counts the recordings instead of making them."""
+    """Counts the recordings instead of recording."""
 
     def __init__(self) -> None:
         super().__init__(torch.device("cuda", 0), wanted=True)

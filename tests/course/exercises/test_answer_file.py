@@ -20,7 +20,7 @@ def type_in(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
 
 
 def answers(**choice: Any) -> dict[str, str]:
-    """Return what to type for full marks, question by question."""
+    """Return the lines to type for full marks, question by question."""
     questions = QuestionChoice(**choice).prepare()
     return {each.id: answer_of(each) or " ".join(str(words) for words in each.worked) for each in questions}
 

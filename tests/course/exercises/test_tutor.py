@@ -12,7 +12,7 @@ from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Bilingual
 from kotha.i18n.numbers import LANGUAGES, Language
 
-# As printed in the workshop; those of question 11 are a bonus.
+# The points as printed in the workshop; those for question 11 are a bonus.
 WORKSHOP = {1: 20, 2: 25, 3: 15, 4: 20, 5: 15, 6: 25, 7: 30, 8: 25, 9: 25, 10: 30, 11: 20, 12: 30}
 
 SCORES = "0.2983 0.2462 0.2649; 0.2462 0.1876 0.2238; 0.2649 0.2238 0.2334"

@@ -47,7 +47,7 @@ def wrong(question: Question, language: Language) -> str:
 
 
 def slipped(question: Question) -> list[float]:
-    """Return a matrix with the same mistake in every cell, the first mistake that changes all of them."""
+    """Return a matrix with the same mistake in every cell: the first mistake that changes all cells."""
     step = question.sheet.steps[question.step]
     height, width = step.values.shape
     rows = range(height) if question.row is None else [question.row]

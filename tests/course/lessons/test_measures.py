@@ -1,4 +1,4 @@
-"""Without the mask a position sees later tokens; with the mask it does not."""
+"""Without the mask, a position attends to later tokens; with the mask, it does not."""
 
 import pytest
 import torch

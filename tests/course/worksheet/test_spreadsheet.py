@@ -69,7 +69,7 @@ def change_first_input(source: Path, target: Path, area: Any) -> None:
 
 @pytest.fixture(scope="module")
 def computed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[list[str]]]]:
-    """Return every spreadsheet as computed by LibreOffice: pages of cells by name."""
+    """Return every spreadsheet by name, as pages of cells computed by LibreOffice."""
     soffice = shutil.which("soffice")
     if soffice is None:
         pytest.skip("no soffice; Debian's package `libreoffice-calc-nogui` brings one")

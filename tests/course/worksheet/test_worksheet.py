@@ -93,7 +93,7 @@ def test_a_models_sheet_matches_torch(name: str, place: str) -> None:
 
 @pytest.mark.parametrize(("name", "place"), PLACES)
 def test_one_head_recomputed_in_numpy(name: str, place: str) -> None:
-    """Recompute from X and W without the sheet's operations; rotary positions as complex numbers."""
+    """Recompute the sheet from X and W without its operations, with rotary positions as complex numbers."""
     given = read(name, place)[0].matrices
     source = given.get("M", given["X"])
     q = given["X"] @ given["W_Q"] + given["b_Q"]
@@ -148,7 +148,7 @@ def test_the_written_arithmetic_gives_the_written_result(name: str, place: str) 
 
 
 def test_small_numbers_can_be_reproduced_with_four_decimals() -> None:
-    """The bundled model divides queries of 0.01 by sizes of 0.01, and rotates by angles of 0.0001."""
+    """The bundled model divides queries near 0.01 by sizes near 0.01, and rotates by angles of 0.0001."""
     sheet = model_sheet(bundle.load(bundled.FOLDER), "নদীর ধারে")
     smallest, computed = 1.0, 0
     for line in every_line(sheet, 4):
@@ -218,7 +218,7 @@ def test_other_sheets_are_drawn_and_differ_by_seed() -> None:
 
 @pytest.mark.parametrize(("size", "seed"), [(None, None), ("4x6x3", 1), ("12x5x2", 7)])
 def test_the_exercise_sheet_matches_torch(size: str | None, seed: int | None) -> None:
-    """The sheet is computed without torch, so every number is compared with a model here."""
+    """The sheet is computed without torch, so this test compares every number with a model."""
     by_hand = student_sheet(size, seed)
     tokens, model = torch.arange(len(by_hand.tokens))[None], as_model(by_hand.matrices)
     by_torch = read_head(model, [tokens], "blocks.0.attention", 0, by_hand.tokens, shifted=False)

@@ -21,7 +21,7 @@ from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.start import start_run
 
-# Learns within seconds: one layer, Muon at a high rate.
+# Learns within seconds: one layer, and Muon with a high learning rate.
 FAST: dict[str, Any] = {
     **{"steps": 120, "batch_size": 8, "warmup_steps": 10, "evaluate_every": 12, "evaluate_tokens": 1000},
     **{"optimizer": "muon", "learning_rate": 1e-2, "muon_learning_rate": 2e-2, "weight_decay": 0.1},
@@ -122,7 +122,7 @@ def test_plateau(trained, make_data, words_in_any_order) -> None:
 
 
 def test_a_leak_is_found_in_the_curve_and_in_the_data(trained, make_data, texts) -> None:
-    """The held-out text is in the training data more often than the rest, so it is predicted better."""
+    """The held-out text occurs in the training data more often than the rest, so it is predicted better."""
     leaky = make_data([*texts[:12], *texts[:2] * 4], held_out=texts[:2], leak_threshold=None, duplicates="keep")
     run = trained(leaky, steps=160, evaluate_every=20)
     jumps = "learning-rate-too-high"  # batches of known text and of other text alternate, so the loss may seem to rise
@@ -230,7 +230,7 @@ def test_harder_batches_are_no_finding_while_validation_improves() -> None:
     falling = [evaluation(n, 3.5 - n / 100) for n in range(20, 101, 20)]
     assert diagnose({}, sorted(easy_then_hard + falling, key=lambda row: row["step"])) == []
     risen = [evaluation(n, 3.5 - n / 100 if n < 60 else 3.4) for n in range(20, 101, 20)]
-    for evaluations in (risen, falling[:2], []):  # worse there, too; or unknown
+    for evaluations in (risen, falling[:2], []):  # worse on held-out text too, or unknown
         rows = sorted(easy_then_hard + evaluations, key=lambda row: row["step"])
         assert diagnose({}, rows)[0].kind == "learning-rate-too-high"
 
@@ -244,7 +244,7 @@ READ: dict[str, Any] = {"data": {"train_tokens": 8192 * 100}}
     [
         ({}, [], ["empty"]),
         (READ, ABOVE, ["leak"]),
-        ({**READ, "model": {"dropout": 0.2}}, ABOVE, []),  # which explains a training loss above validation
+        ({**READ, "model": {"dropout": 0.2}}, ABOVE, []),  # which explains a training loss above the validation loss
         (
             {"floors": {"bits_per_byte": 0.047}},
             [*CALM[:-1], evaluation(1000, 2.5, bits_per_byte=0.03)],

@@ -211,7 +211,7 @@ def test_rows_not_divisible_by_32_stay_in_float16(tmp_path: Path, llamacpp: None
     report = export(bundle, "gguf", tmp_path / "m.gguf", weights="q8_0", lines=story_lines())
     assert report.passed, report.failures
     assert "multiple of 32: token_embd.weight, blk.0.attn_qkv.weight" in str(report.remarks[-1])
-    assert "ffn_down" not in str(report.remarks[-1])  # its rows are 96 long
+    assert "ffn_down" not in str(report.remarks[-1])  # its rows have 96 numbers
 
 
 def test_without_llamacpp_the_report_says_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""ONNX graphs in onnxruntime: the logits of every family, with and without a cache, for any batch and length."""
+"""ONNX graphs in onnxruntime: the logits of every family, with and without a cache, for any batch size and length."""
 
 import json
 import sys

@@ -178,7 +178,7 @@ def test_examples_have_equal_weight_in_any_batches() -> None:
 
 
 def test_silencing_equals_removing() -> None:
-    """Compare with the same heads removed from the weights."""
+    """Silencing gives the same result as removing the heads from the weights."""
     bundle, heads = make("gpt"), ["blocks.0.attention.1", "blocks.1.attention.0"]
     given = read_input(bundle, InputOptions(TEXT))
     whole, without = without_heads(bundle.model, given, heads)

@@ -68,7 +68,7 @@ def test_the_stories_of_a_seed_stay_the_same() -> None:
     """Results for a seed must stay comparable; update the hashes only for an intended change of words or plots."""
     text = "\n".join(each.text for seed in (0, 1, 2) for each in itertools.islice(stories(seed=seed), 300))
     assert hashlib.sha256(text.encode()).hexdigest()[:24] == "63f7330ba18f961a00a1f86f"
-    far = story(42, 123456789).text  # does not need any earlier document
+    far = story(42, 123456789).text  # does not depend on earlier documents
     assert hashlib.sha256(far.encode()).hexdigest()[:16] == "69acee5c6ce7790e"
     questions = (each for number in itertools.count() for each in questions_about(1, number))
     asked = "\n".join(f"{each.instruction} {each.answer}" for each in itertools.islice(questions, 300))

@@ -25,7 +25,8 @@ def by_hand(pieces: list[str]) -> Tokenizer:
 
 
 def test_the_figures_of_a_sentence_by_hand() -> None:
-    # ক্ষমা is two letters, ক্ষ and মা. Cut as ক্ + ষ + মা + space + কর: 5 tokens, 4 boundaries, one inside ক্ষ.
+    # ক্ষমা has two aksharas, ক্ষ and মা. Split as ক্ + ষ + মা + space + কর: 5 tokens, 4 boundaries, one of them inside
+    # ক্ষ.
     tokenizer = by_hand(["ক্", "ষ", "মা", " ", "কর"])
     found = card.measure("by hand", tokenizer, ["ক্ষমা কর"])
     assert (found.documents, found.words, found.tokens) == (1, 2, 5)
@@ -50,7 +51,7 @@ def test_partial_characters_count_as_cuts() -> None:
     backend.decoder = decoders.ByteLevel()
     found = card.measure("bytes", Tokenizer(backend), ["কখ"])
     assert found.tokens == 6
-    assert found.split_aksharas == 4 / 5  # only one boundary is between the two letters
+    assert found.split_aksharas == 4 / 5  # only one boundary is between the two aksharas
 
 
 @pytest.mark.parametrize("name", KINDS)

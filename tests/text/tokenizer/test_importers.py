@@ -1,4 +1,4 @@
-"""Importing: the same ids as the tokenizer's own library, and errors for malicious files."""
+"""Importing: the same ids as in the tokenizer's own library, and errors for malicious files."""
 
 import errno
 import io
@@ -246,7 +246,7 @@ def model_file(tmp_path, data: bytes) -> Path:
 
 
 def field(number: int, data: bytes | int | float) -> bytes:
-    """A field of a protocol buffer."""
+    """Encode a protocol buffer field."""
     if isinstance(data, float):
         return bytes([number << 3 | 5]) + struct.pack("<f", data)
     if isinstance(data, int):
@@ -429,7 +429,7 @@ def test_invalid_settings_of_a_vocab_txt_raise_a_tokenizer_error(tmp_path, confi
 
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory):
-    """GPT-2's two files, trained by the library."""
+    """GPT-2's two files, trained with the library."""
     folder = tmp_path_factory.mktemp("gpt2")
     trainer = tokenizers.ByteLevelBPETokenizer()
     trainer.train_from_iterator(CORPUS, vocab_size=600, special_tokens=["<|endoftext|>"], show_progress=False)

@@ -76,7 +76,7 @@ def test_real_text_streams_in_complete_aksharas(tokenizer, sentence):
     chunks = streamed(tokenizer, ids)
     assert "".join(chunks) == tokenizer.decode(ids)
     assert_ends_on_letters(chunks, tokenizer.decode(ids))
-    assert sum(map(bool, chunks)) > 3  # not all text is held back to the end
+    assert sum(map(bool, chunks)) > 3  # not all text is held back until the end
 
 
 def test_an_akshara_is_held_back_for_its_signs():

@@ -308,7 +308,7 @@ def test_a_merge_that_would_crash_the_process_is_rejected(tmp_path, model):
         Tokenizer.load(path)
 
 
-@pytest.mark.timeout(60)  # must not visit all ids below the highest
+@pytest.mark.timeout(60)  # must not iterate over all ids below the highest
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [

@@ -79,7 +79,7 @@ def test_assumptions_state_the_prediction_error() -> None:
     [("torchtitan Llama 3.1 8B, 8 H100", 8_030_261_248), ("llm-foundry MPT 1B, 8 H100", 1_315_950_592)],
 )
 def test_parameters_match_the_published_models(name: str, parameters: int) -> None:
-    """Up to norms, biases and learned positions."""
+    """Equal except for norms, biases and learned positions."""
     (run,) = [each for each in PUBLISHED if each["name"] == name]
     assert on_paper.count_work(model_of(run), run["context"]).parameters == pytest.approx(parameters, rel=0.005)
 

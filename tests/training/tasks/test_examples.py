@@ -186,7 +186,7 @@ def test_a_slice_equals_a_part_of_the_batch(step: int, first: int, count: int) -
 
 
 def test_unusable_pairs_are_skipped_and_counted() -> None:
-    most = list(range(100, 105))  # with its special token, a full context of 6
+    most = list(range(100, 105))  # with the special token, a full context of 6
     made = translation([([], [1]), ([1], []), ([*most, 1], [1]), (most, most), ([1], [*most, 1])], PAIRS[:2])
     assert made.too_long == 4
     assert made.batch(0, 0, 1).tensors["target"].tolist() == [[START, *most, END]]

@@ -1,4 +1,4 @@
-"""Targets sampled from an n-gram model: the distribution is that of Kneser-Ney without the position itself."""
+"""Targets sampled from an n-gram model: the distribution is Kneser-Ney, excluding the position itself."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ LINE = np.random.default_rng(3).choice(6, 400, p=[0.4, 0.25, 0.15, 0.1, 0.07, 0.
 
 
 def probabilities(line: list[int], before: list[int], left_out: int, vocab_size: int) -> np.ndarray:
-    """Kneser-Ney with a single discount, by dictionaries, without the n-grams that end at a position."""
+    """Kneser-Ney with a single discount, computed with dictionaries, without the n-grams that end at a position."""
     result = np.zeros(vocab_size)
     for order in range(1, ORDER + 1):
         context = tuple(before[len(before) - order + 1 :])
