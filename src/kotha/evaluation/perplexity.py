@@ -85,7 +85,7 @@ class TextScore(Measurement):
     stride: int
     tokenizer: str  # its fingerprint
     text: str  # its source
-    nats: Nats = field(repr=False, compare=False)  # of each document, including its end-of-text token
+    nats: Nats = field(repr=False, compare=False)  # losses in each document, including its end-of-text token
     seen: Contamination | None = None  # whether the text is in the model's data; None if unknown
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # scores of the baselines, by name
 
@@ -267,7 +267,7 @@ def score_table(score: TextScore, name: str = "model") -> Table:
             "tokenizer {tokenizer}",
             **how,
         ),
-        Message("this text, for this model: {answer}", answer=verdict),
+        Message("relation to the training data: {answer}", answer=verdict),
     ]
     if score.unknown:
         remarks.append(

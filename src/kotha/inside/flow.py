@@ -40,7 +40,7 @@ class Station:
 
     hook_point: str
     label: str
-    kind: str  # value, norm, part (computes an update) or sum (adds it to the residual stream)
+    kind: str  # value, norm, part (computes an update) or sum (adds the update to the residual stream)
     shape: tuple[int, ...]
     mean: float
     std: float

@@ -74,7 +74,7 @@ class ModelInput:
         return list(self.lines.values())[-1]
 
     def likeliest(self, probabilities: Tensor, count: int) -> tuple[TokenPrediction, ...]:
-        """Return the ``count`` most likely answers at one position, best first: (V,) -> count."""
+        """Return the ``count`` most likely predictions at one position, best first: (V,) -> count."""
         best, ids = probabilities.topk(min(count, len(probabilities)))
         pairs = zip(ids.tolist(), best.tolist(), strict=True)
         return tuple(TokenPrediction(token, self.spell(token), share) for token, share in pairs)
@@ -114,7 +114,7 @@ def read(
         )
     if tokenizer is None:
         raise UsageError(
-            "this model has no tokenizer, so it cannot take text; save it with its tokenizer, or train with one"
+            "this model has no tokenizer, so it cannot take text; save it with its tokenizer, or train it with one"
         )
     for given, argument, family in ((second, "second", "BERT"), (target, "target", "Seq2Seq")):
         if given is not None and model.config.family != family.lower():

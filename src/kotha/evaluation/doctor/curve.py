@@ -299,6 +299,6 @@ def _turning_point(curve: Curve) -> Evaluation | None:
 
 def _noise(curve: Curve) -> float:
     """Return the largest difference in validation loss that can be noise, in nats."""
-    assert curve.best is not None, "no evaluation to take the noise of"
+    assert curve.best is not None, "no evaluation to estimate the noise from"
     start = curve.references.get("uniform", curve.evaluations[0].loss)
     return FLAT_SHARE * max(curve.best.loss, start - curve.best.loss)
