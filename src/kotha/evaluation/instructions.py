@@ -81,9 +81,7 @@ def evaluate_instructions(
     engine, template = Engine(bundle.model, tokenizer, max_batch=_ROWS), bundle.chat
     room = max(map(len, tokenizer.encode_batch(wanted))) + _MORE_TOKENS
     room = min(room, bundle.model.config.context_length)
-    greedy = SamplingSettings(
-        temperature=0.0, repetition_penalty=None
-    )  # no penalty, because an answer repeats words from the prompt
+    greedy = SamplingSettings(temperature=0.0, repetition_penalty=None)  # answers repeat words
     answers: list[str] = []
     for start in range(0, len(held_out), _ROWS):
         prompts: list[str | tuple[int, ...]] = [

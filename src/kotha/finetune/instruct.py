@@ -40,8 +40,8 @@ class AnswerQuestions(ExampleTask):
     names = (MESSAGES, "group")
     called = ("{n} conversation", "{n:,} conversations")
     too_long = (
-        "{n} conversation longer than {most:,} tokens skipped",
-        "{n:,} conversations longer than {most:,} tokens skipped",
+        "skipped {n} conversation longer than {most:,} tokens",
+        "skipped {n:,} conversations longer than {most:,} tokens",
     )
 
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:

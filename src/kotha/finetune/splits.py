@@ -134,7 +134,7 @@ def _draw(
     """Draw the held-out parts, with a share of the groups in each class (1 to ``most``); the rest is for training."""
     if not 0 < share <= 0.4:
         raise UsageError(
-            "{held_out} is out of range; use 0.05 to 0.4, so that enough examples are left for training",
+            "{held_out} is out of range; use 0.05 to 0.4, to leave enough examples for training",
             held_out=Option("held_out", share),
         )
     rng = np.random.default_rng([seed, len(labels)])

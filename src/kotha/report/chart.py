@@ -157,7 +157,7 @@ def _grid(across: _Scale, up: _Scale, integers: bool) -> str:
             continue
         x = across.coordinate(tick)
         lines += f"M{x:g} {bottom}v5"
-        x, anchor = (WIDTH, "end") if x > right - 2 * RIGHT else (x, "middle")  # no room to the right of the last one
+        x, anchor = (WIDTH, "end") if x > right - 2 * RIGHT else (x, "middle")  # no room to the right of the last label
         labels += f'<text x="{x:g}" y="{bottom + 8}" dy=".9em" text-anchor="{anchor}">{number(tick)}</text>'
     return _path(lines, "#ded9cc") + f'<g fill="{_SOFT}">{labels}</g>'
 

@@ -31,7 +31,7 @@ _UNSUPPORTED = "[?]"
 
 
 class ChatWriter:
-    """Answers from passages with a chat model, greedily and without a repetition penalty, as it quotes passages."""
+    """Answers questions from passages with a chat model, greedily and without a repetition penalty."""
 
     def __init__(self, engine: "Engine", tokens: int) -> None:
         self._engine, self._tokens = engine, tokens

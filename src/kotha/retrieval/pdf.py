@@ -23,7 +23,7 @@ _SHOWS = (b"Tj", b"TJ", b"'", b'"')
 
 def read_pdf(file: Path, complaints: ProblemReporter) -> Iterator[tuple[str, str]]:
     """Yield the paragraphs in a PDF, each with its page."""
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs the errors that it repairs and raises the others
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # pypdf logs the errors that it repairs, and raises others
     pypdf = library("pypdf", _NEED_PYPDF, CorpusError)
     try:
         reader = pypdf.PdfReader(file)

@@ -136,7 +136,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Summary:
-    """All questions of a quiz, with the outcomes of those answered."""
+    """All questions of a quiz, with the outcomes of the answered ones."""
 
     outcomes: tuple[Outcome, ...]
     questions: Sequence[Question]

@@ -153,7 +153,7 @@ def _of_sheet(sheet: Sheet) -> dict[str, Any]:
 
 
 def _drawn(seed: int, vocab_size: int) -> dict[str, Any]:
-    """Draw other training figures, in the same range as the workshop's."""
+    """Draw different training figures from the same range as the workshop's."""
     draw = random.Random(seed)
     samples, held_out = draw.randint(3_000, 9_999), draw.randint(160, 520)
     each = draw.uniform(240, 400)

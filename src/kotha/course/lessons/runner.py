@@ -1,4 +1,4 @@
-"""The lesson runner, which trains models seed by seed, measures them, and draws conclusions from the figures.
+"""Run lessons: train models seed by seed, measure them, and draw conclusions from the figures.
 
 Each lesson is a function with the lesson's name, in the module given in ``lessons.json``. The function returns a
 ``LessonPlan``, which defines the models, their training data and the measurements. Columns, sizes, texts and the

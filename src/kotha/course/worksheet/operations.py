@@ -174,7 +174,7 @@ COMPUTE: dict[str, Callable[..., Array]] = {
     "shifted_powers": lambda of, most: np.exp(of - most),
     # Each number divided by its row's sum, so that every row sums to 1.
     "shares": np.divide,
-    # Around attention, and on to the vocabulary. Concatenated: (T, D), (T, D), … -> (T, all columns).
+    # Around attention, and to the vocabulary. Matrices concatenated: (T, D), (T, D), … -> (T, all columns).
     "joined": lambda *matrices: np.concatenate(matrices, axis=1),
     "added": np.add,
     # The mean of each row, and each number minus its row's mean: (T, C) -> (T, 1), (T, C) and (T, 1) -> (T, C).

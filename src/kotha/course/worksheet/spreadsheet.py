@@ -127,8 +127,8 @@ def _check_size(sheet: Sheet) -> None:
     sizes, most = (n_tokens, width, head_width), (MOST_TOKENS, MOST_WIDTH, MOST_HEAD_WIDTH)
     if any(size > limit for size, limit in zip(sizes, most, strict=True)):
         raise UsageError(
-            "a spreadsheet of {n} tokens, {width:,} numbers per token and {head:,} per head is too large to "
-            "follow (at most {most}); shorten the text, or use the page or the JSON output",
+            "a spreadsheet of {n} tokens, {width:,} numbers per token and {head:,} per head is too large to be "
+            "readable (at most {most}); shorten the text, or use the page or the JSON output",
             n=n_tokens,
             width=width,
             head=head_width,
