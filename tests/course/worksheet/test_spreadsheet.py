@@ -166,7 +166,7 @@ def test_every_step_is_a_formula_and_only_given_cells_are_numbers(tmp_path: Path
         (
             GPTConfig(**SMALL, d_model=8, n_heads=2),
             17,
-            "17 tokens, 8 numbers per token and 4 per head is too large to be readable .at most 16, 2048, 128.; shorten",
+            "17 tokens, 8 numbers per token and 4 per head is too large to be readable .at most 16, 2048, 128.",
         ),
         (GPTConfig(**SMALL, d_model=8, n_heads=1, d_head=130), 3, "8 numbers per token and 130 per head is too large"),
         (
