@@ -275,8 +275,8 @@ def test_a_text_too_long_to_do_by_hand_is_only_shown() -> None:
 @pytest.mark.parametrize(
     ("stack", "layer", "part", "wording"),
     [
-        (None, 2, "attention", "no attention 'decoder.2.attention'; did you mean 'decoder.1.attention'"),
-        ("encoder", 0, "cross", "no attention 'encoder.0.cross'"),
+        (None, 2, "attention", "no attention module 'decoder.2.attention'; did you mean 'decoder.1.attention'"),
+        ("encoder", 0, "cross", "no attention module 'encoder.0.cross'"),
         ("encodr", 0, "attention", "did you mean 'encoder.0.attention'"),
     ],
 )
