@@ -1,7 +1,7 @@
 """Settings for all tests: the path of the shared data, a fast start of commands, and the profile of hypothesis.
 
-There is no deadline, because a busy machine is not a defect. On CI the examples are the same each time, so that a
-failure is caused by the change; elsewhere they are drawn again.
+Hypothesis has no deadline, because a slow example may be caused by a busy machine. On CI, the examples are the same in
+every run, so a new failure is caused by the change under test; elsewhere, they are random.
 """
 
 import os
@@ -17,11 +17,11 @@ settings.register_profile(
 )
 settings.load_profile("kotha")
 
-# Real Bangla data beside the checkout; tests that read it are skipped where it is not.
+# Real Bangla data next to the checkout; tests that need it are skipped if it is missing.
 SHARED_DATA = Path(os.environ.get("KOTHA_SHARED_DATA", Path(__file__).parents[2] / "shared" / "data"))
 
-# The second tier, which `make test-extended` runs: browsers, other programs, machines and systems, broken inputs and
-# disks, kills, every chapter, how-to and benchmark.
+# The second tier, run by `make test-extended`: browsers, other programs, machines and platforms, invalid input, I/O
+# errors, kills, and every chapter, how-to guide and benchmark.
 EXTENDED = (
     "benchmarks",
     "book",
@@ -48,11 +48,11 @@ def of_the_second_tier(path: Path) -> bool:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Skip files without tests of the tier that the Makefile selects, which saves half a minute per process."""
+    """Skip files without tests in the tier that the Makefile selects, which saves half a minute per process."""
     if collection_path.suffix != ".py" or collection_path.name == "__init__.py":
         return None
     if not collection_path.name.startswith("test_"):
-        return True  # a helper, in which there are no doctests
+        return True  # a helper without doctests
     second = of_the_second_tier(collection_path)
     match config.option.markexpr:
         case "not slow and not extended" if second:
@@ -63,7 +63,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of the second tier by their location."""
+    """Mark the tests in the second tier by their location."""
     here = Path(__file__).parent
     for item in items:
         if item.path.is_relative_to(here) and of_the_second_tier(item.path):

@@ -1,4 +1,4 @@
-"""Start commands from a process that has already imported everything, so that a start is a fork and takes no seconds.
+"""Start commands by forking a process that has already imported everything, which saves the startup time.
 
 A started command is the same as ``python -m kotha`` in a separate process that can be killed; only the imports are
 shared. Tests of the startup itself, and of ``torchrun``, start real processes.
@@ -19,7 +19,7 @@ from typing import Any
 
 
 class Launcher:
-    """Starts commands by forking one Python; use it as a context manager."""
+    """A context manager that starts commands by forking one Python process."""
 
     def __init__(self) -> None:
         environment = {**os.environ, "OMP_NUM_THREADS": "1"}
@@ -46,7 +46,7 @@ class Launcher:
         place: Path | None = None,
         **environment: str,
     ) -> int:
-        """Start ``kotha`` with these arguments, with its output in a file; return its process (and group) number.
+        """Start ``kotha`` with these arguments, writing its output to a file; return its process (and group) id.
 
         ``-m`` and a module name before the arguments start that module's ``main``; the path of a script starts the
         script. A command that ``stops`` waits before its first step for SIGCONT. Its current directory is ``place``.
@@ -56,7 +56,7 @@ class Launcher:
         return self._ask(arguments=list(arguments), log=str(log), **how)
 
     def start_to_die(self, arguments: Sequence[str], log: Path, folder: Path, touches: int) -> int:
-        """Start a command that ends as if power failed when it accesses the folder for the n-th time."""
+        """Start a command that ends as in a power failure when it accesses the folder for the n-th time."""
         return self._ask(arguments=list(arguments), log=str(log), dies=[str(folder), touches])
 
     def wait(self, process: int) -> int:
@@ -66,10 +66,9 @@ class Launcher:
     def run(
         self, arguments: Sequence[str], log: Path, processes: int = 1, disks: Sequence[Path] = (), **environment: str
     ) -> None:
-        """Run a command successfully in several processes, as torchrun would; with disks, each process on its own
-        machine.
+        """Run a command successfully in several processes, as torchrun does; with ``disks``, on separate machines.
 
-        The current directory of a process is its disk, so that relative paths are its own.
+        The current directory of a process is its disk, so that its relative paths refer to this disk.
         """
         logs = [log.with_name(f"{log.name}-{rank}") for rank in range(len(disks) or processes)]
         codes = [self.wait(process) for process in self.begin(arguments, logs, disks, **environment)]
@@ -78,7 +77,7 @@ class Launcher:
     def begin(
         self, arguments: Sequence[str], logs: Sequence[Path], disks: Sequence[Path] = (), **environment: str
     ) -> list[int]:
-        """Start the same without waiting: a process for each log."""
+        """Start the same processes without waiting, one for each log."""
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = str(free.getsockname()[1])
@@ -115,11 +114,11 @@ def _serve() -> None:
             print(process, flush=True)
             continue
         _be(request)
-    os._exit(0)  # with so much imported, an ordinary end takes its time
+    os._exit(0)  # a normal exit is slow with so many imported modules
 
 
 def _be(request: dict[str, Any]) -> None:
-    """Become the requested program: ``kotha``, or another one after ``-m``."""
+    """Run the requested program in this process: ``kotha``, or a module given after ``-m``."""
     from kotha.cli import run
 
     os.setsid()

@@ -1,8 +1,8 @@
 """Requests to a server on this machine, without the overhead of ``httpx.get``.
 
-``httpx.get`` makes a client for each request, and each client loads all certificate authorities, which takes 50 ms on
-two slow cores, for thousands of requests. This one loads none. It keeps neither connections (tests count and drain
-them) nor cookies from one request to the next.
+``httpx.get`` creates a client for each of thousands of requests, and each client loads all certificate authorities,
+which takes 50 ms on two slow cores. This client loads none. It does not keep connections (tests count and drain them)
+or cookies between requests.
 """
 
 from http.cookiejar import CookieJar, DefaultCookiePolicy
@@ -12,7 +12,7 @@ import httpx
 http = httpx.Client(
     verify=False,
     trust_env=False,
-    timeout=60,  # a busy machine is not a defect
+    timeout=60,  # a slow response on a busy machine is not a defect
     limits=httpx.Limits(max_keepalive_connections=0),
     cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
 )

@@ -22,12 +22,12 @@ def write_lines(path: Path, texts: Sequence[str]) -> Path:
     return path
 
 
-# A made-up language: each word has one translation, in the same order.
+# A synthetic language: each word has one translation, in the same order.
 WORDS = {"আমি": "I", "তুমি": "you", "ভাত": "rice", "মাছ": "fish", "খাই": "eat", "আনি": "bring", "নদী": "river"}
 
 
 def made_up_pairs(n_pairs: int) -> list[tuple[str, str]]:
-    """Return English and Bangla sentences, each once: three words according to the digits of its number."""
+    """Return distinct English and Bangla sentences: the digits of a sentence's number select its three words."""
     words, rows = list(WORDS), []
     for number in range(n_pairs):
         chosen = [words[number // 7**place % 7] for place in range(3)]
@@ -36,19 +36,19 @@ def made_up_pairs(n_pairs: int) -> list[tuple[str, str]]:
 
 
 def write_pairs(file: Path, n_pairs: int, header: tuple[str, str] = ("en", "bn")) -> Path:
-    """Write a table of made-up pairs."""
+    """Write a table of synthetic pairs."""
     file.write_text("".join("\t".join(row) + "\n" for row in (header, *made_up_pairs(n_pairs))), encoding="utf-8")
     return file
 
 
 def prepared(folder: Path, texts: Sequence[str], tokenizer: Tokenizer, **options: Any) -> Dataset:
-    """Prepare ``data`` in that folder from the ``texts.jsonl`` next to it."""
+    """Prepare ``data`` in a folder from the ``texts.jsonl`` next to it."""
     prepare([write_lines(folder / "texts.jsonl", texts)], tokenizer, folder / "data", PrepareOptions(**options))
     return Dataset(folder / "data")
 
 
 def prepared_by_commands(folder: Path, vocab_size: int) -> Path:
-    """Prepare a data folder ``data`` with the commands, next to the stories, ``s.jsonl``, and ``tok``."""
+    """Prepare a data folder ``data`` with commands, next to the stories (``s.jsonl``) and the tokenizer (``tok``)."""
     stories, tokenizer = str(folder / "s.jsonl"), str(folder / "tok")
     assert main(["corpus", "stories", "--documents", "60", "--out", stories]) == 0
     assert main(["tokenizer", "train", stories, "--vocab-size", str(vocab_size), "--out", tokenizer]) == 0

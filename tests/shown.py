@@ -1,7 +1,7 @@
-"""A page's commands run in their order, and the outputs that it shows are those that are printed.
+"""Run a page's commands in order, and compare their outputs with those on the page.
 
-With ``KOTHA_WRITE_OUTPUTS=1`` (``make outputs``) the printed outputs are written to the page; the test still fails, so
-that a person looks at the change.
+With ``KOTHA_WRITE_OUTPUTS=1`` (``make outputs``) the actual outputs are written to the page; the test still fails, so
+that a person reviews the change.
 """
 
 import os
@@ -15,7 +15,7 @@ _IN_BANGLA = " --language bn"
 
 
 class Pages:
-    """A page and its Bangla twin, while their commands run."""
+    """A page and its Bangla version, while their commands run."""
 
     def __init__(self, page: Path, shorter: Mapping[str, str] | None = None) -> None:
         self.page, self.shorter = page, shorter or {}
@@ -24,9 +24,9 @@ class Pages:
         self._outputs: dict[Path, dict[int, str]] = {page: {}, self.twin: {}}
 
     def check(self) -> None:
-        """Run the commands and compare. A command may fail only if the page shows its error.
+        """Run the commands and compare their outputs. A command may fail only if the page shows its error.
 
-        A command that the twin shows with ``--language bn`` and its output runs once more in Bangla.
+        A command that the Bangla page shows with ``--language bn`` and an output is run again in Bangla.
         """
         shown_in_bangla: dict[str, list[Example]] = {}
         for example in _of(self.twin) if self.twin.exists() else []:

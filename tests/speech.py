@@ -8,7 +8,7 @@ import pytest
 from kotha.cli.main import main
 from kotha.i18n.numbers import by_lakh
 
-# Names, paths, commands, units and code; what else is Latin would be a sentence that was forgotten.
+# Names, paths, commands, units and code; any other Latin text is an untranslated sentence.
 LATIN_ALLOWED = re.compile(
     r"`[^`]*`|\S*[/.]\S*|--\S+"
     r"|\b(kotha|box|cpu|cuda|float32|bfloat16|Muon|kB|MB|GB|TB|GPU|UTF-8|ln V|F1|\d-gram|unigram)\b"
@@ -38,5 +38,5 @@ def left_in_english(text: str, *names: str) -> list[str]:
 
 
 def bangla(number: int) -> str:
-    """Format an integer as a Bangla sentence has it."""
+    """Format an integer as in a Bangla sentence."""
     return by_lakh(f"{number:,}").translate(str.maketrans("0123456789", "০১২৩৪৫৬৭৮৯"))

@@ -1,4 +1,4 @@
-"""The import table of docs/dev/design.md is kept."""
+"""Imports follow the table in docs/dev/design.md."""
 
 import ast
 import re
@@ -11,7 +11,7 @@ import pytest
 
 SOURCE = Path(__file__).parent.parent / "src" / "kotha"
 
-# From the bottom up: a package may import those of lower layers, and in its own layer none.
+# From the bottom up: a package may import packages in lower layers, but none in its own layer.
 LAYERS: list[set[str]] = [
     {"i18n"},
     {"errors"},
@@ -24,10 +24,10 @@ LAYERS: list[set[str]] = [
     {"server", "cli"},
 ]
 LAYER = {name: place for place, names in enumerate(LAYERS) for name in names}
-# Arrows that are still to be removed: this must become empty.
+# Imports that are still to be removed; this set must become empty.
 STILL_UPWARD: set[tuple[str, str]] = set()
 
-# What the training core may stand on, so that it runs on a bare GPU machine; the rest is imported where it is used.
+# Libraries that the training core may import, so that it runs on a bare GPU machine; others are imported where used.
 CORE = {"errors", "i18n", "storage", "text", "model", "artifacts", "training", "generation", "evaluation"}
 CORE_LIBRARIES = {"torch", "numpy", "tokenizers", "safetensors", "regex"}
 
@@ -40,9 +40,9 @@ def room_of(path: Path) -> str:
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-# Names that two rooms still share: this must become empty.
+# Names that two packages still share; this set must become empty.
 STILL_SHARED: set[str] = set()
-# Whole lines to type are what ``train.plan`` is asked for; a job is a command that runs by itself.
+# Modules whose strings may contain flags: plans show complete command lines, and a job runs a command.
 SAY_FLAGS = {
     "text/shards.py",
     "training/sweep/findings.py",
@@ -51,13 +51,13 @@ SAY_FLAGS = {
     "server/jobs/kinds.py",
     "server/jobs/store.py",
 }
-# Everything that Python may call without the command line.
+# Packages that may be called from Python without the command line.
 BELOW = [
     path
     for path in modules()
-    if room_of(path) not in ("cli", "__main__") and path != SOURCE / "server" / "command.py"  # commands of its own
+    if room_of(path) not in ("cli", "__main__") and path != SOURCE / "server" / "command.py"  # its own commands
 ]
-# Two dashes that begin a word, and are no property of a style sheet (``--ink:``, ``var(--ink)``).
+# Two dashes that start a word, except for CSS properties (``--ink:``, ``var(--ink)``).
 FLAG = re.compile(r"(?<![\w(-])--[a-z][a-z-]*+(?!:)")
 
 
@@ -75,7 +75,7 @@ def imports_of(tree: ast.AST) -> set[str]:
 
 
 def top_level(tree: ast.Module) -> ast.Module:
-    """Return the module without its functions: the code that runs when it is imported."""
+    """Return the module's syntax tree without functions: the code that runs on import."""
     kept = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom) and node in tree.body]
     return ast.Module(body=kept, type_ignores=[])
 
@@ -91,7 +91,7 @@ def tree_of(path: Path) -> ast.Module:
 
 
 def arrows() -> dict[tuple[str, str], list[str]]:
-    """Imports among packages, lazy and type-checking ones too: (importer, imported) -> modules of the importer."""
+    """Imports between packages, even lazy and type-checking ones: (importer, imported) -> modules of the importer."""
     found: dict[tuple[str, str], list[str]] = {}
     for path in modules():
         room = room_of(path)
@@ -142,7 +142,7 @@ def test_modules_fit_in_400_lines_and_functions_in_60() -> None:
 
 # A command parses, calls the API and prints.
 COMMANDS_STAND_ON = {"api", "arguments", "cli", "errors", "i18n", "report"}
-# Who stands on something else, and why: paths and names of models before a command runs, JSON on stdout.
+# Exceptions and their reasons: paths and names of models before a command runs, JSON on stdout.
 COMMANDS_ALSO_STAND_ON = {
     "cli/options.py": {"storage"},
     "cli/model_argument.py": {"storage"},
@@ -173,7 +173,7 @@ def test_the_core_stands_on_few_libraries(path: Path) -> None:
 
 
 def literals(tree: ast.Module) -> list[ast.Constant]:
-    """Return the strings that a module uses, without docstrings."""
+    """Return the strings in a module, without docstrings."""
     alone = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
     return [node for node in found if id(node) not in alone]
@@ -199,8 +199,8 @@ def test_what_is_below_the_commands_prints_nothing() -> None:
     assert not printing, "hand it to the command, which prints"
 
 
-# What docs/explanation/reliability.md promises something of: checkpoints, data folders, tokenizers, indexes, exports
-# and jobs.
+# Code covered by the guarantees in docs/explanation/reliability.md: checkpoints, data folders, tokenizers, indexes,
+# exports and jobs.
 PROMISED = (
     *("artifacts/", "export/", "retrieval/", "server/jobs/", "text/shards.py", "text/tokenizer/"),
     *("storage/atomic.py", "storage/output_paths.py", "storage/locks.py", "training/checkpoint", "training/start.py"),
@@ -211,7 +211,7 @@ PROMISED = (
 def test_the_disk_is_queried_through_storage_status_only(path: Path) -> None:
     """``Path.exists()`` and similar methods return False on an I/O error in newer Pythons, so they are forbidden here.
 
-    ``os.path.exists`` is allowed where any text may be tested for being a path; a run's ``exists`` is unrelated.
+    ``os.path.exists`` is allowed where arbitrary text is tested for being a path; a run's ``exists`` is unrelated.
     """
     questions = {"exists", "is_file", "is_dir", "is_symlink", "glob", "rglob"}
     asked = [

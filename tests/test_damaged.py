@@ -1,4 +1,4 @@
-"""Files with one value replaced by another of any type are rejected with a message, or read correctly."""
+"""Files in which one value is replaced by a value of any type are rejected with a message or read correctly."""
 
 import json
 import shutil
@@ -23,7 +23,7 @@ from kotha.training.checkpoint import MANIFEST, STATE, _sha256
 from kotha.training.reporting.report import write_report
 from kotha.training.start import resume_run
 
-# Everything that JSON can hold, with the numbers that take memory or time where they are believed.
+# Values of every JSON type, including numbers that cost memory or time if they are trusted.
 VALUES: st.SearchStrategy[Any] = st.one_of(
     st.sampled_from([None, True, False, 0, -1, 1, 2, 7, 10**9, 2**31, 2**63, 10**30, 0.5, -0.0, 1e308, float("inf")]),
     st.sampled_from(["", "four", "৪", "../..", "\x00", "\ud800"]),
@@ -108,7 +108,7 @@ CASES: dict[str, tuple[str, list[Callable[[Path], None]]]] = {
 @settings(
     max_examples=8, derandomize=True, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 )
-@given(st.data())  # the same cases each time: the slow one is for finding others
+@given(st.data())  # the same cases each time; the slow test searches for others
 def test_a_damaged_file_is_refused_in_words(made: Path, tmp_path: Path, case: str, data: st.DataObject) -> None:
     damage_and_read(made, tmp_path, case, data)
 
@@ -132,7 +132,7 @@ def damage_and_read(made: Path, tmp_path: Path, case: str, data: st.DataObject) 
     chosen = data.draw(st.integers(0, len(lines) - 1))
     lines[chosen] = json.dumps(damage(json.loads(lines[chosen]), data.draw))
     file.write_text("\n".join(lines), encoding="utf-8")
-    if file.name == STATE:  # as if it had been written so
+    if file.name == STATE:  # as if the file had been written this way
         manifest = file.with_name(MANIFEST)
         manifest.write_text(json.dumps({**json.loads(manifest.read_text()), STATE: _sha256(file)}))
     torch.manual_seed(0)

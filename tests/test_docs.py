@@ -1,4 +1,4 @@
-"""What the documents say is true: commands run, code runs, named files, terms and rooms exist."""
+"""The documentation is correct: commands and code run, and the files, terms and rooms that it names exist."""
 
 import ast
 import io
@@ -24,10 +24,9 @@ TECHNIQUES = (ROOT / "docs" / "reference" / "techniques.md").read_text(encoding=
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 
 
-# `make demo` runs the one; the others go on until they are stopped, as tests/server/test_running.py does.
+# `make demo` runs the first command; the others run until they are stopped, as in tests/server/test_running.py.
 NOT_SHOWN = {"demo", "open", "serve"}
-# A command as printed, and what makes it quick: less to read, and a model that does not take its time for everything
-# that comes after it.
+# A command as printed, and its faster version: less data, and a model that does not slow down later commands.
 SHORTER = {
     r"--documents \d+": "--documents 60",
     r"--vocab-size \d+": "--vocab-size 700",
@@ -48,7 +47,7 @@ def commands(text: str) -> list[str]:
 
 @pytest.fixture
 def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Return an empty folder to work in, as a user whose terminal is 100 columns wide and who types nothing."""
+    """Return an empty working folder, with a terminal of 100 columns and no input."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("KOTHA_LANGUAGE", raising=False)
@@ -58,7 +57,7 @@ def terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.extended
 def test_the_commands_of_the_tour_run_in_their_order(terminal: Path) -> None:
-    write_pairs(terminal / "pairs.tsv", 60)  # the reader's own
+    write_pairs(terminal / "pairs.tsv", 60)  # the reader's own files
     assert {shlex.split(line)[1] for line in commands(TOUR)} == set(COMMANDS) - NOT_SHOWN, "every command is shown"
     Pages(ROOT / "docs" / "reference" / "tour.md").check()
 
@@ -100,7 +99,7 @@ def test_the_python_of_the_readme_runs(tmp_path, monkeypatch, capsys) -> None:
 
 
 def features() -> list[tuple[str, str, str]]:
-    """The rows of the table of techniques: terms, module, command."""
+    """The rows in the table of techniques: terms, module, command."""
     table = TECHNIQUES.split("| term |")[1].split("\n\n")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in table.splitlines()[2:]]
     return [(terms, module.strip("`"), seen) for terms, module, seen in rows]
@@ -142,9 +141,9 @@ def test_files_that_documents_name_exist(path: Path) -> None:
 
 
 def drawn_paths(drawing: str) -> list[str]:
-    """The paths of a drawn tree, by its indentation: folders end in a slash and hold what is indented below them."""
+    """The paths in a directory tree; folders end with a slash and contain the entries indented below them."""
     paths: list[str] = []
-    parents: list[tuple[int, str]] = []  # how far each folder that is still open is indented, and its path
+    parents: list[tuple[int, str]] = []  # the indentation and the path of each open folder
     for line in drawing.splitlines():
         depth = len(line) - len(line.lstrip())
         while parents and parents[-1][0] >= depth:
@@ -194,6 +193,6 @@ def test_the_index_links_every_page_of_its_language(name: str) -> None:
 def test_the_code_of_a_page_exists_unchanged_in_its_bangla_twin(name: str) -> None:
     def code(path: Path) -> list[str]:
         lines = "".join(blocks(path.read_text(encoding="utf-8"), r"\w*")).splitlines()
-        return [bare for line in lines if (bare := re.sub(r"(^|\s+)# .*", "", line))]  # comments are in Bangla there
+        return [bare for line in lines if (bare := re.sub(r"(^|\s+)# .*", "", line))]  # comments are in Bangla
 
     assert code(ROOT / "docs" / f"{name}.bn.md") == code(ROOT / "docs" / f"{name}.md")

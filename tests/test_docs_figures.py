@@ -1,8 +1,8 @@
-"""Figures in the documents equal the measured ones.
+"""Figures in the documentation equal the measured ones.
 
-A table of docs/dev/experiments.md names its file in benchmarks/results and has the numbers of that file, or its section
-states that the results were written down without a file. A figure of README.md or docs/dev/design.md is in one of these
-files, in docs/dev/experiments.md, or checked by a test that is named here.
+Each table in docs/dev/experiments.md names its file in benchmarks/results and contains the numbers in that file, or its
+section states that the results were recorded without a file. Each figure in README.md and docs/dev/design.md is in one
+of these files, in docs/dev/experiments.md, or checked by a test named here.
 """
 
 import json
@@ -18,16 +18,16 @@ EXPERIMENTS = (ROOT / "docs" / "dev" / "experiments.md").read_text(encoding="utf
 SECTIONS = {section.splitlines()[0]: section for section in re.split(r"^## ", EXPERIMENTS, flags=re.MULTILINE)[1:]}
 REMEMBERED = re.compile(r"^\*\*Remembered\*\*, \d{4}-\d\d-\d\d", re.MULTILINE)
 NUMBER = re.compile(r"(?<![\w.,])\d[\d,]*(?:\.\d+)?(?![\w.]*\w)")
-# What a figure is multiplied with on its way from a results file into a table, by the unit that stands near it.
+# The factor between a results file and a table, by the unit next to the figure.
 UNITS = {"MiB": 2**-20, "GB": 1e-9, "peak": 1e-9, "%": 100.0, "change": 100.0}
-# Figures of the documents that no measurement gives: a test counts them.
+# Figures in the documentation that are not measured, but counted by a test.
 COUNTED = {
     "58,139,648": "tests/model/test_parameters.py",
 }
 
 
 def numbers(value: Any) -> Iterator[float]:
-    """Return every number of a results file, and the totals of groups."""
+    """Return every number in a results file, and the totals of groups."""
     if isinstance(value, dict | list):
         parts = list(value.values()) if isinstance(value, dict) else value
         for each in parts:
@@ -50,7 +50,7 @@ def results(names: list[str]) -> list[float]:
 
 
 def shown_as(value: float, shown: str) -> bool:
-    """Return whether a value is displayed in this way, rounded to the displayed digits, without its sign."""
+    """Return whether a value, without its sign, rounds to these digits."""
     plain = shown.replace(",", "")
     return abs(abs(round(value, len(plain.partition(".")[2]))) - float(plain)) < 1e-9
 
@@ -86,7 +86,7 @@ def test_a_table_of_experiments_says_what_its_results_file_says(name: str) -> No
 
 
 def is_ratio(shown: str, cells: list[str]) -> bool:
-    """Return whether a figure is the ratio of two in its row; these are rounded, so the last digit may differ."""
+    """Return whether a figure is the ratio of two rounded figures in its row, so that its last digit may differ."""
     plain = [float(cell.replace(",", "")) for cell in cells if cell != shown]
     step = 10.0 ** -len(shown.partition(".")[2])
     return any(b and abs(a / b - float(shown.replace(",", ""))) <= step for a in plain for b in plain)

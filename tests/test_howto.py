@@ -1,6 +1,6 @@
-"""The how-tos are true: commands in console blocks run in their order and print what is shown; others exist.
+"""The how-to guides: commands in console blocks run in order and print the output shown; other commands exist.
 
-Commands in ``sh`` blocks need other machines or other programs: only their names and flags are checked.
+Commands in ``sh`` blocks need other machines or programs, so only their names and flags are checked.
 """
 
 import io
@@ -23,7 +23,7 @@ HOWTO = Path(__file__).parents[1] / "docs" / "howto"
 PAGES = sorted(HOWTO.glob("*.md"))
 ENGLISH = [page for page in PAGES if not page.name.endswith(".bn.md")]
 SHOWN = [*PAGES, *(HOWTO.parent / f"{name}.md" for name in ("troubleshooting", "bundled-model", "studio"))]
-# What makes a command quick: a small model in place of the box, two steps in place of minutes.
+# Replacements that make a command faster: a small model for box, two steps for minutes.
 SHORTER = {
     r"--documents \d+": "--documents 60",
     r"--vocab-size \d+": "--vocab-size 700",
@@ -40,7 +40,7 @@ SHORTER = {
 
 @pytest.fixture(scope="module")
 def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a reader has: texts, a table of comments, pairs, conversations, and a trained model."""
+    """The reader's files: texts, a table of comments, pairs, conversations, and a trained model."""
     folder = tmp_path_factory.mktemp("world")
     (folder / "texts").mkdir()
     for seed in range(3):
@@ -66,13 +66,13 @@ def test_the_commands_of_a_how_to_run_in_their_order(
 ) -> None:
     here = tmp_path / "here"
     shutil.copytree(world, here)
-    if page.stem == "01-own-text":  # it makes these itself
+    if page.stem == "01-own-text":  # this page creates its own files
         for made in ("texts", "data", "run"):
             shutil.rmtree(here / made)
     monkeypatch.chdir(here)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.delenv("KOTHA_LANGUAGE", raising=False)
-    monkeypatch.setattr("sys.stdin", io.StringIO())  # nobody answers the tutor
+    monkeypatch.setattr("sys.stdin", io.StringIO())  # no answers for the tutor
     Pages(page, SHORTER).check()
 
 

@@ -1,4 +1,4 @@
-"""The notebook in examples/, executed cell by cell in a real kernel, with a shorter training."""
+"""The notebook in examples/, executed cell by cell in a real kernel, with a shorter training run."""
 
 from pathlib import Path
 from typing import Any

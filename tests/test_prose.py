@@ -1,4 +1,4 @@
-"""Prose contains none of the words in scripts/prose.txt."""
+"""The prose contains none of the words in scripts/prose.txt."""
 
 import sys
 from pathlib import Path

@@ -20,7 +20,7 @@ def page(name: str) -> str:
 
 @pytest.fixture(scope="module")
 def made() -> dict[str, str]:
-    """The pages as made in a separate process, because in this one the terminal width of the help may differ."""
+    """The pages, generated in a separate process, because the terminal width may differ in this process."""
     code = "import json; from scripts import reference; print(json.dumps(reference.pages()))"
     root = Path(__file__).parent.parent
     result = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=True)

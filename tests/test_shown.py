@@ -1,4 +1,4 @@
-"""The outputs on pages: what counts as the same output, and how a new one is written."""
+"""Outputs on pages: how they are compared, and how new outputs are written."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Dependencies are pinned, locked by hash where this has been tested, and approved."""
+"""Dependencies are pinned, approved and, where this has been tested, locked by hash."""
 
 import json
 import re
@@ -47,7 +47,7 @@ def wanted(extra: str, project: dict[str, Any]) -> set[str]:
 @pytest.mark.parametrize(("level", "extra"), [("demo", "serve"), ("dev", "dev")])
 def test_a_lock_forgets_nothing_that_is_asked_for(level: str, extra: str) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    here = [each for each in project["dependencies"] if "sys_platform == 'win32'" not in each]  # locks are Linux's
+    here = [each for each in project["dependencies"] if "sys_platform == 'win32'" not in each]  # locked for Linux
     asked = wanted(extra, project) | {plain(re.split(r"[\s<>=!~;\[]", each)[0]) for each in here}
     for path in LOCKS:
         if path.stem.endswith(f"-{level}"):
@@ -65,7 +65,7 @@ def test_a_locked_install_checks_every_file(monkeypatch: pytest.MonkeyPatch, tmp
     lock.parent.mkdir()
     lock.write_text("")
     setup.install_packages("dev", locked=True)
-    # Nothing is taken that the lock does not name: not by what it needs, and not to build our own package.
+    # Only packages in the lock file are installed: no other dependencies, and no build requirements of our package.
     assert "--require-hashes" in ran[0] and all("--no-deps" in words for words in ran) and len(ran) == 2
     assert "--no-build-isolation" in ran[1]
 
@@ -112,7 +112,7 @@ def test_an_audit_that_was_not_answered_is_not_clean(
     [
         ({"versions": ["1.0", "1.1"]}, "1.1", True),
         ({"versions": ["1.0", "1.1"]}, "1.2", False),
-        ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}]}]}, "9.9", True),  # no fixed version
+        ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}]}]}, "9.9", True),  # no fix yet
         ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "1.2"}, {"fixed": "1.10"}]}]}, "1.9", True),
         ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "1.2"}, {"fixed": "1.10"}]}]}, "1.10", False),
         ({"ranges": [{"type": "ECOSYSTEM", "events": [{"introduced": "1.2"}, {"fixed": "1.10"}]}]}, "1.1", False),

@@ -1,4 +1,4 @@
-"""The public API: its names, its docstrings, and their examples, which are run."""
+"""The public API: its names and docstrings; the examples in the docstrings are run."""
 
 import contextlib
 import doctest
@@ -245,7 +245,7 @@ def test_a_file_name_is_not_accepted_as_a_text(world: dict[str, Any], name: str)
         contextlib.ExitStack() as entered,
     ):
         looked = getattr(world["lm"], name)("stories.jsonl")
-        entered.enter_context(looked)  # a trace reads when it is entered
+        entered.enter_context(looked)  # a trace reads its text when its block is entered
 
 
 def test_a_pipe_as_config_is_rejected_without_blocking(tmp_path: Path) -> None:

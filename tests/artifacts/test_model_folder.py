@@ -1,4 +1,4 @@
-"""Model folders: atomic writes, and checks of everything that is read."""
+"""Model folders: atomic writes, and validation of everything that is read."""
 
 import json
 import struct
@@ -189,9 +189,9 @@ def test_int8_changes_a_weight_by_at_most_half_a_step(folder: Path, whole_number
     for name, weight in wide.items():
         step = weight.abs().amax(dim=-1, keepdim=True) / 127 if weight.ndim == 2 else torch.zeros(1)
         assert back[name].dtype == torch.float32
-        assert ((back[name] - weight).abs() <= 0.501 * step).all(), name  # a scale has 11 binary digits
+        assert ((back[name] - weight).abs() <= 0.501 * step).all(), name  # a scale has 11 significant bits
     assert bundle.stored_type(whole_numbers) == "int8"
-    # One byte per number of a matrix, two per row, four per number of a norm.
+    # One byte per number in a matrix, two per row, and four per number in a norm.
     matrices = [weight for weight in wide.values() if weight.ndim == 2]
     others = sum(weight.numel() for weight in wide.values() if weight.ndim != 2)
     expected = sum(weight.numel() + 2 * len(weight) for weight in matrices) + 4 * others
@@ -320,7 +320,7 @@ def test_weights_of_nan_are_rejected(tmp_path: Path, dtype: torch.dtype, broken:
 def test_large_finite_weights_are_accepted(tmp_path: Path) -> None:
     model = GPT(CONFIG)
     with torch.no_grad():
-        model.tokens.weight.fill_(torch.finfo(torch.float32).max)  # their sum is not
+        model.tokens.weight.fill_(torch.finfo(torch.float32).max)  # their sum is not finite
     assert bundle.load(bundle.save(tmp_path / "model", model)).config == CONFIG
 
 
@@ -336,7 +336,7 @@ def test_a_classifier_is_loaded_with_its_class_names(name: str, tmp_path: Path) 
 
 
 def test_a_file_that_torch_cannot_open_gives_a_message(tmp_path: Path) -> None:
-    """The library opens a file twice, the second time in torch, which raises a plain RuntimeError."""
+    """The library opens a file twice: the second time in torch, which raises a plain RuntimeError."""
     file = tmp_path / "model.safetensors"
     with (
         pytest.raises(KothaError, match=r"model\.safetensors cannot be read: No such file or directory \(2\)$"),

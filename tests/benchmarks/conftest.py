@@ -1,4 +1,4 @@
-"""Small versions of the data for the benchmarks: the same files with a few lines each."""
+"""Small versions of the benchmark data: the same files with a few lines each."""
 
 import io
 import json
@@ -29,7 +29,7 @@ def _rows(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the layout that the help of the benchmarks describes."""
+    """A folder with the layout described in the help of the benchmarks."""
     folder = tmp_path_factory.mktemp("data")
     texts = _rows({"text": text} for text in TEXTS)
     _write(folder / "news" / "train.jsonl.zst", texts[:50])
@@ -58,7 +58,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def prepared(data: Path) -> Path:
-    """The news as shards."""
+    """The news corpus as shards."""
     tokenizer = kotha.train_tokenizer([data / "text.jsonl"], vocab_size=400)
     kotha.prepare([data / "text.jsonl"], tokenizer, data / "prepared")
     return data / "prepared"

@@ -1,4 +1,4 @@
-"""Every benchmark still runs, on sizes that take seconds."""
+"""Smoke tests: every benchmark runs on sizes that take seconds."""
 
 import json
 from pathlib import Path
@@ -9,14 +9,14 @@ from tests.launching import Launcher
 from kotha.storage.bundled import FOLDER
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-TOOLS = {"record", "headline_figure", "writing_figures"}  # imported by those beside them
+TOOLS = {"record", "headline_figure", "writing_figures"}  # imported by the benchmarks in the same folder
 # Run by bundled_model, or tested with the bundled model; learning is run by bundled_model and by headline.
 PARTS = {f"bundled_{part}" for part in ("card", "measure", "openings", "samples", "text")}
 PARTS |= {"learning", "retrieval_score", "writing_defaults"}
-# These take a minute or more, whatever the sizes: three models after another, a cluster of Ray.
+# These take a minute or more at any size: they train three models in sequence, or start a Ray cluster.
 LONG = {"bundled_model", "prepare_on_ray"}
 
-# Arguments that make it small ({data} and {prepared} are the fixtures), and the results file that it writes.
+# Arguments that reduce each benchmark ({data} and {prepared} are the fixtures), and the results file that it writes.
 RUNS = {
     "bundled_model": ("rehearse {data} {out}", "bundled_model"),
     "classification": ("{data}/classify box --tasks sentiment --seeds 0 --limit 12 --epochs 1", "classification"),
@@ -56,7 +56,7 @@ RUNS = {
 }
 
 
-# The same 58 million parameters written by Hugging Face's generate and by llama.cpp, when there is time.
+# The same 58-million-parameter model in Hugging Face's generate and in llama.cpp, only in the extended suite.
 BESIDE = {"generate_speed": ("--device cpu --batches 1 --tokens 4 --rounds 1 --only float32", "generate_speed_cpu")}
 
 

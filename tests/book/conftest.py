@@ -1,3 +1,3 @@
-"""The browser for the tests of the site, as in tests/browser."""
+"""The browser for the site's tests, as in tests/browser."""
 
 from tests.browser.conftest import browser as browser

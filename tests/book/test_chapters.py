@@ -1,8 +1,8 @@
 """Every code block of every chapter runs, and every number is computed by the code.
 
-A chapter with long training is executed in one of its languages, and in the other one only if there is time. The other
-edition is always checked for equal code, equal printed numbers, equal pictures, and no number without a source. So only
-the words in its printed output are left to the long run.
+A chapter with long training is executed in one language, and in the other language only in the extended suite. The
+other edition is always checked for equal code, equal printed numbers, equal pictures, and no number without a source.
+Only the words in its printed output are left to the extended suite.
 """
 
 import ast
@@ -13,7 +13,7 @@ from scripts.book.chapters import Chapter, chapters
 from scripts.book.numbers import numbers_of
 from scripts.book.running import Outcome, _compare_prose, check
 
-# Chapters that take long, and the language in which they always run: in turn, so that both are seen.
+# Slow chapters, and the language in which each always runs; the languages alternate, so that both are tested.
 LONG = {"06-gpt": "en", "07-training": "bn", "09-family": "en", "10-using": "bn", "11-limits": "en"}
 RUNS = [
     pytest.param(each, marks=[pytest.mark.slow] * (LONG.get(each.name, each.language) != each.language), id=each.label)
@@ -27,7 +27,7 @@ def test_a_chapter_is_true(chapter: Chapter, tmp_path: Path) -> None:
 
 
 class _WithoutWords(ast.NodeTransformer):
-    """Ignores differences of strings (picture names, printed text) outside of their braces, whose order may differ."""
+    """Ignores strings (picture names, printed text) and the order of the placeholders in them."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         return ast.Constant("") if isinstance(node.value, str) else node
@@ -42,7 +42,7 @@ def code(block: str) -> str:
 
 
 def seen(chapter: Chapter) -> list[object]:
-    """Return the common content of both languages of a chapter, from top to bottom."""
+    """Return the content that a chapter has in both languages, from top to bottom."""
     found: list[object] = []
     for part in chapter.parts:
         if part.kind == "python":

@@ -1,4 +1,4 @@
-"""Figures that a chapter cites instead of computing them equal those in the results files."""
+"""Figures that a chapter cites, rather than computes, equal those in the results files."""
 
 import ast
 import json
@@ -15,7 +15,7 @@ RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
 
 def names_of(chapter: str, begins: str) -> dict[str, Any]:
-    """Return the plain data that a block of a chapter defines, by name."""
+    """Return the literal data that a code block of a chapter defines, by name."""
     parts = Chapter(LEARN / chapter).parts
     block = next(part.text for part in parts if part.kind == "python" and part.text.startswith(begins))
     written = ast.Module([each for each in ast.parse(block).body if isinstance(each, ast.Assign)], [])
@@ -54,7 +54,7 @@ def test_how_often_texts_repeat_is_what_was_measured() -> None:
 
 
 def repeats(value: Any) -> Iterator[float]:
-    """Return every share of repeated sequences of four words, in the order of the file."""
+    """Return all shares of repeated four-word sequences, in the order of the file."""
     for key, each in value.items() if isinstance(value, dict) else enumerate(value if isinstance(value, list) else ()):
         if key == "repeats_4":
             yield each

@@ -1,4 +1,4 @@
-"""One kind of digits per sentence: Latin if it contains code or a formula, otherwise Bangla."""
+"""Each sentence uses one kind of digits: Latin if it contains code or a formula, otherwise Bangla."""
 
 import re
 from pathlib import Path
@@ -10,16 +10,16 @@ PAGES = [
     path
     for folder in ("learn", "howto")
     for path in sorted((ROOT / "docs" / folder).glob("*.bn.md"))
-    if path.name != "answers.bn.md"  # quotes what was typed, and test_page_of_answers.py holds it to the tutor
+    if path.name != "answers.bn.md"  # quotes typed answers; test_page_of_answers.py compares it with the tutor's output
 ]
 _LINK = re.compile(r"!?\[([^\]]*)\]\([^)]*\)")
-_UNSPOKEN = re.compile(r"<!--.*?-->|<[^>]+>|\*\*[০-৯]+\.\*\*", re.DOTALL)  # the numbers of answers among them
+_UNSPOKEN = re.compile(r"<!--.*?-->|<[^>]+>|\*\*[০-৯]+\.\*\*", re.DOTALL)  # including the numbers of answers
 _BEGINS = re.compile(r"^\s*(?:\d+\.|[-*>])\s", re.MULTILINE)
 _NAMES = re.compile(r"[A-Za-z_]+[-_]?\d[\w.]*")
 
 
 def mixed(prose: str) -> list[str]:
-    """Return the sentences of a text with both kinds of digits, or with Bangla digits next to code or a formula."""
+    """Return the sentences in a text that have both kinds of digits, or Bangla digits next to code or a formula."""
     rows = "\n".join(line.replace("|", "।") if line.startswith("|") else line for line in prose.splitlines())
     text = _BEGINS.sub("।", _UNSPOKEN.sub("", _LINK.sub(r"\1", rows)))
     found = []

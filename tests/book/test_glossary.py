@@ -1,4 +1,4 @@
-"""The book, the studio and every catalogue use the terms of the glossary."""
+"""The book, the studio and all catalogues use the glossary's terms."""
 
 import json
 import re
@@ -13,7 +13,7 @@ from tests.book.test_digits import mixed
 
 ROOT = Path(__file__).parents[2]
 PAGE = LEARN / "glossary.md"
-# Labels whose English word has another sense there.
+# Labels in which the English word has another sense.
 OTHER_SENSES = {
     "design.json, part.head",  # the last layer
     "hand.json, mini.value",  # of any number
@@ -21,7 +21,7 @@ OTHER_SENSES = {
     "prepare.json, train",  # the split
     "train.json, summary.precision",  # of numbers
     "shell.json, key.field",  # to the server
-    "shell.json, tokens",  # rooms, named by nouns in Bangla
+    "shell.json, tokens",  # rooms, whose Bangla names are nouns
     "shell.json, train",
 }
 
@@ -46,7 +46,7 @@ def terms() -> list[Term]:
 
 @cache
 def spoken() -> dict[str, str]:
-    """Return every Bangla text with its location: prose of the book, and messages of the catalogues."""
+    """Return every Bangla text with its location: the book's prose, and messages in the catalogues."""
     found = {
         path.relative_to(ROOT).as_posix(): "\n".join(
             re.sub(r"`[^`]*`", "", part.plain) for part in Chapter(path).parts if part.kind == "prose"
@@ -107,7 +107,7 @@ def test_a_term_is_explained_in_a_line_of_each_language(term: Term) -> None:
 def test_a_chapter_that_is_named_explains_the_word_or_is_the_first_to_use_it(term: Term) -> None:
     number, name = re.fullmatch(r"\[(\d+)\]\((.+)\.md\)", term.chapter).groups()  # type: ignore[union-attr]
     whole = re.escape(term.bangla)
-    if re.fullmatch(r"[\w-]+", term.bangla, re.ASCII):  # K is not in every Kotha
+    if re.fullmatch(r"[\w-]+", term.bangla, re.ASCII):  # the symbol K must not match inside Kotha
         whole = rf"(?<![A-Za-z-]){whole}(?![A-Za-z])"
     explaining, using = (
         [

@@ -1,4 +1,4 @@
-"""The chapters as notebooks: up to date, and one of them executed in a real kernel; all of them if there is time."""
+"""The chapters as notebooks: up to date, and one executed in a real kernel (in the extended suite, all of them)."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""The page of worksheets: every command on it runs, its files can be read, and its numbers are the models'."""
+"""The page of worksheets: its commands run, its files can be read, and its numbers match the models."""
 
 import re
 import shlex

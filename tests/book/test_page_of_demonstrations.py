@@ -1,4 +1,4 @@
-"""The page of demonstrations equals the results, with three seeds for every lesson."""
+"""The page of demonstrations shows the stored results, with three seeds for every lesson."""
 
 import json
 

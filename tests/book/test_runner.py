@@ -1,4 +1,4 @@
-"""The checks of the book's numbers detect errors: each rule is broken once."""
+"""The checks of the book's numbers detect errors: each test breaks one rule."""
 
 import unicodedata
 from pathlib import Path
@@ -126,5 +126,5 @@ def test_a_chapter_has_what_a_chapter_has(chapter: Chapter) -> None:
 
 @pytest.mark.parametrize("path", sorted(LEARN.glob("*.bn.md")), ids=lambda path: path.name)
 def test_bangla_is_in_one_spelling(path: Path) -> None:
-    written = [part for part in Chapter(path).parts if part.kind != "text"]  # what is printed may show the other one
+    written = [part for part in Chapter(path).parts if part.kind != "text"]  # the printed output may show the other one
     assert [part.line for part in written if not unicodedata.is_normalized("NFC", part.text)] == []

@@ -1,4 +1,4 @@
-"""The site: built strictly in both languages, complete, without network access, with search for all forms of a word."""
+"""The site builds in strict mode in both languages, is complete, works offline, and finds all forms of a word."""
 
 import functools
 import http.server
@@ -86,7 +86,7 @@ def test_the_search_takes_off_the_endings_that_the_retrieval_does() -> None:
     assert sorted(endings) == sorted(stemming._ENDINGS.split())
 
 
-# A word as typed, and a word that must be on the page that is found: other endings, the other spelling of য়, no joiner.
+# A search term, and a word on the page that must be found: other endings, the other spelling of য়, no joiner.
 FORMS = [
     ("টোকেনগুলোর", "টোকেন"),
     ("অক্ষরটিকে", "অক্ষর"),

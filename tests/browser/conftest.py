@@ -1,4 +1,4 @@
-"""The browser for all tests here: Debian's chromium, started once per module."""
+"""The browser for all tests in this folder: Debian's chromium, started once per module."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Helpers of the browser tests: a window that records requests and messages of a page, and elements that overflow."""
+"""Helpers for browser tests: a window that records a page's requests and messages, and a check for overflow."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-_SETTLED_SECONDS = 30  # of a busy machine
-# Everything that reaches beyond the window, except what scrolls in a box of its own.
+_SETTLED_SECONDS = 30  # enough for a busy machine
+# All elements that extend beyond the window, except those inside a scrollable container.
 OUTSIDE = """() => {
     const scrolls = each => /auto|scroll/.test(getComputedStyle(each).overflowX)
     const inside = each => each !== null && (scrolls(each) || inside(each.parentElement))
@@ -18,9 +18,9 @@ OUTSIDE = """() => {
 
 @contextmanager
 def opened(browser: Any, path: Path, width: int = 1200, scheme: str = "light", language: str = "en") -> Iterator[Any]:
-    """Open a page in a window; when it is closed, there must have been no network requests and no errors."""
+    """Open a page in a window; at the end, check that there were no network requests and no errors."""
     page = window(browser)
-    page.goto("about:blank")  # otherwise another fragment would not reload the page
+    page.goto("about:blank")  # because a change of fragment does not reload the page
     page.set_viewport_size({"width": width, "height": 900})
     page.emulate_media(color_scheme=scheme)
     page.mouse.move(0, 0)
@@ -60,8 +60,9 @@ def window(browser: Any) -> Any:
 def wait_until(page: Any, holds: str, given: Any = None) -> bool:
     """Wait until a condition holds in the page; return False if it does not.
 
-    Playwright's own ``wait_for_function`` asks first as a debugger and then as a script of the page, which our pages
-    forbid, so it fails if the first attempt was too early.
+    Playwright's own ``wait_for_function`` evaluates the condition first through the debugger and then as a script in
+    the page. The content security policy blocks the script, so the function fails if the condition does not hold at the
+    first attempt.
     """
     end = time.monotonic() + _SETTLED_SECONDS
     while not page.evaluate(holds, given):
@@ -79,7 +80,7 @@ def check_it_fits(page: Any, width: int) -> None:
 
 
 def faults(page: Any) -> list[str]:
-    """Return the accessibility problems that axe finds, serious or worse."""
+    """Return the serious and critical accessibility problems that axe finds."""
     from axe_playwright_python.sync_playwright import Axe
 
     found = Axe().run(page).response["violations"]

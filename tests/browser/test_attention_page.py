@@ -1,4 +1,4 @@
-"""The attention page in a real browser: tabs, steps, keys, complete Bangla, no network requests."""
+"""The attention page in a real browser: tabs, steps, keyboard, complete Bangla, no network requests."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ VIEWS |= {"seq2seq": VIEWS["gpt"], "vit": ["image", *VIEWS["bert"]]}
 
 def view_of(body: str, **changes: Any) -> View[AttentionMaps]:
     given = replace(input_of(body), **{"title": TEXT, **changes})
-    if body in ("gpt", "seq2seq"):  # as if the model had written the last three
+    if body in ("gpt", "seq2seq"):  # as if the model had generated the last three
         given = replace(given, written_from=len(given.last_line) - 3)
     return attention_view(small(body), given)
 
@@ -66,7 +66,7 @@ def test_every_view_fits_and_is_quiet(browser, pages, body: str, width: int, sch
 
 
 def keys_shown(page: Any) -> list[str]:
-    """Return the numbers next to the attended pieces, empty where there is none."""
+    """Return the numbers next to the attended pieces, empty for a piece without a number."""
     return page.locator(".lines ul li").evaluate_all(
         "all => all.map(each => each.querySelector('.number')?.textContent ?? '')"
     )
@@ -189,7 +189,7 @@ def test_colours_follow_the_reader(browser, pages) -> None:
             page.click("#tab-grid")
             pixel = "[...document.querySelector('.grid canvas').getContext('2d').getImageData(0, 0, 1, 1).data]"
             colours.append(page.evaluate(f"[getComputedStyle(document.documentElement).backgroundColor, {pixel}]"))
-    assert colours[0] == ["rgb(253, 252, 248)", [0, 47, 33, 255]]  # the first looks at itself alone: full colour
+    assert colours[0] == ["rgb(253, 252, 248)", [0, 47, 33, 255]]  # attends only to itself: full colour
     assert colours[1] == ["rgb(25, 24, 22)", [228, 251, 231, 255]]
 
 

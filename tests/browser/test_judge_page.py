@@ -1,4 +1,4 @@
-"""The judging page: pairs judged by pointer or by key, blind, and a file that the session can merge."""
+"""The judging page: blind pairs, judged by pointer or keyboard, and a saved file that the session can merge."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The pages of the lens and of the flow in a real browser."""
+"""The lens and flow pages in a real browser."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Pages of maps, tokenizer cards, comparisons, plans and diagnoses in a real browser: offline, within the window."""
+"""Pages of maps, tokenizer cards, comparisons, plans and diagnoses in a real browser: offline, without overflow."""
 
 import tempfile
 from itertools import islice

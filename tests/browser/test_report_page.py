@@ -1,4 +1,4 @@
-"""The reports in a real browser: no network requests, within the window, in the reader's colour scheme."""
+"""The reports in a real browser: no network requests, no overflow, and the reader's colour scheme."""
 
 from itertools import islice
 from pathlib import Path
@@ -40,7 +40,7 @@ def record() -> Record:
 
 
 def first_page(folder: Path) -> str:
-    """The page of a demo whose model has only copied."""
+    """The page of a demo whose model only copied its training data."""
     written = list(islice(stories(seed=1), 40))
     texts = [document.text for document in written]
     tokenizer = train(texts, "unigram", 700)

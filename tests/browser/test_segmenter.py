@@ -1,4 +1,4 @@
-"""Intl.Segmenter of the browser gives the same aksharas as Kotha, on one list of cases."""
+"""The browser's Intl.Segmenter finds the same aksharas as Kotha, tested on a shared list of cases."""
 
 import json
 from pathlib import Path

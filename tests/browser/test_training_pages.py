@@ -1,4 +1,4 @@
-"""The pages of a training run in a real browser: a plan and the diagnosis, with the library's figures and texts."""
+"""The pages of a training run in a real browser: the plan and the diagnosis match the library's figures and texts."""
 
 import re
 from pathlib import Path
@@ -19,7 +19,7 @@ SAMPLE = "এক গ্রামে <b>এক</b> রাখাল ছিল।"
 
 
 def a_run(lowest: int = 40) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """A run of 200 steps that memorizes after ``lowest``: its training loss falls, its validation loss rises."""
+    """A run of 200 steps that overfits after step ``lowest``: its training loss falls, its validation loss rises."""
     config = {
         "model": {"family": "gpt", "n_layers": 2, "d_model": 64, "vocab_size": 900},
         "training": {"steps": 200},
@@ -41,7 +41,7 @@ def a_run(lowest: int = 40) -> tuple[dict[str, Any], list[dict[str, Any]]]:
 
 
 def planned(minutes: float | None = None) -> tuple[dict[str, Any], str]:
-    """The plan for a named GPU, for which nothing is timed, and its page; with minutes, a design for a text."""
+    """The plan for a named GPU, which needs no timing, and its page; with a time budget, a design for a text."""
     text = None if minutes is None else TextSize("stories.txt", 5_000_000, 2_000_000, 2_000, None, None)
     preset = "pocket" if minutes is None else None
     given: dict[str, Any] = {"steps": 700} if minutes is None else {}
@@ -76,9 +76,9 @@ def test_the_doctor_s_word_is_the_library_s_in_both_languages(browser, tmp_path:
         for finding in found.findings:
             assert translate(finding.words, language) in result
             assert page.locator(".note li").all_inner_texts() == finding.to_dict()["advice"][language]
-        # What was predicted and measured, in the digits of the language.
+        # The predicted and measured values, in the digits of the language.
         assert ("433" if language == "en" else "৪৩৩") in page.locator("tr", has_text="MB").inner_text()
-        assert SAMPLE in page.locator("ol li").first.inner_text()  # as text, never as markup
+        assert SAMPLE in page.locator("ol li").first.inner_text()  # shown as text, never as markup
 
 
 @pytest.mark.browser
@@ -95,7 +95,7 @@ def test_the_curve_falls_by_the_library_s_figures_over_any_axis(browser, tmp_pat
         over, *result = page.locator(".readout span").last.inner_text().split(" · ")
         name, _, at = over.partition(" ")
         assert name == "seconds" and 0 < float(at) <= 50
-        assert [each.rpartition(" ")[0] for each in result] == ["a-run: training batches"]  # the smoothed line alone
+        assert [each.rpartition(" ")[0] for each in result] == ["a-run: training batches"]  # only the smoothed line
         raw = 6.8 / (1 + 4 * float(at) / 40)
         assert raw < float(result[0].split()[-1]) < raw + 0.3
 
@@ -128,7 +128,7 @@ def test_a_plan_has_the_library_s_figures(browser, tmp_path: Path) -> None:
         for part in ("token_embedding", "attention", "feedforward"):
             assert f"{found['parameters'][part]:,}" in bars.nth(0).inner_text()
         assert bars.nth(1).locator("strong").inner_text() == f"{found['memory_bytes']['total'] / 1e9:.2f} GB"
-        assert "of 16" in bars.nth(1).inner_text()  # what the card has
+        assert "of 16" in bars.nth(1).inner_text()  # the memory of the GPU
         rows = page.locator(".operations tbody tr").all_inner_texts()
         shown = [[int(cell.replace(",", "")) for cell in row.split("\t")[1:]] for row in rows]
         work = found["flops"]

@@ -1,4 +1,4 @@
-"""The worksheet's page in a real browser: offline, in the window, worked on as in the studio, printable."""
+"""The worksheet page in a real browser: offline, without overflow, interactive as in the studio, and printable."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ from kotha.model.family import build
 
 pytestmark = pytest.mark.browser
 MOST_BYTES = 400_000
-# How wide a text is set in the page's own font; a conjunct that fell apart is wider than its letters' count.
+# The width of a text in the page's own font; a conjunct that is not shaped is wider than a single letter.
 WIDTH = """text => { const span = document.createElement("span"); span.textContent = text; span.style.font = "40px " +
     getComputedStyle(document.body).fontFamily; document.body.append(span);
     const width = span.getBoundingClientRect().width; span.remove(); return width }"""
@@ -95,7 +95,7 @@ def test_answers_are_checked_in_the_page_and_come_back_as_a_score_file(
         page.locator('.chosen [data-cell="0,1"]').click()
         assert page.locator(".verdict").inner_text().strip() != ""
         page.get_by_role("button", name="hint").click()
-        # The work is one, whichever language it is done in.
+        # Answers are kept when the reader switches the language.
         page.locator("header.bar button").first.click()
         assert "৪" in page.locator(".total").inner_text()
         page.locator("#tab-score").click()

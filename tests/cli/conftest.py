@@ -1,4 +1,4 @@
-"""Fixtures for the tests of the commands: a small data folder."""
+"""Fixtures for command tests: a small data folder."""
 
 from pathlib import Path
 
@@ -8,5 +8,5 @@ from tests.prepared import prepared_by_commands
 
 @pytest.fixture(scope="session")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder, next to the stories, ``s.jsonl``, and the tokenizer, ``tok``; do not modify it."""
+    """A data folder next to the stories (``s.jsonl``) and the tokenizer (``tok``); tests must not modify it."""
     return prepared_by_commands(tmp_path_factory.mktemp("data"), vocab_size=700)

@@ -1,4 +1,4 @@
-"""Output in Bangla: the figures of ``--json`` in sentences with the right digits, and help."""
+"""Output in Bangla: sentences with the figures from ``--json`` in the right digits, and help."""
 
 import contextlib
 import io
@@ -40,7 +40,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
 
 @pytest.mark.parametrize("words", HELPED, ids=" ".join)
 def test_help_is_in_bangla(words: tuple[str, ...], capsys, monkeypatch) -> None:
-    """Two English words in a row are an untranslated text; names, values and formats are single words."""
+    """Two consecutive English words indicate untranslated text; names, values and formats are single words."""
     monkeypatch.setenv("COLUMNS", "500")
     assert main([*words, "--help"]) == 0
     english = capsys.readouterr().out
@@ -113,7 +113,7 @@ def test_the_language_ends_with_the_command() -> None:
 
 
 def test_english_does_not_load_a_catalogue() -> None:
-    """English must not slow the start."""
+    """Translation must not slow the startup in English."""
     code = (
         "from kotha.i18n.catalogue import catalogue; from kotha.cli.main import main; main(['trian']);"
         "assert catalogue.cache_info().currsize <= 1"

@@ -1,4 +1,4 @@
-"""The commands as a user types them: results on stdout, remarks on stderr, exit codes, no traceback."""
+"""The commands as a user types them: results on stdout, remarks on stderr, exit codes, no tracebacks."""
 
 import contextlib
 import json
@@ -16,7 +16,7 @@ from kotha.cli.terminal import print_json
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with stories and a tokenizer, made by the commands themselves."""
+    """A folder with stories and a tokenizer, created by the commands."""
     folder = tmp_path_factory.mktemp("made with spaces")
     assert main(["corpus", "stories", "--documents", "150", "--out", str(folder / "stories.jsonl")]) == 0
     train = ["tokenizer", "train", str(folder / "stories.jsonl"), "--vocab-size", "1500", "--out", str(folder / "tok")]
@@ -219,7 +219,7 @@ def test_json_output_has_no_nan_or_infinity(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_no_garbage_collection_at_exit() -> None:
-    """It would take half a second with torch, so all objects are frozen."""
+    """A garbage collection with torch loaded takes half a second, so all objects are frozen."""
     code = "import gc, sys; from kotha.cli import run; sys.argv = ['kotha', 'presets', '--json']; run()"
     counted = f"{code}; print(gc.get_freeze_count(), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", counted], capture_output=True, text=True, check=True)
@@ -240,7 +240,7 @@ def test_no_garbage_collection_at_exit() -> None:
     ids=" ".join,
 )
 def test_an_unwritable_page_is_rejected_before_any_work(capsys, tmp_path: Path, words: list[str]) -> None:
-    """Other errors would be found later, so they must not be reported first."""
+    """Other errors are detected later, so they must not be reported first."""
     taken = tmp_path / "notes.txt"
     taken.write_text("mine", encoding="utf-8")
     kind = ".xlsx" if words[-1] == "--xlsx" else ".html"

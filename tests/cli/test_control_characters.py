@@ -1,4 +1,4 @@
-"""Printed control characters are made visible on a terminal; a pipe receives every character unchanged."""
+"""Control characters are escaped in terminal output; a pipe receives every character unchanged."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 from kotha.cli.control_characters import visible
 
 HOSTILE = "\x1b]0;owned\x07\x1b[2J\rকথা\x9b31m\u202eমালা"
-# All the ways in which a command prints: a text, a file name, markup and a table.
+# All kinds of command output: text, a file name, markup and a table.
 PRINTS = f"""
 import sys
 from kotha.cli.control_characters import visible_controls
@@ -38,7 +38,7 @@ def on_a_terminal(*command: str) -> str:
     while True:
         try:
             some = os.read(ours, 1 << 16)
-        except OSError:  # the other end is closed
+        except OSError:  # the other end of the terminal is closed
             break
         if not some:
             break

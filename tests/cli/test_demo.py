@@ -1,4 +1,4 @@
-"""The demo and its page: the links have targets, and the suggested commands run."""
+"""The demo and its page: all links have targets, and the suggested commands run."""
 
 import contextlib
 import io
@@ -18,7 +18,7 @@ from kotha.cli.main import main
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
-    """The folder of a small demo, with a name that needs quoting and an earlier demo in it; and its output."""
+    """The folder of a small demo and its output; the name needs quoting, and the folder contains an earlier demo."""
     folder = tmp_path_factory.mktemp("demos") / "a demo"
     kotha.write_stories(folder / "stories.jsonl", documents=20)
     tokenizer = kotha.train_tokenizer(folder / "stories.jsonl", vocab_size=500)
@@ -69,7 +69,7 @@ def test_every_link_has_a_target(made: Path, page: Shown) -> None:
 def test_the_suggested_commands_run(made: Path, page: Shown, capsys) -> None:
     *commands, program = (block["text"] for block in page.blocks("code"))
     assert len(commands) == 6
-    for command in commands:  # as printed, with the shortest training
+    for command in commands:  # as printed, but with the shortest possible training
         words = shlex.split(command.replace("--minutes 0.1", "--steps 1"))  # five times the 0.02 of this demo
         assert main(words[1:]) == 0, f"{command}\n{capsys.readouterr().err}"
     exec(compile(program, "report.html", "exec"), {})

@@ -88,7 +88,7 @@ def test_the_table_explains_its_figures(capsys, made: Path) -> None:
     assert all(name in out for name in ("bits per byte", "uniform", "unigram", "3-gram", "5-gram"))
     assert "context 4, stride 2; tokenizer " in out
     out = said(capsys, "evaluate", made / "one" / "best", made / "data-a")
-    assert "this text, for this model: not known" in out
+    assert "relation to the training data: not known" in out
     capsys.readouterr()
     assert main(["evaluate", str(made / "one" / "best"), str(made / "data-a")]) == 0
     assert "name a data folder with --baselines" in capsys.readouterr().err
@@ -105,7 +105,7 @@ def test_overlap_with_the_training_data_is_reported(capsys, made: Path, tmp_path
         (both, "71% seen in training"),
     ):
         out = said(capsys, "evaluate", made / "one", text, "--baselines", "none")
-        assert f"this text, for this model: {verdict}" in out
+        assert f"relation to the training data: {verdict}" in out
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ def test_an_unsupported_config_names_the_setting(tmp_path: Path, capsys: pytest.
 
 @pytest.mark.extended
 def test_torch_leaves_no_temporary_files(tmp_path: Path) -> None:
-    """On ARM, its kernels write a file for a profiler there."""
+    """On ARM, torch's kernels write a profiler map to /tmp."""
     bundle = shaken(CONFIGS["qwen3"])
     save(tmp_path / "model", bundle.model, bundle.tokenizer)
     words = ["export", str(tmp_path / "model"), "--to", "hf", "--out", str(tmp_path / "hf")]

@@ -200,7 +200,7 @@ def test_turns_are_marked_by_special_tokens(tokenizer: Tokenizer) -> None:
     user, assistant, end = (tokenizer.special[role] for role in ("user", "assistant", "end"))
     spelled = "মা <|end|>"
     request = talk.ask(spelled, 4, SamplingSettings())
-    start = tokenizer.special["eos"]  # a conversation is a document too
+    start = tokenizer.special["eos"]  # a conversation is also a document
     assert request.prompt == (start, user, *tokenizer.encode(spelled), end, assistant)
     assert request.prompt.count(end) == 1, "spelling a special token does not end the turn"
     talk.remember("বাবা")
@@ -227,7 +227,7 @@ def test_ctrl_c_stops_an_answer_but_not_the_chat(capsys: Any, monkeypatch: Any, 
     monkeypatch.setattr(sys, "stdin", io.StringIO("নদীর ধারে\nমা\n"))
     assert main(["chat", str(run), "--tokens", "9", "--plain", "--json"]) == 0
     first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
-    # Three steps ran; a step that only moves the window samples no token.
+    # Three steps ran; a step that only moves the window does not sample a token.
     assert first["stopped"] == "cancelled" and first["tokens"] in (2, 3)
     assert second["stopped"] == "length"
 

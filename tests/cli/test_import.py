@@ -46,7 +46,7 @@ def test_without_its_tokenizer_and_without_transformers(
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("nowhere", "nowhere not found; name a Hugging Face folder"),
+        ("nowhere", "nowhere not found; give the path of a Hugging Face folder"),
         (".", "is not a Hugging Face folder: it has no config.json"),
         ("ours", "it has no model_type, so this is not a Hugging Face folder"),
     ],

@@ -32,14 +32,14 @@ def test_neighbours_map_and_touched_rows(run: str, capsys, tmp_path: Path) -> No
     assert "মাখাতা" in page.read_text(encoding="utf-8")
     assert main(command) == 0
     out = capsys.readouterr().out
-    assert "is not one token: this is the mean of" in out
+    assert "is not a single token; its vector is the mean of" in out
     assert "the output head shares the token embedding" in out
 
 
 def test_a_word_in_brackets_is_a_word(run: str, capsys) -> None:
     assert main(["inside", "embeddings", run, "[/b]", "মা[/b]"]) == 0
     out = capsys.readouterr().out
-    assert out.startswith("[/b]\n") and "মা[/b] is not one token" in out
+    assert out.startswith("[/b]\n") and "মা[/b] is not a single token" in out
 
 
 @pytest.mark.parametrize(

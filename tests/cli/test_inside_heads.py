@@ -1,4 +1,4 @@
-"""`kotha inside heads` and `kotha inside prune` as a user types them, mistakes included."""
+"""`kotha inside heads` and `kotha inside prune` as a user types them, including mistakes."""
 
 import json
 from itertools import islice
@@ -143,13 +143,13 @@ def test_special_tokens_have_their_own_names(capsys: Any, tmp_path: Path) -> Non
 
 
 MISTAKES = [
-    (["heads", "gpt"], "was not found; give --text …, or a path"),
+    (["heads", "gpt"], "was not found; give --text … or a path"),
     (["heads", "gpt", "texts.jsonl", "--text", "ক"], "give either a path or a text, not both"),
     (["heads", "gpt", "--text", "ক"], "tokens; at least 9 are needed"),
     (["heads", "gpt", "--text", "ক", "--tokens", "2"], "--tokens 2 is too small; use at least 9"),
     (["heads", "gpt", "texts.jsonl", "--tokens", "8"], "--tokens 8 is too small; use at least 9"),
     (["heads", "vit", "--text", "ক"], "a vit model takes no text"),
-    (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs of texts; give a path, and the two fields as pair"),
+    (["heads", "seq2seq", "texts.jsonl"], "is measured on pairs; give a path, and the names of the two fields as pair"),
     (["heads", "gpt", "texts.jsonl", "--pair", "en", "bn"], "pair applies only to a translation model"),
     (["prune", "gpt", "texts.jsonl"], "give either heads (by name) or count"),
     (["prune", "gpt", "texts.jsonl", "--count", "1", "--heads", "a"], "give either heads (by name) or count"),

@@ -118,7 +118,7 @@ def test_trace_lists_places_and_writes_arrays(capsys, models: Path, tmp_path: Pa
         (["attention", "gpt", "--text", "আজ", "--generate", "3", "--temperature", "-1"], "--temperature -1.0"),
         (["attention", "bert", "--text", "আজ", "--generate", "3"], "cannot generate text"),
         (["attention", "seq2seq", "--text", "আজ", "--generate", "3", "--temperature", "1"], "omit --temperature"),
-        (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "set their number with --generate"),
+        (["attention", "gpt", "--text", "আজ", "--temperature", "1"], "set the number of tokens with --generate"),
         (["lens", "vit", "--text", "আজ"], "a ViT predicts classes"),
         (["trace", "gpt", "--text", "আজ", "--npz", "a.txt"], "the file name must end in .npz; use a.txt.npz"),
         (["trace", "gpt", "--text", "আজ", "--layer", "block.0"], "did you mean 'blocks.0'"),

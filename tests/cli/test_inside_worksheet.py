@@ -85,10 +85,10 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
         (["--layer", "3"], "and give --text"),
         (["--part", "cross"], "and give --text"),
         (["--run", "{gpt}"], "an input text is required"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "no attention 'blocks.7.attention'"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--layer", "7"], "no attention module 'blocks.7.attention'"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--head", "7"], "has no head 7"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--part", "cross"], "no attention 'blocks.0.cross'"),
-        (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "no attention 'encoder.0.attention'"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--part", "cross"], "no attention module 'blocks.0.cross'"),
+        (["--run", "{gpt}", "--text", "ছোট্ট", "--stack", "encoder"], "no attention module 'encoder.0.attention'"),
         (["--run", "{seq2seq}", "--text", "ছোট্ট"], "also needs a target"),
         (["--run", "{gpt}", "--text", "ছোট্ট", "--size", "4x6x3"], "omit --run, --text"),
         (["--size", "1x6x3"], "with each number from 2 to 12"),
@@ -132,7 +132,7 @@ def test_exercises_from_a_pipe(capsys: Any, monkeypatch: pytest.MonkeyPatch) -> 
     type_in(monkeypatch, "1.5e-4\n2e-4\n")
     assert main(["inside", "exercise", "7c"]) == 0
     shown = capsys.readouterr().out
-    assert "Right." in shown and "not precise enough" in shown and "1 of 2 answers fully right" in shown
+    assert "Right." in shown and "not precise enough" in shown and "1 of 2 answers fully correct" in shown
     assert "max_iters = 20,000 (not given in the workshop" in shown
 
 

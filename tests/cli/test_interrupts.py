@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of any command: one line, exit code 130, no partial output; unless it had already ended."""
+"""Ctrl-C at any moment of any command: one line, exit code 130, no partial output, unless the command has ended."""
 
 import os
 import random
@@ -16,7 +16,7 @@ from kotha.cli.main import main
 
 STOPPED = "kotha: stopped; no partial output was left behind"
 pytestmark = pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="sees in /proc when a program listens")
-# The arguments of each command; OUT is its own folder, and the other files are fixtures.
+# The arguments of each command; OUT is the command's own folder, and the other files are fixtures.
 COMMANDS = {
     "stories": "corpus stories --documents 2000 --out OUT/s.jsonl",
     "inspect": "corpus inspect STORIES --json",
@@ -101,7 +101,7 @@ def listens(process: int) -> bool:
 
 
 def interrupt(start: Start, words: list[str], log: Path, moment: float) -> tuple[int, str]:
-    """Press Ctrl-C some seconds after the handlers are installed; return the exit code and stderr."""
+    """Press Ctrl-C a given number of seconds after the handlers are installed; return the exit code and stderr."""
     process, wait = start(words, log)
     while not listens(process):
         time.sleep(0.001)
@@ -111,7 +111,7 @@ def interrupt(start: Start, words: list[str], log: Path, moment: float) -> tuple
 
 
 def check(start: Start, name: str, paths: dict[str, str], out: Path, moment: float) -> bool:
-    """Interrupt a command at a moment, and check the result; True if it was stopped."""
+    """Interrupt a command at a given moment and check the result; return whether it was stopped."""
     out.mkdir()
     words = fill_in(COMMANDS[name], {**paths, "OUT": str(out)})
     code, result = interrupt(start, words, out.with_name("log"), moment)
@@ -138,7 +138,7 @@ def whole(name: str, left: list[str]) -> bool:
 def moments(start: Start, names: list[str], count: int, made: dict[str, str], tmp_path: Path) -> None:
     """Interrupt commands at random moments, one after the other, until ``count`` were stopped.
 
-    A command that had ended already is interrupted earlier the next time, so this comes to an end on any machine.
+    A command that had already ended is interrupted earlier the next time, so the loop terminates on any machine.
     """
     chance, lengths, stopped, number = random.Random(), dict[str, float](), 0, 0
     while stopped < count:
@@ -151,7 +151,7 @@ def moments(start: Start, names: list[str], count: int, made: dict[str, str], tm
         moment = chance.uniform(0, lengths[name])
         if check(start, name, made, tmp_path / str(number), moment):
             stopped += 1
-        else:  # it had ended, because the first, timed run was slower on a busy machine
+        else:  # it had already ended, because the machine was busier during the first, timed run
             lengths[name] = moment
         assert number < 10 * count, f"{stopped} of {number} were stopped"
 

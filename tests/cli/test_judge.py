@@ -1,4 +1,4 @@
-"""``kotha judge``: questions at the terminal, resuming, a page, collected files, JSON."""
+"""``kotha judge``: judging in the terminal, resuming, a page, collected files, JSON."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""A training run that is killed repeatedly, also during saves, ends with the same result as an uninterrupted one.
+"""A training run that is killed repeatedly, even during saves, ends with the same result as an uninterrupted run.
 
 All runs are separate processes, because changes to torch by other tests in this process could affect rounding.
 """
@@ -31,7 +31,7 @@ def half_written(run: Path) -> list[Path]:
 
 
 def start_and_kill(launcher: Launcher, arguments: list[str], run: Path, touches: int) -> bool:
-    """Kill a training run at a moment; True if it left partial files."""
+    """Kill a training run at a given moment; return whether it left partial files."""
     log = run.with_name("log")
     code = launcher.wait(launcher.start_to_die(arguments, log, run, touches))
     assert code == -signal.SIGKILL, f"it ended before it could be killed: {log.read_text()}"

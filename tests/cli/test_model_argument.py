@@ -1,4 +1,4 @@
-"""RUN and PROMPT arguments, of which either may be omitted."""
+"""The RUN and PROMPT arguments, either of which may be omitted."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`kotha plan` for a named GPU, with its page, and for a budget."""
+"""`kotha plan` for a named GPU, with an HTML page, and for a budget."""
 
 import json
 import shlex

@@ -18,7 +18,7 @@ from tests.report.shown import Shown
 
 from kotha.cli.main import main
 
-torch.set_num_threads(1)  # as in the started processes, because the order of sums changes the result
+torch.set_num_threads(1)  # as in the worker processes, because the order of summation changes the result
 
 SMALL = ["--preset", "mini", "--recipe", "classic", "--set", "batch_size=2", "precision=float32", "warmup_steps=0"]
 SEARCH = ["--search", "learning_rate=1e-4..1e-2:log", "dropout=0,0.1"]
@@ -54,7 +54,7 @@ def wait_for(happens: Any, process: "subprocess.Popen[bytes]", seconds: float = 
 
 
 def open_files() -> list[str]:
-    """The files that this process has open, if the system reports them."""
+    """The files that this process has open, if the operating system reports them."""
     folder = Path("/proc/self/fd")
     return [str(each.readlink()) for each in folder.iterdir() if each.is_symlink()] if folder.is_dir() else []
 
@@ -65,7 +65,7 @@ def states(out: Path) -> list[str]:
 
 
 def stop_hearts(out: Path, seconds: int) -> None:
-    """Set the last heartbeat of every running trial some seconds back."""
+    """Move the last heartbeat of every running trial into the past."""
     with closing(sqlite3.connect(out / "study.db", timeout=30)) as database, database:
         database.execute("update trial_heartbeats set heartbeat = datetime('now', ?)", (f"-{seconds} seconds",))
 
@@ -155,7 +155,7 @@ def test_a_killed_sweep_resumes_from_the_checkpoint_of_its_trial(capsys, data: P
 
 @pytest.mark.slow
 def test_two_processes_share_a_study_and_its_number_of_trials(capsys, data: Path, tmp_path) -> None:
-    """Trials take much longer than the start of this process, so that the other cannot run all of them."""
+    """Trials take much longer than the startup of this process, so the other process cannot run all of them."""
     pytest.importorskip("optuna")  # imported before the trials start
     out = tmp_path / "shared"
     arguments = words(data, out, 6, 400, "--prune", "none", *SEARCH)
@@ -203,7 +203,7 @@ def test_weak_trials_are_stopped_early_and_kept(capsys, data: Path, tmp_path, pr
 
 
 def test_invalid_trials_are_skipped(capsys, data: Path, tmp_path) -> None:
-    """A number of heads that does not divide the width, and a default outside of the search range."""
+    """A number of heads that does not divide the width, and a default outside the search range."""
     search = ["--search", "n_heads=3,2", "learning_rate=1e-3,1e-2"]
     assert main([*words(data, tmp_path / "sweep", 6, 3, *search), "--json"]) == 0
     output = capsys.readouterr()
@@ -282,7 +282,7 @@ def test_output_in_bangla(capsys, data: Path, tmp_path) -> None:
 
 
 def test_a_best_value_at_the_end_of_its_range_is_reported(capsys, data: Path, tmp_path) -> None:
-    """The default is at the lower end of the range, and the only trial."""
+    """The default, which is the only trial, is at the lower end of the range."""
     arguments = words(data, tmp_path / "sweep", 1, 3, "--search", "learning_rate=6e-4..1e-2:log")
     assert swept(capsys, arguments)["at_an_end"] == ["learning_rate"]
     page = tmp_path / "found.html"

@@ -1,4 +1,4 @@
-"""Progress of long work without a terminal."""
+"""Progress of long tasks without a terminal."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from kotha.i18n.message import Message
 
 
 class Clock:
-    """A clock that is advanced by hand."""
+    """A clock that the test advances."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -18,7 +18,7 @@ from kotha.cli.training_display import progress_line
 
 
 def listen_to_ctrl_c() -> None:
-    """Restore the Ctrl-C handler, which a background shell makes its children ignore."""
+    """Restore the Ctrl-C handler, because children of a background shell ignore Ctrl-C."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
@@ -43,7 +43,7 @@ def test_train_and_resume(capsys, data: Path, tmp_path: Path) -> None:
 
 
 def test_invalid_data_is_rejected_before_timing(capsys, data: Path, tmp_path: Path) -> None:
-    """No held-out text, too little text, and a folder that already holds a run."""
+    """No held-out text, too little text, and a folder that already contains a run."""
     tokenizer, lines, pair = data / "tokenizer.json", tmp_path / "lines.txt", tmp_path / "two.txt"
     lines.write_text("আমি ভাত খাই\n", encoding="utf-8")
     pair.write_text("আমি ভাত খাই।\n\nনদীর ধারে একটি গ্রাম।\n", encoding="utf-8")
@@ -199,7 +199,7 @@ def test_missing_scores_are_null(capsys, data: Path, tmp_path: Path, monkeypatch
 
 
 def test_sizes_of_the_model_can_be_set(capsys, data: Path, tmp_path: Path) -> None:
-    words = ["--set", "n_layers=1", "d_model=32", "n_heads=2", "--set", "d_ff=64"]  # several after one flag, or one
+    words = ["--set", "n_layers=1", "d_model=32", "n_heads=2", "--set", "d_ff=64"]  # one or several per flag
     short = ["--steps", "2", "--set", "batch_size=2", "context_length=16", "evaluate_every=2"]
     assert main(["train", str(data), "--out", str(tmp_path / "run"), "--preset", "bangla-modern", *words, *short]) == 0
     model = json.loads((tmp_path / "run" / "config.json").read_text(encoding="utf-8"))["model"]

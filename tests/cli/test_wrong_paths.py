@@ -1,6 +1,6 @@
-"""A missing path, an empty folder, a folder of another kind, and a text, where a command needs something else.
+"""Wrong path arguments: a missing path, an empty folder, a folder of another kind, and a text.
 
-Each gives one line that says what is wrong, where, and what to do, in both languages.
+Each gives a one-line error that states what is wrong, where, and what to do, in both languages.
 """
 
 from pathlib import Path
@@ -37,11 +37,11 @@ CASES = [
     ("evaluate note.txt", "put a model before it, such as box, the bundled model: kotha evaluate box note.txt"),
     ("generate note.txt ক", FILE),
     ("export empty --to hf --out o", FOLDER),
-    ("import nowhere --out o", "nowhere not found; name a Hugging Face folder"),
+    ("import nowhere --out o", "nowhere not found; give the path of a Hugging Face folder"),
     ("ask ক --index nowhere", "no index at nowhere; create one from your documents with `kotha index`"),
-    ("ask ক --index texts", "texts is a folder; name an index file, created with `kotha index`"),
+    ("ask ক --index texts", "texts is a folder; give an index file created with `kotha index`"),
     ("ask ক --index empty.txt", "empty.txt is empty; index some documents with `kotha index`"),
-    ("judge box empty --prompts nowhere --out o", "nowhere is not a file; name a file with one prompt per line"),
+    ("judge box empty --prompts nowhere --out o", "nowhere is not a file; give a file with one prompt per line"),
     ("translate box --file texts", "texts is a folder; name a file in it"),
     ("translate box --file nowhere", "nowhere not found; check the path"),
     ("inside score texts", "texts is a folder; name a file in it"),
@@ -58,7 +58,7 @@ CASES = [
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make the current directory one with an empty folder, a folder of texts, a text and an empty file."""
+    """Create an empty folder, a folder of texts, a text and an empty file in the current directory."""
     monkeypatch.chdir(tmp_path)
     for name in ("empty", "texts"):
         (tmp_path / name).mkdir()

@@ -1,4 +1,4 @@
-"""Fixtures of the evaluation tests: one thread, a small data folder, small models."""
+"""Fixtures for the evaluation tests: one thread, a small data folder, small models."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -37,7 +37,7 @@ def tokenizer(texts: list[str]) -> Tokenizer:
 @pytest.fixture(scope="session")
 def make_data(tokenizer: Tokenizer, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Dataset]:
     def make(texts: Sequence[str], tokenizer: Tokenizer = tokenizer, **options: Any) -> Dataset:
-        """A data folder of some texts; ``held_out`` are its validation documents."""
+        """A data folder made from some texts; ``held_out`` contains its validation documents."""
         folder = tmp_path_factory.mktemp("data")
         held_out = options.pop("held_out", None)
         if held_out is not None:

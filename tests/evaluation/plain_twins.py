@@ -1,4 +1,4 @@
-"""Slow, readable versions of the computations; the fast ones must equal them."""
+"""Slow, readable versions of the computations; the fast versions must give the same results."""
 
 import math
 from collections import Counter, defaultdict
@@ -19,10 +19,10 @@ class PlainKneserNey:
         self, line: Sequence[int], order: int, vocab_size: int, end: int, discounts: Sequence[Discounts] | None = None
     ) -> None:
         self.order, self.vocab_size, self.end = order, vocab_size, end
-        self.counts: list[Counter[Gram]] = [Counter() for _ in range(order)]  # by length of the n-gram, less one
+        self.counts: list[Counter[Gram]] = [Counter() for _ in range(order)]  # by length of the n-gram minus one
         top = Counter((*history, token) for history, token in self._places(line))
         self.counts[-1] = top
-        for level in range(order - 1, 0, -1):  # below the top: after how many different tokens
+        for level in range(order - 1, 0, -1):  # below the top order: the number of different preceding tokens
             distinct = {gram[-level - 1 :] for gram in top}
             self.counts[level - 1] = Counter(gram[1:] for gram in distinct)
         self.discounts = [self._estimate(each) for each in self.counts] if discounts is None else list(discounts)
@@ -32,7 +32,7 @@ class PlainKneserNey:
                 self.followers[gram[:-1]].append((gram[-1], count))
 
     def chance(self, history: Gram, token: int) -> float:
-        """The probability of a token after the ``order - 1`` tokens before it, or fewer."""
+        """The probability of a token after the ``order - 1`` (or fewer) tokens before it."""
         below = self.chance(history[1:], token) if history else 1 / self.vocab_size
         followers = self.followers.get(history, [])
         total = sum(count for _, count in followers)
@@ -45,11 +45,11 @@ class PlainKneserNey:
         return (kept + saved * below) / total
 
     def nats(self, line: Sequence[int]) -> list[float]:
-        """Loss in nats of every token of concatenated documents."""
+        """The loss in nats of every token in concatenated documents."""
         return [-math.log(self.chance(history, token)) for history, token in self._places(line)]
 
     def _places(self, line: Sequence[int]) -> Iterator[tuple[Gram, int]]:
-        """Every token with the ``order - 1`` before it; a document is preceded by end tokens."""
+        """Every token with the ``order - 1`` tokens before it; a document is preceded by end tokens."""
         before = (self.end,) * (self.order - 1)
         history = before
         for token in line:
@@ -71,7 +71,7 @@ def token_nats_plainly(model: GPT, sequence: Sequence[int], context: int, stride
     """The slow version of ``token_nats``: the model reads the text before each token separately."""
     nats = []
     for place, token in enumerate(sequence[1:]):
-        moves = max(0, -(-(place + 1 - context) // stride))  # how often the window has moved on
+        moves = max(0, -(-(place + 1 - context) // stride))  # how often the window has moved
         seen = torch.tensor([list(sequence[moves * stride : place + 1])], device=model.tokens.weight.device)
         chances = model(seen)[0, -1].double().softmax(-1)  # (V,)
         nats.append(-math.log(float(chances[token])))

@@ -1,4 +1,4 @@
-"""Classification scores, compared with scikit-learn's; and the baselines."""
+"""Classification scores compared with scikit-learn's, and the baselines."""
 
 import json
 
@@ -83,7 +83,7 @@ def test_labels_match_under_unicode_normalization() -> None:
 
 def test_many_classes_have_no_matrix_and_show_only_the_lowest_f1() -> None:
     labels = [f"c{number}" for number in range(1000)]
-    result = [*labels[:990], *labels[:10]]  # the last ten are never told right
+    result = [*labels[:990], *labels[:10]]  # the last ten are never classified correctly
     score = score_answers(labels, labels, result)
     assert score.confusion == () and ClassificationScore.of_summary(score.to_dict()) == score
     assert len(json.dumps(score.to_dict(), indent=1)) < 1 << 19, "a run's summary, which is read again, holds it"

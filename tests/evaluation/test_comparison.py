@@ -1,4 +1,4 @@
-"""Comparison of models: comparable scores, and the reasons for omitted ones."""
+"""Comparison of models: comparable scores, and the reasons for omitting the others."""
 
 import math
 from dataclasses import replace
@@ -54,7 +54,7 @@ def test_perplexity_is_shown_for_one_tokenizer_and_one_text() -> None:
     ],
 )
 def test_incomparable_scores_are_omitted_with_a_reason(other: dict[str, Any], message: str) -> None:
-    """Two tokenizers normalize one text a little differently."""
+    """Two tokenizers normalize the same text slightly differently."""
     found = compare([row("one"), row("other", **other)])
     remark, _ = found.reasons
     assert message in str(remark.message)
@@ -78,7 +78,7 @@ def test_an_evaluation_replaces_the_scores_of_training(tiny, tokenizer, data) ->
     assert validation_of(data.path / "nowhere") is None
 
 
-# -- a best one, or none ----------------------------------------------------------------------------------------------
+# -- a best model, or none --------------------------------------------------------------------------------------------
 
 NEW, LEARNED = Contamination(40, 0, 0, "new"), Contamination(40, 40, 0, "seen in training")
 NATS = np.random.default_rng(0).uniform(50, 90, 40)

@@ -1,4 +1,4 @@
-"""Contamination: whether a text is in the data of a run."""
+"""Contamination: whether a text is in a run's training data."""
 
 import json
 from collections.abc import Callable

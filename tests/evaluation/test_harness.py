@@ -1,4 +1,4 @@
-"""lm-evaluation-harness evaluates a model offline on a local task file."""
+"""lm-evaluation-harness evaluates a model offline with a local task file."""
 
 import json
 import math
@@ -32,7 +32,7 @@ def test_a_continuation_is_scored_token_by_token(tiny, tokenizer) -> None:
 def test_the_likeliest_continuation_is_recognised(tiny, tokenizer) -> None:
     model = tiny(context_length=64)
     answers = Answers(model, tokenizer)
-    with torch.no_grad():  # whatever it reads, it says ক
+    with torch.no_grad():  # whatever the input, it predicts ক
         model.head.weight.zero_()
         letter = tokenizer.encode("ক")[-1]
         model.head.weight[letter] = 1.0
@@ -51,7 +51,7 @@ def test_a_long_context_keeps_its_end(tiny, tokenizer) -> None:
         chances = model(torch.tensor([ids[-9:-1]]))[0].log_softmax(-1)
     expected = sum(float(chances[place, ids[place - 8]]) for place in range(8 - n_asked, 8))
     assert answers.likelihood("আমি রোজ সকালে ভাত খাই।", " সে বই পড়ে।")[0] == pytest.approx(expected, abs=1e-4)
-    with pytest.raises(UsageError, match="does not fit the model's context of 8"):
+    with pytest.raises(UsageError, match="does not fit into the model's context length of 8"):
         answers.likelihood("", "আমি রোজ সকালে ভাত খাই। সে বই পড়ে।")
 
 

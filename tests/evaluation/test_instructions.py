@@ -1,4 +1,4 @@
-"""Scores of answers: exact match, intervals against statsmodels' formula by hand, and baselines."""
+"""Scores of answers: exact match, intervals computed by statsmodels' formula, and baselines."""
 
 import math
 
@@ -38,7 +38,7 @@ def test_punctuation_case_and_spaces_are_ignored() -> None:
 def test_the_interval_solves_wilsons_equation() -> None:
     for right, count in ((0, 10), (3, 10), (10, 10), (57, 200)):
         low, high = wilson_interval(right / count, count)
-        for bound in (low, high):  # where the true share would be 1.96 deviations from what was seen
+        for bound in (low, high):  # where the true share is 1.96 standard deviations from the observed share
             if 0 < bound < 1:
                 deviation = math.sqrt(bound * (1 - bound) / count)
                 assert abs(bound - right / count) == pytest.approx(1.96 * deviation, rel=1e-6)

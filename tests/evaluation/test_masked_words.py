@@ -1,4 +1,4 @@
-"""Masked words and pairs: against Hugging Face's BERT, and against counts by hand."""
+"""Masked words and pairs: compared with Hugging Face's BERT, and with manual counts."""
 
 import json
 from itertools import islice
@@ -56,7 +56,7 @@ def test_a_perfect_and_a_random_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(masked_words, "_hide", noted)
 
     class Knows(torch.nn.Module):
-        """Predicts the masked word, except that every third is only its second choice."""
+        """Predicts the masked words; every third one is only its second choice."""
 
         def forward(self, rows: torch.Tensor) -> torch.Tensor:
             logits = torch.zeros(len(rows), made.config.vocab_size)
@@ -100,7 +100,7 @@ def test_the_loss_of_masked_words_equals_hugging_faces(tmp_path: Path) -> None:
 
 def test_counting_baselines_by_hand() -> None:
     ordinary = np.array([False, True, True, True])
-    learned = np.array([1, 2, 1, 2, 1, 3, 0, 1])  # after 1: 2 twice, 3 once; after 2: 1; the commonest is 1
+    learned = np.array([1, 2, 1, 2, 1, 3, 0, 1])  # after 1: 2 twice, 3 once; after 2: 1; the most frequent token is 1
     found = masked_words._by_counting(learned, [(1, 2), (1, 3), (2, 1), (9, 1)], ordinary)
     assert found == {"most frequent token": 0.5, "bigram": 0.75}
 

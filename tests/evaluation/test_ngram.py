@@ -1,4 +1,4 @@
-"""N-gram models: by hand, compared with their readable twin, and with another library."""
+"""N-gram models: compared with manual computations, the readable version, and another library."""
 
 import math
 from fractions import Fraction
@@ -19,13 +19,13 @@ needs_news = pytest.mark.skipif(
     not (SHARED_DATA / "news").exists(), reason="the shared development data is not on this machine"
 )
 
-# Ten words in three documents; 0 ends each, 4 is in the vocabulary and never seen.
+# Ten words in three documents; 0 ends each document, and 4 is in the vocabulary but does not occur.
 TEN = np.array([1, 2, 0, 1, 2, 0, 1, 3, 1, 0])
 lines = st.lists(st.integers(0, 4), min_size=1, max_size=60)
 
 
 def chances(model: KneserNey, history: list[int]) -> np.ndarray:
-    """The probability of every token after a history, each scored as a separate document."""
+    """The probability of every token after a history; each token is scored in a separate document."""
     documents = [[*history, token] + [0] * (token != 0) for token in range(model.vocab_size)]
     ends = np.cumsum([len(each) for each in documents])
     places = ends - [1 + (token != 0) for token in range(model.vocab_size)]
@@ -33,28 +33,29 @@ def chances(model: KneserNey, history: list[int]) -> np.ndarray:
 
 
 def test_a_bigram_on_paper() -> None:
-    """How many different tokens precede each: 0 after 1 and 2; 1 after 0 and 3; 2 after 1; 3 after 1. Six in all.
+    """The different tokens before each token: 1 and 2 before 0, 0 and 3 before 1, 1 before 2, 1 before 3; six in total.
 
-    Discounts are 0.5, 1, 1.5, as nothing was seen four times. So 0.5 + 0.5 + 1 + 1 of 6 is saved, and spread over five.
+    The discounts are 0.5, 1 and 1.5, because no n-gram occurs four times. So 0.5 + 0.5 + 1 + 1 of 6 is discounted, and
+    distributed over five tokens.
     """
     model = KneserNey(TEN, order=2, vocab_size=5, end=0)
     assert model.discounts == [FALLBACK, FALLBACK]
     alone = [Fraction(16, 60), Fraction(16, 60), Fraction(11, 60), Fraction(11, 60), Fraction(6, 60)]
     assert sum(alone) == 1
-    # After 1: twice 2, once 3, once 0. Of 4, 1 + 0.5 + 0.5 is saved and spread by the chances above.
+    # After 1: 2 twice, 3 once, 0 once. Of 4, 1 + 0.5 + 0.5 is discounted and distributed by the probabilities above.
     counted = [Fraction(1, 2), 0, Fraction(2 - 1), Fraction(1, 2), 0]
     after_one = [(count + 2 * below) / 4 for count, below in zip(counted, alone, strict=True)]
     assert after_one == [Fraction(n, 120) for n in (31, 16, 41, 26, 6)]
     assert chances(model, [1]) == pytest.approx([float(each) for each in after_one])
     assert chances(model, [4]) == pytest.approx([float(each) for each in alone]), "a history never seen"
-    # At the start of a document 1 was seen three times of three: 1.5 is saved.
+    # At the start of a document, 1 occurs three times out of three: 1.5 is discounted.
     assert chances(model, [])[1] == pytest.approx((1.5 + 1.5 * 16 / 60) / 3)
 
 
 def test_a_unigram_on_paper() -> None:
-    """0 three times, 1 four, 2 twice, 3 once: one each of the counts that discounts are estimated from.
+    """0 occurs three times, 1 four times, 2 twice, 3 once: one of each count from which discounts are estimated.
 
-    Y = 1 / (1 + 2) gives 1 - 2/3 = 1/3, 2 - 1 = 1 and 3 - 4/3 = 5/3. So 5/3 + 5/3 + 1 + 1/3 of ten is saved.
+    Y = 1 / (1 + 2) gives 1 - 2/3 = 1/3, 2 - 1 = 1 and 3 - 4/3 = 5/3. So 5/3 + 5/3 + 1 + 1/3 of ten is discounted.
     """
     model = KneserNey(TEN, order=1, vocab_size=5, end=0)
     assert model.discounts[0] == pytest.approx((1 / 3, 1, 5 / 3))
@@ -98,7 +99,7 @@ def test_the_twins_agree_on_text_with_estimated_discounts(data) -> None:
 @needs_news
 @pytest.mark.parametrize("order", [2, 3, 5])
 def test_news_against_nltk(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Conventions: n - 1 end tokens before a document, not predicted; one discount for every count; no share of 1/V."""
+    """NLTK's conventions: n - 1 end tokens before a document, not predicted; one discount; no mixing with 1/V."""
     lm = pytest.importorskip("nltk.lm", reason="NLTK is not installed")
     read = islice(read_documents([SHARED_DATA / "news" / "train.jsonl.zst"]), 33)
     articles = [document.text.split()[:100] for document in read]
@@ -123,7 +124,7 @@ def test_news_against_nltk(order: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def grams(document: list[int], order: int) -> list[tuple[str, ...]]:
-    """All n-grams up to an order that end in a token of the document, which is preceded by end tokens."""
+    """All n-grams up to an order that end at a token of the document; the document is preceded by end tokens."""
     padded = list(map(str, [0] * (order - 1) + document))
     ends = range(order, len(padded) + 1)
     return [tuple(padded[end - length : end]) for end in ends for length in range(1, order + 1)]

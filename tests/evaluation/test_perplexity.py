@@ -1,4 +1,4 @@
-"""Evaluation of a language model: by hand, against a slow version and Hugging Face's loss; and the baselines."""
+"""Perplexity compared with manual computations, a slow version and Hugging Face's loss; and the baselines."""
 
 import math
 from pathlib import Path
@@ -84,7 +84,7 @@ def test_the_loss_equals_hugging_faces(context: int, stride: int) -> None:
 
 
 def hugging_face_loss(model: GPT2LMHeadModel, text: HeldOut, context: int, stride: int) -> float:
-    """The recipe of https://huggingface.co/docs/transformers/perplexity, for each document from its start."""
+    """The method of https://huggingface.co/docs/transformers/perplexity, for each document from its start."""
     nats = 0.0
     for document in text:
         ids = torch.tensor([[text.end, *document]])
@@ -97,7 +97,7 @@ def hugging_face_loss(model: GPT2LMHeadModel, text: HeldOut, context: int, strid
             with torch.no_grad():
                 logits = model(inputs).logits
             labels = torch.cat([torch.full((1, 1), -100), targets], 1)
-            padded = torch.cat([logits, logits[:, -1:]], 1)  # their loss shifts by one
+            padded = torch.cat([logits, logits[:, -1:]], 1)  # the loss in transformers shifts the labels by one
             mean = model.loss_function(padded, labels, vocab_size=model.config.vocab_size)
             nats += float(mean) * int((targets != -100).sum())
             scored = stop
@@ -195,7 +195,7 @@ def test_invalid_text_is_rejected(data, make_data, texts, tokenizer, tmp_path) -
         from_texts([], tokenizer, "nothing")
 
 
-# -- what it has to beat ----------------------------------------------------------------------------------------------
+# -- baselines --------------------------------------------------------------------------------------------------------
 
 
 def test_each_baseline_beats_the_one_before(data, tokenizer) -> None:

@@ -1,4 +1,4 @@
-"""Recall and MRR by hand, and a search compared with FTS5 alone."""
+"""Recall and MRR computed by hand, and search compared with FTS5 alone."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Robustness: scores of documents by hand, and what is perturbed in questions and classes."""
+"""Robustness: scores of documents computed by hand, and the perturbed parts of questions and labelled texts."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""BLEU and chrF++ through sacrebleu, with its signature."""
+"""BLEU and chrF++ computed by sacrebleu, with its signature."""
 
 import math
 import sys
@@ -17,7 +17,7 @@ def test_a_translation_equal_to_its_reference() -> None:
 
 
 def test_bleu_on_paper() -> None:
-    """All n-grams match; four words for five give a brevity penalty of e to 1 - 5/4."""
+    """All n-grams match; four words instead of five give a brevity penalty of e^(1 - 5/4)."""
     score = score_translations(["ক খ গ ঘ"], ["ক খ গ ঘ ঙ"])
     assert score.bleu == pytest.approx(100 * math.exp(1 - 5 / 4))
     assert score.chrf < 100

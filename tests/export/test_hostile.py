@@ -1,4 +1,4 @@
-"""Malicious and damaged folders: a clear error, nothing written or executed, no memory allocated."""
+"""Malicious and damaged folders give a clear error; nothing is written or executed, and no memory is allocated."""
 
 import json
 import os
@@ -57,7 +57,7 @@ def change(folder: Path, **values: Any) -> None:
 
 
 def shards(folder: Path, placed: dict[str, str] | None = None) -> dict[str, str]:
-    """Split the weights into two shards with an index; ``placed`` changes entries of the index."""
+    """Split the weights into two shards with an index; ``placed`` changes entries in the index."""
     weights = load_file(folder / WEIGHTS)
     (folder / WEIGHTS).unlink()
     names = sorted(weights)
@@ -88,7 +88,7 @@ def holds(name: str, content: bytes | str) -> Spoil:
 
 
 def header(content: bytes, size: int | None = None) -> Spoil:
-    """Replace the weights by a header that claims a size."""
+    """Replace the weights with a header that claims a given size."""
     return holds(WEIGHTS, struct.pack("<Q", len(content) if size is None else size) + content)
 
 
@@ -211,7 +211,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
 @pytest.mark.parametrize(
     ("spoil", "expected"),
     [
-        # The header of the weights.
+        # Damage to the header of the weights.
         *((cut(length), "is truncated or not a safetensors file: its header claims") for length in (0, 4, 8, 100)),
         (cut(-100), "cannot be read: "),
         *(
@@ -224,7 +224,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         *((described(shape, "F32"), "cannot be read: |is not a safetensors file") for shape in SHAPES),
         *((described([0], kind), "cannot be read: |is not a safetensors file") for kind in TYPES),
         (overlapping, "cannot be read: Error while deserializing header"),
-        # Names, shapes and types against the config.
+        # Names, shapes and types that do not match the config.
         (weight("../../etc/passwd", torch.zeros(1)), "contains ../../etc/passwd, which its config does not define"),
         (weight("transformer.h.00.ln_1.weight", torch.zeros(16)), "which its config does not define"),
         (weight(BIAS, None), "has no transformer.ln_f.bias, which its config requires"),

@@ -1,4 +1,4 @@
-"""Which export formats a config supports, and which setting rules one out."""
+"""The export formats that support a config, and the settings that they do not support."""
 
 import pytest
 from tests.export.models import CONFIGS

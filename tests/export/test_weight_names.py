@@ -1,4 +1,4 @@
-"""The tables of weight names work in both directions."""
+"""The tables of weight names can be used in both directions."""
 
 import pytest
 import torch
@@ -44,7 +44,7 @@ def test_gpt2_transposes_matrices_and_joins_queries_keys_and_values() -> None:
 @pytest.mark.parametrize(
     ("name", "written", "usual"),
     [
-        ("gpt2", "h.0.ln_1.weight", "transformer.h.0.ln_1.weight"),  # a body saved without its head
+        ("gpt2", "h.0.ln_1.weight", "transformer.h.0.ln_1.weight"),  # a base model saved without its head
         ("gpt2", "h.3.attn.masked_bias", None),
         ("llama", "model.layers.0.self_attn.rotary_emb.inv_freq", None),
         ("bert", "bert.embeddings.LayerNorm.gamma", "bert.embeddings.LayerNorm.weight"),

@@ -10,9 +10,9 @@ KIND is one of:
 - ``read-error``: a call that reads fails (EIO)
 - ``slow``: every call is delayed
 
-After each fault: no partial output passes for complete, nothing acknowledged is lost, the command can be resumed and
-ends with the same bytes as an undisturbed run, and no temporary file is left. Without ``--times`` every call gets one
-fault; with it the faults are divided among the cases in proportion to their calls.
+After each fault, no partial output is accepted as complete, no acknowledged data is lost, the command can be resumed
+and produces the same bytes as an undisturbed run, and no temporary file is left. Without ``--times``, every call gets
+one fault. With it, the faults are divided among the cases in proportion to their number of calls.
 """
 
 import argparse

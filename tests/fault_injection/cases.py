@@ -1,6 +1,6 @@
-"""The commands under test: how each starts, how it is resumed, and what must hold in between.
+"""The commands under test: how each is started and resumed, and the invariants after a fault.
 
-Each case has a directory at a fixed path, because some files hold paths. ``begin`` fills it with the input. After a
+Each case has a directory at a fixed path, because some files contain paths. ``begin`` fills it with the input. After a
 fault and a second run the output must equal that of an undisturbed run byte for byte, except for files that differ
 between undisturbed runs (times). ``sound`` checks the state right after the fault.
 """
@@ -34,14 +34,14 @@ _TINY = [
 
 @dataclass(frozen=True)
 class Case:
-    """One command."""
+    """A command under test."""
 
     name: str
     needs: Sequence[Callable[[Path], Words]]  # commands that create its input
     words: Callable[[Path], Words]
     again: Callable[[Path], Words]  # the command that resumes it
-    out: str  # its output, relative to the directory
-    sound: Callable[[Path], None]  # raises if a partial output passes for complete
+    out: str  # the path of its output, relative to the directory
+    sound: Callable[[Path], None]  # raises if a partial output is accepted as complete
 
 
 def tree(path: Path) -> dict[str, str]:
@@ -51,7 +51,7 @@ def tree(path: Path) -> dict[str, str]:
 
 
 def _sum(file: Path) -> str:
-    if file.suffix == ".db":  # the same rows may lie in other pages
+    if file.suffix == ".db":  # the same rows may be stored in other pages
         with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as index:
             held = "\n".join(index.iterdump()).encode()
         index.close()
@@ -65,7 +65,7 @@ def leftovers(folder: Path) -> list[str]:
 
 
 def begin(launcher: Launcher, case: Case, folder: Path) -> None:
-    """Create the case's directory with its input only."""
+    """Create the case's directory, which contains only its input."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     for words in case.needs:
@@ -112,7 +112,7 @@ def _there(path: Path, look: Callable[[Path], object]) -> None:
 
 def _sound_run(folder: Path) -> None:
     run = folder / "run"
-    for manifest in sorted((run / "checkpoints").glob("step-*/manifest.json")):  # without one it passes for nothing
+    for manifest in sorted((run / "checkpoints").glob("step-*/manifest.json")):  # without one, not accepted
         load_checkpoint(manifest.parent)
     _there(run / "best", bundle.load)
     _there(run / "summary.json", lambda path: json.loads(path.read_text(encoding="utf-8")))

@@ -2,7 +2,7 @@
 
     python -m tests.fault_injection.distributed [--cases ddp shard lost ...] [--out FOLDER]
 
-The machines are network namespaces on this one (``virtual_machines.py``). Each case is one training run by
+The machines are network namespaces on this machine (``virtual_machines.py``). Each case is one training run by
 ``torchrun`` whose losses must equal those of the same run in one process without faults.
 """
 
@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import record
 
-TOLERANCE = 1e-5  # that of tests/training/test_distributed.py
+TOLERANCE = 1e-5  # as in tests/training/test_distributed.py
 _MODEL = [
     *("--preset", "char", "--recipe", "classic", "--set", "batch_size=24", "--set", "precision=float32"),
     *("--set", "micro_batch_size=6", "n_layers=2", "d_model=64", "n_heads=2", "context_length=64"),
@@ -41,7 +41,7 @@ class Found:
 
     case: str
     steps: int
-    largest_difference: float = 0.0  # of the losses from those of one process
+    largest_difference: float = 0.0  # largest difference from the losses of a single process
     seconds: float = 0.0
     said: list[str] = field(default_factory=list)  # lines of the log about the fault
     wrong: list[str] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Ground:
         self.data = prepared_by_commands(place / "data", vocab_size=601)
 
     def reference(self, steps: int) -> Path:
-        """Return the single-process run with this number of steps, made once."""
+        """Return the single-process run with this number of steps; it is trained only once."""
         run = self.place / f"alone-{steps}"
         if not run.exists():
             words = ["train", str(self.data), "--out", str(run), *_MODEL, "--steps", str(steps)]
@@ -65,7 +65,7 @@ class Ground:
 
 
 class Trial:
-    """One training run on some machines."""
+    """A training run on several machines."""
 
     def __init__(
         self, ground: Ground, case: str, steps: int, *more: str, nodes: str = "2", apart: bool = False
@@ -77,19 +77,19 @@ class Trial:
 
     @property
     def run(self) -> Path:
-        """The run's folder, as a machine sees it."""
+        """The run's folder, as seen by a machine."""
         return self.place / "disk" / "run"
 
     def seen(self, machine: Machine) -> Path:
-        """The run's folder of a machine, as this process sees it."""
+        """The run's folder of a machine, as seen by this process."""
         return machine.disk / "run" if self.apart else self.run
 
     def log(self, machine: Machine) -> Path:
-        """The file for the output of a machine."""
+        """The file that receives the output of a machine."""
         return self.place / f"{machine.name}.log"
 
     def torchrun(self, machine: Machine, *more: str, processes: int = 1) -> Popen[bytes]:
-        """Run the command on a machine; it is the same on each."""
+        """Run the command on a machine; the command is the same on every machine."""
         how = ["--nnodes", self.nodes, "--nproc-per-node", str(processes), "--max-restarts", "3"]
         how += ["--rdzv-backend", "c10d", "--rdzv-endpoint", "node-1:29400", "--rdzv-id", self.found.case]
         how += ["--rdzv-conf", "last_call_timeout=2"]
@@ -97,7 +97,7 @@ class Trial:
         return machine.start(words, self.log(machine))
 
     def reach(self, machine: Machine, step: int, seconds: float = 120) -> None:
-        """Wait until a step is in the log of a machine's run."""
+        """Wait until a machine's run has logged a step."""
         end = time.monotonic() + seconds
         while len(losses(self.seen(machine))) < step:
             if time.monotonic() > end or all(each.poll() is not None for each in machine.started):
@@ -114,7 +114,7 @@ class Trial:
         self.reach(machine, len(losses(self.seen(machine))) + 10, seconds)
 
     def end(self, started: Sequence[Popen[bytes]], keeper: Machine, seconds: float = 240) -> Found:
-        """Wait for the end, and compare the run with that of one process."""
+        """Wait for the end, and compare the run with the single-process run."""
         codes = [process.wait(timeout=seconds) for process in started]
         if any(codes):
             self.found.wrong.append(f"exit codes {codes}")
@@ -127,7 +127,7 @@ class Trial:
         return self.found
 
     def tells(self, machine: Machine, *words: str) -> None:
-        """Return the lines of a machine's log with these words, and record an error if there are none."""
+        """Return the lines in a machine's log that contain these words; if there are none, record an error."""
         lines = [
             line for line in self.log(machine).read_text(encoding="utf-8").splitlines() if all(w in line for w in words)
         ]
@@ -137,14 +137,14 @@ class Trial:
 
 
 def losses(run: Path) -> list[float]:
-    """Return the losses that a run has logged, one for each step."""
+    """Return the losses that a run has logged, one per step."""
     file = run / "metrics.jsonl"
     lines = file.read_text(encoding="utf-8").splitlines() if file.is_file() else []
     found: list[float] = []
     for line in lines:
         try:
             row = json.loads(line)
-        except ValueError:  # it is being written
+        except ValueError:  # the file is being written
             break
         if "loss_nats" in row:
             found.append(row["loss_nats"])
@@ -152,7 +152,7 @@ def losses(run: Path) -> list[float]:
 
 
 def going_on(log: Path) -> int | None:
-    """Return the number of processes whose last message is that they have resumed."""
+    """Return the number of processes whose last message reports that they have resumed."""
     result = re.findall(
         r"resuming from step [\d,]+ of [\d,]*\d(?:, in (\d+) processes)?", log.read_text(encoding="utf-8")
     )
@@ -163,21 +163,21 @@ def going_on(log: Path) -> int | None:
 
 
 def ddp(ground: Ground) -> Found:
-    """Two machines, each with the whole model."""
+    """Two machines, each with the full model."""
     trial = Trial(ground, "ddp", 80)
     with machines(2, trial.place) as nodes:
         return trial.end([trial.torchrun(each) for each in nodes], nodes[0])
 
 
 def shard(ground: Ground) -> Found:
-    """Two machines, each with its rows of every weight."""
+    """Two machines, each with some rows of every weight."""
     trial = Trial(ground, "shard", 80, "--shard")
     with machines(2, trial.place) as nodes:
         return trial.end([trial.torchrun(each) for each in nodes], nodes[0])
 
 
 def lost(ground: Ground) -> Found:
-    """A machine is switched off and returns; all processes resume from the last checkpoint."""
+    """A machine is switched off and restarted; all processes resume from the last checkpoint."""
     trial = Trial(ground, "lost", 80, "--checkpoint-every", "10")
     with machines(2, trial.place) as nodes:
         first, second = nodes
@@ -191,7 +191,7 @@ def lost(ground: Ground) -> Found:
 
 
 def first(ground: Ground) -> Found:
-    """The rendezvous machine is switched off: the other one ends by itself, and the same command on both resumes."""
+    """The rendezvous machine is switched off: the other command exits, and the same command on both resumes the run."""
     trial = Trial(ground, "first", 80, "--checkpoint-every", "10")
     with machines(2, trial.place) as nodes:
         meeting_place, other = nodes
@@ -207,7 +207,7 @@ def first(ground: Ground) -> Found:
 
 
 def slow(ground: Ground) -> Found:
-    """A slow machine is named in the log, and again when it has recovered."""
+    """A slow machine is named in the log, and is named again when it has recovered."""
     trial = Trial(ground, "slow", 80)
     with machines(2, trial.place) as nodes:
         first, second = nodes
@@ -222,19 +222,19 @@ def slow(ground: Ground) -> Found:
 
 
 def elastic(ground: Ground) -> Found:
-    """One machine, then two, then four, then one again, in one run."""
+    """One run on one machine, then two, then four, then one again."""
     trial = Trial(ground, "elastic", 160, "--checkpoint-every", "160", nodes="1:4")
     with machines(4, trial.place) as nodes:
         first = nodes[0]
         started = [trial.torchrun(first)]
-        with first.slowed():  # on a quick machine all would be over before the others have come
+        with first.slowed():  # on a fast machine, the run would end before the other machines join
             trial.reach(first, 10)
             for count in (2, 4):
                 for each in nodes[len(started) : count]:
                     started.append(trial.torchrun(each))
                 trial.trains(first, count)
         for each in started[1:]:
-            each.terminate()  # asked to stop, as when a scheduler wants its machines back
+            each.terminate()  # stopped by a signal, as when a scheduler reclaims its machines
         trial.trains(first, 1)
         found = trial.end(started[:1], first)
         trial.tells(first, "resuming from step")
@@ -242,7 +242,7 @@ def elastic(ground: Ground) -> Found:
 
 
 def apart(ground: Ground) -> Found:
-    """Without a shared disk each machine keeps its rows; the run resumes on the same machines, a new one, or one."""
+    """Without a shared disk, each machine stores its own rows; the run resumes on the same, a new or one machine."""
     trial = Trial(ground, "apart", 80, "--checkpoint-every", "10", "--shard", nodes="2", apart=True)
     with machines(3, trial.place, apart=True) as nodes:
         first = nodes[0]
@@ -254,7 +254,7 @@ def apart(ground: Ground) -> Found:
             for each in some:
                 each.switch_off()
             _look_at_shards(trial, some)
-        # What one types on the first machine: rsync -a node-2:run/checkpoints/ run/checkpoints/, and so on.
+        # A user would run this on the first machine: rsync -a node-2:run/checkpoints/ run/checkpoints/, and so on.
         for each in nodes[1:]:
             folder = trial.seen(each) / "checkpoints"
             shutil.copytree(folder, trial.seen(first) / "checkpoints", dirs_exist_ok=True)
@@ -265,7 +265,7 @@ def apart(ground: Ground) -> Found:
 
 
 def _look_at_shards(trial: Trial, nodes: Sequence[Machine]) -> None:
-    """Check that each disk has its machine's rows of the newest checkpoint, and no others."""
+    """Check that each disk contains only its machine's rows of the newest checkpoint."""
     count = len(nodes)
     for rank, machine in enumerate(nodes):
         folder = sorted((trial.seen(machine) / "checkpoints").glob("step-*"))[-1]

@@ -1,4 +1,4 @@
-"""Kill commands at system calls, cut power between calls, make calls fail; check the invariants after each fault."""
+"""Kill commands at system calls, cut the power between calls or make calls fail; check the invariants afterwards."""
 
 import random
 import re
@@ -66,12 +66,12 @@ class Harness:
         return self.folder / self.case.out
 
     def reset(self) -> None:
-        """Restore the state before the command."""
+        """Restore the state that the directory had before the command."""
         shutil.rmtree(self.folder, ignore_errors=True)
         shutil.copytree(self._initial, self.folder)
 
     def fault_points(self, errors: bool = False) -> list[Call]:
-        """Return the calls at which a fault matters: those that change the directory, and the syncs."""
+        """Return the calls at which a fault matters: those that change the directory, and syncs."""
         reading = [call for call in self.calls if call.name == "openat" and "O_RDONLY" in call.words]
         changing = [call for call in self.calls if call.name in CHANGES and (errors or call not in reading)]
         return [call for call in changing if call.result >= 0]
@@ -85,9 +85,9 @@ class Harness:
         return [call for call in calls if call.result >= 0 and call.touches(self.folder)]
 
     def problems(self, what: str, succeeded: bool = False) -> Iterator[str]:
-        """Check the directory after a fault and yield what is wrong.
+        """Check the directory after a fault and yield the problems.
 
-        ``succeeded``: the command exited with 0, so its complete output must be there.
+        ``succeeded``: the command exited with 0, so its complete output must exist.
         """
         try:
             self.case.sound(self.folder)
@@ -112,7 +112,7 @@ class Harness:
 
 
 def sample_calls(every: Sequence[Call], times: int | None, seed: int) -> list[Call]:
-    """Sample ``times`` calls in order; every call once (or repeatedly) if there are fewer."""
+    """Sample ``times`` calls in order; if there are fewer, use every call once or repeatedly."""
     times = len(every) if times is None else times
     rounds, rest = divmod(times, len(every))
     return [
@@ -124,7 +124,7 @@ def sample_calls(every: Sequence[Call], times: int | None, seed: int) -> list[Ca
 def kill_at_calls(harness: Harness, times: int | None = None, seed: int = 0) -> Found:
     """Send SIGKILL to the command at system calls.
 
-    Rounds beyond the number of calls kill the resumed command a second time.
+    If there are more rounds than calls, the resumed command is killed a second time.
     """
     found, every, random_calls = Found(harness.case.name), harness.fault_points(), random.Random(seed)
     for number, call in enumerate(sample_calls(every, times, seed)):
@@ -155,7 +155,7 @@ def fail_calls(harness: Harness, times: int | None = None, seed: int = 0) -> Fou
 
 
 def fail_reads(harness: Harness, times: int | None = None, seed: int = 0) -> Found:
-    """Make a reading call fail with EIO."""
+    """Make a read call fail with EIO."""
     return _failing(harness, [(call, "EIO") for call in sample_calls(harness.reading, times, seed)])
 
 
@@ -191,10 +191,10 @@ def slow_disk(harness: Harness, times: int | None = None, seed: int = 0) -> Foun
 
 
 def hit_python_itself(log: str, folder: Path) -> bool:
-    """Return whether the fault hit a file of Python instead of one of the command.
+    """Return whether the fault hit one of Python's own files instead of the command's.
 
-    Calls are identified by their ordinal, and processes that wait for each other make a varying number of them. A
-    module file that cannot be read is missing or empty to Python, so the traceback names an import.
+    Calls are identified by their ordinal, and processes that wait for each other make a varying number of calls. Python
+    treats an unreadable module file as missing or empty, so the traceback names an import.
     """
     places = re.findall(r"\[Errno \d+\] [^:\n]+: '(/[^']*)'", log)
     if not places:
@@ -206,7 +206,8 @@ def hit_python_itself(log: str, folder: Path) -> bool:
 def cut_power(harness: Harness, times: int | None = None, seed: int = 0) -> Found:
     """Cut the power between two calls: everything that was not synced is lost.
 
-    Many cuts leave the same state; each distinct state is tried once, and the two after the last call always.
+    Many cuts leave the same state; each distinct state is tested once, and the two states after the last call are
+    always tested.
     """
     found = Found(harness.case.name)
     harness.reset()

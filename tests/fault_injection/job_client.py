@@ -1,8 +1,8 @@
 """A client of the job store, without sockets: ``python -m tests.fault_injection.job_client FOLDER``.
 
-It uploads a text, starts a job that trains a tokenizer, waits, and names the job. Run again after a fault it continues
-as that client would: acknowledged uploads and jobs exist and are not repeated; a failed or killed job is removed and
-started again; the restarted server cleans up after the dead one.
+It uploads a text, starts a job that trains a tokenizer, waits, and names the job. When it is run again after a fault,
+it continues where it stopped. Acknowledged uploads and jobs must exist and are not repeated, a failed or killed job is
+removed and started again, and the restarted server cleans up after the killed one.
 """
 
 import secrets
@@ -25,14 +25,14 @@ def main() -> int:
     except KothaError as error:
         print(f"kotha: {error}", file=sys.stderr)
         return 1
-    except OSError as error:  # the server answers that its disk fails
+    except OSError as error:  # the server reports a disk error
         print(f"kotha: {error.filename}: {error.strerror}", file=sys.stderr)
         return 1
 
 
 def go(folder: Path) -> int:
     """Upload, wait, and name the job; return 1 if the job failed."""
-    # Two quiet runs must come out alike, so ids are the first that are free instead of drawn.
+    # Two undisturbed runs must give the same output, so ids are the first free numbers instead of random ones.
     secrets.token_hex = lambda _=None: next(  # type: ignore[assignment]
         id
         for id in map("{:012x}".format, count(1))
@@ -45,7 +45,7 @@ def go(folder: Path) -> int:
     for each in jobs:
         if store.status(each).state != "done":
             store.remove(each)
-    if not store.uploads.has(file):  # it went with the job
+    if not store.uploads.has(file):  # it was removed with the job
         file = store.upload(TEXT, "txt", NAME)
     left = store.all()
     words = ["tokenizer", "train", str(store.uploads.place(file)), "--vocab-size", "400", "--out", OUT_PLACE]

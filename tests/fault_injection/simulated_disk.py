@@ -3,9 +3,9 @@
 POSIX guarantees file contents only after ``fsync`` of the file, and directory entries only after ``fsync`` of the
 directory. The two extremes are simulated:
 
-- ``data`` lost: directory entries are current, files hold what was last synced (new files are empty), as on a file
-  system that journals metadata only.
-- ``names`` lost: a directory holds the entries it had when it was last synced.
+- ``data`` lost: directory entries are current, and files contain what was last synced (new files are empty), as on a
+file system that journals only metadata.
+- ``names`` lost: a directory contains the entries that it had when it was last synced.
 """
 
 import os
@@ -41,7 +41,7 @@ class _Folder:
 
 
 class Disk:
-    """A directory in its current state and in its states after a power cut."""
+    """A directory, in its current state and in the possible states after a power cut."""
 
     def __init__(self, root: Path) -> None:
         """Load a directory; everything in it counts as synced."""
@@ -55,7 +55,7 @@ class Disk:
             do(call)
 
     def left(self, lost: str | None = None) -> dict[str, bytes | None]:
-        """Return contents by path (None for directories): the current state, or what a power cut leaves."""
+        """Return contents by path (None for directories): the current state, or the state after a power cut."""
         return dict(self._walk(self._top, "", lost))
 
     def _walk(self, folder: _Folder, above: str, lost: str | None) -> Iterator[tuple[str, bytes | None]]:
@@ -67,7 +67,7 @@ class Disk:
             else:
                 yield path, bytes(node.held) if lost is None else node.synced
 
-    # -- finding -------------------------------------------------------------------------------------------------------
+    # -- lookup --------------------------------------------------------------------------------------------------------
 
     def _split(self, path: str) -> tuple[_Folder, str] | None:
         """Return the parent directory of a path and its name; None outside the root."""

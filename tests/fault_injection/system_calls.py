@@ -1,7 +1,7 @@
 """Trace and inject faults into the file-system calls of a command with ``strace``.
 
 Unlike a libc shim, kernel tracing sees every call of every thread and needs no compiler. ``strace`` is attached to a
-process that stopped itself after its imports, so these are not traced.
+process that stopped itself after its imports, so the imports are not traced.
 """
 
 import os
@@ -30,7 +30,7 @@ READS = (
     *("read", "pread64", "readv", "preadv", "preadv2", "mmap", "getdents64", "readlink", "readlinkat"),
     *("stat", "lstat", "fstat", "newfstatat", "statx"),
 )
-# Calls whose string arguments are data, not paths.
+# Calls whose string arguments are data rather than paths.
 _CONTENTS = ("write", "pwrite64", "writev", "read", "pread64", "readv", "preadv", "preadv2")
 
 _LINE = re.compile(r"^(\d+) +(\w+)\((.*)\) += (-?\d+|\?)(.*)$")
@@ -39,14 +39,14 @@ _WORD = re.compile(r'"((?:\\x[0-9a-f]{2})*)"|<((?:\\x[0-9a-f]{2})*)>')
 
 @dataclass(frozen=True)
 class Call:
-    """One system call with its arguments as ``strace`` prints them and its result."""
+    """A system call, with its result and its arguments as printed by ``strace``."""
 
     process: int
     name: str
     words: str
     result: int
     rest: str
-    ordinal: int  # this call is the n-th of its name in its thread
+    ordinal: int  # the call is the n-th call with this name in its thread
 
     def texts(self) -> list[bytes]:
         """Return the string arguments in order."""
@@ -83,7 +83,7 @@ def trace(launcher: Launcher, words: Sequence[str], log: Path) -> tuple[int, lis
 
 
 def trace_reads(launcher: Launcher, words: Sequence[str], log: Path) -> tuple[int, list[Call]]:
-    """Run a command; return its exit code and its reading calls, without the data read."""
+    """Run a command; return its exit code and its read calls, without the data."""
     code, out = _run(launcher, words, log, ["-xx", "-s", "4096", _only(*READS)])
     return code, list(read_calls(out.read_text(encoding="ascii").splitlines()))
 
@@ -126,7 +126,7 @@ def _until(holds: Callable[[], bool], seconds: float = 60) -> None:
 
 
 def read_calls(lines: Iterable[str]) -> Iterable[Call]:
-    """Parse the output of ``strace``; join the two halves of interrupted calls."""
+    """Parse the output of ``strace``; join the two lines of an interrupted call."""
     begun: dict[str, str] = {}
     made: Counter[tuple[str, str]] = Counter()
     for line in lines:

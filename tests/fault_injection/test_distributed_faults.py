@@ -1,4 +1,4 @@
-"""The cases of ``make distributed-faults``, on virtual machines; and what needs no network namespace."""
+"""The cases of ``make distributed-faults`` on virtual machines, and tests that need no network namespace."""
 
 import json
 import os

@@ -26,7 +26,7 @@ traceable = pytest.mark.skipif(bool(missing()), reason=missing() or "tracing wor
 
 @pytest.fixture(scope="module")
 def harness(launcher: Launcher, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Harness]:
-    """Return the harness of a case; each is set up once."""
+    """Return the harness of a case; each harness is set up once."""
     ready: dict[str, Harness] = {}
 
     def get(name: str) -> Harness:

@@ -1,8 +1,8 @@
-"""Virtual machines from network namespaces, joined by a switch, each with its own disk.
+"""Virtual machines made of network namespaces, connected by a switch, each with its own disk.
 
 A machine has its own address, its own host name and, if it is ``apart``, its own view of one folder, so that no file
-system is shared. It can be switched off (all that runs on it is killed at once), its cable can be pulled, and it can be
-made slow. Needs Linux, root, ``ip`` and ``unshare``.
+system is shared. A machine can be switched off (all its processes are killed at once), disconnected from the network,
+or slowed down. This module needs Linux, root, ``ip`` and ``unshare``.
 """
 
 import os
@@ -22,7 +22,7 @@ _ROOT = Path(__file__).parents[2]
 
 
 def missing() -> str | None:
-    """Return why virtual machines cannot be made here; None if they can."""
+    """Return the reason why virtual machines cannot be created on this system; None if they can."""
     if sys.platform != "linux":
         return "network namespaces are Linux's"
     if os.geteuid() != 0:
@@ -48,15 +48,15 @@ class Machine:
 
     name: str
     space: str  # its network namespace
-    switch: str  # that of the switch
-    port: str  # where its cable is in the switch
-    disk: Path  # what it sees of ``shown``, if it shares no disk
+    switch: str  # the switch's network namespace
+    port: str  # its network interface in the switch
+    disk: Path  # the folder that it sees as ``shown``, if it shares no disk
     shown: Path
     apart: bool = False
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start(self, words: Sequence[str], log: Path) -> subprocess.Popen[bytes]:
-        """Start a program on it; its output is appended to a file."""
+        """Start a program on the machine; its output is appended to a file."""
         inside = [f"hostname {self.name}", f"mount --bind {shlex.quote(str(self.disk.parent / 'hosts'))} /etc/hosts"]
         if self.apart:
             inside.append(f"mount --bind {shlex.quote(str(self.disk))} {shlex.quote(str(self.shown))}")
@@ -70,11 +70,11 @@ class Machine:
         return process
 
     def processes(self) -> list[int]:
-        """Return all of its processes."""
+        """Return all processes on the machine."""
         return [int(number) for number in _ip("netns", "pids", self.space).split()]
 
     def workers(self) -> list[int]:
-        """Return its training processes: programs of ours that another one has started."""
+        """Return the machine's training processes: our programs that were started by another program."""
         found = []
         for number in self.processes():
             with suppress(OSError):
@@ -84,7 +84,7 @@ class Machine:
         return found
 
     def switch_off(self) -> None:
-        """Kill everything on it at once, as in a power failure."""
+        """Kill all processes on the machine at once, as in a power failure."""
         for number in self.processes():
             with suppress(ProcessLookupError):
                 os.kill(number, signal.SIGKILL)
@@ -92,12 +92,12 @@ class Machine:
             process.wait()
 
     def cable(self, plugged: bool) -> None:
-        """Disconnect its network cable from the switch, or connect it again."""
+        """Disconnect the machine from the switch, or connect it again."""
         _ip("-n", self.switch, "link", "set", self.port, "up" if plugged else "down")
 
     @contextmanager
     def slowed(self, running: float = 0.02, standing: float = 0.1) -> Iterator[None]:
-        """Slow its training processes down by pausing them repeatedly, including those that start in the meantime."""
+        """Slow down the machine's training processes, including any that start later, by pausing them repeatedly."""
         ended = threading.Event()
 
         def drag() -> None:
@@ -122,7 +122,7 @@ class Machine:
 def machines(count: int, place: Path, apart: bool = False) -> Iterator[list[Machine]]:
     """Create machines on one switch, and remove them at the end with all their processes.
 
-    All of them see ``place/disk``; if they are ``apart``, each sees its own.
+    All machines see ``place/disk``; if they are ``apart``, each machine sees its own folder under this path.
     """
     mark = f"kotha-{os.getpid()}"
     switch, shown = f"{mark}-switch", place / "disk"

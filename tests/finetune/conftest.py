@@ -1,4 +1,4 @@
-"""Small initial models, and a table of labelled texts that can be learned in a few steps."""
+"""Small initial models, and a table of labelled texts that a model learns in a few steps."""
 
 import csv
 import json
@@ -30,7 +30,7 @@ COMMON = [
     *("বাজার", "গাছ", "পাখি", "আকাশ", "মেঘ", "বৃষ্টি", "ঘর", "মাঠ", "ফুল"),
 ]
 SIZES = {"n_layers": 1, "d_model": 16, "n_heads": 2, "d_ff": 32, "context_length": 24}
-# Settings with which a test is over in seconds.
+# Settings with which a test takes seconds.
 QUICK = {"steps": 6, "batch_size": 4, "evaluate_every": 3, "learning_rate": 1e-2}
 
 
@@ -53,7 +53,7 @@ def write_table(file: Path, rows: list[tuple[str, str]], header: tuple[str, ...]
 
 
 def stopped_and_resumed(train: Callable[..., kotha.Run], resume: Callable[..., kotha.Run], out: Path) -> kotha.Run:
-    """Stop a run in its fourth step and resume it; compare it with an uninterrupted one."""
+    """Stop a run in its fourth step and resume it; compare the result with that of an uninterrupted run."""
 
     def stop(event: dict[str, Any]) -> None:
         if event["step"] == 4 and "loss_nats" in event:

@@ -76,7 +76,7 @@ def test_a_long_text_is_the_mean_of_its_stretches(runs: dict[str, kotha.Run]) ->
 
 
 def test_a_pass_reads_all_stretches_of_long_texts(tmp_path: Path, bases: dict[str, Path]) -> None:
-    """A text of several stretches counts as several examples of a pass."""
+    """A text with several excerpts counts as several examples in an epoch."""
     steps = []
     for name, times in (("short", 1), ("long", 10)):
         table = write_table(tmp_path / f"{name}.csv", [(f"{text} " * times, label) for text, label in moods(60)])

@@ -27,7 +27,7 @@ QUICK |= {"batch_size": 8, "evaluate_every": 3, "steps": 6}
 
 
 def shapes(n_images: int, seed: int = 0) -> tuple[np.ndarray[Any, Any], list[str]]:
-    """Bars somewhere in a noisy square: flat ones and tall ones."""
+    """Flat and tall bars at random positions in a noisy square."""
     chance = np.random.default_rng(seed)
     images = chance.integers(0, 40, (n_images, SIDE, SIDE))
     labels = []
@@ -153,7 +153,7 @@ def test_the_default_preset_is_small_and_reported(tmp_path: Path, capsys: pytest
     np.savez(tmp_path / "wide.npz", images=np.kron(images, np.ones((1, 2, 2), images.dtype)), labels=labels)
     words = ["train", str(tmp_path / "wide.npz"), "--out", str(tmp_path / "run"), "--steps", "1"]
     assert main([*words, "--set", "batch_size=4"]) == 0
-    assert "no preset given: using vit-digits, which reads images of 28 x 28 pixels" in capsys.readouterr().err
+    assert "no preset given: using vit-digits, which takes images of 28 x 28 pixels" in capsys.readouterr().err
     words[words.index("--out") + 1] = str(tmp_path / "other")
     assert main([*words, "--preset", "pocket"]) != 0
     assert "images require a vit model; use --preset vit-digits" in capsys.readouterr().err
@@ -199,7 +199,7 @@ def _array(header: str, data: bytes = bytes(8)) -> bytes:
 
 
 def test_headers_that_crash_pythons_parser_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python 3.12's tokenizer, which numpy reads old headers with, ends some in a SystemError."""
+    """NumPy reads old headers with Python's tokenizer, which in Python 3.12 raises a SystemError for some of them."""
     np.save(tmp_path / "a.npy", np.zeros((8, 8)))
 
     def fall(*_: object, **__: object) -> None:
@@ -216,7 +216,7 @@ def test_headers_that_crash_pythons_parser_are_rejected(tmp_path: Path, monkeypa
     "header",
     [
         "{'descr': '<i8', 'fortran_order': False, 'shape': (2147483648,)}\n",  # sixteen gigabytes
-        "{'descr': '|u1', 'fortran_order': False, 'shape': (8,\n",  # a piece of Python that breaks off
+        "{'descr': '|u1', 'fortran_order': False, 'shape': (8,\n",  # truncated Python code
         "{'descr': '|u1', 'fortran_order': False, 'shape': (-8, -1)}\n",
         "{" * 3000,
         "",

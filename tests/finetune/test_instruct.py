@@ -27,7 +27,7 @@ QUICK: dict[str, Any] = {"steps": 4, "batch_size": 4, "evaluate_every": 2}
 
 
 def write_pairs(file: Path, stories: int = 10) -> Path:
-    """Two questions about each story: one word of the text answers each."""
+    """Two questions about each story; each answer is one word of the text."""
     rows = []
     for story in range(stories):
         name, fruit = NAMES[story % 4], FRUITS[story % 3]

@@ -111,7 +111,7 @@ def test_a_rank_as_wide_as_the_matrix_is_rejected() -> None:
 
 @pytest.fixture(scope="module")
 def tuned(tmp_path_factory: pytest.TempPathFactory, bases: dict[str, Path]) -> dict[str, kotha.Run]:
-    """A text model fine-tuned with LoRA, and two classifiers, all on one base."""
+    """A text model fine-tuned with LoRA, and two classifiers, all with the same base model."""
     folder, base = tmp_path_factory.mktemp("tuned"), bases["gpt"]
     (folder / "texts.txt").write_text("\n\n".join(text for text, _ in moods(40)), encoding="utf-8")
     data = kotha.prepare([folder / "texts.txt"], kotha.load(base).tokenizer, folder / "data")

@@ -90,7 +90,7 @@ def test_pairs_leak_through_either_side() -> None:
 def test_pairs_that_cannot_be_split_are_rejected() -> None:
     with pytest.raises(DataError, match="2 examples cannot be split into training and held-out examples"):
         divide(pairs(2))
-    with pytest.raises(DataError, match="too few training examples are left after removing copies"):
+    with pytest.raises(DataError, match="too few training examples are left after copies were removed"):
         divide(pairs(3), validation=pairs(3), test=pairs(1, start=9))
     assert len(divide(pairs(1), pairs(1, start=5), pairs(1, start=9)).train) == 1
 

@@ -1,9 +1,9 @@
-"""Create the format fixtures of a release: folders and files as this release writes them, with the expected output.
+"""Create the format fixtures for a release: folders and files that it writes, with the expected output.
 
     python -m tests.format_fixtures.curate tests/format_fixtures/0.1.0
 
 This is done once for each release and never repeated, because the fixtures must be written by that release. Everything
-is made by the commands, with relative paths, as small as possible but with all of its files.
+is created by commands, with relative paths, and is as small as possible but complete.
 """
 
 import contextlib
@@ -55,9 +55,9 @@ def make() -> None:
     run("finetune", "classify", "classes.csv", "--from", "runs/bert", "--out", "runs/classifier", *adapt)
     run("finetune", "classify", "classes.csv", "--from", "runs/gpt", "--lora", "2", "--out", f"runs/{ADAPTED}", *adapt)
     run("index", "stories.jsonl", "--out", "index.db")
-    for page in Path("runs").rglob("*.html"):  # nobody reads them back
+    for page in Path("runs").rglob("*.html"):  # never read back
         page.unlink()
-    for folder in Path("runs").glob("*/checkpoints"):  # one of them is enough to resume
+    for folder in Path("runs").glob("*/checkpoints"):  # one checkpoint is enough to resume
         for each in folder.iterdir():
             if folder.parent.name != "gpt" or each.name != "step-00000006":
                 shutil.rmtree(each)

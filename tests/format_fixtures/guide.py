@@ -1,4 +1,4 @@
-"""The output of the current Kotha for the fixtures of a release."""
+"""The output of the current version of Kotha for a release's fixtures."""
 
 import json
 from pathlib import Path
@@ -11,7 +11,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 SENTENCE = "আমি নদীর ধারে বসে মাছ ধরি।"
 TOKENIZERS = ("unigram", "bpe", "wordpiece")
 MODELS = ("gpt", "bert", "seq2seq", "vit", "classifier")
-ADAPTED = "lora"  # an adapter, which leans on the run beside it
+ADAPTED = "lora"  # an adapter, which depends on the run next to it
 
 
 def answers(room: Path) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The folders of every release can be opened, with the same output as when they were written.
+"""The folders of every release can be opened, and give the same output as when they were written.
 
 A release adds fixtures (``curate.py``); existing ones are never changed. If a format changes, the old reader is kept.
 """
@@ -17,7 +17,7 @@ ROOMS = sorted(path.parent for path in Path(__file__).parent.glob("*/expected.js
 
 
 def near(found: Any, kept: Any) -> bool:
-    """Return whether two values are equal, except for last digits, which depend on the version of torch."""
+    """Return whether two values are equal, except for the last digits, which depend on torch's version."""
     if isinstance(kept, dict):
         return isinstance(found, dict) and found.keys() == kept.keys() and all(near(found[k], kept[k]) for k in kept)
     if isinstance(kept, list):

@@ -4,9 +4,9 @@
                          [--out FOLDER] [--wrong FOLDER]
     python -m tests.fuzz --again FOLDER
 
-Each target begins with the seeds in ``tests/fuzz/seeds`` and damages them; an input that reaches a new line of
-Kotha is mutated further (coverage-guided fuzzing). An input is a finding if it is neither read nor rejected with a
-message, or takes more than five seconds or a gigabyte; findings are kept under ``--wrong``; ``--again`` replays one.
+Each target starts with the seeds in ``tests/fuzz/seeds`` and mutates them. An input that reaches a new line of Kotha is
+mutated further (coverage-guided fuzzing). An input is a finding if it is neither read nor rejected with a message, or
+takes more than five seconds or a gigabyte. Findings are saved under ``--wrong``; ``--again`` replays a finding.
 """
 
 import argparse
@@ -26,7 +26,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
 import record
 
-_TURN = 50_000  # inputs, in which all targets have their share: a search that is broken off has tried all of them
+_TURN = 50_000  # inputs per round, shared by all targets, so that an interrupted search has tried every target
 
 
 def main() -> int:
@@ -66,9 +66,9 @@ def main() -> int:
 def side_by_side(
     searches: list[Search], wanted: list[int], seconds: dict[str, float], jobs: int
 ) -> Iterator[tuple[int, Search, float]]:
-    """Run each search up to a number of inputs in forked processes; return its state and its seconds.
+    """Run each search up to a given number of inputs in forked processes; return its state and duration in seconds.
 
-    The slowest ones start first, so that none is left alone at the end.
+    The slowest searches start first, so that none runs alone at the end.
     """
     order = sorted(range(len(searches)), key=lambda place: -seconds[searches[place].found.target])
     with multiprocessing.get_context("fork").Pool(jobs) as pool:
@@ -83,7 +83,7 @@ def _turn(given: tuple[int, Search, int]) -> tuple[int, Search, float]:
 
 
 def _used() -> float:
-    """Return the processor seconds that this process and its children have used."""
+    """Return the CPU seconds that this process and its children have used."""
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
@@ -97,9 +97,9 @@ def save(seed: int, rows: list[dict[str, Any]], out: Path) -> None:
 
 
 def import_all() -> None:
-    """Import what each child would otherwise import; none of it starts a thread."""
+    """Import modules that each child would otherwise import; none of them starts a thread."""
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # its own reserves a gigabyte at once, and uses none of it
+    os.environ["ARROW_DEFAULT_MEMORY_POOL"] = "system"  # Arrow's own pool reserves a gigabyte that it does not use
     import PIL.Image
     import pyarrow.parquet
     import pypdf

@@ -1,4 +1,4 @@
-"""HTTP requests, passed to the server's app in this process."""
+"""HTTP requests that are passed to the server's app in this process."""
 
 import asyncio
 from pathlib import Path
@@ -27,7 +27,7 @@ class Asker:
         self._loop = asyncio.new_event_loop()
 
     def ask(self, request: bytes) -> tuple[int, bytes]:
-        """Return the status and the body of the answer; 400 for requests that no HTTP parser accepts."""
+        """Return the status and the body of the response; 400 for requests that no HTTP parser accepts."""
         layers = opened("it.http", request)
         assert layers is not None
         line, headers, body = (layers[0][name] for name in ("line", "headers", "body.json"))
@@ -61,7 +61,7 @@ class Asker:
         async def receive() -> dict[str, Any]:
             if sent:
                 return sent.pop()
-            await asyncio.sleep(3600)  # who asked stays to listen
+            await asyncio.sleep(3600)  # the client stays connected
             raise AssertionError
 
         async def send(message: Any) -> None:

@@ -1,8 +1,8 @@
 """The layers of a file: a header and a body, members of an archive, chunks of an image, parts of a request.
 
-Damage to the outer layer of such a file is nearly always detected by a checksum or a length. So the file is unpacked,
-one part is damaged, and it is packed again with correct checksums and lengths, so that the reader has to parse the
-part.
+Damage to the outer layer of such a file is nearly always detected by a checksum or a length. The file is therefore
+unpacked, one part is damaged, and the file is packed again with correct checksums and lengths, so that the reader has
+to parse the damaged part.
 """
 
 import gzip
@@ -12,12 +12,12 @@ import zipfile
 import zlib
 from collections.abc import Callable
 
-Parcel = dict[str, bytes]  # names, and what lies under them
+Parcel = dict[str, bytes]  # names and contents
 Opened = tuple[Parcel, Callable[[Parcel], bytes]]
 
 _PNG = b"\x89PNG\r\n\x1a\n"
 _MOST_BYTES = 1 << 20
-# How libraries say that they cannot open a file; RuntimeError: zipfile, that a member is encrypted, or seems to be.
+# Errors that libraries raise if they cannot open a file; zipfile raises RuntimeError for an encrypted member.
 _CLOSED = (ValueError, OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, struct.error)
 
 

@@ -1,6 +1,6 @@
 """The lines of Kotha that an input reaches (line coverage), recorded by Python itself (``sys.settrace``).
 
-Functions whose lines have all been reached are not traced any more, so that tracing costs little once most lines of the
+Functions are no longer traced once all their lines have been reached, so tracing is cheap when most lines of the
 loaders are known.
 """
 
@@ -13,7 +13,7 @@ Line = tuple[str, int]  # file, line
 
 
 class Watch:
-    """Traces this thread while it is entered; ``new`` has the lines that were reached for the first time."""
+    """A context manager that traces this thread; ``new`` contains the lines that were reached for the first time."""
 
     def __init__(self, below: str, known: Iterable[Line]) -> None:
         self._below, self._known = below, set(known)

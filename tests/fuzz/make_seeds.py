@@ -1,6 +1,6 @@
-"""Regenerate the seeds: ``python -m tests.fuzz.make_seeds``. Small files of our own writers, one of each kind.
+"""Regenerate the seeds, small files of every kind that Kotha writes: ``python -m tests.fuzz.make_seeds``.
 
-They are made in a folder and stored in one archive, which takes a quarter of the space because most of them are
+The seeds are created in a folder and stored in one archive, which takes a quarter of the space because most files are
 similar.
 """
 
@@ -45,7 +45,7 @@ from kotha.training.adapter import base_fingerprint, save_adapter
 
 TEXTS = ["নদীর ধারে ক্ষেত। মা ঘরে যায়, ১২ টাকা।", "The river, 12 fields.", "ক্ষেতের পাশে নদী, নদীর পাশে ঘর।"]
 SEEDS = Path("build") / "seeds"
-# Which model does such work, by a part of the address; and a mark as files and jobs have it.
+# The model for each kind of request, by a part of its path; and an id like those of files and jobs.
 _DOES = {"classify": "classifier", "fill": "bert", "translate": "seq2seq", "alignment": "seq2seq"}
 _MARK = "0123456789ab"
 SIZES: dict[str, Any] = {"n_layers": 1, "d_model": 8, "n_heads": 2}
@@ -67,7 +67,7 @@ def tokenizers() -> dict[str, Tokenizer]:
 
 
 def foreign_tokenizers(known: dict[str, Tokenizer]) -> None:
-    """Make SentencePiece's two kinds, a WordPiece vocabulary, and GPT-2's pair of files."""
+    """Make both kinds of SentencePiece model, a WordPiece vocabulary, and GPT-2's two files."""
     for kind in ("unigram", "bpe"):
         folder = place("foreign_tokenizer", kind)
         (folder / "spiece.model").write_bytes(_sentencepiece(kind))
@@ -94,7 +94,7 @@ def _sentencepiece(kind: str) -> bytes:
 
 
 def streams(known: dict[str, Tokenizer]) -> None:
-    """Make tokens of texts, and random ones, for each tokenizer: its number, then two bytes per token."""
+    """Make token ids from texts and random ids for each tokenizer: the tokenizer's number, then two bytes per token."""
     rng = random.Random(0)
     for number, name in enumerate(sorted(known)):
         for text in TEXTS[:1]:
@@ -130,7 +130,7 @@ def models(known: dict[str, Tokenizer]) -> dict[str, bundle.Bundle]:
 
 
 def adapters(known: dict[str, bundle.Bundle]) -> None:
-    """Make LoRA adapters for generation, for conversation, and for two classes."""
+    """Make LoRA adapters for generation, conversation and classification."""
     base = base_fingerprint(known["plain"].model)
     for name, of, chat in (("writes", "plain", False), ("turns", "plain", True), ("classes", "classifier", False)):
         model = small(known[of].config, None).model
@@ -140,7 +140,7 @@ def adapters(known: dict[str, bundle.Bundle]) -> None:
 
 
 def judgings() -> None:
-    """Make judging sessions: one judged by two judges, one not yet judged."""
+    """Make judging sessions: one with judgements by two judges, and one without judgements."""
     written = {"ছোট": ["নদীর ধারে", "ক্ষেত।"], "large": ["পাশে ঘর", "মা যায়।"], "third": ["x", "y"]}
     for name, judges in (("judged", ("ক", "b")), ("new", ())):
         (SEEDS / "judging").mkdir(exist_ok=True)
@@ -177,7 +177,7 @@ def hugging_face(known: dict[str, bundle.Bundle]) -> None:
 
 
 def data_and_run(tokenizer: Tokenizer) -> None:
-    """A data folder, and the folder of a run of a few steps on it."""
+    """A data folder, and the folder of a short run on it."""
     data, run = SEEDS / "data" / "plain", SEEDS / "run" / "plain"
     with TemporaryDirectory() as place:
         corpus = Path(place) / "s.jsonl"
@@ -239,7 +239,7 @@ def corpora() -> None:
 
 
 def documents() -> None:
-    """Make documents in formats that only an index reads, an index, and files of other programs."""
+    """Make documents in formats that only the index reads, an index, and files from other programs."""
     body = "\n\n".join(f"# {text[:4]}\n\n{text} [link](x)" for text in TEXTS)
     (place("documents", "md") / "it.md").write_text(body, encoding="utf-8")
     page = "".join(f"<h1>{text[:4]}</h1><p>{text}&nbsp;<b>&#2453;</b></p>" for text in TEXTS)
@@ -310,7 +310,7 @@ def _request(method: str, path: str, way: dict[str, Any], told: dict[str, Any], 
 
 
 def _asked_there(path: str, whole: bool) -> dict[str, Any]:
-    """Return values that no schema describes: the name of a suitable model, and a text that fits."""
+    """Return values that the schema does not describe: the name of a suitable model, and a suitable text."""
     model = next((model for part, model in _DOES.items() if part in path), "plain")
     known: dict[str, Any] = {"model": model, "place": "blocks.0.output", "heads": ["blocks.0.attention.0"]}
     if whole:
@@ -378,7 +378,7 @@ def main_() -> None:
     files = [file for file in sorted(SEEDS.rglob("*")) if file.is_file()]
     with zipfile.ZipFile(ARCHIVE, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for file in files:
-            entry = zipfile.ZipInfo(str(file.relative_to(SEEDS)))  # without a time: the same seeds, the same bytes
+            entry = zipfile.ZipInfo(str(file.relative_to(SEEDS)))  # no timestamp: same seeds, same bytes
             archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED, 9)
     print(f"{len(files)} files, {ARCHIVE.stat().st_size:,} bytes in {ARCHIVE}")
 

@@ -1,6 +1,6 @@
-"""Mutations: damage an input in its bytes, its numbers, the tree of a JSON text, or its files.
+"""Mutations of an input: its bytes, its numbers, the tree of a JSON text, or its files.
 
-Mutations are drawn from a given generator, so that an input is identified by its number.
+Mutations are drawn from a given random generator, so an input is identified by its number.
 """
 
 import copy
@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.fuzz.layers import Parcel, opened
 
-# What readers trip over: nothing, the edges of each width, numbers that take memory or time where they are believed.
+# Values that cause errors in readers: zero, limits of each width, numbers that cost memory or time if they are trusted.
 NUMBERS = (0, 1, 2, 3, 7, 8, 64, 127, 128, 255, 256, 1000, 32767, 65535, 65536, 10**6, 10**9, 2**31 - 1, 2**31)
 NUMBERS += (2**32 - 1, 2**32, 2**40, 2**62, 2**63 - 1, 2**63, 2**64 - 1)
 WORDS = (b"", b"\x00", b"\xff", b"\xfe\xff", b"\xef\xbb\xbf", b"\r", b"\n", b"\r\n", b'"', b"'", b",", b"\t")
@@ -23,7 +23,7 @@ VALUES: tuple[Any, ...] = (None, True, False, *NUMBERS, -1, -(2**63), 10**30, 10
 VALUES += (float("inf"), float("nan"), "", "four", "৪", "../..", "/etc/passwd", "\x00", "\ud800", "a" * 5000, "্" * 300)
 VALUES += ([], [1], [[]], ["a"], {}, {"a": 1}, {"a": {"b": []}}, [None] * 3, [0] * 3000, {"": ""}, [{}], [[0, 0], [0]])
 _DIGITS = re.compile(rb"\d+")
-_MOST_BYTES = 1 << 17  # an input grows no further
+_MOST_BYTES = 1 << 17  # maximum size of an input
 
 
 def mutated(rng: random.Random, parcel: Parcel, others: Sequence[Parcel]) -> Parcel:
@@ -55,7 +55,7 @@ def _damage_names(rng: random.Random, parcel: Parcel, name: str) -> None:
 
 
 def damaged(rng: random.Random, name: str, data: bytes, other: bytes = b"") -> bytes:
-    """Return a file with one mutation; ``other`` is another file of that name, from which a part may be copied."""
+    """Return a file with one mutation; ``other`` is another file with that name, from which a part may be copied."""
     if rng.random() < 0.75 and (layers := opened(name, data)) and layers[0]:
         parts, close = layers
         _damage(rng, parts, ())
@@ -70,7 +70,7 @@ def damaged(rng: random.Random, name: str, data: bytes, other: bytes = b"") -> b
             lines[place] = json.dumps(_damaged_tree(rng, json.loads(lines[place]))).encode()
             return b"\n".join(lines)
         except (ValueError, RecursionError, OverflowError):
-            pass  # it is no JSON any more, or cannot be one
+            pass  # it is no longer JSON, or cannot be JSON
     return _damaged_bytes(rng, data, other)
 
 
@@ -126,7 +126,7 @@ def _damaged_digits(rng: random.Random, data: bytes) -> bytes:
 
 
 def _varint(number: int) -> bytes:
-    """Encode an integer as protocol buffers do."""
+    """Encode an integer as a protocol buffer varint."""
     found = bytearray()
     while number > 127:
         found.append(number & 127 | 128)

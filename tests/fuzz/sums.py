@@ -1,6 +1,6 @@
-"""Correct the checksums inside an input after it was damaged.
+"""Correct the checksums inside an input after it was mutated.
 
-Otherwise a hash rejects nearly every input before the loader has parsed anything.
+Otherwise nearly every input would be rejected because of a wrong hash before the loader has parsed anything.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from kotha.evaluation.judge.session import JUDGEMENTS, PAIRS, BlindPair, Judging
 
 
 def data(parcel: Parcel) -> Parcel:
-    """Correct the hashes of the shards of a data folder, if they are still listed."""
+    """Correct the hashes of a data folder's shards, if they are still listed."""
     result = _table(parcel, "dataset.json")
     splits = result.get("splits")
     for name, split in splits.items() if isinstance(splits, dict) else ():

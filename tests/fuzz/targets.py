@@ -1,8 +1,8 @@
-"""The fuzzed loaders, with the input and the use of each.
+"""The fuzzed loaders, each with its input and how it is called.
 
 A loader may succeed or raise a KothaError; the server may answer with any status below 500. Any other result of an
 input is a defect. A target is opened in a child process, once for many inputs, because it may start threads, and a fork
-copies only one.
+copies only the current thread.
 """
 
 import json
@@ -20,24 +20,24 @@ from tests.fuzz.layers import Parcel
 ARCHIVE = Path(__file__).with_name("seeds.zip")
 _TEXT = "নদীর ধারে ক্ষেত, ১২ Words\u200d.\n"
 
-Loader = Callable[[Path], object]  # takes the folder in which an input lies
+Loader = Callable[[Path], object]  # takes the folder that contains an input
 
 
 @dataclass(frozen=True)
 class Target:
-    """One loader."""
+    """A loader to fuzz."""
 
     name: str
     open: Callable[[], Loader]
-    share: int  # of a thousand inputs; the quick ones get more
-    agree: Callable[[Parcel], Parcel] | None = None  # sums inside the input put right, so that what they cover is read
+    share: int  # share of a thousand inputs; fast targets get more
+    agree: Callable[[Parcel], Parcel] | None = None  # corrects checksums inside the input
 
     def __reduce__(self) -> tuple[Callable[[str], "Target"], tuple[str]]:
-        return named, (self.name,)  # from process to process it goes by its name
+        return named, (self.name,)  # pickled by name
 
 
 def named(name: str) -> Target:
-    """Return the target of a name."""
+    """Return the target with a name."""
     return TARGETS[name]
 
 
@@ -133,7 +133,7 @@ def _model() -> Loader:
 
 
 def _adapter() -> Loader:
-    """Apply an adapter to its base model, which is valid."""
+    """Apply an adapter to its base model; the base model is valid."""
     from kotha.artifacts import model_folder as bundle
     from kotha.training.adapter import load_adapted
 
@@ -158,7 +158,7 @@ def _judging() -> Loader:
 
 
 def _settings() -> Loader:
-    """User input of a training run: a TOML file, values of ``--set``, a search space."""
+    """User input for a training run: a TOML file, values of ``--set``, a search space."""
     from kotha.cli.options import from_toml, from_words
     from kotha.errors import KothaError
     from kotha.model.presets import preset

@@ -1,4 +1,4 @@
-"""A few thousand fixed inputs (``make fuzz`` tries a million), and the harness detects known defects."""
+"""Fuzzing with a few thousand fixed inputs (``make fuzz`` uses a million); the harness detects known defects."""
 
 import json
 import os
@@ -24,7 +24,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is bounded an
 @linux
 @pytest.mark.parametrize("inputs", [2_000, pytest.param(10_000, marks=pytest.mark.slow)])
 def test_inputs_are_read_or_refused_in_words(inputs: int, tmp_path: Path) -> None:
-    """In a separate process, because children are forked and this process may have threads."""
+    """This runs in a separate process, because children are forked and the test process may have threads."""
     words = [sys.executable, "-m", "tests.fuzz", "--inputs", str(inputs), "--out", str(tmp_path)]
     words += ["--wrong", str(tmp_path)]
     ran = subprocess.run(
@@ -42,7 +42,7 @@ def test_inputs_are_read_or_refused_in_words(inputs: int, tmp_path: Path) -> Non
 # -- what is found ----------------------------------------------------------------------------------------------------
 
 
-# What a loader does, and what a search of two inputs says of it: read, refused, and what went wrong.
+# The body of a loader, and the result of a search with two inputs: numbers read and rejected, and findings.
 _TOLD = {
     "return None": "2 0 {}",
     "raise KothaError('no')": "0 2 {}",
@@ -158,5 +158,5 @@ def test_damage_is_done_to_every_kind_of_input() -> None:
 
 def test_an_archive_that_seems_locked_is_damaged_as_it_is() -> None:
     [(name, data)] = seeds("weights")["pickle"].items()
-    place = data.index(b"PK\x01\x02") + 8  # the first member's flags, in the list at the end
+    place = data.index(b"PK\x01\x02") + 8  # the first member's flags in the central directory
     assert opened(name, data[:place] + b"\x01" + data[place + 1 :]) is None

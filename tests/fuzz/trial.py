@@ -1,8 +1,8 @@
-"""Try inputs, many in one forked child, so that a hang or a crash ends the child and not the search.
+"""Try inputs in forked children, many per child, so that a hang or a crash ends a child but not the search.
 
-An input is identified by its number: the same seed and the same initial inputs reproduce it, so that the input at which
-a child died can be generated again. The kernel ends a child that spends some seconds on one input, and limits its
-memory to its initial size plus a gigabyte.
+An input is identified by its number: the same seed and the same initial inputs reproduce it, so the input at which a
+child died can be generated again. The kernel ends a child that spends some seconds on one input, and limits its memory
+to its initial size plus a gigabyte.
 """
 
 import mmap
@@ -32,8 +32,8 @@ import kotha
 from kotha.errors import KothaError
 
 SECONDS, WAITING, MEMORY = 5.0, 30.0, 1 << 30
-_BATCH = 1000  # inputs of one child
-# To be watched costs an input several times itself, so the first are, and then one in some.
+_BATCH = 1000  # inputs per child
+# Tracing slows an input down several times, so only the first inputs are traced, and then a sample.
 _WATCHED, _WATCHED_LATER = 500, 8
 _FIGURES = ("tried", "read", "refused", "memory")
 _HOUSE = str(Path(kotha.__file__).parent)
@@ -45,12 +45,12 @@ class Found:
 
     target: str
     inputs: int = 0
-    read: int = 0  # of them, those that a loader took
-    refused: int = 0  # inputs that were rejected with a message
-    kept: int = 0  # that reached a line which none before had reached
-    lines: int = 0  # that were reached in all
-    most_memory: int = 0  # bytes that a child had more than when it began
-    wrong: dict[str, int] = field(default_factory=dict)  # what went wrong, and how often
+    read: int = 0  # number of inputs that a loader accepted
+    refused: int = 0  # number of inputs that were rejected with a message
+    kept: int = 0  # number of inputs that reached a new line
+    lines: int = 0  # number of lines reached
+    most_memory: int = 0  # maximum growth of a child's memory in bytes
+    wrong: dict[str, int] = field(default_factory=dict)  # the findings and their counts
 
 
 class Search:
@@ -64,7 +64,7 @@ class Search:
         self._lines: set[Line] = set()
 
     def make(self, number: int) -> Parcel:
-        """Return the input of a number; the first ones are the unchanged initial inputs."""
+        """Return the input with a number; the first ones are the unchanged initial inputs."""
         if number < self._n_seeds:
             return self.pool[number]
         rng = random.Random(f"{self.seed} {self.target.name} {number}")
@@ -72,7 +72,7 @@ class Search:
         return self.target.agree(parcel) if self.target.agree is not None and rng.random() < 0.85 else parcel
 
     def run(self, times: int) -> Found:
-        """Try a number of further inputs."""
+        """Try a given number of further inputs."""
         end = self.found.inputs + times
         while self.found.inputs < end:
             self._batch(range(self.found.inputs, min(end, self.found.inputs + _BATCH)))
@@ -108,7 +108,7 @@ class Search:
         return []
 
     def _note_death(self, number: int, code: int) -> None:
-        """Record a crash; the input is tried again alone, because earlier inputs may have contributed to it."""
+        """Record a crash. The input is tried again alone, because earlier inputs may have contributed to the crash."""
         answers, died_at, again = in_child(self, range(number, number + 1), self._lines)
         if died_at is not None:
             late = {-signal.SIGPROF: f"over {SECONDS:g} seconds", -signal.SIGALRM: f"waits over {WAITING:g} seconds"}
@@ -130,7 +130,7 @@ class Search:
 
 def in_child(search: Search, numbers: range, known: Iterable[Line]) -> tuple[list[dict[str, Any]], int | None, int]:
     """Try inputs in a child; return its messages, the input at which it died (or None), and its exit code."""
-    shared = mmap.mmap(-1, 8 * len(_FIGURES))  # what the child has counted is there even if it dies
+    shared = mmap.mmap(-1, 8 * len(_FIGURES))  # the child's counts survive its death
     ours, theirs = Pipe(duplex=False)
     stderr = os.dup(2)
     process = os.fork()
@@ -140,7 +140,7 @@ def in_child(search: Search, numbers: range, known: Iterable[Line]) -> tuple[lis
             ours.close()
             _work(search, numbers, Watch(_HOUSE, known), shared, theirs)
             code = 0
-        except BaseException:  # of the harness: what a loader raises is an answer
+        except BaseException:  # an error in the harness: a loader's errors are results
             os.write(stderr, traceback.format_exc().encode())
         finally:
             os._exit(code)
@@ -165,7 +165,7 @@ def _work(search: Search, numbers: range, watch: Watch, shared: mmap.mmap, tell:
         signal.signal(late, signal.SIG_DFL)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     load = search.target.open()
-    torch.empty(1 << 20)  # torch's allocator reserves a gigabyte when it is first asked, and uses none of it
+    torch.empty(1 << 20)  # torch's allocator reserves an unused gigabyte at its first call
     os.dup2(nowhere, 1)
     os.dup2(nowhere, 2)
     before = _held()
@@ -191,8 +191,8 @@ def _work(search: Search, numbers: range, watch: Watch, shared: mmap.mmap, tell:
 
 
 def _try(load: Loader, folder: Path, watch: AbstractContextManager[object]) -> tuple[str, str]:
-    """Run one input: read, rejected, or a finding with its place."""
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of the processor: a busy machine makes nobody late
+    """Run one input; the result is read, rejected, or a finding with its location."""
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)  # processor time, which does not depend on other load
     signal.setitimer(signal.ITIMER_REAL, WAITING)
     try:
         with watch:
@@ -218,5 +218,5 @@ def _held(what: str = "VmRSS") -> int:
 
 
 def _quick() -> str | None:
-    """Return a directory in memory, if there is one."""
+    """Return an in-memory directory, if the system has one."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None

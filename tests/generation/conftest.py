@@ -1,4 +1,4 @@
-"""Shared by the tests of generation: small models of every layout, one thread."""
+"""Fixtures for the generation tests: small models of every layout, one thread."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -26,7 +26,7 @@ LAYOUTS: dict[str, dict[str, Any]] = {
 REMOVED = {
     "classic": ["blocks.0.attention.1", "blocks.1.attention.0", "blocks.1.attention.3"],
     "modern": ["blocks.1.attention.2"],
-    "grouped": ["blocks.0.attention.3", "blocks.1.attention.0", "blocks.1.attention.1"],  # uneven; a key head gone
+    "grouped": ["blocks.0.attention.3", "blocks.1.attention.0", "blocks.1.attention.1"],  # one key head removed
     "post-norm": ["blocks.0.attention.0", "blocks.0.attention.2"],
 }
 
@@ -40,7 +40,7 @@ def one_thread() -> Iterator[None]:
 
 
 def tiny(layout: str = "classic", context_length: int = 8, vocab_size: int | None = None, seed: int = 0) -> GPT:
-    """A model with weights large enough for clearly different logits."""
+    """A model with weights so large that its logits differ clearly."""
     torch.manual_seed(seed)
     size = trained("unigram").vocab_size if vocab_size is None else vocab_size
     model = GPT(GPTConfig(vocab_size=size, context_length=context_length, **SIZES, **LAYOUTS[layout])).eval()

@@ -31,7 +31,7 @@ def tiny(vocab_size: int = 4, context_length: int = 4, seed: int = 0, **more: An
 
 @torch.no_grad()
 def all_sentences(model: Seq2Seq, source: list[int], longest: int) -> list[Hypothesis]:
-    """All complete targets with their scores, best first."""
+    """All complete target sequences with their scores, best first."""
     found = []
     for length in range(1, longest + 1):
         for words in itertools.product(range(4), repeat=length):

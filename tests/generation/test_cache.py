@@ -1,4 +1,4 @@
-"""Cached and uncached logits agree for every layout and for the decoder of Seq2Seq; rows move, fill and are reused."""
+"""Cached and uncached logits agree for every layout and for a Seq2Seq's decoder; rows move, fill up and are reused."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""The compiled ``native.c`` is kept for the next process, and only this user's own is executed."""
+"""The compiled ``native.c`` is cached for later processes, and only files owned by the user are executed."""
 
 import ctypes
 import os
@@ -27,7 +27,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The commands that were run."""
+    """The compiler commands that were run."""
     commands: list[str] = []
     run = subprocess.run
 
@@ -40,7 +40,7 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def again() -> ctypes.CDLL | None:
-    """What another process would have."""
+    """The state that another process would start with."""
     native.cache_clear()
     return native()
 
@@ -71,7 +71,7 @@ def test_it_is_compiled_again_for_another(what: str, home: Path, compiled: list[
 def test_a_damaged_file_is_replaced(damage: str, home: Path, compiled: list[str]) -> None:
     again()
     (kept,) = home.iterdir()
-    kept.unlink()  # not rewritten in place: this process has it mapped
+    kept.unlink()  # not rewritten in place, because this process has mapped the file
     kept.write_bytes(b"" if damage == "empty" else b"not a library")
     kept.chmod(0o600)
     assert again() is not None and again() is not None

@@ -1,4 +1,4 @@
-"""The engine compared with the plain version: alone, in a batch, beyond the context; streams, stops, errors."""
+"""The engine compared with the plain version: single requests, batches, beyond the context; streams, stops, errors."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -41,13 +41,13 @@ MIXED = [
 
 @pytest.fixture(params=["a CPU's pace", "a GPU's pace"])
 def pace(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways of checking for ended rows: after each step, and after blocks of steps while the next ones run."""
+    """Both ways of checking for finished rows: after each step, and after blocks of steps while the next block runs."""
     if request.param == "a GPU's pace":
         monkeypatch.setitem(torch_decoder._PACE, "cpu", (4, True))
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, tokens: Iterable[int]) -> None:
-    """Make an engine with one request sample these tokens."""
+    """Make an engine sample these tokens for its only request."""
     coming = iter(tokens)
     monkeypatch.setattr(rows_module, "draw", lambda *_: torch.tensor([next(coming, 0)]))
 
@@ -70,7 +70,7 @@ def plainly(model: GPT, request: Request) -> list[int]:
 def test_memory_grows_with_the_tokens_read_and_not_with_the_context_length(
     weights, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache_memory, "_FIRST", 4)  # so that it grows several times
+    monkeypatch.setattr(cache_memory, "_FIRST", 4)  # so that the cache grows several times
     model = tiny("modern", context_length=10**9)
     engine = Engine(model, trained("unigram"), max_batch=3, weights=weights)
     requests = [ask(place) for place in range(6)]
@@ -90,7 +90,7 @@ def test_a_cache_larger_than_the_memory_is_rejected(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("settings", MIXED[:5], ids=["greedy", "top-k", "top-p", "min-p", "all"])
 @pytest.mark.parametrize("broken", [float("nan"), float("inf")])
 def test_nan_and_infinite_logits_raise_an_error(settings: SamplingSettings, broken: float) -> None:
-    model = tiny("classic", vocab_size=600)  # more tokens than are ranked at first
+    model = tiny("classic", vocab_size=600)  # more tokens than are ranked initially
     with torch.no_grad():
         model.head.weight[3] = broken
     for weights in (None, "float32"):
@@ -103,9 +103,9 @@ def test_nan_and_infinite_logits_raise_an_error(settings: SamplingSettings, brok
 @pytest.mark.parametrize(("layout", "removed"), [*((each, []) for each in LAYOUTS), *REMOVED.items()])
 @pytest.mark.usefixtures("pace")
 def test_a_mixed_batch_beyond_the_context_equals_the_plain_version(layout: str, removed: list[str]) -> None:
-    """Also for a pruned model, whose layers have different numbers of heads."""
+    """A pruned model, whose layers have different numbers of heads, is tested too."""
     model = remove_heads(tiny(layout), removed) if removed else tiny(layout)
-    requests = [ask(place) for place in range(6)]  # prompts and 24 tokens: three times the context
+    requests = [ask(place) for place in range(6)]  # prompts and 24 tokens are three times the context
     expected = [plainly(model, request) for request in requests]
     for weights in (None, "float32"):
         results = Engine(model, trained("unigram"), weights=weights).generate(requests)
@@ -126,7 +126,7 @@ def test_the_output_does_not_depend_on_the_batch() -> None:
 @pytest.mark.usefixtures("pace")
 @pytest.mark.parametrize("penalty", [None, 1.3])
 def test_only_the_end_of_a_long_prompt_is_encoded(penalty: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The output is the same as with the whole prompt; the repetition penalty counts all of it."""
+    """The output is the same as with the complete prompt, and the repetition penalty applies to all of it."""
     text = " ".join([PROMPTS[2]] * 600)
     model, read = tiny("modern", context_length=24), []
     request = Request(prompt=text, tokens=6, settings=SamplingSettings(top_k=5, seed=1, repetition_penalty=penalty))
@@ -159,10 +159,10 @@ def test_a_text_prompt_starts_a_document_and_ids_are_used_unchanged() -> None:
 
 @pytest.mark.usefixtures("pace")
 def test_end_tokens_are_exempt_from_the_repetition_penalty() -> None:
-    """A document starts after an end token; if that were penalized, no text with a penalty would end."""
-    model, tokenizer = tiny("post-norm", context_length=16), trained("unigram")  # whose head is its own
+    """A document starts after an end token. If this token were penalized, no text would end when a penalty is used."""
+    model, tokenizer = tiny("post-norm", context_length=16), trained("unigram")  # with an untied head
     end = tokenizer.special["eos"]
-    with torch.no_grad():  # after মা the end has 10, token 7 has 5, the others nothing
+    with torch.no_grad():  # after মা: the end token has logit 10, token 7 has 5, all others 0
         last = model.hidden(torch.tensor([[end, *tokenizer.encode("মা")]]))[0, -1]
         for weight in model.head.parameters():
             weight.zero_()
@@ -174,7 +174,7 @@ def test_end_tokens_are_exempt_from_the_repetition_penalty() -> None:
     assert plainly(model, request) == []
 
 
-# -- out ---------------------------------------------------------------------------------------------------------------
+# -- output ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -217,7 +217,7 @@ def test_a_stop_string_that_straddles_tokens_is_not_shown(stop: str, monkeypatch
             shown, result = shown + event.text, event.result
     assert isinstance(result, Result)
     normal = tokenizer.normalize(text)
-    letters_cut = stop == "ধ্যায় ছা"  # starts inside a cluster: ন্ধ্যা is one
+    letters_cut = stop == "ধ্যায় ছা"  # starts inside a cluster, because ন্ধ্যা is a single cluster
     if letters_cut:
         assert shown.startswith(normal)
     else:

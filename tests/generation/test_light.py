@@ -1,4 +1,4 @@
-"""Writing without torch: the same text as with it, and torch wherever this path does not apply."""
+"""Generation without torch: the same text as with torch; torch is used where this path is not supported."""
 
 import io
 import json
@@ -60,7 +60,7 @@ def light_engine(folder: Path, max_batch: int = 1) -> Engine:
 
 
 def test_the_bundled_model_writes_the_same_text_as_in_torch() -> None:
-    """With the decoder in torch, not only with weights that torch has read."""
+    """The comparison uses torch's decoder, not only weights that torch has loaded."""
     prompts = ["আমি", "", "বৃষ্টির দিনে খিচুড়ি", LONG]
     requests = [Request(prompt=prompts[place % 4], tokens=8, settings=each) for place, each in enumerate(SETTINGS)]
     in_torch = kotha.load(device="cpu").engine(2, None).generate(requests)

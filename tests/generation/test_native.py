@@ -1,4 +1,4 @@
-"""The step in C compared with the model, for every layout, in float32 and int8; and without a compiler."""
+"""The decoding step in C compared with the model, for every layout, in float32 and int8; and without a compiler."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -36,7 +36,7 @@ def no_compiler(monkeypatch: Any) -> Iterator[None]:
 
 @pytest.fixture
 def quantized_inputs(monkeypatch: Any) -> None:
-    """Make torch's int8 layers quantize their input too, as the step in C does; a readable version of its product."""
+    """Make torch's int8 layers quantize their input too, as in the C code; a readable version of its matrix product."""
 
     def forward(self: Int8Linear, x: torch.Tensor) -> torch.Tensor:
         largest = x.abs().amax(dim=-1, keepdim=True)
@@ -54,7 +54,7 @@ def quantized_inputs(monkeypatch: Any) -> None:
 @pytest.mark.parametrize("threads", [1, 3])
 @torch.no_grad()
 def test_a_step_in_c_equals_a_step_of_the_model(layout: str, removed: list[str], weights: Any, threads: int) -> None:
-    """Also for layers with different numbers of heads."""
+    """Layers with different numbers of heads are tested too."""
     whole = tiny(layout, context_length=12, vocab_size=31)
     model = prepare(remove_heads(whole, removed) if removed else whole, weights)
     library = native()
@@ -82,7 +82,7 @@ def test_a_step_in_c_equals_a_step_of_the_model(layout: str, removed: list[str],
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 @torch.no_grad()
 def test_prompts_read_in_c_equal_prompts_read_by_the_model(layout: str, weights: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(native_module, "_PIECE", 5)  # so that texts are cut in the middle
+    monkeypatch.setattr(native_module, "_PIECE", 5)  # so that texts are truncated
     model = prepare(tiny(layout, context_length=12, vocab_size=31), weights)
     here, there, library = CacheMemory(model.config, 3), RowCache(model.config, 3), native()
     assert library is not None
@@ -123,7 +123,7 @@ def test_a_row_does_not_depend_on_other_rows_to_the_last_bit(
 @needs_compiler
 @pytest.mark.parametrize("weights", ["float32", "int8"])
 def test_probabilities_are_identical_alone_and_in_a_batch(weights: Any) -> None:
-    """Nine texts in four rows, beyond the context and with prompts of every length, then each alone."""
+    """Generate nine texts in four rows, beyond the context and with prompts of every length, and then each alone."""
     model = tiny("modern", context_length=24, vocab_size=31)
     prompts = [tuple(range(1, 2 + 4 * place)) for place in range(6)] + [(3,), (4, 5), (6,)]
     requests = [
@@ -141,7 +141,7 @@ def test_the_faster_number_of_threads_is_used_and_the_other_retried() -> None:
     for step in range(300):
         threads = pace.threads()
         taken.append(threads)
-        busy = step < 150  # other work on the machine: one thread wins; then it ends
+        busy = step < 150  # under other load, one thread is faster; then the load ends
         pace.took(threads, (5.0 if busy else 1.0) if threads == 4 else 2.0)
     assert taken[:6] == [4, 1, 4, 1, 4, 1]
     assert taken[10:60] == [1] * 50

@@ -1,4 +1,4 @@
-"""The readable version, by hand and compared with the filters of transformers."""
+"""The readable version, compared with manual computations and with the filters of transformers."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""Long prompts: read in pieces while others generate, and reused for common prefixes, with the same output."""
+"""Long prompts are read in chunks while other requests run, and common prefixes are reused, with the same output."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def test_other_requests_continue_while_a_long_prompt_is_read() -> None:
     engine.step()
     long = engine.submit(Request(prompt=ids(41), tokens=2, settings=DRAWN))
     written = []
-    for _ in range(9):  # forty tokens before the last, four a step
+    for _ in range(9):  # forty tokens before the last one, four per step
         assert not engine.step()
         written.append(engine._active[0].scheduled)
     assert written == list(range(2, 11)), "one token for the short prompt in every step"
@@ -72,7 +72,7 @@ def test_a_common_prefix_is_reused_bit_for_bit(weights: Any) -> None:
         fresh = Engine(model, None, weights=weights)
         asked = Request(prompt=prompt, tokens=12, settings=DRAWN, alternatives=3)
         assert kept.generate([asked])[0].written == fresh.generate([asked])[0].written
-    # Of the second the three pieces that are the same; of the third all five before its last token.
+    # The second request reuses the three chunks that are equal; the third reuses all five chunks before its last token.
     assert kept.prompts.tokens_reused == 12 + 20
 
 

@@ -1,4 +1,4 @@
-"""Sampling for a batch compared with the readable version; errors in settings."""
+"""Batch sampling compared with the readable version; invalid settings."""
 
 import random
 from typing import Any

@@ -1,4 +1,4 @@
-"""Stop strings, one grapheme cluster at a time."""
+"""Stop strings, checked one grapheme cluster at a time."""
 
 import random
 
@@ -18,7 +18,7 @@ from kotha.text.akshara import units
         (["শেষ।"], ["এই ", "শে", "ষ", " হ", "শেষ।", "x"], "এই শেষ হ", "শেষ।"),  # a false start first
         (["ক"], ["কি", "ক্ষ", "খ"], "কিক্ষখ", None),  # part of a cluster does not match
         (["ক"], ["কি", "ক", "খ"], "কি", "ক"),
-        (["abc", "b"], ["xa", "b"], "xa", "b"),  # a shorter one inside the beginning of a longer one
+        (["abc", "b"], ["xa", "b"], "xa", "b"),  # a shorter stop string inside the start of a longer one
         (["aab"], ["a", "a", "a", "b"], "a", "aab"),
         (["\n\n"], ["a\n", "b\n", "\n", "c"], "a\nb", "\n\n"),
         ([], ["a", "b"], "ab", None),

@@ -1,4 +1,4 @@
-"""Translation from Python and from the command line, its special tokens, and rejected input."""
+"""Translation from Python and the command line, special tokens, and rejected input."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The Bangla of the catalogues follows the style guide, in every package."""
+"""The Bangla messages in every package's catalogue follow the style guide."""
 
 import json
 import re
@@ -14,7 +14,7 @@ PLACEHOLDER = re.compile(r"\{[^}]*\}")
 
 
 def entries(package: str) -> list[tuple[str, str]]:
-    """English and Bangla."""
+    """Pairs of English and Bangla texts."""
     return list(json.loads((FOLDER / "bn" / f"{package}.json").read_text(encoding="utf-8")).items())
 
 

@@ -1,4 +1,4 @@
-"""Every message has both languages with the same values, and no template is built at run time.
+"""Every message exists in both languages with the same placeholders, and no template is built at run time.
 
 These tests cover every package with a catalogue in ``i18n/bn``.
 """
@@ -122,10 +122,10 @@ def test_the_catalogue_has_no_orphans() -> None:
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
-    for file in SOURCE.rglob("*.json"):  # texts of data files
+    for file in SOURCE.rglob("*.json"):  # texts in data files
         if not {"i18n", "static"} & set(file.relative_to(SOURCE).parts):
             strings |= set(said(json.loads(file.read_text(encoding="utf-8"))))
-    # Help is translated by paragraph of a docstring, and by argument.
+    # Help is translated paragraph by paragraph, and argument by argument.
     helped = {" ".join(part.split()) for each in strings for part in each.split("\n\n")}
     documented = [docstring_parser.parse(each) for each in strings if "Args:\n" in each]
     helped |= {argument.description for each in documented for argument in each.params}

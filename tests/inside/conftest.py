@@ -1,4 +1,4 @@
-"""A new model of each architecture with inputs, for every test."""
+"""A new model of each architecture for every test, with inputs."""
 
 import pytest
 import torch
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 @pytest.fixture(params=("gpt", "gpt-grouped", "bert", "seq2seq", "vit"))
 def family_member(request: pytest.FixtureRequest) -> tuple[nn.Module, list[Tensor]]:
-    """A model of each architecture, with inputs of two rows."""
+    """A model of each architecture, with inputs for two rows."""
     return with_inputs(request.param)
 
 
@@ -23,7 +23,7 @@ def bert() -> tuple[nn.Module, list[Tensor]]:
 
 
 def with_inputs(body: str) -> tuple[nn.Module, list[Tensor]]:
-    """Build a model of an architecture, with inputs of two rows."""
+    """Build a model of one architecture, with inputs for two rows."""
     model = make(body).model
     if body == "vit":
         return model, [torch.randn(2, 1, 8, 8)]

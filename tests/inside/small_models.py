@@ -1,4 +1,4 @@
-"""Small models of every architecture with tokenizers, for the tests of inspection."""
+"""Small models of every architecture with tokenizers, for the inspection tests."""
 
 from functools import cache
 from typing import Any

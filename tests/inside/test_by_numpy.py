@@ -23,7 +23,7 @@ def softmax(x: Array) -> Array:
 
 
 def normalised(x: Array, weights: Weights, name: str, eps: float) -> Array:
-    """LayerNorm if there is a bias, else RMSNorm."""
+    """LayerNorm if there is a bias, otherwise RMSNorm."""
     if f"{name}.bias" in weights:
         x = x - x.mean(axis=-1, keepdims=True)
     root = np.sqrt((x**2).mean(axis=-1, keepdims=True) + eps)
@@ -43,7 +43,7 @@ def turned(x: Array, base: float) -> Array:
 
 
 def attention(x: Array, memory: Array, weights: Weights, part: str, about: dict[str, Any]) -> Weights:
-    """Compute every hook point of an attention, head by head."""
+    """Compute every hook point of an attention module, head by head."""
     found: dict[str, list[Array]] = {}
     n_kv = about["n_kv_heads"]
     q, k, v = (
@@ -139,7 +139,7 @@ def test_every_number_of_a_layer_matches_numpy(family_member: tuple[nn.Module, l
 
 
 def test_a_wrong_number_is_detected(family_member: tuple[nn.Module, list[torch.Tensor]]) -> None:
-    """The check above can fail: it detects a value matrix that was changed afterwards."""
+    """The check above is not vacuous: it detects a value matrix that is changed after the pass."""
     model, inputs = family_member
     with trace(model) as seen:
         model(*inputs)

@@ -1,4 +1,4 @@
-"""Embeddings: hand-made neighbours, comparison with NumPy, gradients row by row."""
+"""Embeddings: constructed neighbours, comparison with NumPy, gradients for each row."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def row_of(tokenizer: Tokenizer, word: str) -> int:
 
 
 def wired(tokenizer: Tokenizer) -> Embeddings:
-    """Each word has its own direction plus a large common part; মা and বাবা are nearly equal."""
+    """Each word has its own direction plus a large common component; মা and বাবা are nearly equal."""
     model = model_of(tokenizer, 16)
     with torch.no_grad():
         table = model.tokens.weight

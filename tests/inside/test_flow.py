@@ -1,4 +1,4 @@
-"""The flow: stations in order of computation, figures as in NumPy."""
+"""The flow: stations in the order of computation, with the same figures as in NumPy."""
 
 import json
 from dataclasses import replace

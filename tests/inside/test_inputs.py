@@ -1,4 +1,4 @@
-"""Model inputs: a text or an image as tensors, and the readable pieces of each position."""
+"""Model inputs: a text or an image as tensors, and a readable piece for each position."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Every number of a pass: its lines of arithmetic, recomputed from their terms, give the model's value."""
+"""The ledger: the lines of arithmetic for a number, recomputed from their terms, give the model's value."""
 
 import math
 import random
@@ -100,7 +100,7 @@ def test_matrices_equal_the_trace(body: str) -> None:
             missing.append(seen.hook_point.rpartition(".")[2])
         elif seen.hook_point != "logits" or body != "vit":
             torch.testing.assert_close(ledger[seen.hook_point].values, seen.values)
-    # Values that have another name here, or are not recorded because nothing is masked.
+    # Values that have another name in the ledger, or are not recorded because nothing is masked.
     assert set(missing) <= {"residual_mid", "residual_cross", "masked_scores", "positions"}
     assert ledger.output is not None
 

@@ -1,4 +1,4 @@
-"""The lens: the prediction of each layer, compared with a few lines of torch."""
+"""The lens: each layer's prediction, compared with a few lines of torch."""
 
 import json
 from dataclasses import replace

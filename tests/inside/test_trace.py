@@ -1,4 +1,4 @@
-"""The trace: it records the actual values, changes nothing, and saves arrays atomically."""
+"""The trace records the actual values, changes nothing, and saves arrays atomically."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A view of every kind: the same result as data, as an offline page, and in a notebook frame."""
+"""Views of every kind show the same result as data, as an offline page, and in a notebook frame."""
 
 import html
 import json

@@ -1,7 +1,8 @@
-"""A GPT with hand-made weights: a previous-token head, and in the next layer an induction head that uses it.
+"""A GPT with constructed weights: a previous-token head, and an induction head in the next layer that uses it.
 
-A token is a one-hot vector of size V, a position one of size P, and V further numbers hold the previous token, which
-the first layer writes there. LayerNorm only shifts and scales such vectors, which does not change the result here.
+A token is a one-hot vector of size V, and a position is a one-hot vector of size P. Another V numbers contain the
+previous token, which the first layer writes. LayerNorm only shifts and scales such vectors, which does not change the
+result here.
 """
 
 from typing import Any
@@ -17,7 +18,7 @@ SHARP = 60.0
 
 @torch.no_grad()
 def wired(**changes: Any) -> GPT:
-    """Head 0 of layer 0: previous token. Head 1 of layer 1: induction. The others attend uniformly."""
+    """Head 0 in layer 0: previous token. Head 1 in layer 1: induction. The other heads attend uniformly."""
     torch.manual_seed(0)
     config = GPTConfig(
         vocab_size=V,
@@ -42,7 +43,8 @@ def wired(**changes: Any) -> GPT:
         block.feedforward.down.weight.zero_()
     first, second = (block.attention for block in model.stack.blocks)
     one, two = slice(0, P), slice(P, 2 * P)
-    # Layer 0, head 0: the query of a position matches the position before it; it copies the token to free dimensions.
+    # Layer 0, head 0: the query at a position matches the position before it; the head copies the token to free
+    # dimensions.
     set_head(first, one, query=torch.eye(P).roll(-1, 0), key=torch.eye(P), at=places)
     first.value.weight[one] = 0
     first.value.weight[:V, tokens] = torch.eye(V)

@@ -1,4 +1,4 @@
-"""Shared by the tests of models: one thread, random weights, and the comparison with another library."""
+"""Fixtures for the model tests: one thread, random weights, and the comparison with another library."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -31,7 +31,7 @@ def shake(model: nn.Module) -> None:
 def assert_parity(
     ours: Any, theirs: nn.Module, outputs: list[tuple[Tensor, Tensor]], convert: Convert | None = None
 ) -> None:
-    """Compare outputs, each (ours, theirs), to 1e-5, and the gradients of all weights to 1e-4."""
+    """Compare outputs, each (ours, theirs), to within 1e-5, and the gradients of all weights to within 1e-4."""
     for mine, other in outputs:
         assert mine.shape == other.shape
         assert (mine - other).abs().max() <= 1e-5
@@ -48,7 +48,7 @@ def assert_parity(
 
 
 def converted(ours: Any, theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """The weights of transformers, or their gradients, by Kotha's names."""
+    """The weights (or their gradients) of a transformers model by Kotha's names."""
     layout, shapes = choose_layout(ours.config), shapes_of(ours.named_parameters(remove_duplicate=False))
     places = layout.reference_weights(shapes, ours.config)
     named = {layout.usual(name, places): tensor for name, tensor in theirs.items()}

@@ -1,4 +1,4 @@
-"""Attention: its two implementations, compared with torch's own, and its properties."""
+"""Attention: its two implementations compared with torch's own, and its properties."""
 
 import itertools
 from typing import Any
@@ -90,7 +90,7 @@ def test_explicit_and_fused_attention_agree_on_a_gpu() -> None:
 
 
 def test_causal_mask_counts_from_the_first_key_when_there_are_more_keys_than_queries() -> None:
-    """As in a preallocated cache, where the keys after the queries are not yet written."""
+    """Attention with a preallocated cache, in which the keys after the queries are not yet written."""
     torch.manual_seed(0)
     attention = Attention(BlockConfig(d_model=C, n_heads=4))
     x, source = torch.randn(B, T, C), torch.randn(B, S, C)

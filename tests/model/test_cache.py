@@ -22,7 +22,7 @@ LAYOUTS: dict[str, GPTConfig] = {
 
 
 class Growing:
-    """Concatenates new keys and values to the old."""
+    """Appends new keys and values to the old ones."""
 
     def __init__(self) -> None:
         self.length = 0

@@ -1,4 +1,4 @@
-"""Properties of every family: compile to one graph, train a step, reload bit for bit, reject invalid input."""
+"""Properties of every family: it compiles to one graph, trains, reloads bit for bit, and rejects invalid input."""
 
 import copy
 from collections.abc import Callable
@@ -26,7 +26,7 @@ CONFIGS: dict[str, ModelConfig] = {
     "vit": ViTConfig(**SIZES, image_size=12, patch_size=4, n_classes=5),
 }
 FAMILIES = pytest.mark.parametrize("name", CONFIGS)
-# torch, on processors that have no bfloat16 of their own
+# torch's warning on processors without bfloat16
 pytestmark = pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")
 
 
@@ -42,7 +42,7 @@ def example(config: ModelConfig) -> list[Tensor]:
 
 
 def answers(output: Tensor | BERTOutput) -> Tensor:
-    """All outputs of a model in one row."""
+    """All outputs of a model, concatenated."""
     parts = output if isinstance(output, tuple) else (output,)
     return torch.cat([part.flatten() for part in parts])
 
@@ -54,7 +54,7 @@ def made(name: str, **sizes: Any) -> tuple[Model, list[Tensor]]:
 
 
 def compiled_and_plain(name: str, n_layers: int, **options: Any) -> tuple[Tensor, Tensor]:
-    """The outputs of a model compiled as one graph, and of the model itself."""
+    """The outputs of a model compiled as one graph, and of the uncompiled model."""
     torch._dynamo.reset()
     model, inputs = made(name, n_layers=n_layers)
     model.eval()
@@ -67,14 +67,14 @@ def compiled_and_plain(name: str, n_layers: int, **options: Any) -> tuple[Tensor
 
 @FAMILIES
 def test_every_family_is_one_graph(name: str) -> None:
-    # A graph breaks in the first layer if at all, and compiling takes time for each layer.
+    # If a graph breaks, it breaks in the first layer; every further layer would take more time to compile.
     compiled, plain = compiled_and_plain(name, n_layers=1, backend="aot_eager")
     torch.testing.assert_close(compiled, plain, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.slow
 @FAMILIES
-@pytest.mark.filterwarnings("ignore")  # warnings of the compiler's imports
+@pytest.mark.filterwarnings("ignore")  # warnings from the compiler's imports
 def test_every_family_compiles(name: str) -> None:
     compiled, plain = compiled_and_plain(name, n_layers=2)
     torch.testing.assert_close(compiled, plain, rtol=1e-4, atol=1e-5)

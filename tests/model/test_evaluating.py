@@ -1,4 +1,4 @@
-"""Evaluation mode ends with its block, also after an error."""
+"""Evaluation mode ends with its block, even after an error."""
 
 import pytest
 from torch import nn

@@ -1,4 +1,4 @@
-"""docs/explanation/family.md shows the code that runs."""
+"""docs/explanation/family.md shows the actual code."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,7 @@ FENCE = re.compile(r"```(python|diff)\n(.*?)```", re.DOTALL)
 
 
 def excerpts() -> list[str]:
-    """Code on the page: complete blocks of Python, and single lines of diffs."""
+    """Code on the page: complete Python blocks, and single lines from diffs."""
     pieces = []
     for kind, body in FENCE.findall(PAGE.read_text(encoding="utf-8")):
         pieces += [body] if kind == "python" else [line[1:] + "\n" for line in body.splitlines()]

@@ -79,7 +79,7 @@ def test_losses_per_token() -> None:
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # torch, on processors that have no bfloat16 of their own
+@pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # torch's warning on processors without bfloat16
 def test_under_autocast_the_head_is_used_in_its_type(smoothing: float) -> None:
     one, two = inputs(0), inputs(0)
     with torch.autocast("cpu", torch.bfloat16):
@@ -93,7 +93,7 @@ def test_under_autocast_the_head_is_used_in_its_type(smoothing: float) -> None:
     assert weight.grad.dtype == torch.float32
 
 
-@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # torch, of its own tracing
+@pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")  # from torch's tracing
 def test_the_chunked_loss_compiles_to_one_graph() -> None:
     compiled = torch.compile(lambda *values: next_token_loss(*values), fullgraph=True, backend="aot_eager")
     one, two = inputs(0), inputs(0)

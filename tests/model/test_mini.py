@@ -1,4 +1,4 @@
-"""``mini`` in torch compared with its page of NumPy."""
+"""``mini`` in torch compared with its one-page NumPy version."""
 
 import numpy as np
 import pytest

@@ -28,7 +28,7 @@ def seeded() -> None:
 
 
 def assert_same(mine: torch.Tensor, other: torch.Tensor, weights: list[torch.Tensor]) -> None:
-    """One loss, and one gradient for every weight."""
+    """The loss, and the gradient for every weight."""
     assert torch.allclose(mine, other, atol=1e-6)
     gradients = [torch.autograd.grad(loss, weights, allow_unused=True, retain_graph=True) for loss in (mine, other)]
     for one, two in zip(*gradients, strict=True):
@@ -80,7 +80,7 @@ def test_teacher_forcing_is_cross_entropy_on_all_logits(smoothing: float) -> Non
     source, target = torch.randint(40, (3, 10)), torch.randint(40, (3, 7))
     target[0, 5:] = target[2, 3:] = IGNORED
     mine = objectives.word_loss(model, objectives.teacher_forcing(model, source, target, REAL), smoothing)
-    logits = model(source, target[:, :-1].where(target[:, :-1] >= 0, 39), REAL)  # any token will do for padding
+    logits = model(source, target[:, :-1].where(target[:, :-1] >= 0, 39), REAL)  # any token can be used as padding
     other = cross_entropy(
         logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=IGNORED, label_smoothing=smoothing
     )
@@ -99,7 +99,7 @@ def test_image_classes_are_cross_entropy(smoothing: float) -> None:
 def test_padding_does_not_change_a_classification(body: BERTConfig | GPTConfig) -> None:
     model = TextClassifier(classifying(body, "abc")).eval()
     with torch.no_grad():
-        for parameter in model.parameters():  # from 0.02 on, changes of a token hardly show
+        for parameter in model.parameters():  # with the initial scale of 0.02, changing a token has almost no effect
             parameter.add_(torch.randn_like(parameter) * 0.3)
     tokens, labels = torch.randint(40, (3, 10)), torch.tensor([2, 0, 1])
     alone = [
@@ -111,7 +111,7 @@ def test_padding_does_not_change_a_classification(body: BERTConfig | GPTConfig) 
     mine.backward()
     assert all(parameter.grad is not None for parameter in model.parameters()), "nothing is there that has no use"
     assert model.head.weight.grad.abs().sum() > 0
-    for row, length in enumerate((10, 6, 8)):  # the last real token is read too
+    for row, length in enumerate((10, 6, 8)):  # the last real token is an input too
         changed = tokens.clone()
         changed[row, length - 1] += 1 if tokens[row, length - 1] < 39 else -1
         assert not torch.allclose(model(changed, REAL)[row], alone[row][0], atol=1e-6)

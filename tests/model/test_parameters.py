@@ -1,4 +1,4 @@
-"""Every preset on the meta device, with its exact count."""
+"""Every preset on the meta device, with its exact number of parameters."""
 
 import json
 from dataclasses import asdict
@@ -9,7 +9,7 @@ from kotha.model.family import build
 from kotha.model.parameters import count_parameters
 from kotha.model.presets import Preset, preset, presets
 
-# Published counts and the course's; the counts in presets.json are compared with the built models.
+# Counts from publications and from the course; the counts in presets.json are compared with the built models.
 PUBLISHED = {
     "bangla-58m": 58_139_648,
     "gpt2": 124_439_808,
@@ -29,7 +29,7 @@ def test_every_preset_has_its_exact_count(listed: Preset) -> None:
 
 
 def test_the_workshops_question_10() -> None:
-    """Question 10a: where 58.14 million parameters are."""
+    """Question 10a: how the 58.14 million parameters are distributed."""
     config, count = preset("bangla-58m"), count_parameters(preset("bangla-58m"))
     n_layers, d_model = 8, 512
     assert count.token_embedding == count.head == 32_100 * d_model == 16_435_200

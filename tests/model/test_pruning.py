@@ -1,4 +1,4 @@
-"""Removing heads: the outputs equal those with the head set to zero, weights shrink, and a saved model reloads."""
+"""Removing heads: the outputs equal those with the heads set to zero, weights shrink, and a saved model reloads."""
 
 import json
 from pathlib import Path

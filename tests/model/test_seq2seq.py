@@ -25,7 +25,7 @@ TORCH = {
 
 
 def from_torch(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
-    """``nn.Transformer``'s weights by Kotha's names; Q, K and V are stored as one matrix, and norms by number."""
+    """``nn.Transformer``'s weights by Kotha's names; Q, K and V are stored as one matrix, and norms are numbered."""
     ours = {}
     for name, tensor in theirs.items():
         for foreign, own in TORCH.items():
@@ -40,7 +40,7 @@ def from_torch(theirs: dict[str, Tensor]) -> dict[str, Tensor]:
     return ours
 
 
-@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch, of a fast path that it cannot take
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch's warning that it cannot use a fast path
 @settings(max_examples=6, deadline=None, derandomize=True)
 @given(
     order=st.sampled_from(["pre", "post"]),

@@ -1,10 +1,10 @@
-"""Every process rounds the same way: one that called ``torch.set_num_threads`` and one that never did."""
+"""Every process rounds in the same way, whether or not it has called ``torch.set_num_threads``."""
 
 import os
 import subprocess
 import sys
 
-# A model of the size people train here; gradients of the tests' usual models are too small to be split.
+# A model of realistic size; the gradients of the usual test models are too small to be split between threads.
 GRADIENTS = """
 from dataclasses import replace
 import torch

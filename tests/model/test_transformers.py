@@ -102,7 +102,7 @@ def test_seq2seq_is_marian(
     theirs = transformers.MarianMTModel(config)
     theirs.final_logits_bias.normal_()
     ours, real = twin(theirs, "seq2seq"), padded(2, lengths[0], n_padded)
-    ours.head.bias.requires_grad_(False)  # a buffer there
+    ours.head.bias.requires_grad_(False)  # a buffer in transformers
     source, target = (torch.randint(39, (2, length)) for length in lengths)
     other = theirs(input_ids=source, attention_mask=real.long(), decoder_input_ids=target).logits
     convert = lambda tensors: {"head.bias": torch.zeros(40), **converted(ours, tensors)}

@@ -1,4 +1,4 @@
-"""The workshop's sheet, questions 1 to 5, computed by the attention class of the 58M model."""
+"""The workshop's sheet (questions 1 to 5), computed by the attention class of the 58M model."""
 
 import math
 
@@ -17,7 +17,7 @@ SHEET = {
 }
 Q = [[0.37, 0.57], [0.39, 0.34], [0.30, 0.55]]
 K = [[0.57, 0.37], [0.34, 0.39], [0.55, 0.30]]
-# The results on paper, question by question; -inf at masked positions.
+# The workshop's results, question by question; -inf at masked positions.
 SCORES = [[sum(a * b for a, b in zip(q, k, strict=True)) / math.sqrt(2) for k in K] for q in Q]
 ON_PAPER = {
     "queries": Q,
@@ -31,7 +31,7 @@ ON_PAPER = {
 
 
 def test_the_sheet_is_what_the_58m_models_attention_computes() -> None:
-    """Its attention, cut to the sheet's sizes, for the sheet's tokens in its first head."""
+    """The model's attention in the sheet's sizes; the first head has the sheet's matrices."""
     config = preset("bangla-58m").replace(d_model=4, n_heads=2, n_layers=1, vocab_size=3, context_length=3)
     model = build(config.replace(attention_dropout=0.0)).double()
     attention = model.get_submodule("stack.blocks.0.attention")

@@ -1,4 +1,4 @@
-"""Run commands as if this were Windows or macOS, as far as Python can simulate it.
+"""Run commands as on Windows or macOS, as far as Python can simulate these systems.
 
     python -m tests.platform_simulation.simulated_platform windows FOLDER '[["presets"], ["corpus", "stories"]]'
 
@@ -6,11 +6,11 @@ Kotha's modules see the standard library of that system: no ``fcntl`` and no ``o
 ``sched_getaffinity`` and no ``/proc`` on macOS. Other libraries are not changed. Within the folder, files behave as on
 that system. On Windows, open files cannot be moved or removed, a rename does not replace an existing file, folders
 cannot be opened, some names are rejected, and text files have CRLF line ends and the encoding ``cp1252`` by default. On
-both, names that differ only in case (or in Unicode composition) are the same. Path separators, drives, consoles and
-other processes cannot be simulated.
+both systems, names that differ only in case (or in Unicode composition) refer to the same file. Path separators,
+drives, consoles and other processes cannot be simulated.
 """
 
-# What stands in for os cannot be built on pathlib, which is built on os.
+# The replacement for os cannot use pathlib, which uses os.
 # ruff: noqa: PTH100, PTH112, PTH115, PTH118, PTH208
 import builtins
 import errno
@@ -28,7 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-# What is not there, of what this system has.
+# Names that exist on this system but not on the simulated one.
 _NOT_ON_WINDOWS = {
     "os": "fork forkpty getuid geteuid getgid getegid getpgid getpgrp setsid killpg posix_spawn posix_spawnp "
     "POSIX_SPAWN_OPEN sched_getaffinity sched_setaffinity sysconf uname getloadavg statvfs fstatvfs "
@@ -47,11 +47,11 @@ _NOT_ON_MACOS = {
 _POSIX_MODULES = {"fcntl", "resource", "pwd", "grp", "termios", "tty", "pty", "syslog", "posix", "readline"}
 _REFUSED = re.compile(r'[<>:"|?*\x00-\x1f]|[. ]$|^(con|prn|aux|nul|com[1-9]|lpt[1-9])(\.|$)', re.IGNORECASE)
 
-_open, _stat, _os_open = io.open, os.stat, os.open  # as they are here
+_open, _stat, _os_open = io.open, os.stat, os.open  # the real ones on this system
 
 
 class _Seen(ModuleType):
-    """A module as on another system: without some names, and with replacements for others."""
+    """A module as on another system, without some names and with replacements for others."""
 
     def __init__(self, module: ModuleType, without: str = "", **instead: Any) -> None:
         super().__init__(module.__name__)
@@ -65,7 +65,7 @@ class _Seen(ModuleType):
 
 
 def activate(system: str, folder: Path) -> "_Files":
-    """Simulate that system for Kotha's modules and for files in the folder, from now on."""
+    """From now on, simulate that system for Kotha's modules and for files in the folder."""
     assert system in ("windows", "macos"), system
     files = _Files(folder.resolve(), windows=system == "windows")
     if system == "windows":
@@ -82,11 +82,11 @@ def _windows(files: "_Files") -> dict[str, ModuleType]:
     import ctypes
 
     class NamedOnly(ctypes.CDLL):
-        """Finds libraries by name only; the program itself cannot be opened as one."""
+        """Finds libraries only by name; the program itself cannot be opened as a library."""
 
         def __init__(self, name: Any, *rest: Any, **more: Any) -> None:
             if name is None:
-                raise TypeError("argument of type 'NoneType' is not iterable")  # as Windows' Python says it
+                raise TypeError("argument of type 'NoneType' is not iterable")  # the message of Python on Windows
             super().__init__(name, *rest, **more)
 
     return {
@@ -147,7 +147,7 @@ def _psutil() -> ModuleType:
 
 
 def _simulate_imports(modules: dict[str, ModuleType], absent: set[str]) -> None:
-    """Replace modules for imports from Kotha's modules only."""
+    """Replace modules only for imports from Kotha's modules."""
 
     def importing(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
         if level == 0 and name.partition(".")[0] in absent:
@@ -167,11 +167,11 @@ def _simulate_imports(modules: dict[str, ModuleType], absent: set[str]) -> None:
 
 
 class _Files:
-    """Files as on another system."""
+    """Simulates another system's files."""
 
     def __init__(self, folder: Path, windows: bool) -> None:
         self._folder, self._windows = str(folder), windows
-        self.broken: list[str] = []  # what would be one file there, and is two here
+        self.broken: list[str] = []  # paths that are the same file on that system but not on this one
 
     def watch(self) -> None:
         """Check every file that Python opens, moves or removes."""
@@ -218,7 +218,7 @@ class _Files:
     def open(
         self, file: Any, mode: str = "r", buffering: int = -1, encoding: Any = None, *rest: Any, **more: Any
     ) -> Any:
-        """``open`` with that system's default encoding and line ends."""
+        """``open`` with that system's default encoding and line endings."""
         if isinstance(file, int):
             return _open(file, mode, buffering, encoding, *rest, **more)
         if not self._windows and str(file).startswith(("/proc/", "/sys/")):
@@ -254,7 +254,7 @@ class _Files:
         )
 
     def _check_new(self, path: Any) -> None:
-        """Reject names that Windows rejects, and record two names that would be the same."""
+        """Reject names that Windows rejects, and record names that would refer to the same file."""
         where, name = os.path.split(os.path.abspath(os.fspath(path)))
         if self._windows and _REFUSED.search(name):
             raise OSError(errno.EINVAL, "Invalid argument", str(path))
@@ -277,7 +277,8 @@ def _held_open() -> set[str]:
     for number in os.listdir("/proc/self/fd"):
         try:
             place = os.readlink(f"/proc/self/fd/{number}")
-            if not stat.S_ISDIR(_stat(f"/proc/self/fd/{number}").st_mode):  # rmtree's own way, which is not Windows'
+            # On this system, rmtree opens folders; on Windows it does not.
+            if not stat.S_ISDIR(_stat(f"/proc/self/fd/{number}").st_mode):
                 found.add(place)
         except OSError:
             continue
@@ -291,7 +292,7 @@ def _folded(name: str) -> str:
 
 
 def main(system: str, folder: Path, commands: list[list[str]]) -> None:
-    """Run commands in the folder; print a line with the exit code of each, and finally one for names."""
+    """Run commands in the folder; print a line with the exit code of each, and finally a line about names."""
     os.chdir(folder)
     if system != "linux":
         import torch  # noqa: F401  (what it opens on its way in is not looked at)

@@ -1,4 +1,4 @@
-"""Commands on simulated Windows and macOS give the same bytes as on Linux."""
+"""Commands on simulated Windows and macOS produce the same bytes as on Linux."""
 
 import json
 import os
@@ -19,7 +19,7 @@ COMMANDS: list[tuple[list[str], int]] = [
     (["corpus", "stories", "--documents", "60", "--out", "s.jsonl"], 0),
     (["tokenizer", "train", "s.jsonl", "--vocab-size", "400", "--out", "tok"], 0),
     (["prepare", "s.jsonl", "--tokenizer", "tok", "--out", "data", "--workers", "1"], 0),
-    (["prepare", "s.jsonl", "--tokenizer", "tok", "--out", "data", "--workers", "1"], 1),  # it is there
+    (["prepare", "s.jsonl", "--tokenizer", "tok", "--out", "data", "--workers", "1"], 1),  # data already exists
     (["prepare", "s.jsonl", "--tokenizer", "tok", "--out", "data", "--workers", "1", "--overwrite"], 0),
     (_TRAIN, 0),
     (_TRAIN, 1),
@@ -27,7 +27,7 @@ COMMANDS: list[tuple[list[str], int]] = [
     (["inside", "attention", "run", "--text", "আমি", "--html", "page.html"], 0),
     (["index", "s.jsonl", "--out", "asked.db"], 0),
 ]
-# These take their time.
+# These are slow.
 MORE: list[tuple[list[str], int]] = [
     (["presets"], 0),
     (["evaluate", "run", "--text", "আমি বাড়ি যাই।"], 0),
@@ -39,13 +39,13 @@ MORE: list[tuple[list[str], int]] = [
     (["ask", "--index", "asked.db", "নদী কোথায়?", "--json"], 0),
     (["plan", "--preset", "pocket", "--json"], 0),
 ]
-# What kotha's modules see: Windows has no /proc either, but the simulation reads it.
+# The system that Kotha's modules see: Windows has no /proc either, but the simulation reads it.
 SEEN = {
     "linux": {"platform": "linux", "affinity": True, "proc": True},
     "windows": {"platform": "win32", "affinity": False, "proc": True},
     "macos": {"platform": "darwin", "affinity": False, "proc": False},
 }
-# What has no time and no place in it.
+# Files whose content does not depend on time or location.
 SAME = ["s.jsonl", "tok/*", "data/*", "run/checkpoints/step-*/*.safetensors", "page.html", "hf/*", "model.gguf"]
 
 
@@ -64,7 +64,7 @@ class SimulatedRun:
 
 
 def python(*words: str) -> subprocess.CompletedProcess[str]:
-    """Run a separate Python, because a platform must be simulated before Kotha is imported."""
+    """Run a separate Python process, because a platform must be simulated before Kotha is imported."""
     environment = {**os.environ, "PYTHONPATH": f"{_ROOT / 'src'}:{_ROOT}", "OMP_NUM_THREADS": "1"}
     words = (sys.executable, *words)
     ran = subprocess.run(words, capture_output=True, text=True, encoding="utf-8", cwd=_ROOT, env=environment)
@@ -132,7 +132,7 @@ for each in pkgutil.walk_packages(kotha.__path__, "kotha."):
 @pytest.mark.slow
 @pytest.mark.parametrize("platform", ["win32", "darwin"])
 def test_no_name_is_used_that_another_system_lacks(platform: str) -> None:
-    """typeshed knows which names Python has where."""
+    """typeshed records which names exist on which platform."""
     words = [sys.executable, "-m", "mypy", "--platform", platform]
     ran = subprocess.run(words, capture_output=True, text=True, cwd=_ROOT)
     assert ran.returncode == 0, ran.stdout

@@ -1,4 +1,4 @@
-"""Parse a document back from its page: its blocks, and all of its text in either language."""
+"""Parse a document from its page: its blocks, and its complete text in either language."""
 
 import json
 import re
@@ -24,7 +24,7 @@ class Shown:
         self.bangla: dict[str, str] = result["bangla"]
 
     def blocks(self, kind: str) -> list[dict[str, Any]]:
-        """All blocks of a kind, from top to bottom."""
+        """All blocks of one kind, from top to bottom."""
         return [each for each in _dicts(self.data["blocks"]) if each.get("kind") == kind]
 
     def headings(self, language: Language = "en") -> list[str]:
@@ -41,7 +41,7 @@ class Shown:
 
 
 def text(told: Any, language: Language = "en") -> str:
-    """Return a string, a message, or several sentences as a reader sees them."""
+    """Return a string, a message, or several sentences as the reader sees them."""
     if isinstance(told, list):
         return " ".join(text(each, language) for each in told)
     return told if isinstance(told, str) else translate(message(told), language)

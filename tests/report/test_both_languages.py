@@ -1,4 +1,4 @@
-"""Documents in Bangla have the same numbers as in English, and no English sentence."""
+"""Documents in Bangla contain the same numbers as in English, and no English sentences."""
 
 import json
 import re

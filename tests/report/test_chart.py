@@ -1,4 +1,4 @@
-"""Charts: well-formed, inside their frame, with coordinates checked by hand."""
+"""Charts are well-formed, inside their frame, and have the expected coordinates."""
 
 import math
 import re

@@ -1,4 +1,4 @@
-"""A document is one offline file in both languages, and its data cannot become markup."""
+"""A document is one offline file in both languages, and its data cannot inject markup."""
 
 import math
 

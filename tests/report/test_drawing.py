@@ -1,4 +1,4 @@
-"""Pictures as files: well-formed, deterministic, with the right numbers."""
+"""Picture files are well-formed, deterministic, and contain the right numbers."""
 
 import re
 from pathlib import Path
@@ -72,8 +72,8 @@ def test_a_picture_is_saved_and_displayed(tmp_path: Path) -> None:
     [
         (lambda: grid([]), "must have the same length"),
         (lambda: grid([[1], [1, 2]]), "must have the same length"),
-        (lambda: bars({}), "at least one value, and no value below 0"),
-        (lambda: bars({"a": -1}), "at least one value, and no value below 0"),
+        (lambda: bars({}), "all values must be 0 or more"),
+        (lambda: bars({"a": -1}), "all values must be 0 or more"),
         (lambda: lines({}, x="", y=""), "0 lines cannot be drawn; give 1 to 4"),
     ],
 )

@@ -22,7 +22,7 @@ DOCUMENTS = [
 
 
 class BagOfStems:
-    """Embeds texts by hashed stems: known numbers, without a model."""
+    """Embeds texts by hashed stems, which gives known numbers without a model."""
 
     note = EmbedderNote("stems", "bag of stems", 64)
 

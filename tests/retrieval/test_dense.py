@@ -84,7 +84,7 @@ def test_few_vectors_are_compared_by_plain_cosine() -> None:
 def test_many_vectors_are_whitened() -> None:
     rng = np.random.default_rng(0)
     result = rng.normal(size=(400, 24)).astype(np.float32)
-    loud = 3 + 20 * rng.normal(size=(800, 1)).astype(np.float32)  # has nothing to do with what is said
+    loud = 3 + 20 * rng.normal(size=(800, 1)).astype(np.float32)  # unrelated to the content
     passages = np.concatenate([loud[:400], result], axis=1)
     questions = np.concatenate([loud[400:], result + 0.3 * rng.normal(size=result.shape).astype(np.float32)], axis=1)
     near = VectorIndex(passages)

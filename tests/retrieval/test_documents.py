@@ -1,4 +1,4 @@
-"""Files of every format, and problems with some of them."""
+"""Files in every format, and files with problems."""
 
 import json
 from pathlib import Path
@@ -76,12 +76,12 @@ def test_a_bad_file_is_an_error_or_skipped(tmp_path: Path, name: str, content: b
 
 
 def pdf_of(text: bytes) -> bytes:
-    """A page with these bytes shown by its content stream, written by hand after the format's own specification."""
+    """A page whose content stream shows these bytes, written by hand from the format's specification."""
     return pdf_that_shows(b"(" + text + b") Tj" if text else b"")
 
 
 def pdf_that_shows(operations: bytes) -> bytes:
-    """A page with these operations in its content stream."""
+    """A page whose content stream has these operations."""
     content = b"BT /F1 12 Tf 72 720 Td " + operations + b" ET" if operations else b""
     parts = [
         b"<< /Type /Catalog /Pages 2 0 R >>",
@@ -120,7 +120,7 @@ def test_a_pdf_is_read_by_page_and_a_scanned_one_is_reported(tmp_path: Path) -> 
 def test_pdf_text_uses_actual_text_instead_of_glyphs(tmp_path: Path) -> None:
     pytest.importorskip("pypdf", reason="needs the extra kotha[pdf]")
     file = tmp_path / "a.pdf"
-    # The vowel sign of দে is drawn before its consonant; the conjunct of স্ত্রী is one glyph. Glyphs touch each other.
+    # The vowel sign of দে is drawn before its consonant; the conjunct in স্ত্রী is one glyph. Adjacent glyphs touch.
     file.write_bytes(
         pdf_that_shows(
             b"/Span << /ActualText <FEFF09A609C7> >> BDC (e) Tj 6.672 0 Td (d) Tj EMC 6.672 0 Td (x) Tj 20 0 Td "

@@ -1,4 +1,4 @@
-"""Word folding, and passages that contain all of a text."""
+"""Word folding, and passages that together contain the complete text."""
 
 import pytest
 from hypothesis import given
@@ -18,7 +18,7 @@ def forms(text: str) -> list[str]:
     ("one", "other"),
     [
         ("\u09df", "\u09af\u09bc"),  # য় in one code point, and with a nukta
-        ("র‍্যাব", "র‌্যাব"),  # ZWJ, and ZWNJ typed for it
+        ("র‍্যাব", "র‌্যাব"),  # ZWJ, and ZWNJ typed instead
         ("তঁার", "তাঁর"),
         ("১৯৭১", "1971"),
         ("Dhaka", "DHAKA"),
@@ -51,5 +51,7 @@ def test_sentences_end_at_a_danda_and_not_within_a_number() -> None:
 
 
 def test_a_passage_size_below_the_minimum_is_rejected() -> None:
-    with pytest.raises(UsageError, match=r"passage_length=5 is too few; use at least 40 characters \(600 is usual\)"):
+    with pytest.raises(
+        UsageError, match=r"passage_length=5 is too short; use at least 40 characters \(600 is typical\)"
+    ):
         IndexOptions(passage_length=5)

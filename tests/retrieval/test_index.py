@@ -31,7 +31,7 @@ def texts(store: SqliteStore, question: str, limit: int = 5) -> list[str]:
     return [hit.passage.text for hit in search(store, question, limit, "words").hits]
 
 
-# -- finding --------------------------------------------------------------------------------------------------------
+# -- search ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_right_passage_comes_first_whatever_its_endings(store: SqliteStore, 
 
 
 def test_consonants_alone_do_not_match(store: SqliteStore) -> None:
-    assert texts(store, "কষ") == []  # FTS5's own tokenizer finds কৃষি by it
+    assert texts(store, "কষ") == []  # FTS5's own tokenizer would match কৃষি
     plain = sqlite3.connect(":memory:")
     plain.execute("CREATE VIRTUAL TABLE t USING fts5(text)")
     plain.execute("INSERT INTO t VALUES (?)", [DOCUMENTS[1]])
@@ -69,7 +69,7 @@ def test_frequencies_equal_counts_by_hand(store: SqliteStore) -> None:
     assert store.frequencies(["বাঘ", "নেই"]) == {"বাঘ": counted, "নেই": 0}
 
 
-# -- up to date -----------------------------------------------------------------------------------------------------
+# -- updates --------------------------------------------------------------------------------------------------------
 
 
 def test_only_what_changed_is_written(store: SqliteStore, file: Path) -> None:
@@ -85,7 +85,7 @@ def test_only_what_changed_is_written(store: SqliteStore, file: Path) -> None:
 
 
 def indexed(folder: Path, *names: str, how: IndexOptions = HOW) -> SqliteStore:
-    """An index of a folder with a document in each of these files."""
+    """An index of a folder that contains these files with one document each."""
     for name, text in zip(names, DOCUMENTS, strict=False):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
@@ -158,11 +158,11 @@ def test_an_unreadable_folder_is_not_reported_as_empty(tmp_path: Path, monkeypat
 def test_vectors_of_two_models_are_not_mixed(store: SqliteStore, file: Path) -> None:
     other = BagOfStems()
     other.note = type(other.note)("other", "another", 64)
-    with pytest.raises(UsageError, match="holds vectors of bag of stems; use that model, or a new index"):
+    with pytest.raises(UsageError, match="contains vectors computed by bag of stems; use that model, or a new index"):
         update(store, [file], HOW, other)
-    with pytest.raises(UsageError, match="holds vectors of bag of stems; use that model"):
+    with pytest.raises(UsageError, match="contains vectors computed by bag of stems; use that model"):
         update(store, [file], HOW)
-    with pytest.raises(UsageError, match="holds vectors of bag of stems; search with that model"):
+    with pytest.raises(UsageError, match="contains vectors computed by bag of stems; search with that model"):
         search(store, "নদী", 1, "both", other)
 
 
@@ -189,7 +189,7 @@ def test_an_unused_new_index_is_deleted_and_reading_leaves_one_file(tmp_path: Pa
     assert sorted(tmp_path.iterdir()) == [empty, full]
     index.update(full)
     with pytest.raises(CorpusError, match="is empty"):
-        index.update(empty)  # it was there before, and stays
+        index.update(empty)  # existed before, and is kept
     with kotha.Index(index.path) as reader:
         assert reader.search("নদী").hits
     assert sorted(tmp_path.iterdir()) == [empty, full, tmp_path / "index"]
@@ -232,7 +232,7 @@ def test_an_index_with_triggers_or_views_is_rejected(store: SqliteStore) -> None
         SqliteStore(store.name)
 
 
-# -- others at the same time ------------------------------------------------------------------------------------------
+# -- concurrent access ------------------------------------------------------------------------------------------------
 
 WRITER = """
 import sys
@@ -263,7 +263,7 @@ def begin(index: Path, file: Path) -> subprocess.Popen[str]:
     return process
 
 
-@pytest.mark.slow  # tests/fault_injection kills an index's writer at its calls
+@pytest.mark.slow  # tests/fault_injection kills a writer at every system call
 def test_a_writer_killed_at_random_moments_leaves_a_readable_index(tmp_path: Path) -> None:
     index, drawn, kills = tmp_path / "index", random.Random(100), 100
     killed = 0

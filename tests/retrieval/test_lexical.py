@@ -1,4 +1,4 @@
-"""The ranking, compared with a plain BM25 written as in the paper."""
+"""The ranking compared with a plain implementation of BM25 from the paper."""
 
 import math
 

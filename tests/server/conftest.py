@@ -1,4 +1,4 @@
-"""A server on loopback with small models: one for completion, and one that was fine-tuned for conversation."""
+"""A server on the loopback interface with small models: one for completion, and one fine-tuned for conversation."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +37,7 @@ class Address:
 
 
 def ask(address: Address, path: str, status: int = 200, **asked: Any) -> Any:
-    """Return the answer of a route, or its error message, which must contain no path of the server."""
+    """Return the response of a route, or its error message, which must not contain a path on the server."""
     return _told(address, http.post(f"{address.url}/api/{path}", json=asked, timeout=180), status)
 
 
@@ -68,7 +68,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def endless(models: Path) -> list[str]:
-    """The arguments of a command that runs until it is stopped."""
+    """Arguments for a command that runs until it is stopped."""
     return ["serve", str(models / "plain"), "--port", "0", "--device", "cpu"]
 
 
@@ -85,7 +85,7 @@ def started(app: Any, host: str = "127.0.0.1") -> Iterator[str]:
 
 @pytest.fixture
 def serve(models: Path) -> Iterator[Callable[..., Address]]:
-    """Start servers with models, by name or folder, for one test."""
+    """Start servers with models (given by name or folder) for one test."""
     with ExitStack() as stack:
 
         def begin(*names: str | Path, **settings: Any) -> Address:
@@ -105,7 +105,7 @@ def address(models: Path) -> Iterator[Address]:
 
 
 def save_small(folder: Path, bodies: Sequence[str]) -> None:
-    """Small untrained models, each in a folder of its name; with a text classifier."""
+    """Small untrained models, each in a folder with its name, including a text classifier."""
     for body in bodies:
         made = make(body)
         bundle.save(folder / body, made.model, made.tokenizer)
@@ -117,7 +117,7 @@ def save_small(folder: Path, bodies: Sequence[str]) -> None:
 
 @pytest.fixture(scope="session")
 def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of every family, each in a folder of its name."""
+    """A model of every family, each in a folder with its name."""
     folder = tmp_path_factory.mktemp("families")
     save_small(folder, ("gpt", "bert", "seq2seq", "vit"))
     return folder

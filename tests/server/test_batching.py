@@ -1,4 +1,4 @@
-"""The batcher: turns between clients, full queues, cancellation, errors, shutdown."""
+"""The batcher: fairness between clients, full queues, cancellation, errors, shutdown."""
 
 import asyncio
 import threading
@@ -30,7 +30,7 @@ def ask(tokens: int = 4, token: int = 3) -> Request:
 
 
 def held(batcher: Batcher) -> threading.Event:
-    """Let the engine wait for the gate before each step."""
+    """Make the engine wait for the gate before each step."""
     gate, step = threading.Event(), batcher.engine.step
 
     def waiting() -> Any:
@@ -66,7 +66,7 @@ def test_clients_take_turns() -> None:
         return order
 
     order = asyncio.run(run())
-    assert order.index("other") <= 2, order  # behind the running one, not behind all earlier ones
+    assert order.index("other") <= 2, order  # behind the running request, not behind all earlier ones
 
 
 def test_a_full_queue_is_rejected_at_once_for_one_client_only() -> None:
@@ -104,7 +104,7 @@ def test_cancelling_frees_the_row_or_the_queue_at_once() -> None:
         at_work.cancel()
         assert (await asyncio.wait_for(last.result(), 20)).tokens == 4
         await eventually(lambda: batcher.n_at_work == 0)
-        at_work.cancel()  # a second call does nothing
+        at_work.cancel()  # a second call has no effect
         batcher.close(10)
 
     asyncio.run(run())
@@ -148,8 +148,8 @@ def test_closing_finishes_accepted_requests_and_accepts_no_more() -> None:
 
 
 def test_shutdown_waits_for_texts_in_a_thread(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The text can only finish if the event loop keeps running, as with streams that release their models."""
-    monkeypatch.setattr("kotha.server.app._DRAIN_SECONDS", 15.0)  # less than the engine waits for the gate
+    """The text can finish only if the event loop keeps running, as with streams that release their models."""
+    monkeypatch.setattr("kotha.server.app._DRAIN_SECONDS", 15.0)  # less than the engine's wait for the gate
     app = make_app([str(models / "plain")], device="cpu")
     shelf = app.state.kotha.registry
 
@@ -172,7 +172,7 @@ def test_shutdown_waits_for_texts_in_a_thread(models: Path, monkeypatch: pytest.
 
 
 def test_rows_are_shared_and_a_paused_text_is_resumed_unchanged() -> None:
-    """One client fills all rows with long texts; another's short ones finish first, and no text changes."""
+    """One client fills all rows with long texts; another client's short texts finish first, and no text changes."""
     long = [Request(prompt=(3 + place,), tokens=40, settings=SamplingSettings(seed=place)) for place in range(6)]
     short = [Request(prompt=(9,), tokens=2, settings=SamplingSettings(seed=place)) for place in range(3)]
     alone = [engine().generate([request])[0].ids for request in long + short]

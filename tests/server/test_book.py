@@ -1,4 +1,4 @@
-"""The book at /book/: only its own files and scripts are allowed, and no key is needed."""
+"""The book at /book/: only its own files and scripts are allowed, and no API key is needed."""
 
 import base64
 import hashlib

@@ -1,4 +1,4 @@
-"""Third-party clients, unchanged: simonw's ``llm``, LangChain's OpenAI classes."""
+"""Unmodified third-party clients: simonw's ``llm`` and LangChain's OpenAI classes."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Jobs whose files cannot be read: they do not hide other jobs, and their files are kept."""
+"""Jobs whose files cannot be read do not hide other jobs, and their files are kept."""
 
 import errno
 import io
@@ -18,7 +18,7 @@ from kotha.server.settings import Limits
 
 @pytest.fixture
 def shut(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, int], None]:
-    """Make a path unreadable: its content, and after an I/O error its status too."""
+    """Make a path's content unreadable, and for an I/O error its status too."""
     stat, opened, listed = Path.stat, io.open, Path.iterdir
 
     def shut(place: Path, number: int = errno.EACCES) -> None:

@@ -1,4 +1,4 @@
-"""The Dockerfile, as far as it can be tested without Docker, and the tables and commands of docs/serving.md."""
+"""The Dockerfile, as far as it can be tested without Docker, and the tables and commands in docs/serving.md."""
 
 import itertools
 import json
@@ -26,7 +26,7 @@ LIMIT = re.compile(r"^\| `(\w+)` \| ([\d,]+) \|", re.MULTILINE)
 
 
 def instructions() -> list[tuple[str, str]]:
-    """The instructions of the Dockerfile with continued lines joined: name and arguments."""
+    """The Dockerfile's instructions (name and arguments), with continuation lines joined."""
     text = (ROOT / "Dockerfile").read_text(encoding="utf-8")
     plain = "\n".join(line for line in text.splitlines() if not line.startswith("#"))
     lines = plain.replace("\\\n", " ").splitlines()
@@ -34,7 +34,7 @@ def instructions() -> list[tuple[str, str]]:
 
 
 def last_stage() -> dict[str, str]:
-    """The instructions of the last stage; the last of each kind counts."""
+    """The instructions of the last stage; the last instruction of each kind is used."""
     found: dict[str, str] = {}
     for name, rest in instructions():
         found = {"FROM": rest} if name == "FROM" else {**found, name: rest}

@@ -17,7 +17,7 @@ pytest.importorskip("gguf", reason="GGUF files are written by the gguf library")
 pytest.importorskip("xllamacpp", reason="llama.cpp's own server comes with the xllamacpp wheel")
 openai = pytest.importorskip("openai", reason="both are asked by OpenAI's client")
 
-# llama-server as a library: the same routes as the program. It ends with its stdin, and says where it is.
+# llama-server as a library, with the same routes as the program. It exits when stdin is closed, and prints its address.
 LLAMA_SERVER = """
 import sys, xllamacpp
 settings = xllamacpp.CommonParams()
@@ -41,7 +41,7 @@ def llama_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_llama_server_writes_the_same_text(llama_server: str) -> None:
-    """With the bundled model, since an untrained one writes no real text."""
+    """This uses the bundled model, because an untrained model does not generate real text."""
 
     def written(url: str, prompt: str) -> str:
         client = openai.OpenAI(base_url=f"{url}/v1", api_key="none")

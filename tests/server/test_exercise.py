@@ -54,7 +54,7 @@ def test_a_sheet_by_its_name_is_the_library_s_and_the_one_of_the_page_s_tests(ho
 
 
 def assert_alike(one: object, other: object) -> None:
-    """Equal except for the last bit of powers, which processors round differently."""
+    """Whether two results are equal, except for the last bit of powers, which processors round differently."""
     if isinstance(one, dict) and isinstance(other, dict):
         assert one.keys() == other.keys()
         for name, value in one.items():

@@ -1,4 +1,4 @@
-"""Faults while a server runs: they give a message, do not affect other requests, and end when the cause is gone."""
+"""Faults in a running server produce an error message, do not affect other requests, and end with their cause."""
 
 import asyncio
 import errno
@@ -51,7 +51,7 @@ def eventually(holds: Callable[[], bool]) -> None:
 
 
 async def overfill(url: str, batcher: Any) -> list[httpx.Response]:
-    """Three clients, one row, three waiting places: return the answers to the two rejected ones, then the others."""
+    """Three clients, one row, a queue of three: return the responses to the two rejected requests, then the others."""
     gate, step = threading.Event(), batcher.engine.step
     batcher.engine.step = lambda: gate.wait(30) and step()
     path, asked = f"{url}/v1/completions", {**ASKED, "model": "plain"}
@@ -79,7 +79,7 @@ def test_a_full_queue_is_rejected_with_a_message_and_works_again(serve: Any) -> 
     assert ask(at.url).is_success
 
 
-# -- a model folder that is damaged -----------------------------------------------------------------------------------
+# -- a damaged model folder -------------------------------------------------------------------------------------------
 
 
 def truncate(model: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_model_damaged_while_loaded_and_after_unloading(models: Path, shelf: P
     before = ask(at.url).json()["choices"]
     truncate(shelf / "plain")
     assert ask(at.url).json()["choices"] == before, "a loaded model does not need the disk"
-    assert ask(at.url, "taught").is_success  # which unloads the other
+    assert ask(at.url, "taught").is_success  # which unloads the other model
     response = ask(at.url)
     assert response.status_code == 500 and "truncated" in response.json()["error"]["message"]
     assert ask(at.url, "taught").is_success
@@ -145,7 +145,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def training(data: Path, steps: int) -> list[str]:
-    """The command for a small training run that saves often."""
+    """The command for a small training run with frequent checkpoints."""
     sizes = [f"steps={steps}", "batch_size=2", "warmup_steps=1", "evaluate_every=5", "evaluate_tokens=100"]
     return ["train", str(data), "--preset", "char", *(f"--set={size}" for size in sizes), "--out", OUT_PLACE]
 
@@ -155,11 +155,11 @@ def process_of(folder: Path) -> int:
 
 
 def command_of(job: int) -> int:
-    """The pid of the command of a job's process."""
+    """The pid of the command that a job's process runs."""
     return int(Path(f"/proc/{job}/task/{job}/children").read_text().split()[0])
 
 
-@pytest.mark.slow  # half a minute; the next test kills a quick command
+@pytest.mark.slow  # takes half a minute; the next test kills a faster command
 def test_a_killed_training_job_is_reported_and_can_be_resumed(tmp_path: Path, data: Path) -> None:
     store = JobStore(tmp_path)
     id = store.begin("train", "", training(data, steps=30))
@@ -264,12 +264,12 @@ def test_models_are_listed_when_the_folder_of_one_is_gone(shelf: Path, serve: An
     assert response.status_code == 500 and "plain" in response.json()["error"]["message"]
 
 
-# -- a disk that is full ----------------------------------------------------------------------------------------------
+# -- a full disk ------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of a few pages, which is quickly full."""
+    """A file system of a few pages, which fills up quickly."""
     place = tmp_path / "disk"
     place.mkdir()
     made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", place], capture_output=True, check=False)
@@ -280,7 +280,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(disk: Path, but: int = 0) -> Path:
-    """Fill a disk except for some bytes."""
+    """Fill a disk, leaving a given number of bytes free."""
     filler, free = disk / "filler", shutil.disk_usage(disk).free
     filler.write_bytes(b"x" * (free - but))
     return filler
@@ -326,7 +326,7 @@ def test_a_job_that_cannot_be_recorded_does_not_run(tmp_path: Path, monkeypatch:
 
     def spawned(*args: Any, **named: Any) -> int:
         begun.append(spawn(*args, **named))
-        resource.setrlimit(resource.RLIMIT_FSIZE, (8, usual[1]))  # like a disk that is full from now on
+        resource.setrlimit(resource.RLIMIT_FSIZE, (8, usual[1]))  # from now on like a full disk
         return begun[-1]
 
     monkeypatch.setattr(os, "posix_spawn", spawned)
@@ -342,7 +342,7 @@ def test_a_job_that_cannot_be_recorded_does_not_run(tmp_path: Path, monkeypatch:
 def test_a_job_with_a_file_size_limit_fails_with_a_message(
     tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Like a quota: small files can be written, the weights cannot."""
+    """As with a quota, small files can be written, but the weights cannot."""
     store, spawn = JobStore(tmp_path), os.posix_spawn
 
     def limited(*args: Any, **named: Any) -> int:

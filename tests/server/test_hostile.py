@@ -1,4 +1,4 @@
-"""Requests that are cheap to send and expensive to process, and idle connections: they are bounded."""
+"""Limits on idle connections, and on requests that are cheap to send but expensive to process."""
 
 import json
 import socket
@@ -135,7 +135,7 @@ def test_a_connection_without_headers_is_closed_and_others_are_served(serve: Any
 def test_a_connection_is_reused(serve: Any) -> None:
     at = serve(limits=Limits(body_seconds=2))
     with httpx.Client(base_url=at.url) as client:
-        for _ in range(4):  # together longer than the time limit of a body
+        for _ in range(4):  # in total longer than the time limit for a body
             assert client.get("/health").status_code == 200
             time.sleep(0.8)
 

@@ -1,4 +1,4 @@
-"""Inspection over HTTP: the library's own numbers, unsupported families, limits, silenced heads."""
+"""Inspection over HTTP: the same numbers as in the library, unsupported families, limits, silenced heads."""
 
 import base64
 import io
@@ -153,7 +153,7 @@ def test_a_worksheet_has_all_numbers(house: Address) -> None:
     crossed = ask(house, "inside/worksheet", model="seq2seq", text="নদী", target="মা", part="cross")
     assert crossed["place"] == "decoder.0.cross"
     assert "cannot read text" in refused(house, "inside/worksheet", model="vit", text=TEXT)
-    assert "this model has no attention 'blocks.7.attention'" in refused(
+    assert "this model has no attention module 'blocks.7.attention'" in refused(
         house, "inside/worksheet", model="gpt", text=TEXT, layer=7
     )
     assert "has no head 9" in refused(house, "inside/worksheet", model="gpt", text=TEXT, head=9)
@@ -242,7 +242,7 @@ def test_generation_stops_when_the_client_disconnects(house: Address, serve: Any
             break
         threading.Event().wait(0.01)
     gate.set()
-    ask(at, "inside/flow", model="gpt", text="মা")  # when its turn comes
+    ask(at, "inside/flow", model="gpt", text="মা")  # when the executor runs it
     assert len(passes) <= 2, "the running one, and the flow's own"
     assert not any(block._forward_pre_hooks for block in layers(model).values())
 
@@ -325,7 +325,7 @@ def test_broken_weights_are_reported(families: Path, tmp_path: Path, serve: Any)
     opened = bundle.load(families / "gpt")
     with torch.no_grad():
         for parameter in opened.model.parameters():
-            parameter.mul_(1e20)  # finite weights whose results are not
+            parameter.mul_(1e20)  # finite weights with non-finite results
     bundle.save(tmp_path / "broken", opened.model, opened.tokenizer)
     at = serve(tmp_path / "broken")
     for path in ("attention", "lens", "flow", "silence"):
@@ -338,7 +338,7 @@ def test_broken_weights_are_reported(families: Path, tmp_path: Path, serve: Any)
 
 
 def test_generation_continues_during_a_slow_view(house: Address, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests that wait for their turn, or for embeddings, do not block others."""
+    """Requests that wait for the executor, or for embeddings, do not block others."""
     began, gate = threading.Event(), threading.Event()
 
     def slow(*given: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Jobs: processes that outlive the server and are found by the next one; stopped, killed, failed, resumed."""
+"""Jobs are processes that outlive the server and are found by the next one; they stop, are killed, fail and resume."""
 
 import asyncio
 import errno
@@ -109,7 +109,7 @@ def test_another_server_finds_it_running_and_stops_it(tmp_path: Path, endless: l
         other.begin("train", "", ["presets"])
     other.stop(id)
     assert waited(other, id, over).state == "stopped"
-    other.stop(id)  # a second call does nothing
+    other.stop(id)  # a second call has no effect
 
 
 @pytest.mark.parametrize("moment", [0.0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.6, 1.0])
@@ -134,7 +134,7 @@ def processes_of(session: int) -> list[int]:
     """The running processes of a session."""
     found = []
     for file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):  # it has ended meanwhile
+        with suppress(OSError):  # it has ended in the meantime
             state, _, _, its_session = file.read_text(encoding="utf-8").rpartition(") ")[2].split()[:4]
             if int(its_session) == session and state != "Z":
                 found.append(int(file.parent.name))
@@ -142,7 +142,7 @@ def processes_of(session: int) -> list[int]:
 
 
 def test_a_signal_during_the_start_of_a_command_reaches_it(tmp_path: Path, endless: list[str]) -> None:
-    """The signal comes after the command has started and before its job has its pid."""
+    """The signal arrives after the command has started and before the pid is stored in its job."""
     create_table(tmp_path)
     add(tmp_path, "0123456789ab", "train", endless)
     program = (
@@ -195,13 +195,13 @@ def test_a_killed_job_is_not_reported_as_running(tmp_path: Path, endless: list[s
     waited(store, id, lambda status: "Ctrl-C stops it" in status.output)
     os.killpg(noted(tmp_path, id)["pid"], signal.SIGKILL)
     assert waited(store, id, over).state == "killed"
-    # A reused pid is not taken for it.
+    # A process with a reused pid is not mistaken for the job.
     note(tmp_path, id, pid=os.getpid(), process="1")
     assert store.status(id).state == "killed"
 
 
 def test_concurrent_requests_cannot_exceed_the_limit_of_running_jobs(tmp_path: Path, endless: list[str]) -> None:
-    stores = [JobStore(tmp_path, most_running=2) for _ in range(8)]  # as several servers would
+    stores = [JobStore(tmp_path, most_running=2) for _ in range(8)]  # as with several servers
 
     def ask(store: JobStore) -> str | None:
         try:
@@ -309,7 +309,7 @@ def test_a_server_without_a_job_folder_rejects_jobs(address: Address) -> None:
 
 
 def test_files_are_listed_and_removed(working: Address) -> None:
-    called = "  আমার\u202e নদী\0.csv" + "x" * 300  # as an uploaded file may be named
+    called = "  আমার\u202e নদী\0.csv" + "x" * 300  # a possible name of an uploaded file
     id = said(http.post(f"{working.url}/api/files", json={"text": "নদী", "file_type": "csv", "name": called}))["id"]
     listed = {each["id"]: each for each in said(http.get(f"{working.url}/api/files"))}
     assert listed[id]["name"].startswith("আমার নদী.csvxx") and len(listed[id]["name"]) == 200
@@ -428,7 +428,7 @@ def test_jobs_are_not_read_in_the_event_loop(
         plain = getattr(kind, name)
 
         def noted(*given: Any) -> Any:
-            with suppress(RuntimeError):  # a thread has no loop
+            with suppress(RuntimeError):  # threads have no event loop
                 asyncio.get_running_loop()
                 in_loop.append(name)
             return plain(*given)
@@ -471,7 +471,7 @@ def test_a_training_job_survives_its_server_and_its_model_generates(working: Add
     waited(store, run, lambda _: metrics.is_file() and metrics.stat().st_size > 0)
     said(http.post(f"{working.url}/api/jobs/{run}/stop"))
     assert waited(store, run, over).state == "stopped"
-    # Another server, as after a crash: it finds the job, resumes it, and serves its model.
+    # Another server, as after a crash, finds the job, resumes it, and serves its model.
     at = serve(jobs=working.folder)
     assert said(http.post(f"{at.url}/api/jobs/{run}/resume"))["state"] == "running"
     assert waited(store, run, over, 300).state == "done", store.status(run).output

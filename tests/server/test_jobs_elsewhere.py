@@ -1,4 +1,4 @@
-"""Jobs on systems without Linux's process information."""
+"""Jobs on systems without /proc."""
 
 import os
 import subprocess
@@ -18,7 +18,7 @@ def test_without_proc_the_start_time_comes_from_ps(monkeypatch: pytest.MonkeyPat
     mine = table.process_start_time(os.getpid())
     assert mine is not None and mine == table.process_start_time(os.getpid()) and len(mine.split()) == 5
     with subprocess.Popen([sys.executable, "-c", "pass"]) as child:
-        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and nobody has asked how
+        os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)  # a zombie: ended, but not yet waited for
         assert table.process_start_time(child.pid) is None
     assert table.process_start_time(child.pid) is None
 

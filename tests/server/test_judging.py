@@ -1,4 +1,4 @@
-"""Blind comparison over HTTP: judgements are stored as by ``kotha judge``, and results come late."""
+"""Blind comparison over HTTP: judgements are stored as by ``kotha judge``, and results are shown only at the end."""
 
 from pathlib import Path
 from typing import Any

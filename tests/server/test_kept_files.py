@@ -1,4 +1,4 @@
-"""Uploads are removed with their job, to make room, or on request, but not while a job needs them."""
+"""Uploads are removed with their job, to free space, or on request, but not while a job needs them."""
 
 import errno
 import json
@@ -21,7 +21,7 @@ AT_ONCE = Limits(file_rest_seconds=0)
 
 
 def reading(store: JobStore, *files: str) -> list[str]:
-    """Return the arguments of a short command that names files."""
+    """Return the arguments for a short command that uses these files."""
     return ["presets", *(str(store.uploads.path(file)) for file in files)]
 
 
@@ -52,7 +52,7 @@ def test_a_file_is_removed_with_the_last_job_that_uses_it(tmp_path: Path) -> Non
 
 
 def test_a_resumed_training_job_still_needs_its_table(tmp_path: Path) -> None:
-    """Its command then names the run alone, whose folder knows where the table is."""
+    """The job's command then contains only the run, whose folder records the path of the table."""
     store = JobStore(tmp_path, limits=AT_ONCE)
     table = store.upload("text,label\n", "csv")
     id = ended(store, table)
@@ -110,7 +110,7 @@ def test_a_job_is_not_started_if_its_file_was_removed_meanwhile(tmp_path: Path) 
 
 @pytest.mark.parametrize("moved", [False, True], ids=["while it is written", "as the folder is synced"])
 def test_an_upload_to_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch, moved: bool) -> None:
-    """A rejected client uploads again, so a name without its file, or a file without its name, would accumulate."""
+    """A rejected client uploads again, so records without a file, or files without a record, would accumulate."""
     store, write = JobStore(tmp_path), uploads_module.atomic_write
 
     def full(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Names and tags of jobs: they can change at any time, are bounded, and do not affect the job."""
+"""Names and tags of jobs can change at any time, have a limited length, and do not affect the job."""
 
 import resource
 from pathlib import Path
@@ -91,7 +91,7 @@ def test_a_failed_write_keeps_the_old_label(tmp_path: Path) -> None:
     id = written(store, "train", 0)
     store.label(id, tags=["আগের"])
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (8, usual[1]))  # as a disk that is full after eight bytes
+    resource.setrlimit(resource.RLIMIT_FSIZE, (8, usual[1]))  # like a disk that is full after eight bytes
     try:
         with pytest.raises(KothaError):
             store.label(id, tags=["নতুন"])

@@ -1,4 +1,4 @@
-"""Lack of memory gives an error and one log line, and the server continues."""
+"""An out-of-memory error gives an error response and one log line, and the server continues."""
 
 import logging
 
@@ -24,7 +24,7 @@ def test_lack_of_memory_is_logged_without_a_traceback(error: Exception, caplog: 
     def write() -> None:
         raise error
 
-    client = TestClient(app)  # which raises what an app lets through after its answer, as uvicorn would log it
+    client = TestClient(app)  # raises what uvicorn would log
     for _ in range(2):
         with caplog.at_level(logging.WARNING):
             answer = client.get("/")

@@ -1,4 +1,4 @@
-"""Each answer is counted once, before the client has it."""
+"""Each response is counted once, before the client receives it."""
 
 import asyncio
 from typing import Any

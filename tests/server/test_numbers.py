@@ -1,4 +1,4 @@
-"""The numbers of a pass over HTTP: windows of matrices and the computation of cells match the library."""
+"""The numbers in a forward pass over HTTP: windows of matrices and the arithmetic of cells match the library."""
 
 from pathlib import Path
 from typing import Any

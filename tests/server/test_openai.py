@@ -1,4 +1,4 @@
-"""OpenAI's official client, unchanged, against the server: lists, completions, chats, embeddings, streams, errors."""
+"""OpenAI's official client, unmodified, with the server: lists, completions, chats, embeddings, streams, errors."""
 
 import asyncio
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def client(address: Address) -> Iterator[Any]:
 
 
 def alone(address: Address, name: str, prompt: Any, tokens: int = 20, **how: Any) -> Any:
-    """Return the text of the same seed without concurrent requests."""
+    """Return the text for the same seed without concurrent requests."""
     opened = bundle.load(address.folder / name)
     settings = SamplingSettings(**how)
     [result] = Engine(opened.model, opened.tokenizer).generate(  # type: ignore[arg-type]

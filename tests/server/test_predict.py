@@ -1,4 +1,4 @@
-"""Tasks over HTTP: the library's own answers, unsupported families, names instead of paths."""
+"""Tasks over HTTP: the same results as the library, unsupported families, names instead of paths."""
 
 import json
 import shutil
@@ -141,7 +141,7 @@ def test_questions_are_answered_as_the_library_does(office: Address, models: Pat
     question = some_stories(seed=3, n_documents=1)[0].split("।")[0]
     for name in (None, "plain", "taught"):
         asked = {"index": "stories", "question": question, "limit": 3, "tokens": 5}
-        by = {"by": "words"} if name == "plain" else {}  # whose vectors these are not
+        by = {"by": "words"} if name == "plain" else {}  # it did not compute these vectors
         result = ask(office, "ask", **asked, **by, **({} if name is None else {"model": name}))
         lm = None if name is None else kotha.load(models / name, device="cpu")
         with kotha.Index(office.folder / "stories.index", lm) as index:
@@ -157,7 +157,7 @@ def test_questions_are_answered_as_the_library_does(office: Address, models: Pat
             expected.remark and str(expected.remark)
         )
     wrong = refused(office, "ask", index="stories", question=question, model="plain", by="meaning")
-    assert wrong.startswith("stories holds vectors of taught")
+    assert wrong.startswith("stories contains vectors computed by taught")
     assert "unknown index 'storis'" in refused(office, "ask", 404, index="storis", question="ক")
     for place in ("/etc/stories.index", "../stories", "stories.index", ""):
         assert "unknown index" in refused(office, "ask", 404, index=place, question="ক")

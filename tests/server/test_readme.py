@@ -36,7 +36,7 @@ def test_the_guides_script_trains_a_model_and_generates(serve: Any, tmp_path: Pa
     [block] = [
         each for each in re.findall(r"^```sh\n(.*?)^```", GUIDE, re.DOTALL | re.MULTILINE) if "/api/jobs" in each
     ]
-    # As printed, but for what takes long; and `kotha` is the one that is tested, installed or not.
+    # As printed, except for slow commands; `kotha` is the tested version, whether or not it is installed.
     quick = {
         "--documents 500": "--documents 200",
         '"vocab_size": 2000': '"vocab_size": 800',

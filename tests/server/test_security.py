@@ -115,7 +115,7 @@ def test_every_route_rejects_a_foreign_host_and_origin(address: Address, keyed: 
             )
     for host in (f"localhost:{port}", f"127.0.0.1:{port}", "[::1]", "localhost"):
         assert http.get(f"{address.url}/v1/models", headers={"host": host}).status_code == 200, host
-    # On the usual ports of both, a page of another server has the same name, and neither says its port.
+    # On the default ports of http and https, a page of another server has the same host name, and no port is sent.
     for page in ("https://localhost", "ftp://localhost", "//localhost", "localhost", "http://localhost/", "https://["):
         reply = http.delete(f"{address.url}/api/jobs/{'0' * 12}", headers={"host": "localhost", "origin": page})
         assert reply.status_code == 403 and "pages of another origin" in reply.json()["error"]["message"], page
@@ -162,7 +162,7 @@ def test_a_request_that_is_too_large_is_rejected_before_it_is_read(keyed: Addres
 
 
 def test_a_content_length_of_thousands_of_digits_is_rejected(keyed: Address) -> None:
-    """Python would spend a second on parsing it, or raise its own error."""
+    """Python would take a second to parse it, or raise its own error."""
     url = httpx.URL(keyed.url)
     with socket.create_connection((url.host, url.port), 10) as caller:
         lines = ["POST /v1/completions HTTP/1.1", "Host: 127.0.0.1", f"Content-Length: {'9' * 5000}"]
@@ -183,12 +183,12 @@ def test_a_request_that_never_ends_is_dropped(keyed: Address) -> None:
 
 
 def test_a_client_still_sending_too_much_gets_the_answer(address: Address) -> None:
-    """If the connection were closed in the meantime, it would be reset, and the answer would be lost."""
+    """If the connection were closed in the meantime, it would be reset, and the response would be lost."""
     url = httpx.URL(address.url)
     with socket.create_connection((url.host, url.port), 10) as slow:
         head = ["POST /v1/completions HTTP/1.1", f"Host: 127.0.0.1:{url.port}", f"Content-Length: {3 << 20}", "", ""]
         slow.sendall("\r\n".join(head).encode())
-        time.sleep(0.5)  # it has been refused by now
+        time.sleep(0.5)  # the request has been rejected by now
         for _ in range(3):
             slow.sendall(b" " * (1 << 20))
             time.sleep(0.1)

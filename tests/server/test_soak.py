@@ -1,4 +1,4 @@
-"""A server under load for a long time: no leaks and no wrong answers, even if clients disconnect."""
+"""A server under load for a long time: no leaks and no wrong responses, even if clients disconnect."""
 
 import asyncio
 import shutil
@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent.parent / "benchmarks"))
 import serve_soak
 from serve_load import kotha_server
 
-# What a process may hold more after thousands of requests: pages that its allocator keeps, a thread of a pool.
+# Allowed growth of a process after thousands of requests: pages kept by the allocator, a thread in a pool.
 MOST_BYTES, MOST_DESCRIPTORS, MOST_THREADS = 48 << 20, 4, 4
 
 

@@ -1,4 +1,4 @@
-"""From an uploaded table to a trained model and its score; and search in uploaded documents."""
+"""From an uploaded table to a trained model and its score, and search in uploaded documents."""
 
 import csv
 import io
@@ -36,7 +36,7 @@ def upload(address: Address, text: str, file_type: str, name: str = "") -> str:
 
 
 def done(address: Address, **asked: Any) -> str:
-    """Start a job and wait for its end."""
+    """Start a job and wait until it ends."""
     id = str(ask(address, "jobs", **asked)["id"])
     end = time.monotonic() + WAIT
     while (status := read(address, f"jobs/{id}"))["state"] == "running":

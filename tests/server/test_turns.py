@@ -1,4 +1,4 @@
-"""The serial executor: one task at a time, time limits, and turns that are always released."""
+"""The serial executor: one task at a time, time limits, and slots that are always released."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ from kotha.server.settings import Limits
 
 
 class Asking:
-    """A request whose client stays connected until it is told to leave."""
+    """A request whose client stays connected until the test disconnects it."""
 
     def __init__(self) -> None:
         self.leaves = asyncio.Event()
@@ -67,7 +67,7 @@ def test_disconnect_and_timeout_end_the_request_at_once_and_release_the_turn(lea
 
         def endless(look_up: Any) -> None:
             began.set()
-            while True:  # until looking up says that nobody waits
+            while True:  # until no request is waiting
                 look_up("", 0, 1)
                 looks.append(1)
                 threading.Event().wait(0.01)

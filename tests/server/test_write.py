@@ -1,4 +1,4 @@
-"""Token by token generation and token probabilities match the library."""
+"""Token-by-token generation and token probabilities match the library."""
 
 import json
 import struct
@@ -20,7 +20,7 @@ TEXT = "নদীর ধারে ক্ষণিক"
 
 
 def written(address: Address, **asked: Any) -> list[dict[str, Any]]:
-    """The events of a stream."""
+    """Return the events of a stream."""
     with http.stream("POST", f"{address.url}/api/write", json={"model": "plain", **asked}, timeout=60) as said:
         lines = [line.removeprefix("data: ") for line in said.iter_lines() if line]
     assert said.status_code == 200 and lines[-1] == "[DONE]"
@@ -28,7 +28,7 @@ def written(address: Address, **asked: Any) -> list[dict[str, Any]]:
 
 
 def scored(address: Address, prompt: str | Sequence[int]) -> tuple[dict[str, Any], np.ndarray[Any, Any]]:
-    """A distribution: its head, and its numbers."""
+    """A probability distribution: the most likely tokens, and its statistics."""
     response = http.post(f"{address.url}/api/logits", json={"model": "plain", "prompt": prompt}, timeout=60)
     assert response.status_code == 200, response.text
     (length,) = struct.unpack_from("<I", response.content)

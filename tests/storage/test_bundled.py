@@ -1,4 +1,4 @@
-"""The bundled model: complete, small, in the wheel, the default, and its card has the measured figures."""
+"""The bundled model: complete, small, included in the wheel, and the default; its card has the measured figures."""
 
 import json
 import os
@@ -52,7 +52,7 @@ def test_the_card_has_the_measured_figures() -> None:
 
 @pytest.fixture
 def beside_a_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current directory of the commands: a folder with a text file."""
+    """The current directory for the commands: a folder with a text file."""
     monkeypatch.chdir(tmp_path)
     Path("text.txt").write_text("নদীর ধারে একটি গ্রাম।", encoding="utf-8")
     return tmp_path
@@ -97,7 +97,7 @@ def test_commands_work_without_training(words: list[str], capsys: Any, beside_a_
         (["card", "."], 1, ". is not a model folder: it has no config.json"),
         (["card", "runn"], 1, "runn not found; name a run folder or a model folder"),
         (["generate", "আমি", "ভাত", "খাই"], 2, "unexpected argument খাই; put quotes around a text of several words"),
-        (["inside", "heads"], 2, "the data of box was not found; give --text …, or a path"),
+        (["inside", "heads"], 2, "the training data of box was not found; give --text … or a path"),
     ],
 )
 def test_mistakes_give_a_message(
@@ -144,7 +144,7 @@ def test_the_results_file_describes_the_packaged_model() -> None:
     assert found["model"] == bundle.load(bundled.FOLDER).config.to_dict()
 
 
-# -- the text that it has read -----------------------------------------------------------------------------------------
+# -- its training data -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -80,7 +80,7 @@ def test_a_folder_that_fails_leaves_nothing(tmp_path: Path) -> None:
 def test_an_existing_folder_is_replaced_only_if_allowed(tmp_path: Path) -> None:
     out = tmp_path / "out"
     out.mkdir()
-    with atomic_directory(out, lambda _: False) as partial:  # empty: nothing to lose
+    with atomic_directory(out, lambda _: False) as partial:  # an empty folder can be replaced
         (partial / "x").write_text("1")
     with pytest.raises(KothaError, match="exists; choose another f"), atomic_directory(out, lambda _: False):
         raise AssertionError("never reached")
@@ -143,7 +143,7 @@ def test_without_exchange_a_kill_between_two_renames_is_repaired(tmp_path: Path,
     with atomic_directory(out, lambda _: True) as partial:
         (partial / "y").write_text("new")
     assert names(tmp_path) == ["out"]
-    out.rename(old)  # killed here: the old content has another name
+    out.rename(old)  # killed here: the old content has been renamed
     with pytest.raises(KothaError, match="out exists"), atomic_directory(out, lambda _: False):
         pass
     assert names(out) == ["y"]
@@ -335,7 +335,7 @@ def test_status_functions_describe_paths(tmp_path: Path) -> None:
 @pytest.mark.parametrize("look", [exists, is_file, is_directory, is_link])
 @pytest.mark.parametrize("error", [errno.EIO, errno.EACCES, errno.ENAMETOOLONG])
 def test_an_io_error_is_not_taken_for_a_missing_file(look, error: int, tmp_path: Path, monkeypatch) -> None:
-    """Path.exists() does, from Python 3.14 on."""
+    """From Python 3.14 on, Path.exists() returns False for such errors."""
     (tmp_path / "a").touch()
 
     def refuse(self: Path, **_: object) -> None:
@@ -357,7 +357,7 @@ def test_the_content_of_a_folder_is_sorted(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_listed_is_not_empty(tmp_path: Path, monkeypatch) -> None:
-    """Path.glob() says so, from Python 3.12 on."""
+    """From Python 3.12 on, Path.glob() treats such a folder as empty."""
     monkeypatch.setattr(Path, "iterdir", _broken)
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
         matching(tmp_path, "*.txt")
@@ -453,7 +453,7 @@ def test_a_removed_partial_file_is_not_reported_as_written(tmp_path: Path) -> No
 def test_a_folder_locked_by_another_process_is_not_removed(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with pytest.raises(InUseError), whole.filled_folder(folder):
-        held = Lock(folder)  # another process that locked the new folder first
+        held = Lock(folder)  # as if another process had locked the new folder first
         Lock(folder)
     assert folder.is_dir()
     held.release()
@@ -503,7 +503,7 @@ def test_waiting_for_a_removed_folder_raises_an_error(tmp_path: Path) -> None:
 def test_releasing_a_lock_twice_closes_nothing_else(tmp_path: Path) -> None:
     held = Lock(tmp_path)
     held.release()
-    with (tmp_path / "a").open("wb") as file:  # reuses the free descriptor
+    with (tmp_path / "a").open("wb") as file:  # reuses the closed descriptor
         held.release()
         file.write(b"a")
     assert (tmp_path / "a").read_bytes() == b"a"
@@ -511,7 +511,7 @@ def test_releasing_a_lock_twice_closes_nothing_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("is_directory", [False, True])
 def test_a_new_partial_path_is_removed_if_it_cannot_be_checked(tmp_path: Path, monkeypatch, is_directory: bool) -> None:
-    """Its lock was never released, so it was taken for another process's."""
+    """Regression: its lock was never released, so it looked like another process's lock."""
     failing, looked = [True], Lock.is_of
 
     def is_of(self: Lock, path: Path) -> bool:
@@ -540,7 +540,7 @@ def test_an_old_folder_is_removed_despite_io_errors(tmp_path: Path, monkeypatch)
 
 
 def test_an_io_error_on_release_does_not_fail_the_work(tmp_path: Path, monkeypatch) -> None:
-    """rmtree checks a folder before it removes it, and does not ignore errors of that check."""
+    """rmtree checks a folder before removing it, and does not ignore errors in this check."""
     (tmp_path / "old").mkdir()
     monkeypatch.setattr(shutil, "rmtree", _broken)
     remove_directory(tmp_path / "old")
@@ -551,7 +551,7 @@ def test_an_io_error_on_release_does_not_fail_the_work(tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("looks", [2, 100], ids=["twice", "ever after"])
 def test_repeated_io_errors_leave_no_lock(tmp_path: Path, monkeypatch, looks: int) -> None:
-    """A later writer in the same process gets no InUseError."""
+    """A later writer in the same process must not get an InUseError."""
     failing, looked, held = [True] * looks, Lock.is_of, Lock.sync
 
     def is_of(self: Lock, path: Path) -> bool:

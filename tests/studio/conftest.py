@@ -1,6 +1,6 @@
 """The studio in a real browser: a server with trained models of each family, and pages that are monitored.
 
-All requests of a page must go to the server; a logged error, or a warning of its library, fails the test.
+All requests from a page must go to the server. A logged error, or a warning from the page's library, fails the test.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from tests.studio.learned import learn_all
 from kotha.server.app import make_app
 from kotha.server.settings import ServeSettings
 
-# Every way of looking: on a phone, a tablet and a desk, in both languages and themes. The hardest is always tried.
+# All views: phone, tablet and desktop, in both languages and themes. The most difficult one is always tested.
 _OFTEN = {(390, "bn", "dark")}
 LOOKS = [
     pytest.param(*look, marks=[] if look in _OFTEN else pytest.mark.slow)
@@ -38,7 +38,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def families(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Trained models, each in a folder of its name, and in addition to the bundled model a small, fast GPT.
+    """Trained models, each in a folder with its name, and a small, fast GPT in addition to the bundled model.
 
     If tests run in several processes, the first one trains for all of them.
     """
@@ -65,7 +65,7 @@ Opened = Callable[..., Any]
 
 
 def _is_wrong(said: Any) -> bool:
-    """Return whether a message is an error, or a warning of the page's library."""
+    """Return whether a message is an error, or a warning from the page's library."""
     return said.type == "error" or (said.type == "warning" and "svelte" in said.text)
 
 
@@ -77,7 +77,7 @@ def enter(browser: Any, studio: str) -> Iterator[Opened]:  # noqa: F811
 
     def opened(*place: str, width: int = 1400, height: int = 900, lang: str = "en", **query: str) -> Any:
         page = browser.new_page(viewport={"width": width, "height": height}, reduced_motion="reduce")
-        page.set_default_timeout(60_000)  # two cores may be busy with other tests
+        page.set_default_timeout(60_000)  # both cores may be busy with other tests
         page.on("console", lambda said: wrong.append(said.text) if _is_wrong(said) else None)
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on(
@@ -97,13 +97,13 @@ def enter(browser: Any, studio: str) -> Iterator[Opened]:  # noqa: F811
 
 
 def type_into(page: Any, name: str, text: str, key: str = "Enter") -> None:
-    """Type into a field, and leave it with a key."""
+    """Type into a field, and press a key to leave it."""
     page.get_by_role("textbox", name=name).fill(text)
     page.get_by_role("textbox", name=name).press(key)
 
 
 def check_everyone_can_use_it(page: Any) -> None:
-    """Check that axe finds nothing, and that nothing is wider than the window."""
+    """Check that axe finds no problems, and that nothing is wider than the window."""
     assert faults(page) == [], page.url
     assert sideways(page) == 0, page.url
 

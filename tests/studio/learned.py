@@ -1,8 +1,8 @@
 """A trained model of each family, in seconds on one core.
 
-All of them are trained through the public API on the built-in stories' entries on birds and fruits: a BERT on masked
-words of their first sentences, a Seq2Seq on their names in Latin letters, a classifier on the two classes. A ViT is
-trained on shapes that are drawn here. The trained GPT is the bundled one.
+All models are trained through the public API on the built-in encyclopaedia entries about birds and fruits: a BERT on
+masked words in their first sentences, a Seq2Seq on their names in Latin letters, and a classifier on the two classes. A
+ViT is trained on generated shapes. The trained GPT is the bundled model.
 """
 
 import csv
@@ -22,14 +22,14 @@ from kotha.text.perturb import romanized
 from kotha.text.stories.corpus import stories
 
 BIRD, FRUIT = "পাখি", "ফল"
-# A sentence of the corpus with a word that anybody would guess, and its place, as Look counts words: from 0.
+# A sentence from the corpus with an easily predictable word, and the position of this word, counted from 0 as in Look.
 BIRD_SENTENCE, BIRD_PLACE = "শালিক বাংলার একটি চেনা পাখি।", 4
 FRUIT_SENTENCE = "চালতা বাংলার একটি প্রিয় ফল।"
-# Names that follow each other in no pair that it learned from.
+# Names that are not adjacent in any training pair.
 NAMES = ("চালতা", "শালিক", "আম", "দোয়েল")
 LATIN, BANGLA = " ".join(map(romanized, NAMES)), " ".join(NAMES)
 OF_A_BIRD, OF_A_FRUIT = "এর আছে হলুদ ঠোঁট।", "স্বাদে টক।"
-SHAPES = ("আড়াআড়ি", "খাড়া", "চৌকো")  # lying, standing, a square
+SHAPES = ("আড়াআড়ি", "খাড়া", "চৌকো")  # horizontal bar, vertical bar, square
 SIDE, PATCH = 12, 4
 
 _SMALL: dict[str, Any] = {"d_model": 64, "n_heads": 2, "d_ff": 128}
@@ -46,9 +46,9 @@ Images = NDArray[np.uint8]
 
 
 def learn_all(material: Path, runs: Path) -> None:
-    """Train a run of each family in a folder of its name: bert, bert-classifier, seq2seq and vit."""
+    """Train a run of each family in a folder with its name: bert, bert-classifier, seq2seq and vit."""
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # small products are not faster on two
+    torch.set_num_threads(1)  # small products are not faster on two threads
     try:
         learn_words(material, runs)
         learn_names(material, runs)
@@ -87,7 +87,7 @@ def learn_words(material: Path, runs: Path) -> None:
 
 
 def learn_names(material: Path, runs: Path) -> None:
-    """Train a Seq2Seq on four names of birds and fruits in Latin and in Bangla letters."""
+    """Train a Seq2Seq on sequences of four names of birds and fruits, from Latin to Bangla letters."""
     names = sorted({name for _, name, _ in entries() if " " not in name})
     chance = random.Random(0)
     rows: set[tuple[str, ...]] = set()
@@ -118,7 +118,7 @@ def learn_shapes(material: Path, runs: Path) -> None:
 
 
 def drawn_shapes(seed: int, n_images: int) -> tuple[Images, NDArray[np.int64]]:
-    """Draw shapes at random positions of a noisy square: (n, 12, 12) and their classes (n,)."""
+    """Draw shapes at random positions in a noisy square: (n, 12, 12) and their classes (n,)."""
     chance = np.random.default_rng(seed)
     labels = np.arange(n_images) % len(SHAPES)
     images = np.zeros((n_images, SIDE, SIDE))

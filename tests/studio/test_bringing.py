@@ -1,4 +1,4 @@
-"""Uploads and input: files that are removed again, files that are not text, and numbers as typed."""
+"""Uploads and input: files that are removed again, files that are not text, and typed numbers."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,7 +17,7 @@ from kotha.server.app import make_app
 from kotha.server.settings import Limits, ServeSettings
 
 pytestmark = pytest.mark.browser
-# A file that no job names may go at once, and no job is taken.
+# A file that no job uses may be removed immediately, and no job is accepted.
 STRICT = Limits(file_rest_seconds=0, jobs=0)
 TEXT = ("নদীর ধারে একটি ছোট গ্রাম ছিল। " * 20).encode()
 

@@ -1,4 +1,4 @@
-"""The bundled page equals the one built from its sources."""
+"""The bundled page equals the page built from the sources."""
 
 import gzip
 import importlib.util
@@ -15,7 +15,7 @@ import pytest
 from kotha.report.built import STATIC, pages
 
 ROOT = Path(__file__).parents[2]
-# What a browser loads, compressed, fonts aside.
+# The compressed size of the files that a browser loads, without fonts.
 MOST_BYTES = 500_000
 
 
@@ -44,7 +44,7 @@ def test_the_page_has_nothing_that_its_policy_forbids() -> None:
     assert "http" not in page
 
 
-@pytest.mark.slow  # minutes of node; that the page is of these sources is asked above, each time
+@pytest.mark.slow  # takes minutes; the test above always checks that the page was built from these sources
 def test_sources_build_the_same_page_again(tmp_path: Path) -> None:
     npm = shutil.which("npm") or shutil.which("npm", path=str(Path(sys.executable).parent))
     if npm is None:

@@ -1,4 +1,4 @@
-"""Compare and judge: the figures are the library's, and the authors of texts stay hidden until they may be shown."""
+"""Compare and judge: the figures match the library, and the authors of texts stay hidden until the results."""
 
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def test_what_was_never_measured_needs_a_text(enter: Opened) -> None:
 
 @pytest.mark.parametrize("model", ["bert", "seq2seq", "vit"])
 def test_a_family_that_foretells_no_text_is_told_of(browser: Any, studio: str, model: str) -> None:
-    page = browser.new_page()  # what the server refuses is an error to the console, here as it should be
+    page = browser.new_page()  # the console shows an expected error
     page.set_default_timeout(60_000)
     page.goto(f"{studio}/#/compare?lang=en&runs=box,{model}")
     page.get_by_role("textbox").fill(TEXT)

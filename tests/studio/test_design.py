@@ -1,4 +1,4 @@
-"""Design: the costs on the page equal those of the library."""
+"""Design: the costs on the page equal the library's."""
 
 import re
 
@@ -31,7 +31,7 @@ def test_a_slider_that_moves_is_in_the_address_and_in_the_bars(enter: Opened) ->
     total.wait_for()
     before = total.inner_text()
     layers = page.get_by_role("textbox", name="Layers")
-    layers.fill("৮")  # Bangla digits are welcome
+    layers.fill("৮")  # Bangla digits are accepted
     layers.press("Tab")
     assert wait_until(page, "before => document.querySelector('section.bars strong').innerText !== before", before)
     assert "n_layers=8" in page.url
@@ -60,7 +60,7 @@ def test_a_budget_becomes_a_design_and_a_training(enter: Opened) -> None:
     says = page.get_by_text("as just measured")
     says.wait_for()
     result = page.locator(".bars", has=page.get_by_role("heading", name="Time on this machine")).locator("strong")
-    # How long a step takes is the machine's, and it may be busy; the whole is the steps together.
+    # The time per step depends on the machine and its load; the total is the sum over the steps.
     steps, each = re.findall(r"in ([\d,]+) steps; ([\d.]+) s per step", says.inner_text())[0]
     parts = re.findall(r"(\d+) (d|h|min|s)", result.inner_text())
     whole = sum(int(count) * {"d": 86_400, "h": 3600, "min": 60, "s": 1}[unit] for count, unit in parts)

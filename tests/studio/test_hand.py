@@ -1,4 +1,4 @@
-"""By hand in a real browser: a row of attention in Bangla digits, named mistakes, own numbers, heads, files, mini."""
+"""By hand, in a real browser: an attention row in Bangla digits, named mistakes, own numbers, heads, files, mini."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ STEPS = ("Q", "K", "V", "products", "scores", "masked", "powers", "sums", "weigh
 
 
 def said(key: str, **filling: str) -> str:
-    """Return an English phrase, filled in."""
+    """Return an English phrase with its values filled in."""
     text: str = SAID[key]["en"]
     for name, value in filling.items():
         text = text.replace(f"{{{name}}}", value)
@@ -59,7 +59,7 @@ def test_the_first_row_of_attention_with_bangla_digits(enter: Opened) -> None:
             typed = "-৯৯৯" if value == float("-inf") else bangla_digits(f"{value:.4f}")
             assert answer(page, 0, column, typed).get_attribute("class").split()[0] == "right", (name, column)
             n_cells += 1
-        if name in ("K", "V"):  # the row reads all keys and values: the others are the machine's, for no points
+        if name in ("K", "V"):  # the row uses all keys and values; the page fills in the others, for no points
             page.get_by_role("button", name=SAID["fill"]["bn"].replace("{name}", name)).click()
     assert bangla_digits(f"{4 * n_cells}") in page.locator(".total").inner_text()
     page.reload()
@@ -271,7 +271,7 @@ def test_two_heads_are_joined_and_mixed_by_hand(enter: Opened, tmp_path: Path) -
     page = enter("hand", "output_2", s="block")
     sheet = paper_sheet("block")
     asked = [name for name, step in sheet.steps.items() if step.operation is not None]
-    for name in asked[: asked.index("joined")]:  # both heads by the machine
+    for name in asked[: asked.index("joined")]:  # both heads computed by the page
         page.locator("nav.steps li button").nth(asked.index(name)).click()
         page.locator(".tools button", has_text="Let the machine compute").click()
     for name in ("joined", "attended", "sum_1", "mean_1"):
@@ -294,7 +294,7 @@ def test_two_heads_are_joined_and_mixed_by_hand(enter: Opened, tmp_path: Path) -
 
 
 def paste(page: Any, field: Any, text: str) -> None:
-    """Paste a text, as Ctrl V does."""
+    """Paste a text, as Ctrl-V does."""
     field.focus()
     field.evaluate(
         """(field, text) => {
@@ -310,7 +310,7 @@ def test_a_matrix_of_a_spreadsheet_is_pasted(enter: Opened) -> None:
     page = enter("hand", "Q")
     page.get_by_role("button", name=said("edit")).click()
     paste(page, page.locator('.beside [data-cell="1,1"]'), "০.৫\t০.২৫\n১\t২\n9\t9")
-    # the last row is below X: it is left out
+    # the last row is below X, so it is dropped
     page.get_by_text(said("pasted.given", n="4", all="6", name="X")).wait_for()
     x = SHEET["X"].copy()
     x[1:3, 1:3] = [[0.5, 0.25], [1, 2]]

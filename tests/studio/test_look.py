@@ -1,4 +1,4 @@
-"""Look inside, in a browser: the page shows the library's numbers, for every family."""
+"""Look inside, in a browser: for every family, the page shows the library's numbers."""
 
 import base64
 import json
@@ -319,7 +319,7 @@ def test_everyone_can_use_it_at_every_width(enter: Opened, width: int, lang: str
 
 def test_it_is_told_how_far_the_naming_of_heads_is(enter: Opened) -> None:
     page = enter("look", "blocks.1.attention", m="gpt", x=TEXT)
-    page.route("**/api/inside/heads", lambda _: None)  # it takes its time
+    page.route("**/api/inside/heads", lambda _: None)  # slow
     result = '{"stage": "silencing", "done": 3, "total": 8}'
     page.route("**/api/progress**", lambda route: route.fulfill(body=result, content_type="application/json"))
     page.get_by_role("button", name="Name the heads").click()

@@ -1,4 +1,4 @@
-"""The stored case for the page's own training equals the result of torch."""
+"""The stored test case for training in the page equals torch's result."""
 
 import importlib.util
 import json

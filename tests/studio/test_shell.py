@@ -1,4 +1,4 @@
-"""The frame around the rooms: language, theme, keys, a server that does not respond, a required key."""
+"""The frame around the rooms: language, theme, keyboard, a server that does not respond, a required API key."""
 
 from typing import Any
 
@@ -36,7 +36,7 @@ def test_keys_lead_through_the_house(enter: Opened) -> None:
     assert page.locator("html").get_attribute("data-theme") == "dark"
 
 
-# Rooms that show what they are without anything done in them, and what is there once they do.
+# Rooms that show content without any input, and an element of this content.
 ROOMS: dict[tuple[str, ...], str] = {
     ("tokens",): "section .piece",
     ("design",): "section.bars",
@@ -98,9 +98,9 @@ def test_the_tour_leads_through_the_rooms_and_goes_on_after_a_reload(enter: Open
 
 
 def test_a_room_that_is_left_at_once_asks_for_nothing_more(enter: Opened) -> None:
-    """Svelte warns if a timer reads the state of a closed room, and the fixture allows no warnings."""
+    """Svelte warns if a timer reads the state of a closed room, and the fixture does not allow warnings."""
     page = enter("write", x="নদীর")
-    for pause in (1000, 20):  # the rooms' code is loaded at the first visit
+    for pause in (1000, 20):  # a room's code is loaded on the first visit
         for room in ("look", "tokens", "design", "train", "compare", "teach", "write"):
             page.evaluate("room => { location.hash = `#/${room}?m=box&x=নদীর` }", room)
             page.wait_for_timeout(pause)
@@ -123,7 +123,7 @@ def test_the_tour_covers_nothing_that_it_speaks_of(enter: Opened, width: int) ->
     strip, there = tour.bounding_box(), slider.bounding_box()
     assert there["y"] >= strip["y"] + strip["height"] or there["y"] + there["height"] <= strip["y"]
     assert page.locator("h1").bounding_box()["y"] + page.evaluate("scrollY") >= strip["height"], "it takes its own room"
-    slider.press("ArrowLeft")  # and it is in reach
+    slider.press("ArrowLeft")  # and it can be used
     assert sideways(page) == 0
 
 

@@ -1,4 +1,4 @@
-"""Teach: the page's results for a text, an image, a gap or a question equal those of the library."""
+"""Teach: the page's results for a text, an image, a gap or a question equal the library's."""
 
 import base64
 import json
@@ -41,7 +41,7 @@ def studio(families: Path, school: Path) -> Iterator[str]:
 
 
 def shares(page: Any, label: str) -> list[tuple[str, str]]:
-    """Return the rows of a list of bars: labels and probabilities."""
+    """Return the rows in a list of bars: labels and probabilities."""
     rows = page.get_by_role("list", name=label)
     rows.locator("li").first.wait_for()
     return [
@@ -58,7 +58,7 @@ def percent(share: float) -> str:
     [
         ("bert-classifier", OF_A_BIRD, BIRD),
         ("bert-classifier", OF_A_FRUIT, FRUIT),
-        ("gpt-classifier", "নদীর ধারে একটি গ্রাম ছিল।", None),  # it has learned nothing, and is shown as it is
+        ("gpt-classifier", "নদীর ধারে একটি গ্রাম ছিল।", None),  # the model has learned nothing, and is shown unchanged
     ],
 )
 def test_a_text_is_classified_as_the_library_does(
@@ -119,7 +119,7 @@ def test_a_text_is_translated_as_the_library_does(enter: Opened, families: Path)
     answer = [button.get_attribute("aria-label") for button in page.locator(".written button").all()]
     for name, source, weights, words in zip(
         BANGLA.split(), LATIN.split(), aligned["weights"], answer, strict=True
-    ):  # each name was written from its own
+    ):  # each name was generated from the source name
         assert name in words and source in words and percent(max(weights)) in words
     assert "m=seq2seq" in (page.get_by_role("link", name="Open in Look inside").get_attribute("href") or "")
 
@@ -172,7 +172,7 @@ def test_a_file_that_is_no_table_is_answered_in_words(browser: Any, studio: str)
     page.close()
 
 
-@pytest.mark.slow  # half a minute; tests/server/test_teaching.py teaches one behind the page each time
+@pytest.mark.slow  # takes half a minute; tests/server/test_teaching.py always trains one without the page
 def test_a_classifier_is_taught_in_the_page_and_its_score_is_the_run_s(enter: Opened, school: Path) -> None:
     page = enter("teach", "classify")
     page.get_by_role("button", name="Use the built-in example").click()

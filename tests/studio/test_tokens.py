@@ -22,7 +22,7 @@ def test_pieces_are_the_library_s(enter: Opened, families: Path, model: str, tex
     tokenizer = bundle.load(bundled.FOLDER if model == "box" else families / model).tokenizer
     assert tokenizer is not None
     page = enter("tokens", m=model, x=text)
-    line = page.get_by_role("region", name=re.compile(f"^{model}(,|$)"))  # with others that cut alike
+    line = page.get_by_role("region", name=re.compile(f"^{model}(,|$)"))  # or several models
     line.wait_for()
     assert line.locator(".piece").all_inner_texts() == [piece.text for piece in view(tokenizer, text)]
     letters = page.get_by_role("region", name="Aksharas, as you read them")

@@ -1,4 +1,4 @@
-"""The server's messages are sent as data, which the studio translates to Bangla."""
+"""The server sends messages as data, which the studio translates to Bangla."""
 
 import time
 from pathlib import Path
@@ -10,7 +10,7 @@ from kotha.i18n.catalogue import catalogue
 from kotha.server.app import make_app
 from kotha.server.settings import ServeSettings
 
-# Tables that something is wrong with, by what is said of them.
+# Invalid tables, by the error message for each.
 TABLES = {
     "table.fields": "only one column\nআমি\n",
     "table.empty": "text,label\n",

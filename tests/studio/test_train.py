@@ -1,4 +1,4 @@
-"""Train: a run started in the page, its curve, and its texts equal those of the run's folder."""
+"""Train: the curve and the texts of a run started in the page match the run's folder."""
 
 import os
 import re
@@ -37,7 +37,7 @@ def newest(work: Path) -> RunFolder:
 
 @pytest.fixture(scope="module")
 def trained(browser: Any, studio: str, work: Path) -> RunFolder:
-    """A run that was started in the page and has completed."""
+    """A completed run that was started in the page."""
     page = browser.new_page()
     page.set_default_timeout(PATIENCE)
     page.goto(f"{studio}/#/train?lang=en")
@@ -88,7 +88,7 @@ def test_a_training_is_named_tagged_and_found_by_its_tag(enter: Opened, trained:
     page.get_by_role("button", name="Name and tags…").click()
     name = page.locator("form", has=page.get_by_role("button", name="Save")).get_by_role("textbox", name="Name")
     assert name.input_value() == store.status(id).name
-    page.keyboard.type("গল্পের প্রথম")  # it has the keyboard, and its text is chosen
+    page.keyboard.type("গল্পের প্রথম")  # it has the focus, and its text is selected
     page.keyboard.press("Tab")
     page.keyboard.type("ছোট,  দুই   শব্দ ,ছোট")
     page.keyboard.press("Enter")
@@ -96,14 +96,14 @@ def test_a_training_is_named_tagged_and_found_by_its_tag(enter: Opened, trained:
     assert (store.status(id).name, store.status(id).tags) == ("গল্পের প্রথম", ("ছোট", "দুই শব্দ"))
     assert page.get_by_role("list", name="Tags").locator("li").all_inner_texts() == ["ছোট", "দুই শব্দ"]
     expect(page.get_by_role("button", name="Name and tags…")).to_be_focused()
-    # One plot with another run: the legend has the tags, and so has nothing that has none.
+    # One plot with two runs: the legend shows the tags, but nothing for a run without tags.
     page.get_by_role("checkbox", name="seq2seq").check()
     legend = page.locator(".legend").first
     expect(legend).to_contain_text("seq2seq: training batches")
     assert (
         "গল্পের প্রথম [ছোট, দুই শব্দ]: training batches" in legend.inner_text() and "seq2seq [" not in legend.inner_text()
     )
-    # Only what has the tag is listed; the address says so, and what was ticked stays in the plot.
+    # Only runs with the tag are listed; the filter is part of the URL, and selected runs stay in the plot.
     rows = page.locator("section[aria-labelledby=runs] ul li")
     everything = rows.count()
     page.get_by_role("group", name="Only runs with the tag").get_by_role("button", name="দুই শব্দ").press("Enter")
@@ -115,14 +115,14 @@ def test_a_training_is_named_tagged_and_found_by_its_tag(enter: Opened, trained:
     expect(legend).to_contain_text("seq2seq: training batches")
     page.get_by_role("button", name="All", exact=True).click()
     expect(rows).to_have_count(everything)
-    # What was changed is brought back, and a tag that is none is told at its place.
+    # Ctrl-Z undoes the change.
     page.keyboard.press("Control+z")
     page.get_by_role("heading", name="Stories, 0.10 min").wait_for()
     assert (store.status(id).name, store.status(id).tags) == ("Stories, 0.10 min", ())
 
 
 def test_a_tag_that_is_none_is_told_at_its_place(browser: Any, studio: str, trained: RunFolder) -> None:
-    page = browser.new_page()  # what the server refuses is an error to the console, here as it should be
+    page = browser.new_page()  # the console shows an expected error
     page.set_default_timeout(60_000)
     page.goto(f"{studio}/#/train?lang=en&run={trained.path.parent.name}")
     page.get_by_role("button", name="Name and tags…").click()
@@ -141,9 +141,9 @@ def test_its_model_is_at_hand_in_other_rooms(enter: Opened, trained: RunFolder) 
     page = enter("tokens", m=trained.path.parent.name)
     page.get_by_role("region", name="Stories, 0.10 min").wait_for()
     page = enter("train", run=trained.path.parent.name)
-    page.evaluate("localStorage.setItem('kotha.write.visited', '1')")  # who comes first is greeted anyway
+    page.evaluate("localStorage.setItem('kotha.write.visited', '1')")  # a first visitor is greeted anyway
     page.get_by_role("link", name="Generate text").click()
-    page.locator(".ribbon").wait_for()  # it writes at once, by itself, if only that the text ends here
+    page.locator(".ribbon").wait_for()  # it generates immediately, even if only the end of the text
     assert f"m={trained.path.parent.name}" in page.url
 
 

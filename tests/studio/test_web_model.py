@@ -43,7 +43,7 @@ def bundle() -> Bundle:
 
 @pytest.fixture(scope="module")
 def model(bundle: Bundle) -> GPT:
-    """The model with its matrices rounded as on the page; the bundled model is stored in this form."""
+    """The model with its matrices rounded as in the page; the bundled model is stored in this form."""
     return rounded(cast("GPT", our_side(bundle).model))
 
 
@@ -56,7 +56,7 @@ def tokenizer(bundle: Bundle) -> Tokenizer:
 @pytest.fixture(scope="module")
 def file(bundle: Bundle, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("web") / "model.html"
-    with pytest.MonkeyPatch.context() as patch:  # this module's browser asks, not one more
+    with pytest.MonkeyPatch.context() as patch:  # checked by this module's browser, not by another one
         patch.setattr(web, "check_page", lambda *_: ParityReport("web"))
         export(bundle, "web", path, run=bundled.FOLDER)
     return path
@@ -91,7 +91,7 @@ def opened(browser: Any, file: Path) -> Iterator[Opened]:
 
 
 def write(page: Any, tokens: int) -> str:
-    """Let it generate a number of tokens, and return the text."""
+    """Generate a given number of tokens, and return the text."""
     type_into(page, "Tokens", str(tokens))
     page.get_by_role("button", name="Generate").click()
     page.get_by_text("per second").wait_for()

@@ -1,4 +1,4 @@
-"""The installed wheel has the studio, without access to a checkout or to node."""
+"""The installed wheel includes the studio, and needs neither a checkout nor node."""
 
 import contextlib
 import os
@@ -19,9 +19,9 @@ from hatchling.builders.wheel import WheelBuilder
 from kotha.report.built import FOLDER, STATIC
 
 ROOT = Path(__file__).parents[2]
-_PART = re.compile(r"[\w.]+-[\w-]{8}\.(?:js|css|woff2)\b")  # as the builder names them
-# The libraries of these tests, and of Kotha only what was installed: a checkout that is installed to be edited is taken
-# off the path, and it is said whence Kotha then comes.
+_PART = re.compile(r"[\w.]+-[\w-]{8}\.(?:js|css|woff2)\b")  # named by the build tool
+# The path contains the libraries for these tests, but no editable checkout of Kotha; the location of the imported Kotha
+# is printed.
 _START = """
 import sys
 sys.path = [sys.argv.pop(1), *(each for each in sys.path if "site-packages" in each or "lib/python" in each)]
@@ -43,7 +43,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_two_builds_are_equal_to_the_byte(wheel: Path, tmp_path: Path) -> None:
-    """The same files in another folder, with other times and permissions."""
+    """A copy of the files in another folder, with other times and permissions."""
     skipped = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "src", tmp_path / "copy" / "src", copy_function=shutil.copyfile, ignore=skipped)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
@@ -95,7 +95,7 @@ def test_the_studio_is_served_from_the_wheel_alone(served: str) -> None:
     assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
     asked = {"/"}
     waiting = set(re.findall(r'(?:src|href)="(/[^"]+)"', page.text))
-    while waiting:  # scripts name the parts that each room loads, styles name the fonts
+    while waiting:  # scripts refer to the chunks that each room loads, and styles to the fonts
         asked.add(path := waiting.pop())
         found = http.get(f"{served}{path}")
         assert found.status_code == 200, path

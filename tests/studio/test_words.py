@@ -1,4 +1,4 @@
-"""The texts of the studio: in both languages, in Bangla that follows the style guide."""
+"""The studio's texts: in both languages, with Bangla that follows the style guide."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 from kotha.report.built import WORDS
 
 ROOMS = sorted(path.stem for path in WORDS.glob("*.json"))
-# Words that a better one is agreed on for.
+# Words for which a better one has been agreed.
 # fmt: off
 BANNED = [
     "টোকেনসমূহ", "টোকেনাইজ করা", "ভোকাবুলারি", "শব্দভাণ্ডার", "টুকরো", "সাবওয়ার্ড",
@@ -43,7 +43,7 @@ def test_every_word_is_there_in_both_languages(room: str) -> None:
         filled = [set(re.findall(r"\{(\w+)\}", entry[language])) for language in ("en", "bn")]
         same = (
             filled[1] <= filled[0] if room == "messages" else filled[0] == filled[1]
-        )  # not all that is shown need be said
+        )  # in messages, the Bangla text may omit placeholders
         assert same, f"{key}: both languages are filled in with the same"
 
 
@@ -68,10 +68,10 @@ def test_a_sentence_has_one_kind_of_digit() -> None:
 
 
 def test_no_page_is_built_of_words_of_its_own() -> None:
-    """Bangla is in the catalogue, not in components; the product's name and digits are exempt."""
+    """Bangla text belongs in the catalogue, not in components; the product's name and digits are exempt."""
     web = Path(__file__).parents[2] / "web" / "src"
     for path in [*web.rglob("*.svelte"), *web.rglob("*.ts")]:
-        if path.name == "message.ts":  # the units of amounts, as `i18n/numbers.py` has them
+        if path.name == "message.ts":  # the units, as in `i18n/numbers.py`
             continue
         text = path.read_text(encoding="utf-8").replace("কথা", "").replace("০১২৩৪৫৬৭৮৯", "").replace("[০-৯]", "")
         spoken = [line.strip() for line in text.splitlines() if re.search(r"[\u0980-\u09ff]", line)]

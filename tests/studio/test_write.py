@@ -1,4 +1,4 @@
-"""Write, in a real browser: the page shows the library's text and probabilities."""
+"""Write, in a real browser: the page shows the same text and probabilities as the library."""
 
 import math
 import re
@@ -20,7 +20,7 @@ from kotha.generation.request import Request, Result
 from kotha.generation.settings import SamplingSettings
 
 pytestmark = pytest.mark.browser
-expect.set_options(timeout=60_000)  # two cores may be busy with other tests
+expect.set_options(timeout=60_000)  # both cores may be busy with other tests
 PROMPT = "একদিন সকালে"
 GREEDY = "0,,,,"
 OPTION = ".ribbon [role=option]"
@@ -58,7 +58,7 @@ def numbers(text: str) -> list[float]:
 
 
 def tint(probability: float) -> str:
-    """Return the expected tint: the less likely, the darker; none for likely tokens."""
+    """Return the expected tint: darker for less likely tokens, and none for likely ones."""
     depth = sum(probability < least for least in (0.5, 0.2, 0.05, 0.01, 0.001))
     return f"var(--tint-{depth})" if depth else ""
 
@@ -86,7 +86,7 @@ def test_others_are_told_and_a_branch_leaves_the_text(enter: Opened, box: Any) -
     usual = {"temperature": 0.8, "top_k": 40, "repetition_penalty": 1.1, "seed": 7}
     first = library(box, PROMPT, 10, **usual)
     assert shown(page) == PROMPT + first.text
-    type_into(page, "top-k", "1")  # what it would have cut is marked, nothing is written
+    type_into(page, "top-k", "1")  # the tokens that would be cut are marked, and nothing is generated
     expect(page.locator(".marked")).to_have_count(sum(token.rank > 1 for token in first.written))
     type_into(page, "top-k", "40")
     assert page.locator(".strip").count() == 0 and shown(page) == PROMPT + first.text
@@ -105,7 +105,7 @@ def test_others_are_told_and_a_branch_leaves_the_text(enter: Opened, box: Any) -
     again = library(box, prompt, 10, **usual)
     expect(page.locator(OPTION)).to_have_count(14)
     assert shown(page) == box.tokenizer.decode([*prompt, *again.ids])
-    # Both are kept, one can go to the other by key, remove it, and have it back.
+    # Both texts are kept; the keyboard switches between them, removes one, and restores it.
     assert page.locator(".strip li").count() == 2 and sideways(page) == 0
     assert page.locator(".text").bounding_box()["width"] < 800, "a long branch makes nothing wider"
     page.locator(".ribbon [role=listbox]").focus()
@@ -128,7 +128,7 @@ def test_by_keyboard_alone(enter: Opened) -> None:
         page.keyboard.press(key)
     assert page.locator(".ribbon [aria-selected=true]").get_attribute("data-place") == "2"
     before = shown(page)
-    page.keyboard.press("Enter")  # the best of the others
+    page.keyboard.press("Enter")  # the most likely of the other tokens
     page.locator(".strip").wait_for()
     done(page)
     assert shown(page) != before
@@ -237,7 +237,7 @@ def test_stop_keeps_what_stands(enter: Opened) -> None:
     assert page.locator(OPTION).count() == count, "typing takes nothing away"
     page.keyboard.press("Enter")
     page.locator(OPTION).nth(2).wait_for()
-    page.locator("textarea").fill("এক দেশে")  # while it writes: the other one stays as far as it came
+    page.locator("textarea").fill("এক দেশে")  # during generation: the other text stays as it is
     page.keyboard.press("Enter")
     expect(page.locator(".ribbon .lead")).to_have_text("এক দেশে")
     page.locator(OPTION).nth(2).wait_for()
@@ -266,7 +266,7 @@ def test_families_that_do_not_write_say_what_they_do(enter: Opened, model: str, 
 
 
 def test_a_seq2seq_translates(enter: Opened) -> None:
-    page = enter("write", m="seq2seq", x=LATIN)  # the desk of the teaching room, which is held to the library there
+    page = enter("write", m="seq2seq", x=LATIN)  # Teach's form; see test_teach.py
     page.locator("main .primary").click()
     page.locator(".result", has_text=BANGLA).wait_for()
 

@@ -1,4 +1,4 @@
-"""Shared fixtures of text tests: an adversarial alphabet, a small corpus, a tokenizer of every kind."""
+"""Shared fixtures for text tests: an adversarial alphabet, a small corpus, and a tokenizer of every kind."""
 
 import socket
 from collections.abc import Iterator
@@ -37,7 +37,7 @@ ADVERSARIAL = [
     "\ufffd",
 ]
 
-# The kinds of tokenizer in contract tests, with the arguments to train each.
+# The kinds of tokenizers in contract tests, with the arguments for training each.
 KINDS: dict[str, dict[str, Any]] = {
     "char-codepoint": {"kind": "char", "level": "codepoint"},
     "char-akshara": {"kind": "char", "level": "akshara"},
@@ -64,8 +64,8 @@ CORPUS = [*SENTENCES * 4, *(f"{first}\n{second}" for first, second in zip(SENTEN
 def assigned_text(**limits: Any) -> st.SearchStrategy[str]:
     """Arbitrary text of code points that are assigned in this Python's version of Unicode.
 
-    Python, `regex`, ICU and the Rust crates have different versions of Unicode and rightly differ on a code point that
-    is unassigned in one of them. Surrogates are excluded.
+    Python, `regex`, ICU and the Rust crates use different versions of Unicode, and correctly differ on code points that
+    are unassigned in one of them. Surrogates are excluded.
     """
     return st.text(st.characters(exclude_categories=["Cs", "Cn"]), **limits)
 
@@ -75,7 +75,7 @@ def adversarial_text(max_size: int = 14) -> st.SearchStrategy[str]:
 
 
 def anything() -> st.SearchStrategy[str]:
-    """Text of both alphabets."""
+    """Text with characters from both alphabets."""
     return assigned_text() | adversarial_text()
 
 
@@ -84,7 +84,7 @@ trained = train_kind
 
 @pytest.fixture(params=KINDS)
 def tokenizer(request: pytest.FixtureRequest) -> Tokenizer:
-    """A tokenizer of every kind in turn."""
+    """A tokenizer of each kind, one after another."""
     return trained(request.param)
 
 

@@ -1,4 +1,4 @@
-"""Aksharas: by hand, compared with ICU, and for any text."""
+"""Aksharas: compared with manual segmentation and with ICU, and tested for arbitrary text."""
 
 import json
 from pathlib import Path
@@ -79,7 +79,7 @@ def test_units_are_runs_of_letters(text):
         ("অ্যাঁ", ["অ্যাঁ"]),
         ("অ্য", ["অ্য"]),
         ("ক্যা", ["ক্যা"]),
-        ("আ্যা", ["আ্", "যা"]),  # not in use, so it is split as in Unicode
+        ("আ্যা", ["আ্", "যা"]),  # not in use, so it is split by Unicode's rules
         ("অ্ক", ["অ্", "ক"]),
         ("অ্", ["অ্"]),
         ("", []),

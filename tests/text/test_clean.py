@@ -36,7 +36,7 @@ def story(seed: int, words: int = 200) -> list[str]:
 
 
 def slow_shingles(text: str, words: int = 5) -> set[tuple[str, ...]]:
-    """Shingles by definition, without optimization."""
+    """Shingles computed by their definition, without optimization."""
     found = [word.lower() for word in WORD.findall(text)]
     if len(found) < words:
         return {tuple(found)} if found else set()
@@ -107,7 +107,7 @@ def test_exact_copies_among_many_within_the_documented_memory():
 
 
 def texts_of(seed: int) -> list[str]:
-    """Texts, half of them earlier ones with a few words changed; some have no words, some are equal."""
+    """Texts, half of which are earlier texts with a few words changed; some have no words, and some are equal."""
     chooser = random.Random(seed)
     words = " ".join(SENTENCES).split()
     texts: list[str] = []
@@ -123,7 +123,7 @@ def texts_of(seed: int) -> list[str]:
 
 
 def stay(signatures, threshold=0.7):
-    """Texts to keep, by definition: no kept text before shares a band with them and is similar enough."""
+    """The texts to keep, by definition: no earlier kept text shares a band with them and is similar enough."""
     kept, flags = [], []
     for signature in map(np.array, signatures):
         bands = [(signature == other).reshape(32, 4) for other in kept]

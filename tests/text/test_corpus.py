@@ -1,4 +1,4 @@
-"""Reading documents and pairs: every format, every compression, what is skipped, flat memory."""
+"""Reading documents and pairs: every format and compression, skipped items, constant memory."""
 
 import csv
 import gzip
@@ -74,7 +74,7 @@ KINDS = [(f, c) for f in WRITERS for c in COMPRESSORS if f != "parquet" or not c
 
 
 def texts_for(format: str) -> list[str]:
-    """Sample texts; a tsv cell cannot contain a line end."""
+    """Sample texts; a tsv cell cannot contain a line break."""
     return [text.replace("\n", " ") for text in DOCUMENTS] if format == "tsv" else DOCUMENTS
 
 
@@ -255,7 +255,7 @@ def test_a_corrupt_file_does_not_end_the_corpus(tmp_path, compression):
 
 
 def test_memory_stays_flat(tmp_path):
-    """30 MB in four forms (one a bomb, one a single line) and an endless row, within 3 MB, with a limit of 256 KiB."""
+    """30 MB in four forms (one a gzip bomb, one a single line) and an endless row are read within 3 MB of memory."""
     text, size = "কখগঘ " * 200, 30 << 20
     row = json.dumps(text, ensure_ascii=False).encode() + b"\n"
     put(tmp_path, "lines.jsonl", row * (size // len(row)))

@@ -1,4 +1,4 @@
-"""10,000 byte strings through every reader: each gives documents or a CorpusError, never another exception."""
+"""Every reader gets 10,000 byte strings; each gives documents or a CorpusError, never another exception."""
 
 import gzip
 import io

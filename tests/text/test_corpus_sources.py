@@ -1,4 +1,4 @@
-"""Resolving names to files: folders, globs, links, extensions, and datasets on the hub."""
+"""Resolving names to files: folders, globs, links, extensions, and datasets on the Hugging Face hub."""
 
 import os
 import re

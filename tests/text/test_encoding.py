@@ -1,4 +1,4 @@
-"""Worker processes: Ctrl-C at any moment ends them silently, and none outlives its parent."""
+"""Worker processes: Ctrl-C ends them silently at any moment, and none outlives its parent."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.text.conftest import SENTENCES, trained
 
-# One process for all moments, because starting Python takes longest.
+# One process is used for all moments, because starting Python takes the most time.
 PROGRAM = """
 import signal, sys
 from kotha.text.prepare import PrepareOptions, prepare
@@ -29,7 +29,7 @@ if __name__ == "__main__":
         except KeyboardInterrupt:
             print("interrupted", flush=True)
 """
-# Seconds after the first worker starts (it imports first, then works); None: before any worker exists.
+# Seconds after the first worker starts (it first imports modules, then works); None: before any worker exists.
 MOMENTS = (None, 0.0, 0.05, 0.3)
 
 pytestmark = pytest.mark.skipif(not Path("/proc").is_dir(), reason="counts the processes of a group in /proc")
@@ -47,7 +47,7 @@ print(__file__, __spec__)
 
 @pytest.fixture
 def begin(tmp_path):
-    """A function that starts several runs of prepare, one after another, in a process group of its own."""
+    """A function that starts several runs of prepare, one after another, in a separate process group."""
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     lines = [json.dumps({"text": " ".join(SENTENCES) * 40}) for _ in range(60)]
     (tmp_path / "corpus.jsonl").write_text("\n".join(lines), encoding="utf-8")

@@ -77,7 +77,7 @@ def test_invalid_tables_of_labels_are_rejected(tmp_path: Path, name: str, text: 
 
 
 def test_labels_are_compared_in_nfc(tmp_path: Path) -> None:
-    whole, apart = "\u09dfব", "\u09af\u09bcব"  # য় as one letter, and as য with a dot
+    whole, apart = "\u09dfব", "\u09af\u09bcব"  # য় as one code point, and as য with a nukta
     rows = "".join(f"text {number},{label}\n" for number, label in enumerate((whole, apart, "খ", whole)))
     found = read_labelled(write(tmp_path / "a.csv", "text,label\n" + rows))
     assert found.labels == (apart, apart, "খ", apart)

@@ -1,4 +1,4 @@
-"""Normalization: every rule by hand, idempotence for any text, and the same result inside tokenizer.json."""
+"""Normalization: examples of every rule, idempotence for any text, and the same result inside tokenizer.json."""
 
 import json
 import unicodedata
@@ -18,10 +18,10 @@ ZWNJ, ZWJ = "\u200c", "\u200d"
 
 # Examples of each rule: (rule, input, output). Without the rule, or one of its patterns, some example fails.
 BY_HAND = [
-    ("nfc", "\u09dc", "\u09a1\u09bc"),  # ড় is taken apart
+    ("nfc", "\u09dc", "\u09a1\u09bc"),  # ড় is decomposed
     ("nfc", "\u09dd", "\u09a2\u09bc"),
     ("nfc", "\u09df", "\u09af\u09bc"),
-    ("nfc", "ক\u09c7\u09be", "ক\u09cb"),  # ো is put together
+    ("nfc", "ক\u09c7\u09be", "ক\u09cb"),  # ো is composed
     ("nfc", "ক\u09c7\u09d7", "ক\u09cc"),
     ("nfc", "e\u0301", "\u00e9"),
     ("invisible", "\ufeffআমি", "আমি"),
@@ -65,7 +65,7 @@ def test_a_rule_alone_does_what_it_says(rule, text, expected):
 @pytest.mark.parametrize(("rule", "text", "expected"), BY_HAND)
 def test_without_the_rule_its_example_fails(rule, text, expected):
     assert Normalizer([])(text) == text
-    rivals = {"ya_phala": {"joiners"}}  # these would change the same text otherwise
+    rivals = {"ya_phala": {"joiners"}}  # otherwise, other rules would change the same text
     others = set(RULE_NAMES) - {rule} - rivals.get(rule, set())
     assert Normalizer(others)(text) != expected
 
@@ -78,7 +78,7 @@ def test_every_rule_has_an_example_and_help():
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
 def test_every_pattern_of_a_rule_has_an_example_that_needs_it(rule):
     texts = [text for name, text, _ in BY_HAND if name == rule.name]
-    if rule.name == "sign_order":  # one pattern a sign: shown for all nine at once
+    if rule.name == "sign_order":  # one pattern per sign; all nine are tested together
         texts.append(" ".join(f"ক\u0981{sign}" for sign in "ািীুূেৈোৌ"))
     for pattern, _ in rule.pairs:
         assert any(regex.search(pattern, text) for text in texts), pattern
@@ -116,7 +116,7 @@ def test_joiners_that_carry_meaning_survive(text):
         (f"বাংলা{ZWNJ}দেশ{ZWJ}", "বাংলাদেশ"),
         (f"ASCII{ZWJ} 1{ZWNJ}2", f"ASCII{ZWJ} 12"),  # letters of other scripts keep their joiners
         (f"।{ZWNJ}“{ZWJ}", "।“"),
-        (f"র\ufeff{ZWNJ}্য", f"র{ZWJ}্য"),  # a deletion brings them side by side
+        (f"র\ufeff{ZWNJ}্য", f"র{ZWJ}্য"),  # a deletion makes them adjacent
         ("ত\u200b\u0981\u09be", "ত\u09be\u0981"),
         ("অ\u200d\u09be", "আ"),
         (f"ব{ZWJ}\u09bc", "র"),

@@ -1,4 +1,4 @@
-"""Local worker pools: order of results, death of a worker; and the locations of pools."""
+"""Local worker pools: order of results, death of a worker, and where pools run."""
 
 import os
 import signal
@@ -16,7 +16,7 @@ from kotha.text.parallel.ray_cluster import check_address
 
 
 class Doubler:
-    """Doubles numbers; the worker that gets ``deadly`` dies."""
+    """Doubles numbers; a worker that gets ``deadly`` dies."""
 
     def __init__(self, deadly: int | None = None) -> None:
         self.deadly = deadly
@@ -77,7 +77,7 @@ def test_without_ray_the_error_says_what_to_install(monkeypatch):
 
 @pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install 'kotha[ray]'")
 def test_a_ray_that_would_listen_to_the_network_is_not_started():
-    """If the caller imported Ray first, it has its default settings."""
+    """If the caller imported Ray first, Ray has its default settings."""
     program = """
 import ray
 from kotha.text.parallel import worker_pool

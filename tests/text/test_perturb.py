@@ -1,4 +1,4 @@
-"""Text perturbations: the requested share, reproducible, complete aksharas, words in place."""
+"""Text perturbations change the requested share, are reproducible, keep aksharas complete, and keep words in place."""
 
 import pytest
 

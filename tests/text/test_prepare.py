@@ -248,7 +248,7 @@ def test_the_end_of_a_single_document_is_held_out(share: float, texts, tokenizer
 
 def test_a_title_and_a_book_are_two_documents_and_the_book_is_trained_on(texts, tokenizer, tmp_path: Path) -> None:
     book = " ".join(line for text in texts for line in text.splitlines() if line.strip())
-    for seed in range(6):  # whichever of the two is drawn
+    for seed in range(6):  # whichever of the two is selected
         out = tmp_path / str(seed)
         corpus = write(tmp_path / "two.jsonl", ["নদীর কথা", book])
         report = prepare([corpus], tokenizer, out, PrepareOptions(seed=seed))

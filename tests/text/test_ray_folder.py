@@ -1,4 +1,4 @@
-"""The folder of a temporary Ray cluster is removed with it, also on a signal."""
+"""The folder of a temporary Ray cluster is removed with the cluster, even on a signal."""
 
 import sys
 from pathlib import Path

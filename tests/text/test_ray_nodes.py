@@ -1,4 +1,4 @@
-"""A Ray cluster of several local nodes: a lost node is replaced, a silent one is an error."""
+"""A Ray cluster with several local nodes: a lost node is replaced, and an unresponsive one raises an error."""
 
 import json
 import random

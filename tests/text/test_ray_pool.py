@@ -1,4 +1,4 @@
-"""A worker pool on Ray: its results equal those of one process byte for byte, even if workers die."""
+"""A worker pool on Ray: its results are byte-identical to those of a single process, even if workers die."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not ins
 
 @pytest.fixture(scope="module", autouse=True)
 def ray():
-    """The ray module, connected to one cluster for all tests, because starting takes seconds."""
+    """The ray module, connected to one cluster for all tests, because starting a cluster takes seconds."""
     with worker_pool("ray", 2):
         yield import_module("ray")
 

@@ -1,4 +1,4 @@
-"""Remote files: over http from a local server, and by fsspec from memory."""
+"""Remote files: over HTTP from a local server, and from memory with fsspec."""
 
 import gzip
 import json
@@ -25,7 +25,7 @@ LINES = "".join(json.dumps({"text": text}, ensure_ascii=False) + "\n" for text i
 
 
 class Served(BaseHTTPRequestHandler):
-    """Serves files by name; ``server.ways`` defines faults of single files."""
+    """Serves files by name; ``server.ways`` defines faults for single files."""
 
     def do_GET(self):
         name = self.path.partition("?")[0].lstrip("/")

@@ -1,4 +1,4 @@
-"""A data folder that is incomplete, changed or inconsistent is rejected with the file's name."""
+"""A data folder that is incomplete, modified or inconsistent is rejected with an error that names the file."""
 
 import hashlib
 import json
@@ -74,7 +74,7 @@ def test_a_changed_file_is_rejected_by_name(folder: Path, name: str, changed, wo
     with pytest.raises(DataError, match=wording):
         Dataset(folder)
     if name == "train-00001.bin":
-        Dataset(folder, verify=False)  # not detectable by size
+        Dataset(folder, verify=False)  # not detectable from the file size
 
 
 def test_swapped_shards_are_rejected_by_name(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Tables of text pairs: guessed and named fields, both directions, rows without one of the values."""
+"""Tables of text pairs: guessed and named fields, both directions, rows with a missing value."""
 
 from pathlib import Path
 

@@ -1,7 +1,7 @@
-"""All training tasks work: each family fits a small batch, and beats the trivial baseline on held-out data.
+"""Every training task learns: each family overfits a small batch, and beats the trivial baseline on held-out data.
 
-The ordinary tests use smaller versions of the pocket presets, so that the whole file takes less than a minute on two
-cores; the slow one uses the presets themselves, with the vocabulary of the data.
+The fast tests use smaller versions of the pocket presets, so the file takes less than a minute on two cores. The slow
+test uses the presets themselves, with the vocabulary of the data.
 """
 
 import math
@@ -54,7 +54,7 @@ class OneBatch:
 
 
 def learn(model: ModelConfig, config: TrainConfig, task: Task, path: Path) -> dict[str, Any]:
-    """Train as a user would; returns the score of the best weights."""
+    """Train as a user would; return the score of the best weights."""
     folder = RunFolder(path / "run")
     folder.start(model, config.to_dict())
     return Training(model, config, task, folder).run()
@@ -85,7 +85,7 @@ TOPICS = [
 
 @pytest.fixture(scope="module")
 def topics(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
-    """Documents of one topic each with random words: a masked word is one of six, whatever its context."""
+    """Documents with random words from one topic each: a masked word is one of six, whatever its context."""
     chance = np.random.default_rng(0)
     texts = [" ".join(chance.choice(TOPICS[chance.integers(4)], 60)) for _ in range(400)]
     options = {"validation": 0.1, "leak_threshold": None}
@@ -104,7 +104,7 @@ def numbers() -> tuple[list[TextPair], Tokenizer]:
     return [(tokenizer.encode(a), tokenizer.encode(b)) for a, b in pairs], tokenizer
 
 
-# Seven segments: (top, bottom, left, right) of each, and which are lit in the digits 0 to 9.
+# Seven-segment digits: (top, bottom, left, right) of each segment, and the segments that are lit in the digits 0 to 9.
 SEGMENTS = {
     "a": (0, 2, 0, 10),
     "b": (0, 10, 8, 10),
@@ -118,7 +118,7 @@ LIT = ["abcdef", "bc", "abged", "abgcd", "fgbc", "afgcd", "afgedc", "abc", "abcd
 
 
 def drawn_digits(seed: int, n: int) -> tuple[np.ndarray, np.ndarray]:
-    """Digits near the middle of a noisy image: (n, 1, 28, 28) and (n,)."""
+    """Digits near the centre of a noisy image: (n, 1, 28, 28) and (n,)."""
     chance = np.random.default_rng(seed)
     labels = chance.integers(10, size=n)
     images = np.zeros((n, 1, 28, 28))

@@ -1,4 +1,4 @@
-"""The data of a step is a function of seed and step, and an epoch uses every token."""
+"""A step's data is a function of the seed and the step, and an epoch uses every token."""
 
 import itertools
 from collections import Counter
@@ -12,7 +12,7 @@ from kotha.errors import DataError
 from kotha.text.shards import Dataset, Split, SplitWriter, write_description
 from kotha.training.tasks.task import OffsetBatches, PackedBatches
 
-# Every id once, so that a token identifies its position.
+# Every id occurs once, so that a token identifies its position.
 DOCUMENTS = [list(range(start, start + length)) for start, length in ((10, 7), (30, 3), (50, 12), (80, 1), (100, 5))]
 
 

@@ -1,4 +1,4 @@
-"""Initial weights from counts: without its blocks, the model predicts as the counted bigrams do."""
+"""Initial weights from counts: without its blocks, the model predicts the counted bigram probabilities."""
 
 import math
 from pathlib import Path
@@ -33,7 +33,7 @@ def model(width: int, **changes):
 
 
 def nats_without_blocks(gpt, line: np.ndarray) -> float:
-    """Mean loss if the head read the embeddings directly."""
+    """Mean loss if the head is applied directly to the embeddings."""
     tokens = torch.from_numpy(line.astype(np.int64))
     with torch.no_grad():
         logits = gpt.head(gpt.stack.norm(gpt.tokens(tokens[:-1])))

@@ -1,4 +1,4 @@
-"""Measured speed, memory and the description of the machine, compared with the system's values."""
+"""The measured speed, the memory and the machine's description, compared with the system's values."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_a_busy_machine_has_no_share_above_one(monkeypatch) -> None:
     assert "this machine is busy" in str(TrainingPlan(plan, TrainConfig()).sentences()[-2])
     usual = TrainingPlan(plan_training(FAMILY["gpt"], TrainConfig(batch_size=4), "cpu", pace=1e3), TrainConfig())
     assert "% of the peak of" in str(usual.sentences()[-2])
-    taken = iter([10.0, 1e-3])  # seconds: the small product was disturbed, the large one was not
+    taken = iter([10.0, 1e-3])  # seconds: the small product was slowed down by other load, the large one was not
     monkeypatch.setattr(machine, "quickest", lambda *_: next(taken))
     assert machine.peak_flops_per_second.__wrapped__(CPU, torch.float32) == 2 * 1024**3 / 1e-3
     monkeypatch.setattr(precision, "_gain_of_bfloat16", lambda: 1 / 228.6)

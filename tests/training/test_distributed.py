@@ -1,4 +1,4 @@
-"""Several processes: the same losses as with one, and a run that moves between any number of them."""
+"""Several processes: the same losses as with one process, and a run that changes its number of processes."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def assert_alike(run: Path, reference: Path) -> None:
 
 @pytest.fixture(scope="module")
 def alone(launcher: Launcher, data: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The run of one process with an optimizer, made once."""
+    """The single-process run with an optimizer, trained once."""
     folder = tmp_path_factory.mktemp("alone")
 
     def run(optimizer: str) -> Path:
@@ -107,7 +107,7 @@ def test_two_processes_learn_what_one_learns_and_runs_move_between_them(
         assert_alike(path, reference)
 
 
-@pytest.mark.slow  # half a minute; tests/cli/test_kills.py kills one process each time
+@pytest.mark.slow  # takes half a minute; tests/cli/test_kills.py always kills one process
 def test_a_killed_process_is_restarted_and_the_run_completes(alone, data: Path, tmp_path: Path) -> None:
     optimizer, reference = "adamw", alone("adamw")
     run = tmp_path / "run"
@@ -130,7 +130,7 @@ def test_a_killed_process_is_restarted_and_the_run_completes(alone, data: Path, 
 
 
 def machines(folder: Path, *names: str) -> list[Path]:
-    """A disk per machine, with its existing contents."""
+    """One disk per machine, with its existing contents."""
     for name in names:
         (folder / name).mkdir(exist_ok=True)
     return [folder / name for name in names]
@@ -158,7 +158,7 @@ def test_without_a_shared_disk_machines_keep_their_rows_and_any_number_resumes(
         assert_alike(disk / "run", reference)
     forget_end(first, second)
 
-    gathered = tmp_path / "gathered"  # copied into one folder by hand: one process resumes
+    gathered = tmp_path / "gathered"  # copied into one folder, from which a single process resumes
     shutil.copytree(first, gathered)
     missing = "is missing; if the file is on another machine, copy the run folder from there"
     with pytest.raises(CheckpointError, match=missing):
@@ -167,7 +167,7 @@ def test_without_a_shared_disk_machines_keep_their_rows_and_any_number_resumes(
     launcher.run([*start, "--resume"], log, disks=[gathered])
     assert_alike(gathered / "run", reference)
 
-    disks = [third, second, first, fourth]  # in another order, with two new disks
+    disks = [third, second, first, fourth]  # in a different order, with two new disks
     launcher.run([*start, "--resume", "--shard"], log, disks=disks)
     for disk in disks:
         assert_alike(disk / "run", reference)

@@ -1,4 +1,4 @@
-"""Initial weights: what is copied, with which tokenizer, and what is rejected."""
+"""Initial weights: the weights that are copied, for which tokenizers, and rejected models."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The checkpoint from which a run resumes: broken ones are skipped, unreadable ones raise an error."""
+"""The checkpoint from which a run resumes: corrupt ones are skipped, and unreadable ones raise an error."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from kotha.training.checkpointer import Checkpointer
 
 
 def test_an_error_while_listing_checkpoints_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise a run would restart from its first step and lose its progress."""
+    """Otherwise, a run would restart from the first step and lose its progress."""
     assert latest_checkpoint(tmp_path / "never begun") is None
 
     def unlisted(self: Path) -> None:

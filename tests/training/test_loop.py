@@ -1,4 +1,4 @@
-"""The training loop: models learn, and a run that was stopped and resumed equals one that was not."""
+"""The training loop: models learn, and a run that was stopped and resumed equals an uninterrupted one."""
 
 import hashlib
 import json
@@ -67,7 +67,7 @@ def assert_same(first: Training, second: Training) -> None:
 
 
 class KilledError(Exception):
-    """Stands for kill -9: none of our code runs after it."""
+    """Simulates kill -9: none of our code runs after it."""
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_a_run_killed_at_any_step_resumes_bit_for_bit(data, tmp_path, optimizer,
 
 @pytest.fixture
 def clocked(data: Dataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Training]:
-    """Runs with a simulated clock: a step takes one second, a slow one four."""
+    """Runs with a simulated clock: a step takes one second, and a slow step takes four."""
     peak_flops_per_second(torch.device("cpu"), torch.float32)  # measured once, with the real clock
     clock = [0.0]
     monkeypatch.setattr("time.perf_counter", lambda: clock[0])
@@ -132,7 +132,7 @@ def test_a_few_slow_steps_do_not_shorten_a_run(clocked, slow: range, steps: int)
 
 @pytest.mark.parametrize(("most", "steps"), [(None, 20), (35, 35), (1000, 57)])
 def test_a_run_timed_on_a_busy_machine_is_extended(data, tmp_path: Path, clocked, most, steps) -> None:
-    """There is time for 60 steps and 20 were planned; the text allows as many."""
+    """There is time for 60 steps, but only 20 were planned; the text is sufficient for 60."""
     planned = SHORT.change(steps=20, evaluate_every=5, evaluate_tokens=32, schedule="stable", decay_steps=12)
     training, remarks = clocked(planned), []
     training.say = remarks.append

@@ -1,4 +1,4 @@
-"""The learning rate, by hand; which weights decay; Muon compared with torch's."""
+"""The learning rate compared with manual values, the weights that decay, and Muon compared with torch's version."""
 
 import math
 import subprocess

@@ -1,4 +1,4 @@
-"""Which of several synchronized processes is slow, and how it is reported."""
+"""Detecting and reporting which of several synchronized processes is slow."""
 
 import time
 from typing import Any
@@ -13,7 +13,7 @@ from kotha.training.distributed import ALONE, Ranks, Stragglers
 
 
 class Others(Ranks):
-    """Two processes, of which the second is simulated and several times as busy."""
+    """Two processes; the second one is simulated and several times as busy."""
 
     times = 1.0
 

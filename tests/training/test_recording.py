@@ -1,4 +1,4 @@
-"""When a step is recorded: only if the same shapes repeat (checked without a GPU)."""
+"""A step is recorded only if the same shapes repeat (tested without a GPU)."""
 
 import torch
 
@@ -7,7 +7,7 @@ from kotha.training.tasks.task import Batch
 
 
 class FakeRecording(CUDAGraph):
-    """Counts the recordings instead of making them."""
+    """Counts the recordings instead of recording."""
 
     def __init__(self) -> None:
         super().__init__(torch.device("cuda", 0), wanted=True)
@@ -39,7 +39,7 @@ def test_a_step_of_one_shape_is_recorded_after_three_ordinary_ones() -> None:
 
 def test_steps_of_changing_shapes_are_never_recorded() -> None:
     recording = FakeRecording()
-    for length in (8, 9, 9, 9, 10, 8, 8, 9) * 5:  # recording it compiled during capture, and broke dropout
+    for length in (8, 9, 9, 9, 10, 8, 8, 9) * 5:  # recording compiled these steps during capture, and broke dropout
         step(recording, length)
     assert recording.recorded == []
 

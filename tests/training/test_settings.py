@@ -1,4 +1,4 @@
-"""From a request to settings: chosen from text and time, or as given."""
+"""From a request to settings, which are given or chosen from the amount of text and time."""
 
 import math
 from collections.abc import Callable

@@ -64,7 +64,7 @@ def test_a_student_is_trained_after_its_teachers(data: Dataset, tmp_path: Path) 
         "stage 3 of 3: student (distilled from the teachers)",
     ]
     best = min(each["loss_nats"] for each in summary["stages"])
-    assert scores(tmp_path / "run")["best.json"] == best  # never worse than a teacher
+    assert scores(tmp_path / "run")["best.json"] == best  # the student is never worse than a teacher
     folder = RunFolder(tmp_path / "run")
     steps = [row["step"] for row in folder.metrics_with_teachers() if "validation" not in row]
     assert steps == list(range(1, 37))

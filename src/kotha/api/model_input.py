@@ -44,7 +44,7 @@ def _writer(bundle: Bundle, options: InputOptions) -> Write | None:
     if isinstance(model, Seq2Seq) and (generate is not None or options.target is None):
         if options.temperature:
             given = Option("temperature")
-            raise UsageError("a Seq2Seq gives only its best translation; omit {temperature}", temperature=given)
+            raise UsageError("a Seq2Seq returns only its best translation; omit {temperature}", temperature=given)
         return translator(bundle, beams=1, tokens=generate)
     if generate is None:
         return None

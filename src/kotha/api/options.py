@@ -39,7 +39,7 @@ class InputOptions:
             raise UsageError("{generate} is too few; use 1 or more, or omit it", generate=given)
         if self.generate is None and (self.temperature or self.seed):
             raise UsageError(
-                "{temperature} and {seed} apply only to generated tokens; set their number with {generate}",
+                "{temperature} and {seed} apply only if tokens are generated; set the number of tokens with {generate}",
                 **{name: Option(name) for name in ("temperature", "seed", "generate")},
             )
         if self.text is not None and self.image is not None:

@@ -97,7 +97,7 @@ def ask(
     if retrieve_only:
         found = opened_index.search(question, limit, by)
         answer: dict[str, Any] = {"question": question, "by": found.by}
-        lines, remark = [], None if found.hits else Message("no passage contains a word of the question")
+        lines, remark = [], None if found.hits else Message("no passage contains any word of the question")
     else:
         found = reply = opened_index.ask(question, limit, by, tokens=tokens)
         answer = {name: value for name, value in asdict(reply).items() if name != "hits"}

@@ -107,7 +107,7 @@ def evaluate_classifier(
     learned: LabelledTexts | None = None,
     on_progress: OnProgress | None = None,
 ) -> ClassificationScore:
-    """Evaluate a classifier on labelled texts, and the baselines if ``learned``, its training data, is given."""
+    """Evaluate a classifier on labelled texts, and also the baselines if its training data is given as ``learned``."""
     classifier = Classifier(bundle)
     score = _score(classifier.labels, held_out.labels, classifier.probabilities(held_out.texts, on_progress))
     if learned is None:
@@ -164,7 +164,7 @@ def evaluate_images(
     learned: LabelledImages | None = None,
     on_progress: OnProgress | None = None,
 ) -> ClassificationScore:
-    """Evaluate a model on labelled images, and the baselines if ``learned``, its training data, is given."""
+    """Evaluate a model on labelled images, and also the baselines if its training data is given as ``learned``."""
     model = vit_of(bundle)
     names = model.config.class_names
     score = _score(names, held_out.labels, probabilities(model, held_out.images, on_progress))

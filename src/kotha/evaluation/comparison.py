@@ -69,7 +69,7 @@ class Row:
     seen: Contamination | None = None  # whether the text was part of its training data; None if unknown
 
 
-# The message for each kind of remark; {names} are the models or tokenizers concerned, and {count} is their number.
+# The message for each kind of remark; {names} are the affected models or tokenizers, and {count} is their number.
 _REASONS = {
     "tokenizers": "Perplexity is omitted: the models use {count} different tokenizers ({names}), and perplexity is per "
     "token. Splitting a word into two tokens makes each of them easier to predict. Bits per byte and per "
@@ -153,11 +153,11 @@ def row_of_score(row: Row, score: TextScore) -> Row:
 
 
 def compare(rows: Sequence[Row], nats: Sequence[Nats] | None = None, text: str | None = None) -> Comparison:
-    """Keep the scores that are comparable, and give the reasons for omitting others.
+    """Keep the comparable scores, and give the reasons for omitting the others.
 
     ``nats`` has, for each model, the loss on each document in ``text``, if all models were evaluated on it.
     """
-    texts: list[MeasuredText] = []  # distinct ones
+    texts: list[MeasuredText] = []  # different texts
     for row in rows:
         if row.measured is not None and not any(row.measured.same_as(each) for each in texts):
             texts.append(row.measured)

@@ -2,10 +2,10 @@
 
 A score on training text measures memorization, not prediction. A document is considered seen if nearly all of its token
 windows occur somewhere in the shards, so a text is also found if it was divided into documents differently. A document
-shorter than a window must be equal to one in the shards.
+shorter than a window is considered seen only if the shards contain an equal document.
 
-The windows of the text are stored as sorted hashes (polynomial hashes of windows whose length is doubled step by step),
-and the shards are read once, so the memory used does not depend on the size of the data.
+The windows of the text are stored as sorted polynomial hashes, computed by doubling the window length step by step. The
+shards are read once, so memory use does not depend on the size of the data.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,8 +22,8 @@ from kotha.text.shards import Dataset, Split
 
 Hashes = NDArray[np.uint64]
 
-# Base-2 logarithm of the window length in tokens. Although the built-in stories share whole sentences, no more than
-# half of the windows of any document occur in 3,000 others.
+# Base-2 logarithm of the window length in tokens. Although the built-in stories share complete sentences, at most half
+# of the windows of a document occur in 3,000 others.
 _DOUBLINGS = 4
 _WINDOW = 1 << _DOUBLINGS
 # A document is considered seen if at least this share of its windows is found.
@@ -86,7 +86,7 @@ def _found(text: HeldOut, split: Split) -> NDArray[np.bool_]:
     if long.any():
         hashes = window_hashes(text.line)
         n_windows = np.where(long, lengths - _WINDOW + 1, 0)
-        owners = np.repeat(np.arange(len(lengths)), n_windows)  # of windows that lie in one document: its index
+        owners = np.repeat(np.arange(len(lengths)), n_windows)  # index of the document, for windows within one document
         starts = np.arange(n_windows.sum()) - np.repeat(np.cumsum(n_windows) - n_windows, n_windows)
         wanted = hashes[text.offsets[:-1][owners] + starts]
         held = np.isin(wanted, _among(split, np.unique(wanted)))

@@ -49,7 +49,7 @@ class Answers:
         n_asked = max(1, len(ids) - 1 - before)
         if n_asked > self.context:
             raise UsageError(
-                "a continuation of {n_asked:,} tokens does not fit the model's context of {context}",
+                "a continuation of {n_asked:,} tokens does not fit into the model's context length of {context}",
                 n_asked=n_asked,
                 context=self.context,
             )

@@ -25,10 +25,10 @@ from kotha.report.table import Table
 from kotha.text.corpus.dialogues import Dialogues
 
 _ROWS = 16
-# Tokens generated beyond the longest expected answer, so that answers that are too long count as wrong.
+# Tokens allowed beyond the longest expected answer, so that an answer that is too long counts as wrong.
 _MORE_TOKENS = 8
 _MARKS = "।.!?,;:“”\"'‘’ "
-_DEVIATIONS = 1.96  # of a 95 % interval
+_DEVIATIONS = 1.96  # for a 95 % interval
 _SHOWN = 5
 
 
@@ -81,7 +81,7 @@ def evaluate_instructions(
     engine, template = Engine(bundle.model, tokenizer, max_batch=_ROWS), bundle.chat
     room = max(map(len, tokenizer.encode_batch(wanted))) + _MORE_TOKENS
     room = min(room, bundle.model.config.context_length)
-    greedy = SamplingSettings(temperature=0.0, repetition_penalty=None)  # an answer repeats words of the prompt
+    greedy = SamplingSettings(temperature=0.0, repetition_penalty=None)  # answers repeat words
     answers: list[str] = []
     for start in range(0, len(held_out), _ROWS):
         prompts: list[str | tuple[int, ...]] = [

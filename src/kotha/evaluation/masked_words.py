@@ -1,9 +1,9 @@
-"""Evaluate a BERT: its accuracy at predicting masked words, and whether two segments of text belong together.
+"""Evaluate a BERT on two tasks: predicting masked words, and deciding whether two segments belong together.
 
 Each document is cut into windows of about equal length that fit the context. Every window is used twice: once as
-``[CLS] A [SEP] B [SEP]`` with 15 % of its words masked, and once as a pair to classify, where every second B is text of
-the same length from another document. Random choices are seeded by the index of the window, so that all models get the
-same input. A word is a token here, so scores are comparable only between models with the same tokenizer.
+``[CLS] A [SEP] B [SEP]`` with 15 % of its words masked, and once as a pair to classify. In every second pair, B is text
+of the same length from another document. Random choices are seeded by the index of the window, so that all models get
+the same input. A word is a single token here, so scores are comparable only between models with the same tokenizer.
 
 The baselines for words are the most frequent token, and the most frequent token after the preceding one, both counted
 in the model's training data. The baselines for pairs are a coin flip, and a classifier that tests whether A and B share
@@ -82,12 +82,12 @@ def evaluate_masked(
     windows = list(_windows(held_out, model.config.context_length - _MARKS))
     if not windows:
         raise DataError(
-            "{name}: every document has fewer than {shortest} tokens; give more text",
+            "{name}: every document has fewer than {shortest} tokens; give longer documents",
             name=held_out.name,
             shortest=_SHORTEST,
         )
     pairs = _pairs(windows)
-    masked: list[tuple[int, int]] = []  # of each masked word: the token before it, and itself
+    masked: list[tuple[int, int]] = []  # for each masked word: the preceding token, and the word itself
     sums, judged = np.zeros(3), 0  # masked words: correct, correct in the top five, nats; pairs: correct
     with evaluating(model), torch.inference_mode():
         for start in range(0, len(windows), _ROWS):
@@ -136,7 +136,7 @@ def _windows(held_out: HeldOut, longest: int) -> Iterator[_Window]:
 
 
 def _pairs(windows: Sequence[_Window]) -> list[Pair]:
-    """Return a pair for each window, where every second B is from another document; empty for a single document."""
+    """Return a pair for each window; in every second pair, B is from another document. Empty for a single document."""
     if len({window.document for window in windows}) < 2:
         return []
     return [
@@ -182,7 +182,7 @@ def _guess_words(
     tokens, segments, real = _as_rows([(window.first, window.second) for window in windows], marks, model)
     hidden = [_hide(window, marks.is_ordinary) for window in windows]
     rows = np.repeat(np.arange(len(windows)), [len(each) for each in hidden])
-    # A follows [CLS]; B follows a [SEP] as well.
+    # A follows [CLS]; B follows the first [SEP] as well.
     positions = np.concatenate(
         [each + 1 + (each >= len(window.first)) for window, each in zip(windows, hidden, strict=True)]
     )

@@ -51,7 +51,7 @@ _POSITIONS, _GPU_POSITIONS = 1 << 12, 1 << 16
 _SORTED = 128
 ORDERS = (3, 5)
 # Counting this many tokens takes a minute or two; in a longer text only the first tokens are counted, and the names of
-# the baselines say so.
+# the baselines include their number.
 MAX_TOKENS = 10_000_000
 
 
@@ -80,13 +80,13 @@ class TextScore(Measurement):
     documents: int
     bytes: int
     characters: int
-    unknown: int  # number of unknown tokens; the text they replace is not measured, so bits per byte are too low
+    unknown: int  # number of unknown tokens; the text that they replace is not scored, so bits per byte are too low
     changed: int  # documents that the tokens do not reproduce; their missing characters are not measured either
     context: int
     stride: int
     tokenizer: str  # its fingerprint
     text: str  # its source
-    nats: Nats = field(repr=False, compare=False)  # of each document, including its end-of-text token
+    nats: Nats = field(repr=False, compare=False)  # losses in each document, including its end-of-text token
     seen: Contamination | None = None  # whether the text is in the model's data; None if unknown
     baselines: dict[str, dict[str, float]] = field(default_factory=dict)  # scores of the baselines, by name
 
@@ -218,7 +218,7 @@ def count_baselines(
 ) -> dict[str, dict[str, float]]:
     """Return the scores of baselines on a text, by name, counted in the training split of a data folder.
 
-    If only the first tokens in the split were counted, the names of the n-gram baselines contain the number of tokens.
+    If only the first tokens in the split were counted, the names of the n-gram baselines include the number of tokens.
     """
     if data.tokenizer.fingerprint != text.tokenizer:
         raise DataError(
@@ -270,7 +270,7 @@ def score_table(score: TextScore, name: str = "model") -> Table:
             "tokenizer {tokenizer}",
             **how,
         ),
-        Message("this text, for this model: {answer}", answer=verdict),
+        Message("relation to the training data: {answer}", answer=verdict),
     ]
     better = {name: each for name, each in score.baselines.items() if each["loss_nats"] < score.loss_nats}
     if better:
@@ -294,8 +294,8 @@ def score_table(score: TextScore, name: str = "model") -> Table:
     if score.unknown:
         remarks.append(
             Message(
-                "{n:,} tokens are unknown tokens: the text that they replace was not measured, so bits per "
-                "byte and per character are too low",
+                "{n:,} tokens are unknown tokens: the text that they replace was not scored, so bits per byte and per "
+                "character are too low",
                 n=score.unknown,
             )
         )

@@ -13,7 +13,7 @@ class Measurement:
     left_out: ClassVar[tuple[str, ...]] = ()  # fields too long for JSON
     figures: ClassVar[tuple[str, ...]] = ()  # fields with scores, which baselines have too
     part: ClassVar[type | None] = None  # dataclass of the items in tuple fields
-    renamed: ClassVar[Mapping[str, str]] = {}  # current names of fields by their names in earlier summaries
+    renamed: ClassVar[Mapping[str, str]] = {}  # field names in earlier summaries, and the current names
     baselines: Any
 
     def to_dict(self) -> dict[str, Any]:

@@ -88,7 +88,7 @@ def evaluate_perturbed(
     """
     if not kinds:
         raise UsageError(
-            "no perturbation given; name one or more of {perturbations}, or a file",
+            "no perturbation given; give one or more of {perturbations}, or a file",
             perturbations=list(PERTURBATIONS),
         )
     for kind in kinds:

@@ -124,7 +124,7 @@ def remembered_targets(learned: TextPairs, sources: Sequence[str]) -> list[str]:
 # -- rendering -----------------------------------------------------------------------------------------------------
 
 _SHOWN = 100
-_LONGEST_RUN = 4  # of words that BLEU counts
+_LONGEST_RUN = 4  # the longest n-grams that BLEU counts
 
 
 def translation_table(score: TranslationScore, name: str) -> Table:

@@ -136,12 +136,15 @@ def _scores(about: About) -> list[str]:
     rows = [f"| {title} | {value:.4f} |" for title, value in known if value is not None]
     classes = "macro_f1" in about.summary
     what = (
-        "`kotha finetune classify` on examples that were held out"
+        "`kotha finetune classify` on held-out examples"
         if classes
         else ("`kotha train` on the validation split of the data above")
     )
     how = f"Measured by {what}, for the weights of step {about.summary.get('best_step', UNKNOWN)}."
-    caution = "Compare values per token only between models with the same tokenizer; bits per byte across all models."
+    caution = (
+        "Values per token are comparable only between models with the same tokenizer; bits per byte are comparable "
+        "between all models."
+    )
     return ["| | |", "|---|---|", *rows, "", how, *([] if classes else [caution])] if rows or classes else []
 
 

@@ -26,7 +26,7 @@ class ExportJob:
     run: Path | None  # the run or model folder
     about: About  # information from that run
     lines: Sequence[str]  # lines of text for the comparison
-    overwrite: bool  # replace an earlier export
+    overwrite: bool  # whether to replace an earlier export
 
     @property
     def tokenizer(self) -> Tokenizer:
@@ -39,7 +39,7 @@ class ExportJob:
 class Exporter:
     """An export format."""
 
-    opens: Callable[[ModelConfig], Text]  # how an export of this config opens; or UnsupportedError
+    opens: Callable[[ModelConfig], Text]  # how an export of this config is opened; raises UnsupportedError
     export: Callable[[ExportJob], ParityReport]  # writes the export atomically and compares it with the model
     weights: tuple[str, ...]  # supported weight types, the default first
     file_name: str | None = None  # name of the exported file; None: a folder is written

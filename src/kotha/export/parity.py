@@ -110,7 +110,7 @@ class ParityReport:
         self.best_equal = same / self.positions if self.positions else None
 
     def compare_lines(self, ours: Encode, theirs: Encode, lines: Sequence[str]) -> None:
-        """Count the lines that give different token ids."""
+        """Count the lines that are encoded to different token ids."""
         different = [line for line in lines if list(ours(line)) != list(theirs(line))]
         self.lines, self.lines_different = len(lines), len(different)
         self.first_line_different = next(iter(different), None)
@@ -154,7 +154,7 @@ class ParityReport:
 
     @property
     def passed(self) -> bool:
-        """Whether no comparison failed; comparisons that were not made are ignored."""
+        """Whether every comparison that was made passed."""
         return not self.failures
 
     def __repr__(self) -> str:

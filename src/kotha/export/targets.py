@@ -63,7 +63,7 @@ def export(
     exporter.opens(bundle.config)
     if bundle.tokenizer is None and exporter.needs_tokenizer is not None:
         raise KothaError(
-            "this model folder has no tokenizer, and {what} needs one; train or save the model with one",
+            "this model folder has no tokenizer, but {what} needs one; train or save the model with a tokenizer",
             what=exporter.needs_tokenizer,
         )
     path = out

@@ -1,8 +1,8 @@
 """Layouts: the architectures of other programs, described by their fixed settings and weight names.
 
 The ``layouts.toml`` of a format lists for each architecture the settings that it requires, the names of its weights and
-how they are stored. Settings in a config that differ from these are obstacles, which are listed in error messages. A
-bias that a layout always has but a model lacks is not an obstacle, because it can be written as zeros.
+how they are stored. Settings in a config that differ from these are unsupported, and error messages list them. A bias
+that a layout always has but a model lacks is supported, because it can be written as zeros.
 """
 
 import re
@@ -68,7 +68,7 @@ class Layout:
     classifier: Sequence[str] = ()  # the corresponding classifier architecture, and the name of its head
 
     def obstacles(self, config: ModelConfig) -> list[Text]:
-        """Return messages about the settings that this layout does not support; empty if the config fits."""
+        """Return a message for each setting that this layout does not support; empty if the config fits."""
         wanted = dict(self.always)
         if self.whole_heads:
             wanted |= {"n_kv_heads": [config.n_heads], "d_head": [config.d_model / config.n_heads]}
@@ -97,7 +97,7 @@ class Layout:
         return config.replace(**dict.fromkeys(self.fills, True))
 
     def classifying(self) -> "Layout":
-        """Return the layout of the classifier with this body, without the body's own heads."""
+        """Return the layout of a classifier built on this base model, without the base model's own heads."""
         architecture, head = self.classifier
         rows = [f"body.{row}" for row in self.weights.split("\n") if row and not re.search(r" (lm_head|cls)\.", row)]
         return replace(
@@ -194,7 +194,7 @@ def load_layouts(file: Path) -> list[Layout]:
 
 
 def fitting_layout(config: ModelConfig, layouts: Iterable[Layout], refusal: str) -> Layout:
-    """Return the layout that a config fits; if there is none, the error lists the obstacles in the nearest layout."""
+    """Return the layout that a config fits; otherwise the error lists what the closest layout does not support."""
     obstacles = {layout.architecture: layout.obstacles(config) for layout in layouts if layout.family == config.family}
     nearest = min(obstacles, key=lambda name: len(obstacles[name]), default=None)
     if nearest is None:

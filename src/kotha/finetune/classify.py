@@ -40,7 +40,7 @@ class ClassifyTexts(ExampleTask):
     names = ("text", "label")
     called = ("{n} example", "{n:,} examples")
     too_long = (
-        "{n} text is too long to be read in full; the model reads evenly spaced stretches of it",
+        "{n} text is too long to be read in full; the model reads evenly spaced excerpts from it",
         "{n:,} texts are too long to be read in full; the model reads evenly spaced excerpts from them",
     )
 
@@ -68,7 +68,7 @@ class ClassifyTexts(ExampleTask):
         reader = MarkedTexts(tokenizer, model.marks, model.context_length)
         train, validation = (reader.encode(part.texts) for part in parts.used_in_training)
         longest = max(len(stretch) for stretches in (*train, *validation) for stretch in stretches)
-        # An epoch includes all parts of each text.
+        # An epoch includes all excerpts of each text.
         n_stretches = sum(map(len, train))
         settings = finetune_settings(model, request, _USUAL, n_stretches, longest, _WARMUP)
         fields = {"text": data.text_field, "label": data.label_field, "guessed": data.guessed}

@@ -55,7 +55,7 @@ class ExamplesRequest(TrainRequest):
     test: Any = None  # test examples; None: a share of the data
     held_out: float | None = None  # share of the data in each of these parts; None: the task's default
     epochs: float = 8.0  # maximum epochs of fine-tuning
-    tokenizer: Tokenizer | None = None  # for both languages of pairs; None: that of the initial weights, or a new one
+    tokenizer: Tokenizer | None = None  # for both languages; None: that of the initial weights, or a new one
 
     @property
     def seed(self) -> int:
@@ -65,7 +65,7 @@ class ExamplesRequest(TrainRequest):
 
 @dataclass(frozen=True)
 class RunPlan:
-    """All the settings and objects that a new run needs."""
+    """The settings and objects that a new run needs."""
 
     model: ModelConfig
     config: TrainConfig
@@ -263,7 +263,7 @@ USUAL: dict[str, Any] = {
     "patience": _PATIENCE,
     "keep_checkpoints": 1,
 }
-# Batches of texts have a different shape at every step, and each new shape would be compiled.
+# Batches of texts have a different shape at every step, and torch would compile each new shape.
 USUAL_TEXTS: dict[str, Any] = {**USUAL, "optimizer": "adamw", "weight_decay": 0.01, "beta2": 0.98, "compile": "off"}
 # The learning rate decreases with the width; the curve is fitted to the best rates of a small model and one of width
 # 512 (docs/dev/experiments.md), and to the rate that BERT's authors used. LoRA trains few weights and allows a higher

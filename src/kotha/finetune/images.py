@@ -55,7 +55,7 @@ class ClassifyImages(ExampleTask):
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:
         requested = requested_model(request, ViTConfig, USUAL_PRESET, Message("images")).replace(labels=())
         if request.origin is None and request.preset is None:
-            template = "no preset given: using {preset}, which reads images of {side} x {side} pixels"
+            template = "no preset given: using {preset}, which takes images of {side} x {side} pixels"
             say(Message(template, preset=USUAL_PRESET, side=requested.image_size))
         given = read_labelled_images(request.data, requested.image_size, requested.n_channels)
         held_out = given.get("validation"), given.get("test")

@@ -1,8 +1,8 @@
 """Instruction tuning: fine-tune a trained GPT to answer, from a file of conversations.
 
-The loss covers the assistant's turns only (``training/tasks/examples.py``). Part of the conversations is held out by
-group: all questions about one story are in the same part. The accuracy on the test part is measured before the first
-step, and again for the best model. If the tokenizer has no chat tokens, they are added, with an embedding row for each.
+The loss covers the assistant's turns only (``training/tasks/examples.py``). Some conversations are held out by group:
+all questions about one story are in the same part. The accuracy on the test part is measured before the first step, and
+again for the best model. If the tokenizer has no chat tokens, they are added, with an embedding row for each.
 """
 
 from pathlib import Path
@@ -40,8 +40,8 @@ class AnswerQuestions(ExampleTask):
     names = (MESSAGES, "group")
     called = ("{n} conversation", "{n:,} conversations")
     too_long = (
-        "{n} conversation longer than {most:,} tokens skipped",
-        "{n:,} conversations longer than {most:,} tokens skipped",
+        "skipped {n} conversation longer than {most:,} tokens",
+        "skipped {n:,} conversations longer than {most:,} tokens",
     )
 
     def plan(self, request: ExamplesRequest, say: OnRemark) -> RunPlan:

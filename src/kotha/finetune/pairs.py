@@ -56,8 +56,8 @@ class TranslatePairs(ExampleTask):
     names = ("source", "target")
     called = ("{n} pair", "{n:,} pairs")
     too_long = (
-        "{n} pair with {most} or more tokens on one side skipped",
-        "{n:,} pairs with {most} or more tokens on one side skipped",
+        "skipped {n} pair with {most} or more tokens on one side",
+        "skipped {n:,} pairs with {most} or more tokens on one side",
     )
     by_minutes = True
 

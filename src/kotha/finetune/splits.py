@@ -3,8 +3,8 @@
 The split is random and stratified by class, and the same seed gives the same parts. Pairs of texts have no classes, and
 the conversations in a group stay together. Duplicates are removed. To prevent leakage, a training example is removed if
 it is a copy of a held-out one or contains most of it (``text/clean/leakage.py``). A validation example that overlaps
-with a test example in this way is removed too. For pairs, an overlap on either side is enough. Two images are copies if
-all their pixels are equal.
+with a test example in this way is also removed. For pairs, an overlap on either side is enough. Two images are copies
+if all their pixels are equal.
 """
 
 from collections import defaultdict
@@ -82,8 +82,8 @@ def divide(
         labels, usual, most = list(unique.labels), 0.1, len(unique)
         if len(set(labels)) < 2:
             raise DataError(
-                "all {n:,} examples have the label {label!r}; give examples of at least two classes, or name "
-                "another label field",
+                "all {n:,} examples have the label {label!r}; give examples of at least two classes, or choose another "
+                "label field",
                 n=len(unique),
                 label=next(iter(labels), ""),
             )
@@ -97,7 +97,7 @@ def divide(
     copies = _copies(drawn["train"], [validation, test])
     train = without(drawn["train"], copies, "{what} removed from training: they contain most of a held-out example")
     if not len(train) or not len(validation):
-        raise DataError("too few training examples are left after removing copies; give more")
+        raise DataError("too few training examples are left after copies were removed; add more examples")
     for name, part in (("validation", validation), ("test", test)):
         unknown = sorted(set(getattr(part, "labels", ())) - set(getattr(train, "labels", ())))
         if unknown:
@@ -112,7 +112,7 @@ def divide(
 def divide_dialogues(
     data: Dialogues, test: Dialogues | None = None, *, share: float | None = None, seed: int = 0
 ) -> Parts[Dialogues]:
-    """Split conversations at random; a group stays together, and only the first of equal prompts is used."""
+    """Split conversations at random; each group stays together, and only the first of several equal prompts is used."""
     known = set() if test is None else {turns[:-1] for turns in test.turns}
     first: dict[object, int] = {}
     for index, turns in enumerate(data.turns):
@@ -151,10 +151,10 @@ def _draw(
     seed: int,
     most: int,
 ) -> dict[str, Any]:
-    """Draw the held-out parts, with a share of the groups in each class (1 to ``most``); the rest is the train part."""
+    """Draw the held-out parts, with a share of the groups in each class (1 to ``most``); the rest is for training."""
     if not 0 < share <= 0.4:
         raise UsageError(
-            "{held_out} is out of range; use 0.05 to 0.4, so that enough examples are left for training",
+            "{held_out} is out of range; use 0.05 to 0.4, to leave enough examples for training",
             held_out=Option("held_out", share),
         )
     rng = np.random.default_rng([seed, len(labels)])
@@ -167,7 +167,7 @@ def _draw(
         count = min(most, max(1, round(share * len(units))))
         if len(units) <= count * len(parts):
             raise DataError(
-                "{what} cannot be split into training and held-out examples; give more",
+                "{what} cannot be split into training and held-out examples; add more examples",
                 what=_counted(label, len(units)),
             )
         order = rng.permutation(len(units)).tolist()

@@ -1,19 +1,19 @@
 """Token embeddings: the vector for a word, its nearest neighbours, a 2D map, and the rows that a training step changes.
 
-Inside a text a word follows a space, so its token starts with a space. A word that takes several tokens has no row of
-its own; the mean of their rows is used instead, and callers should report this.
+Within a sentence a word follows a space, so its token starts with a space. A word that is split into several tokens has
+no row of its own. The mean of the tokens' rows is used instead, and callers should report this to the user.
 
-Similarity is measured by cosine. In a small model all rows share components (which separate used from unused rows and
-frequent from rare words) that raise every cosine, so by default the mean is subtracted first (Mu & Viswanath 2018,
-https://arxiv.org/abs/1702.01417). Subtracting the mean was tested with eight lists of related words (kinship, months,
-numbers, ...) on two models with 2 layers and width 96, trained on the built-in stories. With the mean subtracted, 56.9
-% of the nearest words came from the same list in one model and 54.0 % in the other; without subtraction, 55.4 % and
-52.5 %. The cosine of two random words fell from 0.18 to 0.00, so that a value is meaningful by itself.
+Similarity is measured by cosine. In a small model all rows share components that separate used from unused rows and
+frequent from rare words. These components raise every cosine, so by default the mean is subtracted first (Mu &
+Viswanath 2018, https://arxiv.org/abs/1702.01417). Subtracting the mean was tested with eight lists of related words
+(kinship, months, numbers, ...) on two models with 2 layers and width 96, trained on the built-in stories. With the mean
+subtracted, 56.9 % of the nearest words came from the same list in one model and 54.0 % in the other; without
+subtraction, 55.4 % and 52.5 %. The cosine of two random words fell from 0.18 to 0.00, so a single cosine can be
+interpreted.
 
-The map (PCA) places words along the two principal components of the centred vectors. Two components never explain all
-of the variance, so the result includes the share that they explain. The sign of a component is arbitrary. Here the sign
-is chosen so that the word with the largest absolute coordinate is on the positive side, and the same model always gives
-the same map.
+The map (PCA) places words along the two principal components of the centred vectors. The result includes the share of
+the variance that the two components explain. The sign of a component is arbitrary. Here it is chosen so that the word
+with the largest absolute coordinate is on the positive side. As a result, the same model always gives the same map.
 
 A lookup gives a gradient only to the rows for the tokens in the batch. If the output head has its own weights, the
 other rows do not change (except by weight decay). If the head and the embedding share weights, every row also gets a
@@ -51,7 +51,7 @@ class Word:
     text: str
     tokens: tuple[int, ...]
     pieces: tuple[str, ...]  # the tokens as readable text
-    vector: Tensor  # its row, or the mean of its pieces' rows: (C,)
+    vector: Tensor  # the word's row, or the mean of its tokens' rows: (C,)
 
 
 class Embeddings:
@@ -68,7 +68,7 @@ class Embeddings:
         self.texts = ["" if token in special else _text(tokenizer, token) for token in range(tokenizer.vocab_size)]
         """The text for each row, with its leading space; empty for special tokens and single bytes."""
         self.rows = torch.tensor([token for token, text in enumerate(self.texts) if text.strip()])
-        """Rows that can be returned as neighbours: those with a text."""
+        """Rows that can be returned as neighbours: those with text."""
         self.mean = self.vectors[self.rows].mean(0)
         """Mean of these rows: (C,)."""
 
@@ -84,15 +84,15 @@ class Embeddings:
         return list(found.values())[:count]
 
     def find(self, text: str) -> Word:
-        """Return the row for a word, or the mean of the rows for its pieces.
+        """Return the row for a word, or the mean of the rows for its tokens.
 
         Raises ``UsageError`` if the vocabulary cannot spell the word without byte tokens.
         """
         bare = self.tokenizer.normalize(text).strip()
         if not bare:
-            raise UsageError("the word is empty; give one such as মা")
+            raise UsageError("the word is empty; give a word such as মা")
         spaced, alone = (self.tokenizer.encode(start + bare) for start in (" ", ""))
-        chosen = alone if len(alone) < len(spaced) else spaced  # with a leading space, unless it needs more tokens
+        chosen = alone if len(alone) < len(spaced) else spaced  # a leading space is preferred unless it adds tokens
         tokens = [token for token in chosen if self.texts[token] != " "]
         if not all(self.texts[token] for token in tokens):
             unknown = "the vocabulary cannot spell “{text}”; try a word in the model's language"
@@ -159,7 +159,7 @@ class WordMap:
 
 
 def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap:
-    """Place the most frequent words and the chosen words in two dimensions."""
+    """Project the most frequent words and the chosen words onto two dimensions."""
     named = {word.text for word in chosen}
     tokens = [token for token in table.frequent_words(count) if table.texts[token].strip() not in named]
     if len(tokens) + len(chosen) < 3:
@@ -192,7 +192,7 @@ class NearWord:
 
     def table(self) -> Table:
         """Return the neighbours as a table."""
-        template, pieces = "{word} is not one token: this is the mean of {pieces}", " + ".join(self.pieces)
+        template, pieces = "{word} is not a single token; its vector is the mean of {pieces}", " + ".join(self.pieces)
         remarks = [Message(template, word=self.word, pieces=pieces)] if len(self.pieces) > 1 else []
         rows = [[each.text, f"{each.cosine:.3f}"] for each in self.neighbours]
         return Table(self.word, [Message("nearest"), Message("cosine")], rows, remarks)
@@ -227,7 +227,7 @@ def embeddings_view(
     map_words: int = 300,
     name: str = "a model",
 ) -> View[NearWords]:
-    """Show the ``count`` nearest words of each word, and a map with the ``map_words`` most frequent words."""
+    """Show the ``count`` nearest words to each word, and a map with the ``map_words`` most frequent words."""
     if count < 1 or map_words < 1:
         raise UsageError("count and map_words must be integers of at least 1")
     known = [table.find(each) for each in words]
@@ -244,7 +244,7 @@ def embeddings_view(
 
 @dataclass(frozen=True)
 class TouchedRows:
-    """The number of embedding rows that receive a gradient, by where the gradient comes from."""
+    """The number of embedding rows that receive a gradient, by the source of the gradient."""
 
     vocab_size: int
     tied: bool
@@ -253,12 +253,12 @@ class TouchedRows:
     looked_up: int  # rows with a gradient from the lookup
     scored: int  # rows of the head with a gradient from the softmax
     token_table: int
-    """Rows of the token embedding with any gradient: the looked-up rows, and with a tied head also the scored ones."""
+    """Rows of the token embedding with a gradient: the looked-up rows and, with a tied head, all scored rows."""
     looked_up_share: float
     """Share of the squared gradient of the token embedding that comes from the lookup."""
 
     def table(self) -> Table:
-        """Return the counts as a table, with a remark that explains them."""
+        """Return the counts as a table, with an explanatory remark."""
         ways = {
             Message("looked up as input tokens"): self.looked_up,
             Message("scored by the output softmax"): self.scored,
@@ -284,13 +284,17 @@ def touched_rows(model: Model, tokens: list[int]) -> TouchedRows:
     """Count the rows that get a gradient from one next-token step on a text; the weights are not updated."""
     if not isinstance(model, GPT):
         raise UsageError(
-            "only models that predict the next token can be measured here, but this model is a {family}",
+            "embedding gradients can be measured only for a model that predicts the next token, but this model is a "
+            "{family}",
             family=model.config.family,
         )
     if len(tokens) < 2:
-        raise UsageError("a text of {n} token(s) has no next token to predict; give at least two words", n=len(tokens))
+        raise UsageError(
+            "the text has only {n} token(s), so there is no next token to predict; give at least two words",
+            n=len(tokens),
+        )
     read = torch.tensor(tokens[: model.config.context_length + 1])
-    head = model.head.weight.detach().requires_grad_()  # separate from the embedding, even if tied
+    head = model.head.weight.detach().requires_grad_()  # a separate tensor, even if tied to the embedding
     with evaluating(model), torch.enable_grad():  # dropout would zero some gradients
         logits = linear(model.hidden(read[None, :-1])[0], head, model.head.bias)  # (T, V)
         loss = cross_entropy(logits.float(), read[1:])

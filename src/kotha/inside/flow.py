@@ -1,4 +1,4 @@
-"""Flow: the values computed for one input at every step of the model, from the token embedding to the answer.
+"""Flow: the values computed for one input at every step of the model, from the token embedding to the prediction.
 
 A station is a measured hook point. A station records the shape of the values, their mean, standard deviation and range,
 the length of the vector at each position and, for attention, the entropy of each head. Stations are in the order of
@@ -40,7 +40,7 @@ class Station:
 
     hook_point: str
     label: str
-    kind: str  # value, norm, part (computes an update) or sum (adds it to the residual stream)
+    kind: str  # value, norm, part (computes an update) or sum (adds the update to the residual stream)
     shape: tuple[int, ...]
     mean: float
     std: float
@@ -49,7 +49,7 @@ class Station:
     norms: tuple[float, ...]  # length of the vector at each position
     norm: float  # their mean
     entropies: dict[int, float] = field(default_factory=dict)
-    """For an attention: entropy of each head's weights in bits, mean over positions."""
+    """For attention: entropy of each head's weights in bits, averaged over positions."""
     inside: str = ""  # shapes of intermediate values inside the part
     layer: str | None = None  # such as blocks.0; None before the first layer and after the last
 
@@ -64,7 +64,7 @@ class FinalAnswer:
 
 @dataclass(frozen=True)
 class Flow:
-    """All stations of one forward pass, with the model's answers."""
+    """All stations of one forward pass, with the model's predictions."""
 
     family: str
     lines: dict[str, tuple[Piece, ...]]
@@ -176,7 +176,7 @@ def final_answers(model: Model, given: ModelInput, output: Any) -> tuple[FinalAn
 
 
 def _measure(place: str, label: str, kind: str, values: Tensor, **more: Any) -> Station:
-    """Measure the values at a hook point: (1, T, C) -> Station."""
+    """Return the statistics of the values at a hook point: (1, T, C) -> Station."""
     each = values[0].double()  # (T, C)
     figures = (float(each.mean()), float(each.std(correction=0)), float(each.min()), float(each.max()))
     norms = each.norm(dim=-1).tolist()

@@ -63,7 +63,7 @@ def sites(model: nn.Module, chosen: Iterable[str] | None = None) -> Iterator[Sit
     if unknown is not None:
         close = nearest(unknown, known)
         raise UsageError("this model has no layer {name!r}{nearest}", name=unknown, nearest=close)
-    body = getattr(model, "body", model)  # a classifier wraps its body
+    body = getattr(model, "body", model)  # a classifier wraps its base model
     ends = [(name, getattr(body, name, None)) for name in ("tokens", "patches", "positions")]
     yield from (Site(name, module) for name, module in ends if isinstance(module, nn.Module))
     for name, block in known.items():

@@ -1,7 +1,7 @@
 """Model inputs: a text, a pair of texts or an image as tensors, with a readable name for each position.
 
-Inspection needs tensors for the model and, for the reader, each position as a piece of text (or a patch of the image).
-A piece that is only part of a character is marked. Pieces are grouped into named lines: ``source`` and ``target`` for a
+Inspection needs tensors for the model and, for the reader, a piece of text (or an image patch) for each position. A
+piece that is only part of a character is marked. Pieces are grouped into named lines: ``source`` and ``target`` for a
 Seq2Seq, ``patches`` for a ViT, and ``tokens`` for all other models.
 
 This module does not generate text. To include generated tokens, pass ``write``, a function that takes the ids so far
@@ -66,7 +66,7 @@ class ModelInput:
     masked: tuple[int, ...] = ()  # masked positions of a BERT
     grid: tuple[int, int] | None = None  # rows and columns of an image's patches
     title: Text = ""  # title of a page about this input
-    spell: Spell = str  # the text of an output id
+    spell: Spell = str  # returns the text of an output id
 
     @property
     def last_line(self) -> tuple[Piece, ...]:
@@ -74,7 +74,7 @@ class ModelInput:
         return list(self.lines.values())[-1]
 
     def likeliest(self, probabilities: Tensor, count: int) -> tuple[TokenPrediction, ...]:
-        """Return the ``count`` most likely answers at one position, best first: (V,) -> count."""
+        """Return the ``count`` most likely predictions at one position, best first: (V,) -> count."""
         best, ids = probabilities.topk(min(count, len(probabilities)))
         pairs = zip(ids.tolist(), best.tolist(), strict=True)
         return tuple(TokenPrediction(token, self.spell(token), share) for token, share in pairs)
@@ -114,7 +114,7 @@ def read(
         )
     if tokenizer is None:
         raise UsageError(
-            "this model has no tokenizer, so it cannot take text; save it with its tokenizer, or train with one"
+            "this model has no tokenizer, so it cannot take text; save it with its tokenizer, or train it with one"
         )
     for given, argument, family in ((second, "second", "BERT"), (target, "target", "Seq2Seq")):
         if given is not None and model.config.family != family.lower():
@@ -245,7 +245,7 @@ def _with_masks(tokenizer: Tokenizer, text: str) -> list[int]:
 def _check_length(what: Message, n_tokens: int, most: int) -> None:
     if n_tokens > most:
         raise UsageError(
-            "{what} has {n:,} tokens with its special tokens, more than the context length of {most:,}; shorten it",
+            "{what} has {n:,} tokens including special tokens, more than the context length of {most:,}; shorten it",
             what=what,
             n=n_tokens,
             most=most,

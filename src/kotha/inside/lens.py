@@ -2,7 +2,8 @@
 
 The last norm and the head are applied to the output of each layer (nostalgebraist 2020,
 https://www.lesswrong.com/posts/AcKRB8wDpdaN6v6ru/interpreting-gpt-the-logit-lens). At the last layer, the lens gives
-the model's own prediction. Earlier layers were never trained to predict, so their answers are only an approximation.
+the model's own prediction. Earlier layers were never trained to predict, so their predictions are only an
+approximation.
 
 The lens works for models that predict tokens: a GPT predicts the next token, a BERT the token at each position, and a
 Seq2Seq decoder the next token in the translation. For a ViT it raises ``UsageError``. On the page, rows are positions
@@ -35,8 +36,8 @@ class PositionPrediction:
     """One layer's prediction at one position, rounded to six decimals."""
 
     best: tuple[TokenPrediction, ...]  # most likely tokens, best first
-    rank_of_answer: int  # rank of the model's final answer in this layer, from 1
-    probability_of_answer: float  # probability of the final answer in this layer
+    rank_of_answer: int  # rank of the model's final prediction in this layer, from 1
+    probability_of_answer: float  # probability of the final prediction in this layer
     kl_nats: float  # KL(final || layer)
     entropy_nats: float
     surprise_nats: float | None = field(repr=False)  # loss at the next token, if the model predicts one

@@ -163,7 +163,7 @@ class Activation:
 def record(
     model: Model, given: ModelInput, layers: Sequence[str] | None = None, hook_points: Sequence[str] | None = None
 ) -> list[Activation]:
-    """Record every hook point in one pass; one that runs twice (a Seq2Seq's tokens) is split into source and target."""
+    """Record every hook point in one pass; one that runs twice (a Seq2Seq's tokens) becomes source and target."""
     with trace(model, layers=layers, hook_points=hook_points) as seen:
         given.pass_through(model)
     found = []

@@ -28,7 +28,7 @@ Data = dict[str, Any]
 
 @dataclass(frozen=True)
 class View(Generic[Found]):
-    """A result, with methods to show it."""
+    """A result, with methods that display it."""
 
     title: Text
     found: Found = field(repr=False)

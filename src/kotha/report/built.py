@@ -21,7 +21,7 @@ _KINDS = {
 
 @cache
 def pages() -> dict[str, tuple[bytes, str]]:
-    """The content and media type of each file that the server serves, by path. No other path is looked up."""
+    """The content and media type of each file that the server serves, by path. No other files are served."""
     found = {
         f"/{path.relative_to(STATIC).as_posix()}": (path.read_bytes(), _KINDS[path.suffix])
         for path in walk(STATIC)

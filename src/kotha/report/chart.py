@@ -12,7 +12,7 @@ from kotha.report.page import escape
 WIDTH, HEIGHT = 640, 320
 LEFT, RIGHT, TOP, BOTTOM = 66, 14, 44, 52
 _BUCKETS = 300
-_DOTS = 40  # a line of fewer points gets a dot on each
+_DOTS = 40  # a line with fewer points gets a dot at each
 # Values are clipped to this range, so that the arithmetic below cannot overflow.
 _LARGEST, _SMALLEST = 1e100, 1e-100
 # A range narrower than this share of its values is drawn as a constant, because all its ticks would look the same.
@@ -157,7 +157,7 @@ def _grid(across: _Scale, up: _Scale, integers: bool) -> str:
             continue
         x = across.coordinate(tick)
         lines += f"M{x:g} {bottom}v5"
-        x, anchor = (WIDTH, "end") if x > right - 2 * RIGHT else (x, "middle")  # no room to the right of the last one
+        x, anchor = (WIDTH, "end") if x > right - 2 * RIGHT else (x, "middle")  # no room to the right of the last label
         labels += f'<text x="{x:g}" y="{bottom + 8}" dy=".9em" text-anchor="{anchor}">{number(tick)}</text>'
     return _path(lines, "#ded9cc") + f'<g fill="{_SOFT}">{labels}</g>'
 

@@ -62,7 +62,7 @@ class DrawnLine:
     name: Text
     points: Sequence[Point]
     colour: int = 1
-    look: str = "plain"  # smoothed: pale below its running mean; dots: a dot on each point; faint: without a name
+    look: str = "plain"  # smoothed: pale, below its running mean; dots: a dot at each point; faint: unlabelled
 
     def __post_init__(self) -> None:
         """Thin out and round the points to the resolution of a chart."""
@@ -88,7 +88,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Quote:
-    """A quoted passage with a label above it; line breaks are kept, and ``given`` is the beginning, shown in bold."""
+    """A quoted passage with a label above it. Line breaks are kept, and its beginning, ``given``, is shown in bold."""
 
     text: str
     label: Text = ""

@@ -64,9 +64,9 @@ def grid(
     digits: int | None = 2,
     cell: float = 64,
 ) -> Picture:
-    """Draw numbers as cells, darker the further from zero: green above, brown below. ``digits=None`` hides the numbers.
+    """Draw numbers as cells: green above zero, brown below, and darker the further from zero.
 
-    ``values`` are rows of numbers, as a list of lists, a NumPy array or a tensor.
+    ``values`` are rows of numbers, as a list of lists, a NumPy array or a tensor. ``digits=None`` hides the numbers.
 
     >>> picture = grid([[1, 0], [0.25, 0.75]], ["ক", "খ"], ["ক", "খ"])
     >>> picture.svg().count("<rect")
@@ -96,7 +96,7 @@ def bars(values: Mapping[str, float], *, title: str = "", digits: int = 0) -> Pi
     3
     """
     if not values or min(values.values()) < 0:
-        raise UsageError("bars need at least one value, and no value below 0")
+        raise UsageError("bars need at least one value, and all values must be 0 or more")
     most = max(values.values()) or 1.0
     left = _EDGE + 12 + max(map(_width, values))
     top, long = _EDGE + (32 if title else 0), 320
@@ -180,7 +180,7 @@ def _table(values: Any) -> list[list[float]]:
     rows = values.tolist() if hasattr(values, "tolist") else values
     table = [[float(value) for value in row] for row in rows]
     if not table or not table[0] or any(len(row) != len(table[0]) for row in table):
-        raise UsageError("the rows of a grid must have the same length, and at least one number each")
+        raise UsageError("all rows of a grid must have the same length and at least one number")
     return table
 
 

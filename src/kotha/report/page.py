@@ -11,7 +11,7 @@ from kotha.storage.json_files import as_json
 
 # Not allowed in XML: most control characters, and lone surrogates, which UTF-8 cannot encode either.
 _FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-# What could end a script or its line; and lone surrogates, as above.
+# Characters that could end a script or a line in it, and lone surrogates (see above).
 _NOT_IN_SCRIPTS = re.compile("[<>&\u2028\u2029\ud800-\udfff]")
 
 _LANGUAGE: ContextVar[Language] = ContextVar("page_language", default="en")
@@ -38,7 +38,7 @@ def escape(text: str) -> str:
     >>> escape("<b>" + chr(0) + "কথা")
     '&lt;b&gt;\ufffdকথা'
     """
-    from html import escape as escape_html  # its table of entities; a command without a page needs none
+    from html import escape as escape_html  # html loads a table of entities, which commands without a page do not need
 
     return escape_html(_FORBIDDEN.sub("\ufffd", text))
 

@@ -1,10 +1,10 @@
 """Answers from passages, with citations (retrieval-augmented generation).
 
-Before any text is generated, the best passage must cover a minimum share of the question's words; otherwise there is no
-answer. The threshold was measured on questions whose own passage had been removed. A chat model then gets the question
-and as many passages as fit its context. Each sentence that the model writes is followed by a citation of the passage
-that best supports it, or marked as unsupported. Without a chat model, the answer is the sentence in the passages that
-best fits the question, with a note that says so.
+Before any text is generated, the best passage must cover a minimum share of the question's words; otherwise no answer
+is returned. The threshold was measured on questions whose own passage had been removed. A chat model then gets the
+question and as many passages as fit its context. Each sentence that the model writes is followed by a citation of the
+passage that best supports it, or marked as unsupported. Without a chat model, the answer is the sentence in the
+passages that best matches the question, with a note to the user.
 """
 
 import math
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from kotha.generation.engine import Engine
 
 NOT_FOUND = Message("not found in these documents")
-NO_CHAT_MODEL = Message("no chat model was given, so the answer is the sentence that fits the question best")
+NO_CHAT_MODEL = Message("no chat model was given, so the answer is the sentence that best matches the question")
 _THRESHOLD = 0.4  # share of the question that the best passage must cover
 _SUPPORTED = 0.3  # share of a generated sentence that a passage must cover to be cited for it
 _LOOKED_AT = 3  # number of best passages from which a sentence is taken
@@ -31,7 +31,7 @@ _UNSUPPORTED = "[?]"
 
 
 class ChatWriter:
-    """Answers from passages with a chat model, greedily and without a repetition penalty, as it quotes passages."""
+    """Answers questions from passages with a chat model, greedily and without a repetition penalty."""
 
     def __init__(self, engine: "Engine", tokens: int) -> None:
         self._engine, self._tokens = engine, tokens
@@ -90,7 +90,7 @@ def why_not_found(result: SearchResult) -> Message | None:
     if best >= _THRESHOLD:
         return None
     if best == 0.0:
-        return Message("no passage contains a word of the question")
+        return Message("no passage contains any word of the question")
     share = math.floor(100 * best)  # rounded down, so that it does not seem sufficient
     return Message(
         "the best passage covers {share}% of the question; at least {least:.0%} is needed",
@@ -100,7 +100,7 @@ def why_not_found(result: SearchResult) -> Message | None:
 
 
 def best_sentence(question: str, hits: Sequence[Hit]) -> tuple[str, int]:
-    """Return the sentence in the best passages that best fits the question, and the number of its passage, from 1.
+    """Return the sentence in the best passages that best matches the question, and the number of its passage, from 1.
 
     >>> from kotha.retrieval.passages import Excerpt
     >>> hit = Hit(Excerpt("মিনা থাকে গ্রামে। তার ভাই থাকে শহরে।", "a.txt", "line 1"), score=1.0)

@@ -33,7 +33,7 @@ class IndexOptions:
     def __post_init__(self) -> None:
         if self.passage_length < SHORTEST_PASSAGE_LENGTH:  # too short to hold a sentence
             raise UsageError(
-                "{passage_length} is too few; use at least {fewest} characters ({usual} is usual)",
+                "{passage_length} is too short; use at least {fewest} characters ({usual} is typical)",
                 passage_length=Option("passage_length", self.passage_length),
                 fewest=SHORTEST_PASSAGE_LENGTH,
                 usual=PASSAGE_LENGTH,
@@ -62,12 +62,12 @@ def list_files(paths: Sequence[str | os.PathLike[str]], on_problem: OnProblem | 
         except CorpusError as error:
             if unread:  # a folder that could not be read is not reported as empty
                 raise CorpusError("{problem}", problem=unread[0]) from None
-            none = "{place}: no readable file in this folder; supported: {known}"
+            none = "{place}: no readable file in this folder; supported formats: {known}"
             raise CorpusError(none, place=shown(place), known=_KNOWN) if is_folder else error from None
         for source in sources:
             if source.repository is not None or source.is_remote or source.path == "-":
                 raise CorpusError(
-                    "{path}: only local files can be indexed; download it first", path=shown(os.fspath(path))
+                    "{path}: only local files can be indexed; download the file first", path=shown(os.fspath(path))
                 )
             found[Path(source.path).resolve()] = None
     return list(found), not unread

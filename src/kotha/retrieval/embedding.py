@@ -1,8 +1,8 @@
 """Text embeddings from a language model: the mean of one layer's states (mean pooling).
 
-A model trained to predict words is not trained to compare texts, so the best layer has to be measured. Deeper layers
-represent the next token more than the text so far; the token embedding, layer 0, distinguished passages best
-(docs/dev/experiments.md). A text longer than the context is embedded in windows, and all its tokens have the same
+A model trained to predict words is not trained to compare texts, so the best layer has to be found by measurement.
+Deeper layers represent the next token more than the text so far; the token embedding, layer 0, distinguished passages
+best (docs/dev/experiments.md). A text longer than the context is embedded in windows, and all its tokens have the same
 weight.
 
 The model is not trained contrastively; for embeddings trained that way, use sentence-transformers.
@@ -37,7 +37,7 @@ class Embedder:
     def __init__(self, model: Model, tokenizer: Tokenizer | None, name: str, layer: int = 0) -> None:
         if not isinstance(model, GPT | BERT) or tokenizer is None:
             raise UsageError(
-                "{name} is a {family} model; embedding texts needs a GPT or a BERT",
+                "{name} is a {family} model; text embeddings require a GPT or a BERT",
                 name=name,
                 family=model.config.family,
             )

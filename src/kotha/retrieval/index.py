@@ -1,9 +1,9 @@
 """Updating and searching an index.
 
-A document is identified by its source and a digest of its text. An update reads all files but writes only changes: new
-documents are added, and documents are removed if they no longer exist in their file or their file no longer exists in
-an indexed folder. Documents are written in atomic batches, so an interrupted update leaves a valid index and resumes
-when it is run again.
+A document is identified by its source and a digest of its text. An update reads all files but writes only changes. New
+documents are added. A document is removed if its file no longer contains it, or if its file no longer exists in an
+indexed folder. Documents are written in atomic batches, so an interrupted update leaves a valid index and resumes when
+it is run again.
 """
 
 import hashlib
@@ -111,14 +111,16 @@ class _Update:
             self.on_problem(problem)
 
     def settle_embedder(self) -> None:
-        """Record which model computes the vectors, or check that it is still the same; an index has only one model."""
+        """Record the model that computes the vectors, or check that it has not changed; an index has only one model."""
         kept, name = self.store.embedder(), self.store.name
         if kept is None:
             if self.embed is not None:
                 self.store.note_embedder(self.embed.note)
         elif self.embed is None or kept.fingerprint != self.embed.note.fingerprint:
             raise UsageError(
-                "{name} holds vectors of {model}; use that model, or a new index", name=name, model=kept.name
+                "{name} contains vectors computed by {model}; use that model, or a new index",
+                name=name,
+                model=kept.name,
             )
 
     def file(self, file: Path) -> None:
@@ -194,7 +196,7 @@ def search(
         )
     if embed is None or embed.note.fingerprint != stored.fingerprint:
         raise UsageError(
-            "{name} holds vectors of {model}; search with that model, or with {by}",
+            "{name} contains vectors computed by {model}; search with that model, or with {by}",
             name=store.name,
             by=Option("by", "words"),
             model=stored.name,

@@ -3,7 +3,7 @@
 The store selects candidates by their stems; this module scores them. The score is the sum of BM25 over four kinds of
 terms: stems, exact words, pairs of adjacent stems, and exact pairs. A term is weighted by its rarity (idf; a pair by
 that of its rarer word) and its frequency, which saturates (k1) and has less effect in a long passage (b). The four
-kinds have equal weight, and k1 is lower than usual; the weights and k1 were tuned on questions that are not part of any
+kinds have equal weight, and k1 is lower than usual. The weights and k1 were tuned on questions that are not part of any
 reported score (docs/dev/experiments.md).
 
 Robertson and Zaragoza 2009, The Probabilistic Relevance Framework: BM25 and Beyond.
@@ -24,7 +24,7 @@ _CANDIDATES = 30
 # Interrogative words, which are ignored because a passage that answers the question does not contain them.
 _QUESTION_WORDS = "কে কার কাকে কারা কাদের কী কি কোন কোনটি কোথায় কোথা কবে কখন কত কতটি কয়টি কতজন কেন কেমন কীভাবে কিভাবে"
 _STOP_WORDS = {word.form for word in fold(_QUESTION_WORDS)}
-_MOST_WORDS = 64  # words of a question that are used; the rest is ignored
+_MOST_WORDS = 64  # maximum number of words used from a question
 
 
 def rank_by_words(store: SqliteStore, question: str, limit: int) -> list[tuple[Excerpt, float]]:

@@ -1,7 +1,7 @@
 """Extract paragraphs from md, html and pdf files, each with its position.
 
-HTML is parsed with the standard library, ignoring scripts and styles, and PDF with pypdf, an optional dependency. There
-is no OCR, so a PDF of scanned pages has no text, which is reported as a problem.
+HTML is parsed with the standard library, ignoring scripts and styles, and PDF with pypdf, an optional dependency. OCR
+is not supported, so a PDF of scanned pages contains no text, which is reported as a problem.
 """
 
 import re

@@ -12,7 +12,8 @@ import regex
 
 from kotha.text.akshara import aksharas
 
-PASSAGE_LENGTH = 600  # maximum code points in a passage: about a hundred words, so that several fit a small context
+# Maximum code points in a passage: about a hundred words, so that several passages fit into a small context.
+PASSAGE_LENGTH = 600
 SHORTEST_PASSAGE_LENGTH = 40
 # The end of a sentence: a punctuation mark, closing quotes or brackets, and white space; or an empty line.
 _SENTENCE = regex.compile(r""".*?(?:[।॥৷.!?…]["'”’»)\]]*(?=\s|$)|।|\n\s*\n|$)""", regex.DOTALL)

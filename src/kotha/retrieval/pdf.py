@@ -1,7 +1,7 @@
 """Extract paragraphs from a PDF, using the original characters (ActualText) instead of the glyphs where possible.
 
 A PDF stores glyphs in drawing order: in Bangla a vowel sign on the left comes before its consonant, and a conjunct is
-one glyph without a code point of its own. Programs that export such text (browsers, office programs) store the
+one glyph without a code point of its own. Programs that export Bangla text to PDF (browsers, office programs) store the
 characters next to the glyphs, as /ActualText. pypdf ignores it, but calls a hook before each operation; here, the hook
 replaces the glyphs with the characters. The characters keep the width of the glyphs so that spaces are detected
 correctly. If a span has no /ActualText, its glyphs are used.
@@ -23,7 +23,7 @@ _SHOWS = (b"Tj", b"TJ", b"'", b'"')
 
 def read_pdf(file: Path, complaints: ProblemReporter) -> Iterator[tuple[str, str]]:
     """Yield the paragraphs in a PDF, each with its page."""
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # it logs the errors that it repairs and raises the others
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)  # pypdf logs the errors that it repairs, and raises others
     pypdf = library("pypdf", _NEED_PYPDF, CorpusError)
     try:
         reader = pypdf.PdfReader(file)

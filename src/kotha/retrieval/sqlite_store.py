@@ -90,7 +90,7 @@ class SqliteStore:
             template = "no index at {path}; create one from your documents with `kotha index`"
             raise KothaError(template, path=self._path)
         if is_directory(self._path):
-            raise KothaError("{path} is a folder; name an index file, created with `kotha index`", path=self._path)
+            raise KothaError("{path} is a folder; give an index file created with `kotha index`", path=self._path)
         self._seen_version: int | None = None
         self._vectors: tuple[list[int], VectorIndex | None] | None = None
         self._measures: Measures | None = None
@@ -256,7 +256,7 @@ class SqliteStore:
         if self._writes:
             with suppress(
                 sqlite3.Error
-            ):  # another process has it open and needs the log, or the file was corrupted meanwhile
+            ):  # another process has the file open and needs the log, or the file was corrupted in the meantime
                 unused = self._is_new and not self._database.execute("SELECT 1 FROM documents").fetchone()
                 self._database.execute("PRAGMA busy_timeout = 0")
                 self._database.execute("PRAGMA journal_mode = DELETE")
@@ -306,7 +306,7 @@ class SqliteStore:
         except sqlite3.OperationalError as error:
             if "locked" in str(error) or "busy" in str(error):
                 raise KothaError(
-                    "{name} is locked: another process is writing to it; wait until it ends", name=self.name
+                    "{name} is locked: another process is writing to it; wait until that process ends", name=self.name
                 ) from error
             raise KothaError("{name} cannot be used: {error}", name=self.name, error=error) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:

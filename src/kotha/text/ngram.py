@@ -64,7 +64,7 @@ class KneserNey:
     def __init__(self, line: Line, order: int, vocab_size: int, end: int) -> None:
         if not 1 <= order <= MAX_ORDER:
             raise UsageError(
-                "{order} must be between 1 and {max_order}; 3 and 5 are usual",
+                "{order} must be between 1 and {max_order}; typical values are 3 and 5",
                 order=Option("order", order),
                 max_order=MAX_ORDER,
             )
@@ -83,7 +83,7 @@ class KneserNey:
         tokens, offsets = self._padded(np.asarray(line, np.int64))
         targets = np.flatnonzero(offsets >= self.order - 1)
         probabilities = np.full(len(targets), 1 / self.vocab_size)
-        numbers = np.zeros(len(tokens), np.int64)  # of the history that ends at each token; the empty one is 0
+        numbers = np.zeros(len(tokens), np.int64)  # number of the history that ends at each token; 0 if it is empty
         for level, order in enumerate(self._orders):
             positions = np.flatnonzero(offsets >= level)
             found, histories = np.full(len(tokens), -1), self._histories(numbers, positions, level)
@@ -101,7 +101,7 @@ class KneserNey:
         tokens, offsets = self._padded(line)
         numbers, n_histories = np.zeros(len(tokens), np.int64), 1
         keys: list[Line] = []
-        counts: list[Line] = []  # of each order: occurrences; below the top order, different preceding tokens
+        counts: list[Line] = []  # for each order: occurrences; below the top order, different preceding tokens
         for level in range(self.order):
             positions = np.flatnonzero(offsets >= level)
             all_keys = self._histories(numbers, positions, level) * self.vocab_size + tokens[positions]
@@ -135,7 +135,7 @@ class KneserNey:
         n_documents = int(document[-1]) + 1 if len(line) else 0
         tokens = np.full(len(line) + pads * n_documents, self.end)
         tokens[positions] = line
-        starts = np.flatnonzero(np.diff(document, prepend=-1))  # of each document in the line
+        starts = np.flatnonzero(np.diff(document, prepend=-1))  # start of each document in the line
         firsts = starts + pads * np.arange(n_documents)
         offsets = np.arange(len(tokens)) - np.repeat(firsts, np.diff(firsts, append=len(tokens)))
         return tokens, offsets

@@ -1,4 +1,4 @@
-"""Benchmark rounds: medians and ratios, the order of the implementations, and skipped ones."""
+"""Benchmark rounds: medians and ratios, and the order in which implementations run or are skipped."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""Half right and wrong answers to the open questions; the model answers are the right ones."""
+"""Partly right and wrong answers to the open questions; the model answers serve as right answers."""
 
 # In each language: an answer that mentions some of the expected things, and one that mentions none.
 OPEN = {

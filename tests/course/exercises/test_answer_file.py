@@ -1,4 +1,4 @@
-"""Answer files: random sheets, an answer key, progress, a class in one table."""
+"""Answer files: random sheets, the answer key, saved progress, and the table for a class."""
 
 import csv
 import io
@@ -20,7 +20,7 @@ def type_in(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
 
 
 def answers(**choice: Any) -> dict[str, str]:
-    """Return what to type for full marks, question by question."""
+    """Return the lines to type for full marks, question by question."""
     questions = QuestionChoice(**choice).prepare()
     return {each.id: answer_of(each) or " ".join(str(words) for words in each.worked) for each in questions}
 
@@ -84,7 +84,7 @@ def test_flags_that_do_not_go_together(capsys: Any, tmp_path: Path) -> None:
     assert main(["inside", "exercise", "--name", "x"]) == 2
     assert "name one with --progress" in capsys.readouterr().err
     assert main(["inside", "exercise", "7", "--set", "assessment"]) == 2
-    assert "use all or 1 to 6" in capsys.readouterr().err
+    assert "use all, or a number from 1 to 6" in capsys.readouterr().err
 
 
 def handed_in(folder: Path, name: str, seed: int, typed: dict[str, str]) -> Path:
@@ -130,7 +130,7 @@ def test_a_class_in_one_table(capsys: Any, tmp_path: Path) -> None:
         ({"kind": "x"}, "not an answer file"),
         ({"version": 2}, "version 2"),
         ({"answers": [{"question": "9b", "tries": ["1", "2", "3"], "hints": 0}]}, "3 tries"),
-        ({"answers": [{"question": "9b", "tries": [], "hints": 0}] * 2}, "the same question twice"),
+        ({"answers": [{"question": "9b", "tries": [], "hints": 0}] * 2}, "contains the same question twice"),
         ({"answers": [{"question": "1Q", "tries": ["1"], "hints": 0}]}, "not asked: 1Q"),
         ({"choice": {"seed": "x"}}, "which questions were asked"),
         ({"choice": 3}, "incomplete or invalid"),

@@ -1,4 +1,4 @@
-"""Right, half right and wrong answers to all questions in both languages, with the feedback on each."""
+"""Right, partly right and wrong answers to all questions in both languages, with the feedback on each."""
 
 import pytest
 from tests.course.exercises.scripted import OPEN

@@ -1,4 +1,4 @@
-"""The quiz: the workshop's answers get full marks, wrong ones the solution, in both languages and other sizes."""
+"""The quiz: the workshop's answers get full marks, wrong answers the solution, in both languages and other sizes."""
 
 import json
 import math
@@ -53,7 +53,7 @@ ANSWERS = {
     "10b": "0.2326 GB",
     "11c": "64 128 512",
 }
-# For words and an order: the model answer of the question itself.
+# For words and an order: the question's own model answer.
 N_WORDS = 13
 
 
@@ -139,7 +139,7 @@ def test_a_matrix_row_by_row(questions: list[Question]) -> None:
 def test_the_end_of_input_ends_the_quiz_with_a_score(questions: list[Question]) -> None:
     summary, result = take(questions, ANSWERS["1Q"])
     assert "End of input; questions not asked: 44." in result
-    assert "7 of 260 points (3%); 1 of 1 answers fully right." in result
+    assert "7 of 260 points (3%); 1 of 1 answers fully correct." in result
     assert summary.to_dict()["ended_early"] is True
 
 

@@ -1,4 +1,4 @@
-"""Recognised mistakes: each is computed, typed and named; page and library share one list of cases."""
+"""Recognized mistakes: each is computed, typed and named; the page and the library share one list of cases."""
 
 import json
 import math
@@ -48,7 +48,7 @@ def one(number: str) -> Question:
 
 ROUNDED_EARLY = (M["Q"][:, None, :] * M["K"][None, :, :]).round(1).sum(axis=2)
 MASKED = M["masked"]
-# A full matrix after each slip, and the name of the slip in the catalogue.
+# A full matrix with each mistake, and the name of the mistake in the catalogue.
 WHOLE = [
     ("unscaled", "2c", typed_in(M["products"]), "noRoot"),
     ("divided by d_k", "2c", typed_in(M["products"] / 2), "widthForRoot"),
@@ -95,7 +95,7 @@ def test_the_mistake_that_explains_most_is_named_first() -> None:
     assert str(judged.feedback[0]) == "Almost right: it still has to be divided by √d_k."
 
 
-# Answers that are not matrices: the result of the slip, and its name.
+# Answers that are not matrices: the result of the mistake, and its name.
 SLIPS = [
     ("2a", "3 2", "order"),
     ("2b-shape", "2 2", "widthsKept"),
@@ -142,7 +142,7 @@ def test_a_mistake_is_recognised_by_its_result(number: str, typed: str, slip: st
 
 
 def test_no_mistake_leads_to_the_right_answer() -> None:
-    """Also on random sheets: a path to the right number is not a mistake."""
+    """On random sheets too, a different path to the right number is not a mistake."""
     for seed in range(20):
         questions = QuestionChoice(seed=seed).prepare()
         for question in questions:

@@ -1,4 +1,4 @@
-"""Parsing and grading of typed answers; page and library share one list of cases."""
+"""Parsing and grading of typed answers; the page and the library share one list of cases."""
 
 import json
 import math

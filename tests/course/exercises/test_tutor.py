@@ -1,4 +1,4 @@
-"""The tutor: hints in steps, a second try for half the points, a total, partial credit for an order."""
+"""The tutor: stepwise hints, a second attempt for half the points, the total, and partial credit for an order."""
 
 import pytest
 from tests.course.exercises import typed
@@ -12,7 +12,7 @@ from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Bilingual
 from kotha.i18n.numbers import LANGUAGES, Language
 
-# As printed in the workshop; those of question 11 are a bonus.
+# The points as printed in the workshop; those for question 11 are a bonus.
 WORKSHOP = {1: 20, 2: 25, 3: 15, 4: 20, 5: 15, 6: 25, 7: 30, 8: 25, 9: 25, 10: 30, 11: 20, 12: 30}
 
 SCORES = "0.2983 0.2462 0.2649; 0.2462 0.1876 0.2238; 0.2649 0.2238 0.2334"
@@ -27,7 +27,7 @@ def test_a_second_try_counts_half_and_says_so() -> None:
     summary, result = take("2c", UNSCALED, SCORES)
     (outcome,) = summary.outcomes
     assert (outcome.verdict, outcome.points, outcome.possible) == (Verdict.RIGHT, 4.5, 9)
-    parts = ("it still has to be divided by √d_k", "corrections now count half", "4.5 of 9 points")
+    parts = ("it still has to be divided by √d_k", "corrections now earn half the points", "4.5 of 9 points")
     assert all(part in result for part in parts)
     assert outcome.tries == (UNSCALED, SCORES)
     _, bangla = take("2c", UNSCALED, SCORES, language="bn")

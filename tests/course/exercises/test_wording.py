@@ -1,4 +1,4 @@
-"""The Bangla of the exercises: it follows the style guide, with one kind of digits per sentence."""
+"""The Bangla text of the exercises follows the style guide, with one kind of digits per sentence."""
 
 import re
 import unicodedata

@@ -1,4 +1,4 @@
-"""Right, half right and wrong answers for any question, and the tutor's feedback."""
+"""Right, partly right and wrong answers for any question, and the tutor's feedback."""
 
 import json
 import math
@@ -34,8 +34,7 @@ def right(question: Question, language: Language) -> str:
 
 
 def wrong(question: Question, language: Language) -> str:
-    """Return a wrong answer: a scripted text, a reversed order, the first slip of a number, or one slip in a whole
-    matrix."""
+    """Return a wrong answer: scripted text, a reversed order, or a number or a matrix with a mistake."""
     if question.rubric is not None:
         return OPEN[question.id][language][1]
     if question.order is not None:
@@ -48,7 +47,7 @@ def wrong(question: Question, language: Language) -> str:
 
 
 def slipped(question: Question) -> list[float]:
-    """Return a matrix with the same mistake in every cell, the first mistake that changes all of them."""
+    """Return a matrix with the same mistake in every cell: the first mistake that changes all cells."""
     step = question.sheet.steps[question.step]
     height, width = step.values.shape
     rows = range(height) if question.row is None else [question.row]
@@ -71,7 +70,7 @@ def slipped(question: Question) -> list[float]:
 
 
 def half_right(question: Question, language: Language) -> tuple[str, ...]:
-    """Return a half right answer: some of the words, the first half of a matrix, or numbers wrong at the first try."""
+    """Return a partly right answer: some of the words, half of a matrix, or numbers wrong at the first attempt."""
     if question.rubric is not None:
         return (OPEN[question.id][language][0],)
     if question.step and question.expected is not None and (spoiled := slipped(question)):
@@ -105,7 +104,7 @@ class RecognisedSlip:
 
 
 def recognised_slips(slips: Sequence[str]) -> list[RecognisedSlip]:
-    """Yield a diagnosed case of each of these slips."""
+    """Yield a diagnosed case of each of these mistakes."""
     sheet, found = student_sheet(), []
     for wanted in slips:
         case = next(each for each in SLIP_CASES if each["mistake"] == wanted)

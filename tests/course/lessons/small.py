@@ -1,4 +1,4 @@
-"""Sizes with which a lesson takes a second or two: enough to measure, not to learn."""
+"""Sizes with which a lesson takes a second or two: enough to test the measurements, but not to learn."""
 
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""Every lesson in a second or two: training, measuring, conclusions in both languages, and saving."""
+"""Every lesson, run in a second or two: training, measurements, conclusions in both languages, and saving."""
 
 import json
 import math

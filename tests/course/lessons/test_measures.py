@@ -1,4 +1,4 @@
-"""Without the mask a position sees later tokens; with the mask it does not."""
+"""Without the mask, a position attends to later tokens; with the mask, it does not."""
 
 import pytest
 import torch
@@ -21,7 +21,7 @@ def test_with_the_mask_future_tokens_make_no_difference() -> None:
     room = classroom(TINY)
     windows = room.windows()
     apart = []
-    for seed in range(4):  # untrained, a model may gain as much from the future as it loses
+    for seed in range(4):  # an untrained model may gain as much from later tokens as it loses
         torch.manual_seed(seed)
         masked, unmasked = loud(GPT(room.gpt())), loud(LooksAhead(room.gpt()))
         assert abs(blind_loss(masked, windows) - sighted_loss(masked, windows)) < 1e-5

@@ -1,4 +1,4 @@
-"""Figures over seeds: their display in a table, and the best of a column."""
+"""Figures over several seeds: their display in a table, and the best figure in a column."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def result(*rows: Row, **how: Any) -> LessonResult:
     ("seeds", "figure", "expected"),
     [
         ((1.0, 1.3, 1.6), {"digits": 1}, "1.3 ± 0.3"),
-        ((49_152.0, 49_152.0), {"digits": 0}, "49,152"),  # no spread, no ±
+        ((49_152.0, 49_152.0), {"digits": 0}, "49,152"),  # without deviation, no ± is shown
         ((0.5, 0.7), {"digits": 0, "percent": True}, "60 ± 10 %"),
         ((0.5,), {"key": "other"}, "—"),
     ],

@@ -1,4 +1,4 @@
-"""The texts of the lessons: bilingual, with the same figures, in Bangla that follows the style guide."""
+"""The lessons' texts are bilingual, with the same figures, and the Bangla follows the style guide."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Models for worksheet tests: random ones in double precision and the workshop's; and the data of a page."""
+"""Helpers for worksheet tests: random models in double precision, the workshop's model, and the data of a page."""
 
 import json
 import re

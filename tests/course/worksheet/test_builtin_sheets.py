@@ -1,4 +1,4 @@
-"""Built-in and user-made sheets: compared with torch and with the notes, and tested with hostile files."""
+"""Built-in and user-made sheets, compared with torch and with the notes, and tested with malicious files."""
 
 import json
 import math
@@ -167,7 +167,7 @@ def test_own_matrices_as_json_and_as_csv_in_either_digits(tmp_path: Path) -> Non
         ({"X": [[math.nan, 0.0], [1.0, 1.0]]}, r"row 1 is \[nan, 0.0\]"),
         ({"X": [[10**400, 0.0], [1.0, 1.0]]}, "row 1 is .*at most 1,000,000"),
         ({"X": [[1e300, 0.0], [1.0, 1.0]]}, r"row 1 is \[1e\+300, 0.0\]"),
-        ({"X": [[0.0, 0.0]] * 25}, "X is 25 × 2, too large for paper"),
+        ({"X": [[0.0, 0.0]] * 25}, "X is 25 × 2, too large to compute by hand"),
         ({"X": []}, "X is missing or not a matrix"),
         ({"X": {"a": 1}}, "X is missing or not a matrix"),
         ({"W_O": ONE}, "unknown key 'W_O'"),
@@ -193,7 +193,7 @@ def test_invalid_matrices_are_rejected_by_name(change: dict[str, object], messag
         ("a.json", b"[1]", "it is not a JSON object"),
         ("a.json", b"{", "is corrupted"),
         ("a.json", b'{"X": 1, "X": 2}', "occurs twice"),
-        ("a.csv", b"1" * 300_000, "too many for a worksheet"),
+        ("a.csv", b"1" * 300_000, "too large for a worksheet"),
         ("a.json", b" " * 300_000, "too many for a"),
     ],
 )

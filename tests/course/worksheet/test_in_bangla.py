@@ -1,4 +1,4 @@
-"""Every sheet in Bangla: no English text except names of matrices, and the same numbers."""
+"""Every sheet in Bangla has the same numbers and no English text except the names of matrices."""
 
 import json
 import re
@@ -21,7 +21,7 @@ from kotha.model.config import GPTConfig, Seq2SeqConfig
 from kotha.model.family import build
 
 SMALL: dict[str, Any] = {"d_model": 8, "n_heads": 2, "n_layers": 1, "vocab_size": 20, "context_length": 8}
-# What stays Latin: symbols of the course, typed names, functions.
+# Text that stays Latin: the course's symbols, typed names, functions.
 LATIN = {"e", "d", "q", "k", "argmax", "ReLU", "LayerNorm", "torch", "JSON", "X", "K", "V", "Q", "W"}
 
 
@@ -44,7 +44,7 @@ SHEETS = {
 
 
 def english(sheet: Sheet, text: str) -> list[str]:
-    """Return Latin words that are neither names of the sheet nor allowed everywhere."""
+    """Return Latin words that are neither names on the sheet nor allowed everywhere."""
     titled = in_bangla(sheet.title).split()
     own = {*sheet.steps, *map(in_bangla, sheet.tokens), *map(in_bangla, sheet.key_tokens), sheet.place, *titled}
     own |= set(in_bangla(sheet.text).split())

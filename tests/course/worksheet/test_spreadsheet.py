@@ -30,12 +30,12 @@ MODELS: dict[str, tuple[Any, str]] = {
     "bert": (BERTConfig(**SMALL, d_model=24, n_heads=2), "blocks.0.attention"),
     "cross": (Seq2SeqConfig(**SMALL, d_model=12, n_heads=2), "decoder.0.cross"),
 }
-# Recompute every formula, whatever value the file stores.
+# Recompute every formula instead of using the values stored in the file.
 RECALCULATE = """<?xml version="1.0" encoding="UTF-8"?>
 <oor:items xmlns:oor="http://openoffice.org/2001/registry" xmlns:xs="http://www.w3.org/2001/XMLSchema">
 <item oor:path="/org.openoffice.Office.Calc/Formula/Load">
 <prop oor:name="OOXMLRecalcMode" oor:op="fuse"><value>0</value></prop></item></oor:items>"""
-# Commas, quotes, UTF-8, from the first line, raw numbers instead of formatted ones, one file per page.
+# CSV options: comma, double quotes, UTF-8, from the first line, raw instead of formatted numbers, one file per page.
 AS_CSV = "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1"
 CHANGED = 0.25
 
@@ -69,7 +69,7 @@ def change_first_input(source: Path, target: Path, area: Any) -> None:
 
 @pytest.fixture(scope="module")
 def computed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, list[list[str]]]]:
-    """Return every spreadsheet as computed by LibreOffice: pages of cells by name."""
+    """Return every spreadsheet by name, as pages of cells computed by LibreOffice."""
     soffice = shutil.which("soffice")
     if soffice is None:
         pytest.skip("no soffice; Debian's package `libreoffice-calc-nogui` brings one")
@@ -166,7 +166,7 @@ def test_every_step_is_a_formula_and_only_given_cells_are_numbers(tmp_path: Path
         (
             GPTConfig(**SMALL, d_model=8, n_heads=2),
             17,
-            "17 tokens, 8 numbers per token and 4 per head is too large to follow .at most 16, 2048, 128.; shorten",
+            "17 tokens, 8 numbers per token and 4 per head is too large to be readable .at most 16, 2048, 128.",
         ),
         (GPTConfig(**SMALL, d_model=8, n_heads=1, d_head=130), 3, "8 numbers per token and 130 per head is too large"),
         (

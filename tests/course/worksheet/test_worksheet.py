@@ -1,4 +1,4 @@
-"""The worksheet: its numbers match the workshop, NumPy and torch, and its arithmetic gives its results."""
+"""The worksheet: its numbers match the workshop, NumPy and torch, and its arithmetic gives the results shown."""
 
 import math
 import re
@@ -93,7 +93,7 @@ def test_a_models_sheet_matches_torch(name: str, place: str) -> None:
 
 @pytest.mark.parametrize(("name", "place"), PLACES)
 def test_one_head_recomputed_in_numpy(name: str, place: str) -> None:
-    """Recompute from X and W without the sheet's operations; rotary positions as complex numbers."""
+    """Recompute the sheet from X and W without its operations, with rotary positions as complex numbers."""
     given = read(name, place)[0].matrices
     source = given.get("M", given["X"])
     q = given["X"] @ given["W_Q"] + given["b_Q"]
@@ -134,7 +134,7 @@ def every_line(sheet: Sheet, precision: int) -> list[str]:
 
 @pytest.mark.parametrize(("name", "place"), PLACES)
 def test_the_written_arithmetic_gives_the_written_result(name: str, place: str) -> None:
-    """Each line is evaluated as Python; with all decimals the result must be exact."""
+    """Each line of arithmetic is evaluated as Python; with all decimals, the result must be exact."""
     sheet = read(name, place)[0]
     lines = every_line(sheet, 15)
     assert len(lines) > 200
@@ -148,7 +148,7 @@ def test_the_written_arithmetic_gives_the_written_result(name: str, place: str) 
 
 
 def test_small_numbers_can_be_reproduced_with_four_decimals() -> None:
-    """The bundled model divides queries of 0.01 by sizes of 0.01, and rotates by angles of 0.0001."""
+    """The bundled model divides queries near 0.01 by sizes near 0.01, and rotates by angles of 0.0001."""
     sheet = model_sheet(bundle.load(bundled.FOLDER), "নদীর ধারে")
     smallest, computed = 1.0, 0
     for line in every_line(sheet, 4):
@@ -185,7 +185,7 @@ def test_a_large_matrix_shows_its_ends_and_the_arithmetic_of_the_last_row() -> N
     shown = {step.name: step for step in sheet_view(sheet).steps}
     assert shown["X"].header == ["", *"1234567", "…", "15", "16"]
     assert [row[0] for row in shown["W_Q"].rows] == [*"12345", "…", "15", "16"]
-    assert str(shown["W_Q"].remark) == "Part of a 16 × 4 matrix; the JSON output has all of it."
+    assert str(shown["W_Q"].remark) == "Part of a 16 × 4 matrix; the JSON output contains the full matrix."
     assert all(line.startswith("scores[5,") for line in shown["scores"].sums)
     assert " + … + " in shown["Q0"].sums[0]
 
@@ -218,7 +218,7 @@ def test_other_sheets_are_drawn_and_differ_by_seed() -> None:
 
 @pytest.mark.parametrize(("size", "seed"), [(None, None), ("4x6x3", 1), ("12x5x2", 7)])
 def test_the_exercise_sheet_matches_torch(size: str | None, seed: int | None) -> None:
-    """The sheet is computed without torch, so every number is compared with a model here."""
+    """The sheet is computed without torch, so this test compares every number with a model."""
     by_hand = student_sheet(size, seed)
     tokens, model = torch.arange(len(by_hand.tokens))[None], as_model(by_hand.matrices)
     by_torch = read_head(model, [tokens], "blocks.0.attention", 0, by_hand.tokens, shifted=False)
@@ -256,7 +256,7 @@ def test_a_sheet_for_every_text_architecture(name: str) -> None:
     result = told_by(sheet_view(sheet).html)
     assert [step["title"]["en"] for step in result["solved"]] == [str(step.title) for step in sheet.steps.values()]
     assert result["target"] == target
-    # The part feasible by hand is an exercise; a model's sheet has no score file.
+    # The part that is feasible by hand is an exercise; a model's sheet has no score file.
     paper = for_paper(sheet)
     assert [step["name"] for step in result["asked"]["en"]] == list(paper.steps)
     for step in result["asked"]["en"]:
@@ -275,8 +275,8 @@ def test_a_text_too_long_to_do_by_hand_is_only_shown() -> None:
 @pytest.mark.parametrize(
     ("stack", "layer", "part", "wording"),
     [
-        (None, 2, "attention", "no attention 'decoder.2.attention'; did you mean 'decoder.1.attention'"),
-        ("encoder", 0, "cross", "no attention 'encoder.0.cross'"),
+        (None, 2, "attention", "no attention module 'decoder.2.attention'; did you mean 'decoder.1.attention'"),
+        ("encoder", 0, "cross", "no attention module 'encoder.0.cross'"),
         ("encodr", 0, "attention", "did you mean 'encoder.0.attention'"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The doctor, on curves of real training runs, and on those described in a course."""
+"""The doctor, tested on curves of real training runs and on curves described in a course."""
 
 import math
 import random
@@ -21,7 +21,7 @@ from kotha.text.tokenizer.trainers import train as train_tokenizer
 from kotha.training.config import TrainConfig
 from kotha.training.start import start_run
 
-# Learns within seconds: one layer, Muon at a high rate.
+# Learns within seconds: one layer, and Muon with a high learning rate.
 FAST: dict[str, Any] = {
     **{"steps": 120, "batch_size": 8, "warmup_steps": 10, "evaluate_every": 12, "evaluate_tokens": 1000},
     **{"optimizer": "muon", "learning_rate": 1e-2, "muon_learning_rate": 2e-2, "weight_decay": 0.1},
@@ -54,7 +54,7 @@ def findings(folder: RunFolder, **more: Any) -> dict[str, Finding]:
     return {each.kind: each for each in diagnose(config, folder.metrics(), **more)}
 
 
-# -- curves that were trained -----------------------------------------------------------------------------------------
+# -- curves of real runs ----------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="session")
@@ -130,10 +130,10 @@ def test_plateau(trained, make_data, words_in_any_order) -> None:
 
 
 def test_a_leak_is_found_in_the_curve_and_in_the_data(trained, make_data, texts) -> None:
-    """The held-out text is in the training data more often than the rest, so it is predicted better."""
+    """The held-out text occurs in the training data more often than the rest, so it is predicted better."""
     leaky = make_data([*texts[:12], *texts[:2] * 4], held_out=texts[:2], leak_threshold=None, duplicates="keep")
     run = trained(leaky, steps=160, evaluate_every=20)
-    jumps = "learning-rate-too-high"  # batches of known text and of other text take turns, so the loss may seem to rise
+    jumps = "learning-rate-too-high"  # batches of known text and of other text alternate, so the loss may seem to rise
     found = findings(run)
     assert found.keys() - {jumps} == {"leak"}
     assert found["leak"].evidence["epochs"] > 3
@@ -156,7 +156,7 @@ def test_validation_text_of_another_kind(trained, make_data, texts) -> None:
     data = make_data(texts, held_out=["The quick brown fox jumps over the lazy dog, and the dog sleeps on."] * 5)
     found = findings(trained(data, steps=60))
     assert "mismatch-validation" in found
-    assert "before any text was read twice" in str(found["mismatch-validation"].words)
+    assert "before any text was repeated" in str(found["mismatch-validation"].words)
 
 
 def test_unknown_tokens_are_found_in_the_data(make_data, texts) -> None:
@@ -166,7 +166,7 @@ def test_unknown_tokens_are_found_in_the_data(make_data, texts) -> None:
     assert [each.kind for each in diagnose({}, CALM, data=facts)] == ["mismatch-unknown"]
 
 
-# -- curves that are told ---------------------------------------------------------------------------------------------
+# -- described curves -------------------------------------------------------------------------------------------------
 
 
 def step(number: int, loss: float | None) -> dict[str, Any]:
@@ -185,7 +185,7 @@ def told(losses: dict[int, tuple[float, float]]) -> list[dict[str, Any]]:
 
 
 def test_question_7b_and_12b_of_the_workshop() -> None:
-    """Validation stays at 4.08 to 4.13, training goes on to 2.61 at iteration 8,500."""
+    """The validation loss stays at 4.08 to 4.13, while the training loss falls to 2.61 at iteration 8,500."""
     falling = {500: (7.0, 7.1), 1500: (5.6, 5.7), 2500: (4.9, 5.0), 3500: (4.3, 4.5), 4500: (3.8, 4.13)}
     stalled = {5000: (3.6, 4.12), 5500: (3.4, 4.11), 6000: (3.25, 4.10), 6500: (3.1, 4.11), 7000: (2.95, 4.09)}
     end = {7500: (2.85, 4.10), 8000: (2.7, 4.09), 8500: (2.6058, 4.0778)}
@@ -214,7 +214,7 @@ def test_a_healthy_run_names_what_was_checked() -> None:
     assert str(reassure(3.0, {"uniform": 9.0, "unigram": 6.0, "3-gram": 2.9})).endswith(
         "below these baselines: uniform, unigram."
     )
-    assert "Nothing was evaluated on held-out text" in str(reassure(None, {"uniform": 9.0}))
+    assert "was not evaluated on held-out text" in str(reassure(None, {"uniform": 9.0}))
 
 
 def test_a_loss_that_is_not_finite() -> None:
@@ -238,7 +238,7 @@ def test_harder_batches_are_no_finding_while_validation_improves() -> None:
     falling = [evaluation(n, 3.5 - n / 100) for n in range(20, 101, 20)]
     assert diagnose({}, sorted(easy_then_hard + falling, key=lambda row: row["step"])) == []
     risen = [evaluation(n, 3.5 - n / 100 if n < 60 else 3.4) for n in range(20, 101, 20)]
-    for evaluations in (risen, falling[:2], []):  # worse there, too; or unknown
+    for evaluations in (risen, falling[:2], []):  # worse on held-out text too, or unknown
         rows = sorted(easy_then_hard + evaluations, key=lambda row: row["step"])
         assert diagnose({}, rows)[0].kind == "learning-rate-too-high"
 
@@ -252,7 +252,7 @@ READ: dict[str, Any] = {"data": {"train_tokens": 8192 * 100}}
     [
         ({}, [], ["empty"]),
         (READ, ABOVE, ["leak"]),
-        ({**READ, "model": {"dropout": 0.2}}, ABOVE, []),  # which explains a training loss above validation
+        ({**READ, "model": {"dropout": 0.2}}, ABOVE, []),  # which explains a training loss above the validation loss
         (
             {"floors": {"bits_per_byte": 0.047}},
             [*CALM[:-1], evaluation(1000, 2.5, bits_per_byte=0.03)],

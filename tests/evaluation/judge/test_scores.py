@@ -1,4 +1,4 @@
-"""Strengths against scipy and closed forms; agreement against Krippendorff's own example."""
+"""Strengths compared with scipy and closed forms; agreement compared with Krippendorff's own example."""
 
 import numpy as np
 import pytest
@@ -31,7 +31,7 @@ def test_strengths_maximize_the_likelihood_as_found_by_scipy() -> None:
 def test_two_models_have_a_closed_form() -> None:
     found = fit_strengths(np.array([[0.0, 30.0], [10.0, 0.0]]), prior=0.0)
     assert found.values[0] - found.values[1] == pytest.approx(np.log(3))
-    half = 1.96 * np.sqrt(1 / 30 + 1 / 10)  # of the logarithm of odds
+    half = 1.96 * np.sqrt(1 / 30 + 1 / 10)  # on the log-odds scale
     odds = np.log(3)
     assert found.interval(np.array([1.0, -1.0])) == pytest.approx((odds - half, odds, odds + half))
     assert found.interval(np.array([1.0, 0.0])) == pytest.approx(((odds - half) / 2, odds / 2, (odds + half) / 2))

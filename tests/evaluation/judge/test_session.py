@@ -1,4 +1,4 @@
-"""Judging sessions: blind and balanced pairs, judgements saved at once, files merged or rejected."""
+"""Judging sessions: blind and balanced pairs, judgements that are saved immediately, files merged or rejected."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""The character map compared with the rules it was made from; test_gguf.py runs it in llama.cpp."""
+"""The character map compared with the rules from which it was made; test_gguf.py runs it in llama.cpp."""
 
 import struct
 import unicodedata
@@ -45,7 +45,7 @@ def test_entries_by_hand(text: str, wanted: str) -> None:
 def test_normalized_text_has_no_entry() -> None:
     for text in ("\u0995", "a", "\u200d", "\u0995\u09cd\u200c"):
         assert text not in entries()
-    joined = "\u09b0\u200d\u09cd\u09af"  # has one, so that no shorter entry takes its joiner
+    joined = "\u09b0\u200d\u09cd\u09af"  # has an entry, so that no shorter entry matches its joiner
     assert entries()[joined] == joined
 
 
@@ -85,7 +85,7 @@ def test_the_packed_map_contains_exactly_the_entries() -> None:
     assert find(charsmap, "\u09df".encode()) == (3, "\u09af\u09bc".encode())
     emoji = "😀".encode()
     assert [find(charsmap, emoji[place:]) for place in range(4)] == [(1, byte_piece(byte).encode()) for byte in emoji]
-    # A character that is only part of a longer piece: unchanged within it, by bytes elsewhere.
+    # A character that is only part of a longer piece stays unchanged in this piece, and is encoded by bytes elsewhere.
     assert find(charsmap, "\u09a6\u09c1\u0983".encode()) == (9, "\u09a6\u09c1\u0983".encode())
     assert find(charsmap, "\u0983".encode()) == (3, "".join(map(byte_piece, "\u0983".encode())).encode())
     for text, rewritten in entries().items():

@@ -1,4 +1,4 @@
-"""GGUF files in the real llama.cpp: token ids and best tokens for every weight type; and rejected models."""
+"""GGUF files run in llama.cpp: token ids and best tokens for every weight type; rejected models."""
 
 import json
 import sys
@@ -198,7 +198,7 @@ def test_kinds_of_pieces() -> None:
     made = vocabulary_of(text, text.vocab_size).fields
     kinds = made["token_types"]
     assert (kinds[text.special["unk"]], kinds[text.special["eos"]]) == (spiece.UNKNOWN, spiece.CONTROL)
-    assert kinds.count(spiece.UNUSED) == 256  # the bytes, which only the character map produces
+    assert kinds.count(spiece.UNUSED) == 256  # byte characters, which only the character map produces
     assert made["token_scores"] == [score for _, score in json.loads(text.backend.to_str())["model"]["vocab"]]
     bpe = tokenizer("bpe")
     found = enumerate(vocabulary_of(bpe, bpe.vocab_size).fields["token_types"])
@@ -211,7 +211,7 @@ def test_rows_not_divisible_by_32_stay_in_float16(tmp_path: Path, llamacpp: None
     report = export(bundle, "gguf", tmp_path / "m.gguf", weights="q8_0", lines=story_lines())
     assert report.passed, report.failures
     assert "multiple of 32: token_embd.weight, blk.0.attn_qkv.weight" in str(report.remarks[-1])
-    assert "ffn_down" not in str(report.remarks[-1])  # its rows are 96 long
+    assert "ffn_down" not in str(report.remarks[-1])  # its rows have 96 numbers
 
 
 def test_without_llamacpp_the_report_says_not_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

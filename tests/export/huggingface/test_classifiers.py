@@ -1,4 +1,4 @@
-"""Export of classifiers to Hugging Face and back: the same logits and labels."""
+"""Export of classifiers to Hugging Face and re-import: the same logits and labels."""
 
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ def made(architecture: str) -> Bundle:
     tokenizer = train_tokenizer(["আজ নদী চমৎকার আমি তোমায় ভালোবাসি কান্না হাসি"] * 3, kind, config.vocab_size)  # type: ignore[attr-defined]
     model = build(classifying(config.replace(vocab_size=tokenizer.vocab_size), LABELS)).eval()
     with torch.no_grad():
-        for parameter in model.parameters():  # far enough from the initial values that a mistake shows
+        for parameter in model.parameters():  # far enough from the initial values to reveal a mistake
             parameter.add_(0.2 * torch.randn_like(parameter))
     return Bundle(model, tokenizer)
 

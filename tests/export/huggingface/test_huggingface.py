@@ -64,7 +64,7 @@ def same_weights(one: Bundle, other: Bundle) -> bool:
     return ours.keys() == theirs.keys() and all(torch.equal(ours[name], theirs[name]) for name in ours)
 
 
-# -- out, compared, and back ------------------------------------------------------------------------------------------
+# -- export, comparison and import ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", CONFIGS)
@@ -344,7 +344,7 @@ def test_prompts_have_the_same_ids_as_in_transformers(mark: str | None, before: 
     assert read[: -len(found.bundle.tokenizer.encode("নদী"))] == [special.index(each) for each in before]
     report = check_hf(folder, found.bundle, found.layout, FEW)
     assert report.passed and report.lines, report.failures
-    # Kotha trains on documents between end tokens, whatever the vocabulary's own settings.
+    # In training, Kotha surrounds documents with end tokens, whatever the vocabulary's own settings.
     text = tmp_path / "text.txt"
     text.write_text("নদীর ধারে মেলা।", encoding="utf-8")
     prepare([text], found.bundle.tokenizer, tmp_path / "data", PrepareOptions(validation=0.0))

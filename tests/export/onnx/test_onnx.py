@@ -1,4 +1,4 @@
-"""ONNX graphs in onnxruntime: the logits of every family, with and without a cache, for any batch and length."""
+"""ONNX graphs in onnxruntime: the logits of every family, with and without a cache, for any batch size and length."""
 
 import json
 import sys
@@ -116,7 +116,7 @@ FAMILIES: dict[str, ModelConfig] = {
 }
 
 
-# The exporter takes its seconds for each graph: two GPTs are always tried, the others with the slow tests.
+# The exporter takes seconds per graph, so two GPTs are always tested, and the others only in the slow tests.
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name == "classic" else pytest.mark.slow) for name in FAMILIES]
 )

@@ -1,4 +1,4 @@
-"""Cases for the Python and TypeScript tests: models with logits, tokenizers with ids, streams and sampled tokens.
+"""Shared cases for the Python and TypeScript tests: models with logits, tokenizers with ids, streams, sampled tokens.
 
 ``python -m tests.export.web.cases`` writes them for the page's tests (``web/tests/cases/model.json``).
 """

@@ -1,4 +1,4 @@
-"""The page is verified in a real browser, or the report says why not."""
+"""The page is verified in a real browser; otherwise the report states the reason."""
 
 import shutil
 import sys

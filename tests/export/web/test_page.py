@@ -1,4 +1,4 @@
-"""The exported file: self-contained, with nothing to fetch; and rejected models."""
+"""The exported file is self-contained and fetches nothing; rejected models."""
 
 import base64
 import gzip
@@ -21,7 +21,7 @@ NAME = "</script><b>"
 
 @pytest.fixture(autouse=True)
 def no_browser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The comparison in a browser is in tests/studio."""
+    """tests/studio compares the page with the model in a browser."""
     monkeypatch.setattr(web, "check_page", lambda *_: ParityReport("web"))
 
 
@@ -67,7 +67,7 @@ def test_a_card_cannot_inject_html(page: str) -> None:
 
 
 def test_a_page_needs_a_tokenizer(tmp_path: Path) -> None:
-    with pytest.raises(KothaError, match="no tokenizer, and a web page needs one"):
+    with pytest.raises(KothaError, match="no tokenizer, but a web page needs one"):
         export(replace(shaken(CONFIGS["gpt2"]), tokenizer=None), "web", tmp_path / "m.html")
     assert list(tmp_path.iterdir()) == []
 

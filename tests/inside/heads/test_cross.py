@@ -1,7 +1,7 @@
-"""Pruning cross-attention hurts more than pruning self-attention, as the course says: measured on a translation model.
+"""In a translation model, pruning cross-attention hurts more than pruning self-attention, as the course claims.
 
-The languages are made up: each word has one translation, and neighbours are swapped. The next word depends only on the
-source; the earlier target words only determine the position.
+The languages are synthetic: each word has one translation, and adjacent words are swapped. The next word depends only
+on the source; the earlier target words only determine the position.
 """
 
 from collections.abc import Callable
@@ -79,7 +79,7 @@ def costs(model: Any, record: Record) -> tuple[dict[str, float], dict[str, float
 
 @pytest.mark.slow
 def test_in_a_deeper_model_cross_attention_matters_most_as_a_whole(record_property: Record) -> None:
-    """Its single heads matter less: they are redundant as long as one of them sees the source."""
+    """Single heads matter less: they are redundant if one of them attends to the source."""
     model = trained(700, d_model=64, n_heads=4, n_layers=2, d_ff=128, norm_order="pre")
     _, together = costs(model, record_property)
     assert together["cross"] > together["decoder"] and together["cross"] > together["encoder"]

@@ -158,7 +158,7 @@ def test_the_least_important_heads_go_first_and_one_stays() -> None:
 
 def test_measuring_without_text_is_rejected() -> None:
     model, _ = shaken("gpt")
-    with pytest.raises(UsageError, match="there is no text to measure on"):
+    with pytest.raises(UsageError, match="the heads cannot be measured without text"):
         mean_loss(model, [], loss)
 
 
@@ -178,7 +178,7 @@ def test_examples_have_equal_weight_in_any_batches() -> None:
 
 
 def test_silencing_equals_removing() -> None:
-    """Compare with the same heads removed from the weights."""
+    """Silencing gives the same result as removing the heads from the weights."""
     bundle, heads = make("gpt"), ["blocks.0.attention.1", "blocks.1.attention.0"]
     given = read_input(bundle, InputOptions(TEXT))
     whole, without = without_heads(bundle.model, given, heads)

@@ -1,4 +1,4 @@
-"""Kinds: heads wired or trained for a pattern are recognised, and no others."""
+"""Kinds: only heads that are constructed or trained for a pattern are recognized."""
 
 import re
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from kotha.model.config import BERTConfig, GPTConfig, Seq2SeqConfig
 from kotha.model.family import build
 from kotha.model.presets import MODERN
 
-STOP = 0  # the most frequent token stands for the danda
+STOP = 0  # the most frequent token represents the danda
 
 
 def judged(model: Any, passages: Sequence[Passage], vocabulary: int = V) -> dict[str, HeadKind]:
@@ -59,7 +59,7 @@ def test_measuring_heads_computes_no_logits() -> None:
 
 
 def test_cases_come_from_the_text_only() -> None:
-    """Induction is measured on repeated random tokens, which are not cited as words of the text."""
+    """Induction is measured on repeated random tokens, which are not shown as examples from the text."""
     words = torch.arange(3, 12)
     found = judged(wired(), [Passage(torch.cat((words, words.flip(0), words)))])
     for head in found.values():
@@ -182,7 +182,7 @@ def test_a_short_text_gives_no_evidence() -> None:
 
 def test_a_short_context_cannot_be_probed() -> None:
     assert probes(range(V), 11) == []
-    few = probes(range(3), 12)  # fewer tokens than positions: some occur more than twice
+    few = probes(range(3), 12)  # fewer tokens than positions, so some occur more than twice
     assert len(few[0].tokens) == 12
 
 
@@ -204,17 +204,17 @@ def test_kinds_of_cross_attention() -> None:
     assert {"induction", "previous-token"} <= set(found["encoder.0.attention.0"].scores)
 
 
-# -- trained, not wired -----------------------------------------------------------------------------------------------
+# -- trained heads ----------------------------------------------------------------------------------------------------
 
 
 def repeated_batch(chance: torch.Generator, n_rows: int, length: int) -> Tensor:
-    once = torch.rand(n_rows, V - 1, generator=chance).argsort(dim=1)[:, :length] + 1  # no token twice
+    once = torch.rand(n_rows, V - 1, generator=chance).argsort(dim=1)[:, :length] + 1  # no repeated tokens
     return torch.cat((once, once), dim=1)
 
 
 @pytest.mark.slow
 def test_training_on_repeated_text_forms_an_induction_head(record_property: Any) -> None:
-    """A trained head is recognised: the second half of each text can be predicted from the first."""
+    """A trained head is recognized: the second half of each text can be predicted from the first half."""
     torch.manual_seed(0)
     sizes: dict[str, Any] = {"d_model": 64, "n_heads": 2, "n_layers": 2, "d_ff": 64}
     layout: dict[str, Any] = {"norm": "rms", "positions": "rotary", "attention_bias": False}

@@ -1,4 +1,4 @@
-"""Overlap: principal angles in NumPy, and identical and disjoint heads."""
+"""Overlap: principal angles compared with NumPy, and identical and disjoint heads."""
 
 import math
 from dataclasses import astuple
@@ -110,7 +110,7 @@ def test_similarity_matches_jensen_shannon() -> None:
     observed = observations[0]
     a, b = observed.weights[0].double().numpy(), observed.weights[2].double().numpy()
     alike = []
-    for row in range(3, len(a)):  # from the fourth token on there are four keys
+    for row in range(3, len(a)):  # there are four keys from the fourth token onwards
         p, q = a[row, : row + 1], b[row, : row + 1]
         middle = (p + q) / 2
         divergence = (p @ np.log(p / middle) + q @ np.log(q / middle)) / 2

@@ -1,4 +1,4 @@
-"""Thousands of generated documents, equally many per plot, for tests of their content."""
+"""Thousands of generated documents, the same number for each plot, for tests of their content."""
 
 from typing import NamedTuple
 
@@ -31,7 +31,7 @@ def documents(request: pytest.FixtureRequest) -> list[Document]:
 
 
 class Replay(Chooser):
-    """A chooser that replays given choices modulo the number of options, and then chooses 0."""
+    """A chooser that replays the given choices modulo the number of options, and then always chooses 0."""
 
     def __init__(self, script: list[int]) -> None:
         super().__init__("replay")

@@ -21,7 +21,7 @@ TABLES = {
 
 
 def outcomes(template: str, cast: str = "") -> Iterator[tuple[str, float]]:
-    """Every text of a template with its probability, by enumerating all sequences of choices."""
+    """Return every text that a template can produce, with its probability, by enumerating all sequences of choices."""
     write, roles = compile_template(template, {"greeting": "[?ও ]{$}"}), cast_roles(cast)
     script: list[int] | None = []
     while script is not None:

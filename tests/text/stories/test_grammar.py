@@ -1,4 +1,4 @@
-"""The grammar: every choice is visible in the text, all options differ, people and things agree."""
+"""The grammar: every choice is visible in the text, all options differ, and references to people and things agree."""
 
 import itertools
 import re
@@ -93,7 +93,7 @@ def test_alternatives_differ(template: str) -> None:
 
 
 def tables(nouns: tuple[Noun, ...]) -> list[list[str]]:
-    """The words of a table, and of all their parts."""
+    """The words in a table, including all their parts."""
     parts = [tables(part) for noun in nouns for part in noun.parts.values()]
     return [[noun.text for noun in nouns], *itertools.chain.from_iterable(parts)]
 
@@ -113,7 +113,7 @@ def test_sources_are_in_normal_form() -> None:
 
 @pytest.mark.parametrize("plot", ALL_PLOTS, ids=NAMES)
 def test_rank_is_kept_from_first_to_last(plot: Plot) -> None:
-    """No verb right after a person's name, and no pronoun, is of the other rank."""
+    """No verb directly after a person's name, and no pronoun, has the wrong honorific level."""
     verbs = ("বলা", "দেওয়া", "যাওয়া", "করা", "আসা", "বসা", "দেখা", "নেওয়া", "থাকা", "জানা", "দাঁড়ানো", "শোনা")
     forms = {
         rank: {conjugate(v, tense, rank) for v in verbs for tense in ("past", "perfect", "was", "habit", "future")}

@@ -1,4 +1,4 @@
-"""The forms of nouns and numbers, against a table written by hand."""
+"""The forms of nouns and numbers, compared with a handwritten table."""
 
 import pytest
 

@@ -1,7 +1,7 @@
 """Regression tests for problems that an editor found when reading two hundred documents aloud.
 
-Unsuitable places, things made of the wrong material, contradicting hours and weather, replies without a question,
-unnatural numbers, and phrases that no speaker of Bangla uses.
+Examples are unsuitable places, things made of the wrong material, contradictory times and weather, replies without a
+question, unnatural numbers, and phrases that no speaker of Bangla uses.
 """
 
 import itertools

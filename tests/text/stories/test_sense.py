@@ -1,6 +1,7 @@
 """Consistency of generated documents: sums, weekdays, hours, seasons, places, and the words of a family.
 
-Checked on ten thousand texts (fewer in the fast suite), equally many per plot, with arithmetic of this file's own.
+The tests check ten thousand texts (fewer in the fast suite), the same number for each plot, with independent
+arithmetic.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The forms of verbs, against a table written by hand."""
+"""The forms of verbs, compared with a handwritten table."""
 
 from pathlib import Path
 

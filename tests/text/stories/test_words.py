@@ -1,4 +1,4 @@
-"""The word files: they have everything the code reads, and the stories made from them stay the same."""
+"""The word files contain everything that the code reads, and the stories made from them do not change."""
 
 import hashlib
 import itertools
@@ -12,7 +12,7 @@ from kotha.text.stories.grammar import PERSONS, TENSES, Stems
 from kotha.text.stories.lexicon import communities, file_of, lexicon, read_tables
 from kotha.text.stories.questions import questions_about
 
-# The parts that every noun of a table has, as used by the code or a plot.
+# The parts that every noun in a table must have, because the code or a plot uses them.
 PARTS = {
     "season": {"month", "mood", "day", "early", "late", "flower", "air", "fruit", "crop", "vegetable", "food", "fair"},
     "month": {"pick", "sold", "crop"},
@@ -65,10 +65,10 @@ def test_a_comment_is_not_an_entry() -> None:
 
 
 def test_the_stories_of_a_seed_stay_the_same() -> None:
-    """Results on a seed must stay comparable; update the hashes only for an intended change of words or plots."""
+    """Results for a seed must stay comparable; update the hashes only for an intended change of words or plots."""
     text = "\n".join(each.text for seed in (0, 1, 2) for each in itertools.islice(stories(seed=seed), 300))
     assert hashlib.sha256(text.encode()).hexdigest()[:24] == "63f7330ba18f961a00a1f86f"
-    far = story(42, 123456789).text  # does not need any earlier document
+    far = story(42, 123456789).text  # does not depend on earlier documents
     assert hashlib.sha256(far.encode()).hexdigest()[:16] == "69acee5c6ce7790e"
     questions = (each for number in itertools.count() for each in questions_about(1, number))
     asked = "\n".join(f"{each.instruction} {each.answer}" for each in itertools.islice(questions, 300))

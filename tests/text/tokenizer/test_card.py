@@ -1,4 +1,4 @@
-"""The report card agrees with counts by hand."""
+"""The report card agrees with manual counts."""
 
 import json
 import re
@@ -17,7 +17,7 @@ SAMPLE = "মা রান্নাঘরে <পিঠা> বানাচ্�
 
 
 def by_hand(pieces: list[str]) -> Tokenizer:
-    """A tokenizer with known segmentation: the given pieces, longer ones preferred."""
+    """A tokenizer with a known segmentation into the given pieces, preferring longer pieces."""
     vocabulary = [("<|unk|>", -1000.0), *((piece, -float(index + 1)) for index, piece in enumerate(pieces))]
     backend = tokenizers.Tokenizer(models.Unigram(vocabulary, unk_id=0))
     backend.decoder = decoders.Fuse()
@@ -25,7 +25,8 @@ def by_hand(pieces: list[str]) -> Tokenizer:
 
 
 def test_the_figures_of_a_sentence_by_hand() -> None:
-    # ক্ষমা is two letters, ক্ষ and মা. Cut as ক্ + ষ + মা + space + কর: 5 tokens, 4 boundaries, one inside ক্ষ.
+    # ক্ষমা has two aksharas, ক্ষ and মা. Split as ক্ + ষ + মা + space + কর: 5 tokens, 4 boundaries, one of them inside
+    # ক্ষ.
     tokenizer = by_hand(["ক্", "ষ", "মা", " ", "কর"])
     found = card.measure("by hand", tokenizer, ["ক্ষমা কর"])
     assert (found.documents, found.words, found.tokens) == (1, 2, 5)
@@ -50,7 +51,7 @@ def test_partial_characters_count_as_cuts() -> None:
     backend.decoder = decoders.ByteLevel()
     found = card.measure("bytes", Tokenizer(backend), ["কখ"])
     assert found.tokens == 6
-    assert found.split_aksharas == 4 / 5  # only one boundary is between the two letters
+    assert found.split_aksharas == 4 / 5  # only one boundary is between the two aksharas
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -96,7 +97,7 @@ def test_the_page_shows_every_tokenizer() -> None:
 def test_view_shows_letters_and_hex_only_for_parts(name: str) -> None:
     tokens = view(trained(name), "মা ডাকছেন 猫")
     parts = [token for token in tokens if token.part]
-    assert " ".join(token.text for token in parts) == "E7 8C AB"  # a character that the corpus does not have
+    assert " ".join(token.text for token in parts) == "E7 8C AB"  # a character that does not occur in the corpus
     assert "".join(token.text for token in tokens if not token.part) == "মা␣ডাকছেন␣"
 
 

@@ -1,4 +1,4 @@
-"""The chat template: special tokens of turns, a mask of the assistant's tokens, and adding missing special tokens."""
+"""The chat template: special tokens for turns, the mask of the assistant's tokens, and added special tokens."""
 
 import pytest
 from tests.text.conftest import trained
@@ -19,7 +19,7 @@ def test_turns_have_special_tokens_and_only_the_assistants_are_marked_as_written
     template = ChatTemplate.of(tokenizer)
     assert template is not None
     tokens, written = template.encode(tokenizer, TURNS)
-    expected, own = [tokenizer.special["eos"]], [False]  # a conversation is a document too
+    expected, own = [tokenizer.special["eos"]], [False]  # a conversation is also a document
     for role, text in TURNS:
         result = [*tokenizer.encode(text), tokenizer.special["end"]]
         expected += [tokenizer.special[role], *result]

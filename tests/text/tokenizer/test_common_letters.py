@@ -1,4 +1,4 @@
-"""The letters of common Bangla: each one akshara, normalized, most common first."""
+"""The list of common Bangla aksharas: each entry is one akshara, normalized, and the most common come first."""
 
 from collections import Counter
 from itertools import islice

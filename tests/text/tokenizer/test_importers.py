@@ -1,4 +1,4 @@
-"""Importing: the same ids as the tokenizer's own library, and errors for malicious files."""
+"""Importing: the same ids as in the tokenizer's own library, and errors for malicious files."""
 
 import errno
 import io
@@ -70,7 +70,7 @@ LINES = [
 
 @cache
 def spiece_bytes(name: str) -> bytes:
-    """A tiny model of this kind, trained once."""
+    """A tiny SentencePiece model of this kind, trained once."""
     model = io.BytesIO()
     settings = {"model_type": "unigram", "vocab_size": 400, "minloglevel": 2, "hard_vocab_limit": False}
     settings |= {"num_threads": 1} | SPIECE[name]
@@ -80,7 +80,7 @@ def spiece_bytes(name: str) -> bytes:
 
 @cache
 def both(name: str) -> tuple[sentencepiece.SentencePieceProcessor, Tokenizer]:
-    """SentencePiece's processor, and our tokenizer imported from its file."""
+    """SentencePiece's processor, and the tokenizer imported from its file."""
     theirs = sentencepiece.SentencePieceProcessor(model_proto=spiece_bytes(name))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "spiece.model"
@@ -246,7 +246,7 @@ def model_file(tmp_path, data: bytes) -> Path:
 
 
 def field(number: int, data: bytes | int | float) -> bytes:
-    """A field of a protocol buffer."""
+    """Encode a protocol buffer field."""
     if isinstance(data, float):
         return bytes([number << 3 | 5]) + struct.pack("<f", data)
     if isinstance(data, int):
@@ -272,7 +272,7 @@ def test_any_bytes_are_read_or_raise_a_tokenizer_error(tmp_path_factory, data):
 
 
 def test_a_truncated_model_is_read_or_raises_a_tokenizer_error(tmp_path):
-    """A cut between two pieces leaves a valid smaller vocabulary; any other cut is detected."""
+    """A file truncated between two pieces is a valid smaller vocabulary; any other truncation is detected."""
     whole = spiece_bytes("unigram identity")
     seen = 0
     for end in range(0, len(whole), 41):
@@ -432,7 +432,7 @@ def test_invalid_settings_of_a_vocab_txt_raise_a_tokenizer_error(tmp_path, confi
 
 @pytest.fixture(scope="module")
 def gpt2(tmp_path_factory):
-    """GPT-2's two files, trained by the library."""
+    """GPT-2's two files, trained with the library."""
     folder = tmp_path_factory.mktemp("gpt2")
     trainer = tokenizers.ByteLevelBPETokenizer()
     trainer.train_from_iterator(CORPUS, vocab_size=600, special_tokens=["<|endoftext|>"], show_progress=False)

@@ -1,4 +1,4 @@
-"""Splits: by hand, lossless, equal in `regex` and Oniguruma; and pipelines that exhaust memory are rejected."""
+"""Splits: checked by hand, lossless, equal in `regex` and Oniguruma; pipelines that exhaust memory are rejected."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The end of a long text is encoded as in the complete text; a classifier reads a text completely, or in stretches."""
+"""The end of a long text is encoded as in the complete text; a classifier reads a text in full or in excerpts."""
 
 import pytest
 from hypothesis import given, settings
@@ -46,7 +46,7 @@ def test_stretches_fit_and_lie_in_order(length: int) -> None:
     assert found[0][0] == 0 and found[-1][1] == length and len(found) <= 8
     assert all(0 <= end - start <= 10 for start, end in found)
     assert [start for start, _ in found] == sorted(start for start, _ in found)
-    if length <= 80:  # complete, each token once, in parts of about equal length
+    if length <= 80:  # the complete text: each token once, in parts of about equal length
         assert [place for start, end in found for place in range(start, end)] == [*range(length)]
         assert max(end - start for start, end in found) - min(end - start for start, end in found) <= 1
     else:

@@ -18,7 +18,7 @@ from kotha.text.tokenizer.readable import apply_merges, best_cut, count_pairs, j
 
 REAL_WORDS = Counter(word for sentence in SENTENCES for word in sentence.split())
 
-# Few letters and small counts, so that ties are common.
+# Few characters and small counts, so that ties are common.
 small_words = st.dictionaries(st.text("কখগা", min_size=1, max_size=6), st.integers(1, 4), min_size=1, max_size=8)
 
 
@@ -32,7 +32,7 @@ def library_merges(words, n_merges, min_frequency=0):
 
 
 def test_merges_by_hand():
-    """কল occurs 5 + 3 + 2 times; then কলা 5 times beats কলম's 3."""
+    """কল occurs 5 + 3 + 2 times; then কলা with 5 occurrences beats কলম with 3."""
     words = {"কলা": 5, "কলম": 3, "কল": 2}
     assert count_pairs({word: list(word) for word in words}, words) == {("ক", "ল"): 10, ("ল", "া"): 5, ("ল", "ম"): 3}
     assert learn_merges(words, 3) == [("ক", "ল"), ("কল", "া"), ("কল", "ম")]
@@ -44,7 +44,7 @@ def test_merges_by_hand():
 def test_ties_go_to_the_earlier_letter_then_to_the_older_piece():
     assert learn_merges({"খগ": 1, "কঘ": 1}, 1) == [("ক", "ঘ")] == library_merges({"খগ": 1, "কঘ": 1}, 1)
     assert learn_merges({"কঘ": 1, "কখ": 1}, 1) == [("ক", "খ")] == library_merges({"কঘ": 1, "কখ": 1}, 1)
-    words = {"কখগ": 2, "গঘ": 2, "ঘক": 2}  # after ক+খ the pair (কখ, গ) is younger than (গ, ঘ)
+    words = {"কখগ": 2, "গঘ": 2, "ঘক": 2}  # after ক+খ, the pair (কখ, গ) is newer than (গ, ঘ)
     assert learn_merges(words, 3) == [("ক", "খ"), ("গ", "ঘ"), ("ঘ", "ক")] == library_merges(words, 3)
 
 
@@ -71,7 +71,7 @@ def test_merges_of_real_words_are_the_librarys():
 
 def test_applying_by_hand():
     ranks = {("ক", "ল"): 0, ("কল", "া"): 1, ("া", "ক"): 2}
-    assert apply_merges("কলাক", ranks) == ["কলা", "ক"]  # কল first, then কলা takes the sign before া+ক can
+    assert apply_merges("কলাক", ranks) == ["কলা", "ক"]  # কল is merged first; then কলা uses the sign before া+ক can
     assert apply_merges("", ranks) == []
     assert apply_merges("খ", ranks) == ["খ"]
 
@@ -96,13 +96,13 @@ def test_our_bpe_agrees_with_the_readable_implementation(name):
     split = SPLITS[tokenizer.split_name]
     for word in REAL_WORDS:
         if name == "bpe-qwen35" and "র\u200d্যা" in word:
-            continue  # an added token there, found before any merge
+            continue  # an added token, which is found before any merge
         chunks = regex.findall(split, word)
         by_hand = [piece for chunk in chunks for piece in apply_merges(byte_level(chunk), ranks)]
         assert by_hand == [tokenizer.pieces[token] for token in tokenizer.encode(word)], word
 
 
-# -- the best cut -----------------------------------------------------------------------------------------------------
+# -- the best segmentation --------------------------------------------------------------------------------------------
 
 
 def test_the_best_cut_by_hand():
@@ -111,7 +111,7 @@ def test_the_best_cut_by_hand():
     assert best_cut("কলাগাছ", scores) == ["কলা", "গাছ"]
     assert best_cut("কলাগাছ", scores | {"কলাগাছ": -3.5}) == ["কলাগাছ"]
     assert best_cut("", scores) == []
-    assert best_cut("xক", scores) == ["x", "ক"]  # not covered: alone, with a low score
+    assert best_cut("xক", scores) == ["x", "ক"]  # not covered by a piece: a token of its own, with a low score
 
 
 def unigram_tokens(scores, word):

@@ -1,4 +1,4 @@
-"""Streams: only complete aksharas, and joined they equal decoding at once."""
+"""Streams contain only complete aksharas, and their concatenation equals decoding all tokens at once."""
 
 import json
 
@@ -27,7 +27,7 @@ def assert_ends_on_letters(chunks, text):
 
 
 def test_a_vowel_with_ya_extends_to_the_end_of_its_conjunct() -> None:
-    """Found by the test below: the second য is joined to the first by its hasanta."""
+    """Regression, found by the test below: the hasanta joins the second য to the first."""
     tokenizer = trained("bpe-qwen35")
     text = "অ্যা\u09cdয আ"
     chunks = streamed(tokenizer, tokenizer.encode(text))
@@ -76,7 +76,7 @@ def test_real_text_streams_in_complete_aksharas(tokenizer, sentence):
     chunks = streamed(tokenizer, ids)
     assert "".join(chunks) == tokenizer.decode(ids)
     assert_ends_on_letters(chunks, tokenizer.decode(ids))
-    assert sum(map(bool, chunks)) > 3  # not all text is held back to the end
+    assert sum(map(bool, chunks)) > 3  # not all text is held back until the end
 
 
 def test_an_akshara_is_held_back_for_its_signs():
@@ -109,7 +109,7 @@ def test_special_tokens_are_skipped_and_do_not_split_an_akshara():
 
 
 def with_decoder(decoder, pieces):
-    """A tokenizer with these pieces and this decoder in its file."""
+    """A tokenizer whose file contains these pieces and this decoder."""
     state = json.loads(trained("char-codepoint").backend.to_str())
     state["model"]["vocab"] = {piece: index for index, piece in enumerate(["<|unk|>", *pieces])}
     backend = Backend.from_str(json.dumps({**state, "added_tokens": []}))

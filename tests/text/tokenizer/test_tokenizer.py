@@ -1,4 +1,4 @@
-"""The contract of every kind of tokenizer: round trip of text, and of the saved file."""
+"""The contract for every kind of tokenizer: round trips of text and of the saved file."""
 
 import json
 import os
@@ -83,10 +83,10 @@ def test_spans_cover_the_text_in_order(name, text):
     assert [token for token, _, _ in spans] == tokenizer.encode(text)
     places = [(start, end) for _, start, end in spans]
     for (start, end), (next_start, next_end) in pairwise(places):
-        # The bytes of a character, or of a run of unknown ones, share one span; a token may also hold the end of one
-        # character and the start of the next.
+        # The bytes of a character, or of a run of unknown characters, share one span; a token may also contain the end
+        # of one character and the start of the next.
         assert (next_start, next_end) == (start, end) or (end - 1 <= next_start and end <= next_end)
-    if tokenizer.kind != "wordpiece":  # which drops white space
+    if tokenizer.kind != "wordpiece":  # the decoder drops white space
         assert {place for start, end in places for place in range(start, end)} == set(
             range(len(tokenizer.normalize(text)))
         )
@@ -298,7 +298,7 @@ def test_bad_utf8_is_located(tmp_path):
     ],
 )
 def test_a_merge_that_would_crash_the_process_is_rejected(tmp_path, model):
-    """The first panics in Rust; the others abort, which cannot be caught, so they must be rejected before."""
+    """The first panics in Rust; the others abort, which cannot be caught, so they must be rejected before loading."""
     path = changed(tmp_path)
     state = json.loads(path.read_text(encoding="utf-8")) | {"model": model, "added_tokens": []}
     path.write_text(json.dumps(state), encoding="utf-8")
@@ -308,7 +308,7 @@ def test_a_merge_that_would_crash_the_process_is_rejected(tmp_path, model):
         Tokenizer.load(path)
 
 
-@pytest.mark.timeout(60)  # must not visit all ids below the highest
+@pytest.mark.timeout(60)  # must not iterate over all ids below the highest
 @pytest.mark.parametrize(
     ("name", "changes", "message"),
     [

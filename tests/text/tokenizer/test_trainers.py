@@ -1,4 +1,4 @@
-"""Training: pieces of complete letters (aksharas), reproducible results, and error messages."""
+"""Training: pieces that consist of complete aksharas, reproducible results, and error messages."""
 
 import json
 import math
@@ -27,12 +27,12 @@ from kotha.text.tokenizer.trainers import train
 WHOLE_LETTERS = ["bpe-qwen35", "bpe-words", "unigram"]
 
 
-# -- whole letters ----------------------------------------------------------------------------------------------------
+# -- complete aksharas ------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module", params=WHOLE_LETTERS)
 def roomy(request):
-    """A vocabulary with room for every letter of the corpus."""
+    """A vocabulary large enough for every akshara in the corpus."""
     return train_kind(request.param, vocab_size=2500)
 
 
@@ -41,14 +41,14 @@ def test_no_token_boundary_falls_inside_a_letter(roomy):
         text = roomy.normalize(text)
         ends = {0, *boundaries(text)}
         inside = [(start, end) for _, start, end in roomy.spans(text) if start not in ends or end not in ends]
-        if roomy.split_name == "qwen35":  # it cuts before a ZWNJ, and that letter is not an added token
+        if roomy.split_name == "qwen35":  # it splits before a ZWNJ, and this akshara is not an added token
             inside = [(start, end) for start, end in inside if "\u200c" not in (text[start], text[end])]
         assert inside == [], (text, inside)
 
 
 @pytest.mark.parametrize("name", WHOLE_LETTERS)
 def test_in_a_small_vocabulary_frequent_letters_are_not_split(name):
-    """Only the rarest tenth may be spelled in several tokens."""
+    """Only the rarest tenth of the aksharas may be split into several tokens."""
     tokenizer = trained(name)
     counts = Counter(letter for text in SENTENCES for letter in aksharas(tokenizer.normalize(text)))
     frequent = {letter for letter, count in counts.items() if count >= 5}
@@ -67,14 +67,14 @@ def test_dependent_pieces_are_single_code_points(roomy):
 
 @pytest.mark.parametrize("name", ["bpe-qwen35", "bpe-words"])
 def test_dependent_byte_pieces_are_parts_of_a_letter(name):
-    """A byte-level vocabulary has parts of letters as intermediate merges, but no word that starts with one."""
+    """A byte-level vocabulary has parts of aksharas as intermediate merges, but no word that starts with one."""
     tokenizer = train_kind(name, vocab_size=2500)
     texts = [tokenizer.token_bytes(token).decode("utf-8", "ignore") for token in range(tokenizer.vocab_size)]
     assert [text for text in texts if starts_dependent(text) and len(aksharas("ক" + text)) > 1] == []
 
 
 def test_every_frequent_code_point_is_at_most_one_token():
-    """A joiner that the split separates is not a letter, but still one token rather than three bytes."""
+    """A joiner that is separated by the split is not an akshara, but is still one token rather than three bytes."""
     for name in WHOLE_LETTERS:
         tokenizer = trained(name)
         for point in sorted({*"".join(SENTENCES)}):
@@ -105,14 +105,14 @@ def test_akshara_level_gives_one_token_per_letter():
     assert len(tokenizer.encode("জ্ঞৃ")) > 1  # not in the corpus or in a common word: spelled in parts
 
 
-# None of these words, and few of these letters, occur in the training corpus below.
+# None of these words, and few of these aksharas, occur in the training corpus below.
 UNSEEN = "বাংলাদেশ ব্যাংক সুদ বৃদ্ধি ঐতিহ্য পৌঁছে শৃঙ্খলা মন্ত্রণালয় র\u200d্যাব ধ্বংস উৎক্ষেপণ ঢাকা ঔষধ হ্যাঁ সংস্কৃতি দুঃখ"
 FEW_LETTERS = ["আমার নাম কমল। আমি বাগানে কাজ করি।", "মা রান্না করেন, বাবা মাঠে যান।"] * 20
 
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe", "wordpiece", "char"])
 def test_letters_missing_from_the_corpus_are_not_split_either(kind):
-    """Every letter of common Bangla has a piece, whatever the corpus: `বৃ│দ্ধ│ি` never happens."""
+    """Every common Bangla akshara has a piece, whatever the corpus, so that `বৃ│দ্ধ│ি` never occurs."""
     tokenizer = train(FEW_LETTERS, kind, 16_384 if kind == "wordpiece" else 8192, level="akshara")
     ends = {0, *boundaries(UNSEEN)}
     assert [UNSEEN[start:end] for _, start, end in tokenizer.spans(UNSEEN) if not {start, end} <= ends] == []
@@ -121,7 +121,7 @@ def test_letters_missing_from_the_corpus_are_not_split_either(kind):
 
 @pytest.mark.parametrize("kind", ["unigram", "bpe"])
 def test_no_long_piece_is_preferred_to_complete_letters(kind):
-    """A word of the corpus with one more sign is spelled by complete letters, not by the word and the sign."""
+    """A word from the corpus with an extra sign is split into complete aksharas, not into the word and the sign."""
     tokenizer = train(["অভিনন্দনপত্রলেখকদল নদী"] * 99, kind, 2048)
     text = "অভিনন্দনপত্রলেখকদলে"
     assert {end for _, _, end in tokenizer.spans(text)} <= set(boundaries(text))
@@ -157,11 +157,11 @@ def test_codepoint_level_gives_one_token_per_code_point():
     assert tokenizer.encode("x☃") == [tokenizer.special["unk"]] * 2
 
 
-# -- the same every time ----------------------------------------------------------------------------------------------
+# -- reproducibility --------------------------------------------------------------------------------------------------
 
 
 def test_training_in_another_process_gives_the_same_tokenizers():
-    """With other hash seeds and numbers of threads: nothing may depend on the order of a set or a map."""
+    """Hash seeds and thread counts are varied, because nothing may depend on the order of a set or a map."""
     program = (
         "import json, sys; from kotha.text.tokenizer.trainers import train; corpus, kinds, size = json.load(sys.stdin);"
         "print(json.dumps({name: train(corpus, vocab_size=size, **kind).fingerprint for name, kind in kinds.items()}))"
@@ -299,7 +299,7 @@ def test_memory_stays_flat_whatever_the_corpus(monkeypatch):
 
 
 def test_long_numbers_are_split_and_no_piece_spans_the_split():
-    """Also with line ends among the letters: the separator must not become one of them."""
+    """Line breaks among the characters are tested too: the separator must not become one of them."""
     letters = Letters(count_chunks(["123456789\n\n"] * 3, WORDS, Normalizer()))
     letters.keep(1.0, 100, 0)
     assert "\n" in letters.code

@@ -1,4 +1,4 @@
-"""Cluster plans: checked by hand where possible, and compared with published runs."""
+"""Cluster plans: compared with manual computations where possible, and with published runs."""
 
 import json
 import math
@@ -20,7 +20,7 @@ from kotha.training.plan.step_time import GPUS
 ROOT = Path(__file__).parents[3]
 PUBLISHED = json.loads((ROOT / "benchmarks" / "results" / "published_runs.json").read_text(encoding="utf-8"))["runs"]
 DOCUMENT = (ROOT / "docs" / "explanation" / "scaling.md").read_text(encoding="utf-8")
-# The one that the prediction misses by more than a quarter, as documented in docs/explanation/scaling.md.
+# The run for which the prediction is off by more than a quarter, as documented in docs/explanation/scaling.md.
 MISSED = {"torchtitan Llama 3 8B, 64 A100"}
 CLASSIC = recipe("classic")
 
@@ -79,7 +79,7 @@ def test_assumptions_state_the_prediction_error() -> None:
     [("torchtitan Llama 3.1 8B, 8 H100", 8_030_261_248), ("llm-foundry MPT 1B, 8 H100", 1_315_950_592)],
 )
 def test_parameters_match_the_published_models(name: str, parameters: int) -> None:
-    """Up to norms, biases and learned positions."""
+    """Equal except for norms, biases and learned positions."""
     (run,) = [each for each in PUBLISHED if each["name"] == name]
     assert on_paper.count_work(model_of(run), run["context"]).parameters == pytest.approx(parameters, rel=0.005)
 
@@ -102,7 +102,7 @@ def test_the_documented_table_matches_the_command() -> None:
 
 
 def test_communication_by_hand() -> None:
-    """16 GPUs in two nodes gather 8 GB; half of it comes from the other node, over eight cards at once."""
+    """16 GPUs in two nodes gather 8 GB; half of it comes from the other node, through eight network cards at once."""
     cluster = Cluster(GPUS["h200"], 16, 2, network=50e9)
     within, between = 8e9 * 15 / 16 / 450e9, 8e9 / 2 / (8 * 50e9)
     assert cluster.seconds(8e9) == pytest.approx(max(within, between) / 0.8)
@@ -115,7 +115,7 @@ def test_communication_by_hand() -> None:
 
 
 def test_failures_by_hand() -> None:
-    """419 failures in 54 days on 16,384 GPUs are one in about four days on 512."""
+    """419 failures in 54 days on 16,384 GPUs correspond to one failure in about four days on 512 GPUs."""
     plan = plan_cluster(ladder_model(*LADDER[-1]), CLASSIC, Cluster(GPUS["h200"], 512, 64))
     assert plan.failures_per_day == pytest.approx(419 / 54 / 32)
     failure_interval, writing = 86_400 / plan.failures_per_day, plan.checkpoint_seconds

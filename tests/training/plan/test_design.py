@@ -28,7 +28,7 @@ SLOW = Budget("cpu", "float32", 4 * 10**9, 30, 10.0, SPEED, SPEED, pace)
 
 
 def check(design: Design, budget: Budget) -> None:
-    """It can be built, and fits the memory and the time that were predicted."""
+    """Check that a design can be built, and that it fits the predicted memory and time."""
     model, settings = design.model, design.settings
     assert sum(each.numel() for each in build(model, "meta").parameters()) == design.parameters
     assert settings.micro_batch_size is not None

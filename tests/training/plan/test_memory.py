@@ -124,7 +124,7 @@ def test_a_block_by_hand() -> None:
     assert eager_attention(config, 4, 4) == 32 + 96 + 8 + 32
     assert eager_feedforward(config, 4) == 32 + 64
     assert eager_norm(config) == 32 + 8
-    # In bfloat16 each of the three products keeps its own copy of its input.
+    # In bfloat16, each of the three matrix products keeps a copy of its input.
     assert eager_attention(config, 4, 2) == 3 * 16 + 48 + 8 + 16
     # Compiled, in bfloat16: residuals 2*4*8, norms 2*2*8, q k v 3*2*8, output 2*8 + 4*2, inner 2*2*16.
     assert compiled_block(config, 2) == 64 + 32 + 48 + 24 + 64
@@ -144,8 +144,7 @@ def test_a_real_run_needs_the_planned_memory() -> None:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}  # several threads are very slow on a busy machine
     command = [sys.executable, str(BENCHMARKS / "memory_plan.py"), "--measure", case]
     found = json.loads(subprocess.check_output(command, text=True, env=environment))
-    # The resident part of torch's libraries depends on the system: 300 to 700 MB were
-    # observed for the same process.
+    # The resident size of torch's libraries depends on the system: 300 to 700 MB were observed for the same process.
     grown = found["measured"] - found["stages"]["start"] + found["predicted"]["base"]
     assert grown == pytest.approx(found["predicted"]["total"], rel=0.25), found
 
@@ -176,7 +175,7 @@ KINDS: dict[str, ModelConfig] = {
 @pytest.mark.parametrize("name", KINDS)
 def test_the_rules_match_torch(name: str, precision: str) -> None:
     depths = {"n_layers": 2, **({"n_decoder_layers": 2} if isinstance(KINDS[name], Seq2SeqConfig) else {})}
-    words = {"vocab_size": 2} if isinstance(KINDS[name], TextConfig) else {}  # tables are counted with the weights
+    words = {"vocab_size": 2} if isinstance(KINDS[name], TextConfig) else {}  # tables are included in the weights
     config = KINDS[name].replace(**depths, **words)
     length = min(96, config.context_length) if isinstance(config, TextConfig) else 0
     kept, working, measuring = traced(config, 6, length, precision)

@@ -1,4 +1,4 @@
-"""Plans with several stages: more time gives more models, and all of them fit in it."""
+"""Plans with several stages: more time allows more models, and all of them fit into the time budget."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""Work compared with torch's counter and by hand; the GPU table and its estimates compared with measurements."""
+"""FLOPs compared with torch's counter and manual counts; the GPU table and its estimates compared with measurements."""
 
 import json
 from pathlib import Path
@@ -34,7 +34,7 @@ FAMILY: dict[str, ModelConfig] = {
 
 
 def counted(name: str, batch_size: int, backward: bool) -> tuple[int, FlopCounterMode]:
-    """Operations that torch counts in a real pass, without fused kernels, which it counts differently."""
+    """Operations that torch counts in a real pass, without fused kernels, because torch counts them differently."""
     model = build(FAMILY[name])
     set_implementation(model, "explicit")
     with FlopCounterMode(display=False) as counter:
@@ -70,7 +70,7 @@ def test_the_parts_of_a_gpt_match_torchs_count_per_module() -> None:
 
 
 def test_a_fused_pass_is_counted_without_the_scores() -> None:
-    # torch's counter has no rule for the CPU's fused kernel: exactly this part is missing.
+    # torch's counter has no rule for the fused CPU kernel, so exactly this part is missing.
     model = build(FAMILY["gpt"])
     with FlopCounterMode(display=False) as counter:
         model(*example_inputs(FAMILY["gpt"], 1, 24)).square().mean().backward()
@@ -96,7 +96,7 @@ def test_scores_grow_with_the_context_and_the_rest_does_not() -> None:
 RESULTS = Path(__file__).parents[3] / "benchmarks" / "results"
 
 
-# Name in the results, preset, recipe, sequences per batch, their length.
+# Name in the results, preset, recipe, sequences per batch, and sequence length.
 MEASURED = [
     ("58m-b64", "bangla-58m", "course", 64, 128),
     ("58m-b512", "bangla-58m", "course", 512, 128),

@@ -1,4 +1,4 @@
-"""TensorBoard's own reader finds the data that the listener wrote."""
+"""TensorBoard's own reader can read the data that the listener wrote."""
 
 import sys
 from pathlib import Path

@@ -71,9 +71,9 @@ def test_identity_changes_nothing_and_mirroring_does(monkeypatch: pytest.MonkeyP
 def test_scores_and_references() -> None:
     made = images()
     score = made.score({"examples": 3.0, "right": 4.0}, {"examples": 6})
-    # The most frequent training class is 1, the class of three of the six held-out images.
+    # The most frequent class in training is 1, which is the class of three of the six held-out images.
     assert score == pytest.approx({"loss_nats": 0.5, "accuracy": 4 / 6, "majority": 0.5, "examples": 6})
-    # Counts 3, 5 and 2 of ten, each plus one; the held-out counts are 2, 3 and 1.
+    # The training counts are 3, 5 and 2 out of ten, each plus one; the held-out counts are 2, 3 and 1.
     frequencies = -(2 * math.log(4 / 13) + 3 * math.log(6 / 13) + math.log(3 / 13)) / 6
     assert made.references() == pytest.approx({"uniform over classes": math.log(3), "class frequencies": frequencies})
 

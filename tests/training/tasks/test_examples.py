@@ -1,6 +1,7 @@
 """Tasks over examples: their order, answers in conversations, and pairs of texts.
 
-Each example has one turn per epoch. Prompt tokens of conversations contribute nothing. Pairs have special tokens.
+Each example is used once per epoch. The prompt tokens of a conversation do not contribute to the loss. Pairs have
+special tokens.
 """
 
 import math
@@ -134,7 +135,7 @@ def test_prompt_targets_change_nothing_and_get_no_gradient() -> None:
     assert seen[0].grad is not None
     assert torch.count_nonzero(seen[0].grad[prompt]) == 0, "exactly nothing"
     assert (seen[0].grad[~prompt] != 0).any(dim=-1).all(), "and something from each answer token"
-    # The same loss by hand, for any targets in the prompt: they have no weight.
+    # The same loss computed manually, for any targets in the prompt, because they have no weight.
     for fill in (0, 7, 123):
         filled = batch["targets"].where(~prompt, fill)
         losses = cross_entropy(net.head(seen[0]).flatten(0, 1), filled.flatten(), reduction="none").view_as(filled)
@@ -185,7 +186,7 @@ def test_a_slice_equals_a_part_of_the_batch(step: int, first: int, count: int) -
 
 
 def test_unusable_pairs_are_skipped_and_counted() -> None:
-    most = list(range(100, 105))  # with its special token, a full context of 6
+    most = list(range(100, 105))  # with the special token, a full context of 6
     made = translation([([], [1]), ([1], []), ([*most, 1], [1]), (most, most), ([1], [*most, 1])], PAIRS[:2])
     assert made.too_long == 4
     assert made.batch(0, 0, 1).tensors["target"].tolist() == [[START, *most, END]]

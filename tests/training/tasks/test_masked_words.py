@@ -1,4 +1,4 @@
-"""Masked words and sentence pairs: what is masked, what is paired, and that every slice is a part of the batch."""
+"""Masked words and sentence pairs: masking, pairing, and slices that are parts of the batch."""
 
 import math
 from pathlib import Path
@@ -20,11 +20,11 @@ from kotha.training.tasks.masked_words import MaskedWords, Masking, Passages, n_
 
 CONTEXT = 24
 LENGTHS = [9, 40, 1, 21, 63, 0, 22, 5, 2, 1]
-FIRST = 10  # below are the special tokens
+FIRST = 10  # lower ids are special tokens
 
 
 def documents(lengths: list[int]) -> list[list[int]]:
-    """Every id once, so that a token identifies its document and position."""
+    """Every id occurs once, so that a token identifies its document and position."""
     starts = np.cumsum([FIRST, *lengths])
     return [list(range(start, start + length)) for start, length in zip(starts, lengths, strict=False)]
 

@@ -1,4 +1,4 @@
-"""Next tokens: learning from teachers, reading backwards, and resuming runs with either."""
+"""Next-token training: with teachers, on reversed text, and resumed runs of both kinds."""
 
 from pathlib import Path
 from typing import Any
@@ -41,7 +41,7 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 def teachers(data: Dataset, tmp_path: Path) -> list[str]:
     torch.manual_seed(5)
     made = [build(sizes(d_model=width)) for width in (16, 24)]
-    for model in made:  # larger than initialized, so that their predictions are not uniform
+    for model in made:  # larger than the initial weights, so that their predictions are not uniform
         torch.nn.init.normal_(model.tokens.weight)
     return [str(bundle.save(tmp_path / f"t{turn}", each, data.tokenizer)) for turn, each in enumerate(made)]
 
@@ -184,7 +184,7 @@ def test_a_reversed_sequence_starts_with_the_mask_token(data: Dataset) -> None:
 def test_a_share_is_reversed_and_the_rest_unchanged(data: Dataset) -> None:
     written, mixed = read(data, 3, backwards=0.0), read(data, 3)
     turned = mixed[:, 0] == data.tokenizer.special["mask"]
-    assert 8 <= turned.sum() <= 24  # of 32; one in five hundred seeds would fail, and the seed is fixed
+    assert 8 <= turned.sum() <= 24  # out of 32; one in five hundred seeds would fail, but the seed is fixed
     assert (mixed[~turned] == written[~turned]).all()
     assert (mixed[turned, 1:] == written[turned, ::-1][:, 1:]).all()
 

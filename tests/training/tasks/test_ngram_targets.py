@@ -1,4 +1,4 @@
-"""Targets sampled from an n-gram model: the distribution is that of Kneser-Ney without the position itself."""
+"""Targets sampled from an n-gram model: the distribution is Kneser-Ney, excluding the position itself."""
 
 from collections import Counter
 
@@ -11,14 +11,14 @@ LINE = np.random.default_rng(3).choice(6, 400, p=[0.4, 0.25, 0.15, 0.1, 0.07, 0.
 
 
 def probabilities(line: list[int], before: list[int], left_out: int, vocab_size: int) -> np.ndarray:
-    """Kneser-Ney with a single discount, by dictionaries, without the n-grams that end at a position."""
+    """Kneser-Ney with a single discount, computed with dictionaries, without the n-grams that end at a position."""
     result = np.zeros(vocab_size)
     for order in range(1, ORDER + 1):
         context = tuple(before[len(before) - order + 1 :])
         places = [i for i in range(order - 1, len(line)) if tuple(line[i - order + 1 : i]) == context]
         if order == ORDER:
             counts = Counter(line[i] for i in places if i != left_out)
-        else:  # the number of different preceding tokens; without the position one of them may be gone
+        else:  # the number of different preceding tokens; without the position, one of them may be missing
             kinds = {(line[i - order], line[i]) for i in places if i >= order and i != left_out}
             counts = Counter(token for _, token in kinds)
         total = sum(counts.values())
@@ -44,7 +44,7 @@ def test_samples_have_the_kneser_ney_distribution(position: int) -> None:
 
 
 def test_a_position_never_samples_itself() -> None:
-    line = np.arange(50)  # nothing occurs twice, so only tokens without context are left
+    line = np.arange(50)  # no n-gram occurs twice, so only unigrams are left
     sampled = NgramSampler(line, 50).sample(line[None], np.random.default_rng(0).random((1, 49, 8, ORDER, 2)))
     assert not (sampled[0] == line[1:, None]).any()
 

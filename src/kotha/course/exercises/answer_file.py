@@ -1,9 +1,9 @@
 """Answer files: a student's answers, saved after each question, so that a quiz can be resumed and handed in.
 
 A file holds the student's name, the questions with their numbers, and everything that was typed. Points are recomputed
-from these answers whenever the file is read, so editing the points in a file has no effect. An answer file is no proof
-of who typed the answers. Files with the same questions and the same answers are reported, so that a teacher can check
-them.
+from these answers whenever the file is read, so editing the points in a file has no effect. An answer file does not
+prove who typed the answers. Files with the same questions and the same answers are reported, so that a teacher can
+check them.
 """
 
 import csv
@@ -83,7 +83,7 @@ def read(path: Path) -> AnswerFile:
             "{path}: the answer file is incomplete or invalid: {why}", path=path, why=repr(error)
         ) from error
     if len({answer.question for answer in answers}) < len(answers):
-        raise DataError("{path}: the answer file has the same question twice", path=path)
+        raise DataError("{path}: the answer file contains the same question twice", path=path)
     return record
 
 
@@ -100,7 +100,7 @@ def _answer(entry: Mapping[str, Any]) -> GivenAnswer:
 
 @dataclass(frozen=True)
 class FileScore:
-    """The score for an answer file, which is graded again."""
+    """The score of an answer file, computed by grading its answers again."""
 
     file: str
     name: str = ""

@@ -30,9 +30,9 @@ class GradedAnswer:
 
     verdict: Verdict
     credit: float = 0.0  # the share of the points
-    feedback: tuple[Message, ...] = ()  # feedback: recognised mistakes, and what is missing
+    feedback: tuple[Message, ...] = ()  # feedback: recognized mistakes and missing points
     place: int | None = None  # index of the first wrong number
-    named: Sequence[Thing] = ()  # rubric items that the words mention
+    named: Sequence[Thing] = ()  # rubric items that the answer mentions
 
 
 def judge(question: Question, typed: str) -> GradedAnswer:
@@ -136,7 +136,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Summary:
-    """All questions of a quiz, with the outcomes of those answered."""
+    """All questions of a quiz, with the outcomes of the answered ones."""
 
     outcomes: tuple[Outcome, ...]
     questions: Sequence[Question]

@@ -1,4 +1,4 @@
-"""Diagnosis of mistakes: compute what common mistakes lead to, and find the one that gives the typed number.
+"""Diagnosis of mistakes: compute the results of common mistakes, and find the one that gives the typed number.
 
 This module is the counterpart to ``web/src/math/diagnosis.ts`` for a full matrix: a mistake that explains many wrong
 cells is more likely than one that explains a single cell. Both modules use the same texts (the studio's catalogue,

@@ -37,7 +37,7 @@ _NUMBER = re.compile(
     rf"\s*(?P<percent>%)?\s*(?P<unit>(?:{_UNIT})(?![a-z\u0980-\u09ff]))?)",
     re.IGNORECASE,
 )
-# Larger powers of ten do not fit a float.
+# Larger powers of ten do not fit in a float.
 _MOST_POWER = 290
 FEWEST_DIGITS = 2
 # Sizes are often truncated instead of rounded (232 MB for 232.6); with this many digits, truncation is accepted.
@@ -78,7 +78,7 @@ class Typed:
 
 
 def readings(text: str) -> list[list[Typed]]:
-    """Return the numbers in an answer, for each way to read its commas; only the part after the last = counts.
+    """Return the numbers in an answer, for each way to read its commas; only the part after the last = is used.
 
     >>> [[each.value for each in found] for found in readings("৮,১৯২")]
     [[8192.0], [8.0, 192.0]]

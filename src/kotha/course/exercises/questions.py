@@ -24,7 +24,7 @@ Values = Mapping[str, Any]
 # Error allowed for intermediate results with three decimals, or 1.414 for √2.
 _CARRIED = "0.0005"
 _DECIMALS = 6
-_MOST_AXES = 4  # answers with more numbers are not shapes
+_MOST_AXES = 4  # the maximum number of dimensions in a shape
 _POWERS = (10.0, 0.1, 100.0, 0.01, 1e3, 1e-3, 1e6, 1e-6)
 
 
@@ -33,20 +33,20 @@ class Question:
     """A question, answered with numbers (``expected``), an order of pieces (``order``) or words (``rubric``)."""
 
     id: str  # number in the workshop and part: 2c, 9a-2
-    sheet: Sheet  # the sheet of its matrices
+    sheet: Sheet  # the sheet with its matrices
     text: Bilingual
     worked: tuple[Bilingual, ...]  # the solution, line by line; for an open question, a model answer
     expected: Expected | None = None
     shows: tuple[str, ...] = ()  # matrices of the sheet that the answer needs
     lines: tuple[str, ...] = ()  # for a matrix, the arithmetic of each cell
-    step: str = ""  # the step of the sheet to compute, and its row if not all of it
+    step: str = ""  # the step of the sheet to compute, and the row if only one is required
     row: int | None = None
     slips: tuple[Slip, ...] = ()
     hints: tuple[Bilingual, ...] = ()
     rubric: Rubric | None = None
     order: Flowchart | None = None
     points: int = 0
-    bonus: bool = False  # whether its points come on top of the possible points
+    bonus: bool = False  # whether it earns bonus points
 
     @property
     def number(self) -> int:

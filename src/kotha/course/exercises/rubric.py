@@ -29,7 +29,7 @@ class Rubric:
 
     def __init__(self, entry: Mapping[str, Any]) -> None:
         self.lead = bilingual(entry["lead"])  # a leading question, used as a hint
-        self.parts: list[Mapping[str, Any]] = entry["parts"]  # groups of things, of which ``enough`` are needed
+        self.parts: list[Mapping[str, Any]] = entry["parts"]  # groups of things; ``enough`` per group are required
         self.misbeliefs: list[Thing] = entry["misbeliefs"]
         self.needed = sum(part["enough"] for part in self.parts)
         self.things: list[Thing] = [thing for part in self.parts for thing in part["things"]]
@@ -70,7 +70,7 @@ class Flowchart:
     """Pieces in the right order, and the numbers shown next to them."""
 
     pieces: tuple[Bilingual, ...]
-    numbers: tuple[int, ...]  # shown number of each piece, from 1
+    numbers: tuple[int, ...]  # the number shown next to each piece, from 1
 
     @property
     def shown(self) -> list[Bilingual]:

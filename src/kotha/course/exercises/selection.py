@@ -86,7 +86,11 @@ def choose(questions: Sequence[Question], wanted: str) -> list[Question]:
     if not chosen:
         last = max(each.number for each in questions)
         if last < 10:
-            raise UsageError("unknown question {wanted!r}; use all or 1 to {last}", wanted=wanted, last=last)
+            raise UsageError(
+                "unknown question {wanted!r}; use all, or a number from 1 to {last}",
+                wanted=wanted,
+                last=last,
+            )
         raise UsageError(
             "unknown question {wanted!r}; use all, 1 to {last}, or a part such as 7c or 10a",
             wanted=wanted,
@@ -149,7 +153,7 @@ def _of_sheet(sheet: Sheet) -> dict[str, Any]:
 
 
 def _drawn(seed: int, vocab_size: int) -> dict[str, Any]:
-    """Draw other training figures, in the same range as the workshop's."""
+    """Draw different training figures from the same range as the workshop's."""
     draw = random.Random(seed)
     samples, held_out = draw.randint(3_000, 9_999), draw.randint(160, 520)
     each = draw.uniform(240, 400)

@@ -1,10 +1,10 @@
-"""The tutor, which asks questions, gives hints, explains mistakes, allows a second attempt and counts points.
+"""The tutor asks questions, gives hints, explains mistakes, allows a second attempt and counts points.
 
 The tutor reads and writes through two functions, so it works the same way in a terminal, with a pipe and in a test. An
 empty line skips a question, ``?`` asks for a hint, and the end of input ends the quiz. Corrections made in a second
 attempt earn half their points. If the input is a pipe, there is only one attempt, and an answer that cannot be parsed
-cannot be retyped. The same questions can be printed with their answer key. The key is not a secret: anyone with Kotha
-can print it for any seed.
+is not requested again. The same questions can be printed with their answer key. The key is not a secret: anyone with
+Kotha can print it for any seed.
 """
 
 import math
@@ -38,7 +38,7 @@ _VERDICTS = {
 
 @dataclass
 class Quiz:
-    """A quiz that asks its questions one after another."""
+    """A quiz, which asks its questions one after another."""
 
     language: Language
     read: Read
@@ -67,7 +67,7 @@ class Quiz:
     def _write_score(self, summary: Summary) -> None:
         self._write(
             Message(
-                "{points} of {possible} points ({percent:.0f}%); {right} of {asked} answers fully right.",
+                "{points} of {possible} points ({percent:.0f}%); {right} of {asked} answers fully correct.",
                 points=_number(summary.points),
                 possible=summary.worth,
                 percent=100 * summary.points / summary.worth,
@@ -85,7 +85,7 @@ class Quiz:
             self.write(line)
         self._hints = 0
         tries: list[str] = []
-        excused = self.tries == 1  # interactively, an unreadable answer can be retyped once
+        excused = self.tries == 1  # in a terminal, an answer that cannot be parsed can be retyped once
         while True:
             typed = self._answer(question)
             if typed is None:
@@ -99,7 +99,7 @@ class Quiz:
             if judged.credit == 1 or judged.verdict is Verdict.SKIPPED or len(tries) >= self.tries:
                 return self._done(question, tries)
             self._react(judged)
-            self._write(Message("Try once more; corrections now count half."))
+            self._write(Message("Try once more; corrections now earn half the points."))
 
     def _answer(self, question: Question) -> str | None:
         """Read a complete answer, giving hints when asked."""
@@ -114,7 +114,7 @@ class Quiz:
         return None
 
     def _rest_of_matrix(self, question: Question, typed: str) -> str:
-        """Read the other rows of a matrix if the first line is one complete row."""
+        """Read the remaining rows of a matrix if the first line is one complete row."""
         expected, lines = question.expected, [typed.strip()]
         if expected is None or expected.columns == 1 or len(readings(typed)[-1]) != expected.columns:
             return typed

@@ -22,11 +22,11 @@ from kotha.model.loss import next_token_loss
 from kotha.training.device import choose_arithmetic
 from kotha.training.optim import Optimizers, learning_rate_share
 
-# Number of evaluations during training, and held-out windows used for them.
+# The number of evaluations during training, and the number of held-out windows in each.
 _LOOKS, _WINDOWS_ON_THE_WAY = 8, 64
 # The reported training loss is the mean of the last steps.
 _LAST = 25
-# Seeds that no step uses, for held-out examples and for a puzzle's fixed training examples.
+# Seeds that no step uses: one for held-out examples, one for the fixed training examples of a synthetic task.
 HELD_OUT, _KNOWN = 2**31, 2**30
 
 
@@ -85,7 +85,7 @@ class Assignment:
     desk: Classroom | Puzzle
     objective: Callable[[Any, Tensor], Tensor] = next_tokens
     look: Callable[[Any], float] | None = None  # measure for the curve; None: held-out loss
-    steps: int | None = None  # None: steps of the lesson's sizes
+    steps: int | None = None  # None: as in the lesson's sizes
 
 
 @dataclass

@@ -77,7 +77,7 @@ def seconds_per_step(task: Assignment, sizes: Sizes) -> float:
 
 
 def lstm(lesson: MeasuredLesson) -> LessonPlan:
-    """Train an LSTM as long as a transformer; compare them on text and on repeating recent and distant symbols."""
+    """Train an LSTM for as long as a transformer; compare them on text, and on repeating recent and distant symbols."""
     sizes, steps = lesson.sizes, {}
     tasks: dict[str, Assignment] = {}
     backs = {name: min(back, sizes.context_length // 2) for name, back in (("near", _NEAR), ("far", _FAR))}

@@ -16,7 +16,7 @@ from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses
 
-# Cuts per window; windows used for measuring, or per batch.
+# The number of cuts per window, and of windows per measurement and per batch.
 _CUTS, _WINDOWS = 6, 64
 # Conservative sampling settings for a lesson's model.
 _WRITING = SamplingSettings(temperature=0.5, top_k=10, repetition_penalty=None)

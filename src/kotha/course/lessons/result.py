@@ -1,7 +1,7 @@
 """The result of a lesson: conditions with their figures for each seed, conclusions, a plot and texts.
 
-A result is stored as JSON with each text in both languages, so that a page can be made from it later. A figure is the
-mean over seeds; the number after ± is the largest deviation of any seed from it.
+A result is stored as JSON with each text in both languages, so that a page can be made from it later. Each figure is
+the mean over all seeds; the number after ± is the largest deviation of a seed from this mean.
 """
 
 import statistics

@@ -36,7 +36,7 @@ class Sizes:
     documents: int = 500  # training documents
     most_tokens: int | None = None  # limit of training tokens; None: no limit
     held_out: int = 40  # held-out documents
-    tokens: Literal["char", "unigram"] = "char"  # a token is a code point, or a piece of a word
+    tokens: Literal["char", "unigram"] = "char"  # tokens are code points, or pieces of words
     vocab_size: int = 128  # maximum
     context_length: int = 32
     d_model: int = 64
@@ -84,7 +84,7 @@ class Classroom:
         """Return the config for a GPT of this size with this tokenizer."""
         return self.sizes.gpt(
             **{"vocab_size": self.tokenizer.vocab_size, **changes}
-        )  # few texts can give a smaller vocabulary
+        )  # with little text, the vocabulary can be smaller
 
     @cached_property
     def words(self) -> frozenset[str]:

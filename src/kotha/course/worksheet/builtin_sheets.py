@@ -1,8 +1,8 @@
 """Built-in sheets that need no model: the workshop's head, a transformer block, examples from the notes, positions.
 
 ``sheets.json`` holds the given numbers, texts and steps of each sheet. Everything else is computed without torch, so a
-sheet is ready at once. The block is post-norm, as in “Attention Is All You Need” (2017) and in chapter 5 of the book.
-Tests compare every matrix with torch.
+sheet is available immediately. The block is post-norm, as in “Attention Is All You Need” (2017) and in chapter 5 of the
+book. Tests compare every matrix with torch.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ _PICTURE = (20, 512)
 
 
 def workshop_matrices() -> dict[str, Array]:
-    """Return the matrices given in the workshop: X and the first head's W_Q, W_K and W_V."""
+    """Return the matrices from the workshop: X, and W_Q, W_K and W_V of the first head."""
     return {name: np.array(data_file(FILE)["workshop"][name]) for name in ("X", *WEIGHTS)}
 
 
@@ -65,7 +65,7 @@ def student_sheet(size: str | None = None, seed: int | None = None) -> Sheet:
     random = np.random.default_rng(seed or 0)
 
     def draw(height: int, across: int) -> Array:
-        numbers: Array = random.integers(1, 10, (height, across)) / 10  # one decimal each, easy on paper
+        numbers: Array = random.integers(1, 10, (height, across)) / 10  # one decimal each, for use on paper
         return numbers
 
     x = draw(n_tokens, width)
@@ -171,7 +171,7 @@ def for_paper(sheet: Sheet) -> Sheet:
         kept[name] = replace(step, operation=None) if _is_wide(sheet, step) else step
         needed.update(getattr(kept[name].operation, "operands", ()))
     steps = {name: kept[name] for name in sheet.steps if name in kept}
-    if steps["V"].operation is None:  # then only the output uses it, column by column
+    if steps["V"].operation is None:  # in that case only the output uses V, column by column
         for name in ("V", "output"):
             columns, values = steps[name].columns[:MOST_COLUMNS], steps[name].values[:, :MOST_COLUMNS]
             steps[name] = replace(steps[name], columns=columns, values=values)

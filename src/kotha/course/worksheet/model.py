@@ -1,7 +1,7 @@
 """Worksheets for a real model: one head on one text, checked against torch.
 
 Vectors, masks and results come from ``inside.trace``; the weights are the head's slices of the model's matrices. The
-sheet computes everything itself, and every quantity that torch also computes must match.
+sheet computes everything itself, and every value that torch also computes must match.
 """
 
 from collections.abc import Sequence
@@ -72,7 +72,7 @@ def find_site(known: list[str], stack: str | None, layer: int, part: str) -> str
     place = f"{stack or known[-1].partition('.')[0]}.{layer}.{part}"
     if place not in known:
         close = nearest(place, known)
-        raise UsageError("this model has no attention {place!r}{nearest}", place=place, nearest=close)
+        raise UsageError("this model has no attention module {place!r}{nearest}", place=place, nearest=close)
     return place
 
 

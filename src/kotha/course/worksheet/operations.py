@@ -4,8 +4,8 @@ An operation computes a matrix in double precision, writes the arithmetic for on
 cell as a spreadsheet formula (with templates from ``sheets.json``). Operands are names of matrices; the callers supply
 the matrices and their cells in a spreadsheet.
 
-Most operations read one number from each operand, or one row from the first, so templates are enough. An operand with a
-single row or column is broadcast, as in NumPy.
+Most operations read one number from each operand, or one row from the first, so templates are sufficient. An operand
+with a single row or column is broadcast, as in NumPy.
 """
 
 import math
@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("sheets.json")
 MINUS_INFINITY = "−∞"
 Array = NDArray[np.float64]
 Matrices = Mapping[str, Array]
-# The operand that a cell reads, and the cell in it.
+# An operand, and the row and column of the cell that is read from it.
 CellIndex = tuple[int, int, int]
 _MOST_LEADING_ZEROS = 4
 
@@ -31,8 +31,8 @@ _MOST_LEADING_ZEROS = 4
 def decimals_for(value: float, precision: int) -> int:
     """Return the number of decimals to show: ``precision``, plus up to 4 for small numbers.
 
-    If a number were shown with a single significant digit, products and quotients computed from it would not have one
-    correct digit. Numbers too small to show even with these decimals are rounding errors.
+    If a number were shown with a single significant digit, products and quotients computed from it would not have a
+    single correct digit. Numbers too small to show even with these decimals are rounding errors.
 
     >>> decimals_for(1.5, 4), decimals_for(0.0021, 4), decimals_for(1e-17, 4), decimals_for(0.0021, 0)
     (4, 6, 8, 0)
@@ -174,7 +174,7 @@ COMPUTE: dict[str, Callable[..., Array]] = {
     "shifted_powers": lambda of, most: np.exp(of - most),
     # Each number divided by its row's sum, so that every row sums to 1.
     "shares": np.divide,
-    # Around attention, and on to the vocabulary. Concatenated: (T, D), (T, D), … -> (T, all columns).
+    # Around attention, and to the vocabulary. Matrices concatenated: (T, D), (T, D), … -> (T, all columns).
     "joined": lambda *matrices: np.concatenate(matrices, axis=1),
     "added": np.add,
     # The mean of each row, and each number minus its row's mean: (T, C) -> (T, 1), (T, C) and (T, 1) -> (T, C).

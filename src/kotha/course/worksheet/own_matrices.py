@@ -81,7 +81,8 @@ def _matrix(name: str, rows: Any) -> Array:
     height, width = len(rows), len(rows[0])
     if height > (_MOST_TOKENS if name == "X" else _MOST_WIDTH) or width > _MOST_WIDTH:
         raise DataError(
-            "{name} is {height} × {width}, too large for paper; use at most {tokens} tokens and {columns} columns",
+            "{name} is {height} × {width}, too large to compute by hand; use at most {tokens} tokens and {columns} "
+            "columns",
             name=name,
             height=height,
             width=width,
@@ -119,7 +120,7 @@ def _tokens(names: Any, count: int) -> Labels:
 def _read_csv(path: Path) -> dict[str, Any]:
     """Read the blocks in a CSV file by name."""
     if path.stat().st_size > _MOST_BYTES:
-        raise DataError("{path} has {n:,} bytes, too many for a worksheet", path=path, n=path.stat().st_size)
+        raise DataError("{path} is too large for a worksheet ({n:,} bytes)", path=path, n=path.stat().st_size)
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig")), strict=True))
     except (UnicodeDecodeError, csv.Error) as problem:

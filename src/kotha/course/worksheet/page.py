@@ -1,9 +1,9 @@
 """Rendering of sheets: tables of readable numbers with the arithmetic for some cells, and a single offline page.
 
 In arithmetic, small numbers get more decimals so that results can be reproduced by hand; in a table, all numbers have
-as many decimals as the largest needs. A small matrix is shown in full, with the arithmetic for every cell. For a large
-one, only the first and last rows and columns are shown, with a remark, and the arithmetic only for the last row,
-because under a causal mask it attends to all tokens. The terminal and the page show the same content.
+as many decimals as the largest number. A small matrix is shown in full, with the arithmetic for every cell. For a large
+one, only the first and last rows and columns are shown, with a remark. Its arithmetic is shown only for the last row,
+which attends to all tokens under a causal mask. The terminal and the page show the same content.
 
 The page is also an exercise with a score file, as in the studio's room “By hand”. The page contains the numbers, with
 titles and labels in both languages; grading, hints and diagnosis use the studio's code (``web/src/rooms/hand``). For a
@@ -47,9 +47,9 @@ class Shown:
     name: str
     title: Text
     given: bool
-    header: list[Text]  # the column labels, after an empty corner
-    rows: list[list[Text]]  # each with its label first
-    shares: list[list[float | None]]  # for attention weights and probabilities, the shown values; else empty
+    header: list[Text]  # column labels, after an empty corner cell
+    rows: list[list[Text]]  # rows, each starting with its label
+    shares: list[list[float | None]]  # for attention weights and probabilities, the displayed values; otherwise empty
     sums: list[str]  # lines such as Q[1,1] = 1.0×0.1 + 0.5×0.3 = 0.25
     remark: Text
 
@@ -71,7 +71,7 @@ class SheetView(View[Sheet]):
 
 def sheet_view(sheet: Sheet, *, language: Language = "en") -> SheetView:
     """Make a view of a sheet."""
-    # Sheets with more numbers than the workshop's have less space for each.
+    # Sheets larger than the workshop's have less space per number.
     precision = 4 if sheet.place or sheet.heading else 6
     steps = tuple(_show(sheet, step, precision) for step in sheet.steps.values())
     page, data = partial(_page, sheet, steps, language), partial(as_json, sheet, language)
@@ -93,7 +93,7 @@ def _show(sheet: Sheet, step: SheetStep, precision: int) -> Shown:
     cells = _aligned([[_GAP if value is None else spell(value) for value in row] for row in values])
     labels = [_GAP if row is None else step.rows[row] for row in rows]
     part = Message(
-        "Part of a {height:,} × {width:,} matrix; the JSON output has all of it.", height=height, width=width
+        "Part of a {height:,} × {width:,} matrix; the JSON output contains the full matrix.", height=height, width=width
     )
     return Shown(
         name=step.name,

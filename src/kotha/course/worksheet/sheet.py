@@ -39,7 +39,7 @@ class Sheet:
     tokens: Labels
     key_tokens: Labels
     text: Text
-    place: str = ""  # name of the attention, such as blocks.0.attention; empty for built-in sheets
+    place: str = ""  # name of the attention module, such as blocks.0.attention; empty for built-in sheets
     layer: int = 0
     head: int = 0
     target: str | None = None
@@ -122,7 +122,7 @@ def _title(name: str, operation: Operation | None) -> Text:
 
 
 def recomputed(sheet: Sheet, given: Matrices) -> Sheet:
-    """Return the sheet with other given numbers of the same shapes; all other matrices are recomputed."""
+    """Return the sheet with different given matrices of the same shapes; all other matrices are recomputed."""
     made: dict[str, Array] = {}
     steps = {}
     for name, step in sheet.steps.items():

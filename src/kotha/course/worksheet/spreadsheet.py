@@ -1,4 +1,4 @@
-"""Export of a sheet as a spreadsheet with live formulas, so that changing a number shows the effect.
+"""Export of a sheet as a spreadsheet with live formulas, which show the effect of changing a number.
 
 Given numbers are blue. Every other cell is a formula that uses earlier cells, with its current value stored for
 programs that do not evaluate formulas. A small worksheet fits on a single page; the given matrices of a wide model are
@@ -127,8 +127,8 @@ def _check_size(sheet: Sheet) -> None:
     sizes, most = (n_tokens, width, head_width), (MOST_TOKENS, MOST_WIDTH, MOST_HEAD_WIDTH)
     if any(size > limit for size, limit in zip(sizes, most, strict=True)):
         raise UsageError(
-            "a spreadsheet of {n} tokens, {width:,} numbers per token and {head:,} per head is too large to "
-            "follow (at most {most}); shorten the text, or use the page or the JSON output",
+            "a spreadsheet of {n} tokens, {width:,} numbers per token and {head:,} per head is too large to be "
+            "readable (at most {most}); shorten the text, or use the page or the JSON output",
             n=n_tokens,
             width=width,
             head=head_width,

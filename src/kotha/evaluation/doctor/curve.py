@@ -109,8 +109,8 @@ def _last(rows: list[Row], key: str) -> float | None:
 def points_of(metrics: Sequence[Row], most: int) -> list[Row]:
     """Return the metrics of a run's steps, in about ``most`` rows or fewer; a missing value is None.
 
-    A longer run is divided into intervals, of which only the rows with the lowest and the highest loss are returned, so
-    that outliers remain visible.
+    A longer run is divided into intervals. Only the rows with the lowest and the highest loss in each interval are
+    returned, so outliers remain visible.
     """
     rows, _ = _rows(metrics)
     if len(rows) > most:
@@ -136,13 +136,11 @@ def evaluations_of(metrics: Sequence[Row]) -> list[Row]:
 
 # The threshold for each sign, with its reason.
 RISE_NATS = 0.5  # rise of the training loss (median of eleven steps) above its minimum; single batches vary as much
-LEARNED_SHARE = (
-    0.5  # of the way from uniform to unigram; a model learns token frequencies in its first few hundred steps
-)
+LEARNED_SHARE = 0.5  # of the way from uniform to unigram, which takes a model a few hundred steps
 GUESSES = ("uniform", "uniform over classes", "coin flip")  # baselines that guess at random
 BEATEN_SHARE = 0.01  # minimum relative difference to beat a baseline; less is noise
 READ_ONCE = 0.9  # epochs; below this the model has seen less text than the baseline
-FLAT_SHARE = 0.005  # of the total improvement; a loss this close to its best is flat, because seeds differ as much
+FLAT_SHARE = 0.005  # fraction of the total improvement; a loss this close to its best is flat: seeds vary as much
 FLAT_EVALUATIONS = 3  # evaluations without improvement; one or two occur in every run
 FLAT_SINCE = 2 / 3  # share of the run after which a loss must be flat, because the final decay may have only just ended
 RISEN_SHARE = 0.01  # a validation loss this far above its best is a rise, not noise
@@ -150,7 +148,9 @@ FALLEN_SHARE = 0.05  # fall of the training loss that indicates overfitting if t
 STILL = 2.0  # multiple of the validation noise; a training loss that falls by less is flat
 LEAK_EPOCHS = 3.0  # after three epochs, training text is predicted better than new text; earlier, losses can be equal
 LEAK_SHARE = 0.03  # relative difference by which the validation loss is below the training loss
-LEAK_SHARE_REGULARIZED = 0.5  # the same if dropout or averaging raises the training loss, by about a third
+LEAK_SHARE_REGULARIZED = (
+    0.5  # the same if dropout or averaging raises the training loss, which they do by about a third
+)
 COPIED_SHARE = 0.01  # share of validation documents copied in training; the default leak check leaves none
 UNKNOWN_SHARE = 0.02  # share of unknown tokens; a vocabulary that fits the text has almost none
 CHARACTERS_PER_TOKEN = 1.2  # a lower value means that the vocabulary was made for another script or language
@@ -166,7 +166,7 @@ def not_a_number(curve: Curve) -> Symptoms | None:
 def learning_rate_too_high(curve: Curve) -> Symptoms | None:
     """The training loss rose well above its lowest value.
 
-    There is no finding if the next evaluation is as good as before, because then some batches were merely harder.
+    The rise is not reported if the next evaluation is as good as before, because then some batches were just harder.
     """
     lowest = high = float("inf")
     rise: Symptoms | None = None
@@ -190,7 +190,7 @@ def untrained(curve: Curve) -> Symptoms | None:
 
 
 def no_better_than_counting(curve: Curve) -> Symptoms | None:
-    """The model fails to beat a counting baseline; the evidence names the easiest one that it fails to beat."""
+    """The model does not beat a counting baseline; the evidence names the weakest baseline that it does not beat."""
     loss = _reached(curve)
     counted = {nats: name for name, nats in curve.references.items() if name not in GUESSES}
     missed = [nats for nats in counted if loss and loss > nats * (1 - BEATEN_SHARE)]
@@ -304,6 +304,6 @@ def _turning_point(curve: Curve) -> Evaluation | None:
 
 def _noise(curve: Curve) -> float:
     """Return the largest difference in validation loss that can be noise, in nats."""
-    assert curve.best is not None, "no evaluation to take the noise of"
+    assert curve.best is not None, "no evaluation to estimate the noise from"
     start = curve.references.get("uniform", curve.evaluations[0].loss)
     return FLAT_SHARE * max(curve.best.loss, start - curve.best.loss)

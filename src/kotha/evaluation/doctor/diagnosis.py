@@ -26,7 +26,7 @@ from kotha.report.single_file import training_page
 from kotha.text.held_out import tokens_of
 from kotha.text.shards import Dataset
 
-# The number of training tokens in which copies of validation documents are searched.
+# The number of training tokens that are searched for copies of validation documents.
 _SEARCHED = 50_000_000
 _NOTICES = ("empty", "plateau", "mismatch-validation")
 
@@ -152,8 +152,8 @@ def reassure(loss: float | None, references: Mapping[str, float]) -> Message:
     """
     if loss is None:
         return Message(
-            "No problem found in the training loss. Nothing was evaluated on held-out text, so how well the "
-            "model generalizes is not known."
+            "No problem found in the training loss. The model was not evaluated on held-out text, so it is unknown how "
+            "well it generalizes."
         )
     names = [name for name, nats in references.items() if loss < nats]
     if not names:
@@ -170,7 +170,7 @@ def _by_language(message: Message) -> dict[str, str]:
 
 # -- one offline page ------------------------------------------------------------------------------------------------
 
-_POINTS = 1000  # about as many as a wide screen can resolve
+_POINTS = 1000  # about as many points as a wide screen can resolve
 _DIGITS = 5  # significant digits; a plot shows no more
 
 

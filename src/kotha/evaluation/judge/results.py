@@ -27,7 +27,7 @@ from kotha.report.table import Table
 Choice = Literal["left", "right", "tie"]
 CHOICES: tuple[Choice, ...] = get_args(Choice)
 Numbers = NDArray[np.float64]
-_DEVIATIONS = 1.96  # of a 95 % interval
+_DEVIATIONS = 1.96  # for a 95 % interval
 _ROUNDS, _CLOSE = 100, 1e-10
 
 
@@ -47,7 +47,7 @@ class BlindPair:
         pair = cls(**{**values, "models": tuple(values["models"])})
         texts = (pair.id, pair.prompt, pair.left, pair.right, *pair.models)
         if not all(isinstance(text, str) for text in texts) or not len(pair.models) == len(set(pair.models)) == 2:
-            raise ValueError("a pair needs an id, a prompt and two texts, by two models")
+            raise ValueError("a pair needs an id, a prompt, and two texts by different models")
         "".join(texts).encode()  # a lone surrogate raises a ValueError too
         return pair
 
@@ -123,8 +123,8 @@ def fit_strengths(wins: Numbers, prior: float = 1.0) -> Strengths:
     n, met = len(wins), (wins + wins.T > 0).astype(float)
     if n < 2 or not np.linalg.matrix_power(met + np.eye(n), n).all():
         raise DataError(
-            "the models cannot be ranked, because the judged pairs do not connect all of them, even through "
-            "other models; judge more pairs"
+            "the models cannot be ranked, because the judged pairs do not connect all of them, even indirectly; judge "
+            "more pairs"
         )
     counted = wins + prior / 2 * met
     games, won = counted + counted.T, counted.sum(axis=1)

@@ -90,7 +90,7 @@ class JudgingSession:
         file = path / PAIRS
         if not is_file(file):
             raise KothaError(
-                "{path} is not a judging session: {pairs} is missing; start one with models and prompts",
+                "{path} is not a judging session: {pairs} is missing; create a session from models and prompts",
                 path=path,
                 pairs=PAIRS,
             )
@@ -225,7 +225,7 @@ def read_prompts(path: Path) -> list[str]:
     ['নদীর ধারে', 'মা']
     """
     if not exists(path) or is_directory(path):
-        raise DataError("{path} is not a file; name a file with one prompt per line", path=path)
+        raise DataError("{path} is not a file; give a file with one prompt per line", path=path)
     try:
         lines = [line.strip() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
         prompts = [_of_row(line) for line in lines] if path.suffix == ".jsonl" else lines

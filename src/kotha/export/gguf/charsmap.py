@@ -1,11 +1,11 @@
 """Kotha's normalization as a table for llama.cpp: SentencePiece's precompiled character map.
 
 Such a map rewrites a text from left to right, at each step replacing the longest prefix that has an entry. Kotha's
-rules are patterns with lookaround, so entries are found by applying the rules: all short strings of the relevant
-characters are tried, shortest first, and a string gets an entry if the table so far would rewrite it differently. A
-table cannot express rules for a joiner at the very start of a text (no entry can depend on what precedes it), for runs
-of misplaced signs that are longer than the strings tried, for decomposed Korean, and for some orders of combining marks
-in other scripts. (Of 3,500 lines made from Bangla news, 3 differ, all with Arabic quotations.)
+rules are patterns with lookaround, so entries are found by applying the rules to all short strings of the relevant
+characters, shortest first. A string gets an entry if the table so far would rewrite it differently. A table cannot
+express rules for a joiner at the very start of a text (no entry can depend on what precedes it), for runs of misplaced
+signs that are longer than the strings tried, for decomposed Korean, and for some orders of combining marks in other
+scripts. (Of 3,500 lines derived from Bangla news, 3 differ, all with Arabic quotations.)
 
 The map also handles characters that are not in the vocabulary: each of their bytes becomes a private-use character that
 is in the vocabulary. Characters in the vocabulary have their own entries, which take precedence because they are longer

@@ -229,8 +229,8 @@ def check_file(
         as_written = sum(read(line) != ids for line, ids in zip(lines, found.ids[len(lines) :], strict=True))
         report.remarks.append(
             Message(
-                "llama.cpp does not normalize text: {n:,} of {total:,} lines give other tokens unless they "
-                "are normalized first",
+                "llama.cpp does not normalize text: {n:,} of {total:,} lines are tokenized differently unless they are "
+                "normalized first",
                 n=as_written,
                 total=len(lines),
             )

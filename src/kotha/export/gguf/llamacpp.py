@@ -1,9 +1,9 @@
 """A small program that runs a GGUF file in llama.cpp, to encode text and compute logits.
 
-The program runs as a separate process (``python llamacpp.py FOLDER``), so that an error or a crash in the C++ code does
-not affect the caller, and its log output is not shown. The library is part of the ``xllamacpp`` wheel and is called
-through the C functions in llama.h with default settings, whose fields are not accessed. llama.cpp's cache stores keys
-and values in float16, regardless of the type of the weights.
+The program runs as a separate process (``python llamacpp.py FOLDER``), so that a crash in the C++ code does not affect
+the caller. Its log output is not shown. The library is part of the ``xllamacpp`` wheel and is called through the C
+functions in llama.h with default settings, whose fields are not accessed. llama.cpp's cache stores keys and values in
+float16, regardless of the type of the weights.
 
 This program does not import other Kotha modules, so that it starts quickly.
 """

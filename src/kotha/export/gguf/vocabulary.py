@@ -5,9 +5,9 @@ the model's output is wrong.
 
 - **BPE** becomes ``gpt2`` with the pre-tokenizer ``qwen35`` (or ``gpt-2``), which must be the one used in training.
   In this case llama.cpp does not normalize text, so its callers must pass text in Kotha's canonical form.
-- **Unigram** becomes ``t5``, which finds the segmentation with the best score (``llama`` would merge greedily) and uses
-  a character map: that of a SentencePiece model, or one made from Kotha's rules (``charsmap.py``), so that text does
-  not have to be normalized first. ``t5`` has no byte fallback, so the map converts characters outside the vocabulary to
+- **Unigram** becomes ``t5``, which finds the segmentation with the best score (``llama`` would merge greedily). ``t5``
+  uses a character map, so text does not have to be normalized first: the map of a SentencePiece model, or one made from
+  Kotha's rules (``charsmap.py``). ``t5`` has no byte fallback, so the map converts characters outside the vocabulary to
   private-use characters. The token ids of these characters are the same as in Kotha, but the characters are missing
   from llama.cpp's output.
 
@@ -95,7 +95,7 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
 
 
 def _unigram(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
-    """Convert a unigram vocabulary, with a map of Kotha's rules and bytes or the settings of a SentencePiece model."""
+    """Convert a unigram vocabulary, with a map of Kotha's rules and bytes, or with a SentencePiece model's settings."""
     kinds = _kinds(state, tokenizer, with_bytes=True)
     scores = [float(score) for _, score in state["model"]["vocab"]]
     fields: dict[str, Any] = {
@@ -117,7 +117,7 @@ def _unigram(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
         others={"add_space_prefix": False, "remove_extra_whitespaces": False},
         normalizes=True,
         remarks=[
-            Message("llama.cpp reads characters outside the vocabulary byte by byte, but omits them from its output")
+            Message("llama.cpp encodes characters outside the vocabulary byte by byte, but omits them from its output")
         ],
     )
 

@@ -36,7 +36,7 @@ _MASKED_LM = "BertForMaskedLM"
 
 @torch.no_grad()
 def check_hf(folder: Path, bundle: Bundle, layout: Layout, lines: Sequence[str] | None = None) -> ParityReport:
-    """Load a folder with transformers and compare the result with a model; without transformers, the report says so."""
+    """Load a folder with transformers and compare it with a model; without transformers, nothing is compared."""
     report = ParityReport.of("hf", "transformers")
     if report.peer is None:
         return report

@@ -1,8 +1,8 @@
 """Write and read the ``config.json`` of a Hugging Face folder.
 
-The file is untrusted input: an unsupported setting raises an error that gives its name in the file. An exported folder
-also contains Kotha's own config under ``kotha``, because a layout cannot express all settings (such as missing biases
-and the initialization). This config is used only if it is consistent with the other settings.
+The file is untrusted input: an unsupported setting raises an error that names the setting as in the file. An exported
+folder also contains Kotha's own config under ``kotha``, because a layout cannot express all settings (such as missing
+biases and the initialization). This config is used only if it is consistent with the other settings.
 """
 
 import json
@@ -27,7 +27,7 @@ from kotha.text.tokenizer.tokenizer import Tokenizer
 CONFIG_FILE = "config.json"
 RECORD = "kotha"
 LAYOUTS = load_layouts(Path(__file__).with_name("layouts.toml"))
-# Kotha's activations by their names in transformers; the first name for each is written.
+# Kotha's activations by their names in transformers; exports use the first name for each.
 _ACTIVATIONS = {
     "gelu": "gelu",
     "gelu_new": "gelu-tanh",
@@ -42,7 +42,7 @@ _ONE_OF_SEVERAL = "single_label_classification"
 
 
 def choose_layout(config: ModelConfig) -> Layout:
-    """Return the layout that a config fits; if there is none, the error lists the obstacles in the nearest layout."""
+    """Return the layout that a config fits; otherwise the error lists what the closest layout does not support."""
     return fitting_layout(config, LAYOUTS, "no Hugging Face architecture fits this model: {because}")
 
 

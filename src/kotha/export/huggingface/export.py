@@ -10,8 +10,8 @@
 The folder is written atomically. ``check.py`` compares it with the original.
 
 ``tokenizer.json`` includes Kotha's normalization and the special tokens around texts in training (for a GPT the
-start-of-document token), so token ids are the same, with one exception: ``transformers`` encodes the name of a special
-token in a text as the special token itself, unless ``split_special_tokens=True`` is passed.
+start-of-document token), so token ids are the same. There is one exception: ``transformers`` encodes the name of a
+special token in a text as the special token itself, unless ``split_special_tokens=True`` is passed.
 """
 
 import json

@@ -4,8 +4,8 @@ GPT-2, Qwen3, Llama, BERT, Marian and ViT are supported. The folder is checked b
 shapes and types of all weights must match the config. A tied weight may be stored once or twice, with equal values.
 Biases that an export added (all zero) are removed, so an exported model is imported again bit for bit.
 
-The folder is untrusted input: shard names must not refer to files outside it, the index and the shards must list the
-same weights, and names, shapes and types are checked before memory is allocated. Pickle files are never opened.
+The folder is untrusted input. Shard names must not refer to files outside it, and the index and the shards must list
+the same weights. Names, shapes and types are checked before memory is allocated. Pickle files are never opened.
 """
 
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ def import_model(
 def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
     """Load a Hugging Face folder as a Kotha model, without writing anything or running code from it."""
     if not exists(folder):
-        raise KothaError("{path} not found; name a Hugging Face folder", path=folder)
+        raise KothaError("{path} not found; give the path of a Hugging Face folder", path=folder)
     if not exists(folder / CONFIG_FILE):
         raise KothaError("{path} is not a Hugging Face folder: it has no {name}", path=folder, name=CONFIG_FILE)
     values = read_table(inside(folder, CONFIG_FILE))
@@ -109,7 +109,10 @@ def import_hf(folder: Path, with_tokenizer: bool = True) -> Imported:
         chat = None
     if jinja is not None and chat is None:
         remarks.append(
-            Message("its chat template is a program that Kotha does not run; in a chat, the model continues the text")
+            Message(
+                "its chat template is a program that Kotha does not run; in a chat, the model continues the text "
+                "without a template",
+            )
         )
     model = assemble(shape_alone(config, len(ours)), ours)
     return Imported(Bundle(model, tokenizer, chat), layout, tuple(remarks))
@@ -174,7 +177,7 @@ def inside(folder: Path, name: str) -> Path:
         roots.append(folder.resolve().parent.parent / "blobs")
     if not any(target.is_relative_to(root) for root in roots):
         raise KothaError(
-            "{path} links to {target}, outside the folder; replace the link by the file itself",
+            "{path} links to {target}, outside the folder; replace the link with the file itself",
             path=folder / name,
             target=target,
         )
@@ -279,7 +282,7 @@ def _tokenizer(folder: Path) -> Tokenizer | None:
 
 
 def _card(folder: Path) -> str | None:
-    """Return the folder's model card, which is kept because it describes the training data and the license."""
+    """Return the folder's model card, which is preserved because it describes the training data and the license."""
     if not is_file(folder / CARD_FILE):
         return None
     with inside(folder, CARD_FILE).open("rb") as stream:
@@ -302,7 +305,7 @@ def _check_tokenizer(folder: Path, values: dict[str, Any], tokenizer: Tokenizer,
         )
     if wrong is not None:
         raise KothaError(
-            "{path}: the tokenizer does not belong to the model: {wrong}; replace it, or import without the tokenizer",
+            "{path}: the tokenizer does not match the model: {wrong}; replace it, or import without the tokenizer",
             path=folder,
             wrong=wrong,
         )

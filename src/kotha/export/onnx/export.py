@@ -63,7 +63,7 @@ def _export(job: ExportJob) -> ParityReport:
                 "writing ONNX needs {name}: pip install 'kotha[onnx]', or pip install onnx onnxscript", name=name
             )
     ours, explicit = our_side(job.bundle), our_side(job.bundle).model
-    # The version with basic operations that every runtime supports, including grouped heads.
+    # The explicit implementation uses only basic operations, even for grouped heads, which every runtime supports.
     set_implementation(explicit, "explicit")
     with atomic_directory(job.path, lambda old: job.overwrite and _is_ours(old)) as folder:
         graphs = graphs_of(explicit)

@@ -7,9 +7,9 @@ The output of a head is multiplied by a gate before the output matrix. A gate of
 changes nothing, and the slope of the loss at 1 measures the importance of the head. Hooks are removed at the end of the
 ``with`` block; weights never change. ``kotha.model.pruning`` removes heads permanently.
 
-**Ablation**: the loss with the head silenced minus the loss of the full model. Ablation is the cost of removing this
-head alone. It takes one pass over the text for each head. A negative value means that the model is better without the
-head.
+**Ablation**: the loss with the head silenced minus the loss of the full model. The difference is the cost of removing
+this head alone. It takes one pass over the text for each head. A negative value means that the model is better without
+the head.
 
 **Gradient**: the slope of the loss with respect to the gate, ``|sum of output * d loss / d output|`` for each example,
 averaged over the examples (Michel et al. 2019, https://arxiv.org/abs/1905.10650). One forward and one backward pass
@@ -103,7 +103,7 @@ def gated(model: nn.Module, names: Iterable[str], gate: Gate) -> Iterator[None]:
 def mean_loss(model: nn.Module, batches: Sequence[Any], loss: Loss) -> float:
     """Return the mean loss over all examples in nats, with the model in evaluation mode."""
     if not batches:
-        raise UsageError("there is no text to measure on; give one")
+        raise UsageError("the heads cannot be measured without text; give a text")
     with evaluating(model), torch.no_grad():
         examples = torch.cat([loss(model, batch).double().reshape(-1) for batch in batches])
     return examples.mean().item()
@@ -149,7 +149,7 @@ def least_important(importance: dict[str, float], count: int) -> list[str]:
     """
     kept: dict[str, str] = {}
     for head in sorted(importance, key=lambda head: importance[head]):
-        kept[head.rpartition(".")[0]] = head  # the most important head is assigned last
+        kept[head.rpartition(".")[0]] = head  # the last assignment is the most important head
     free = sorted(importance.keys() - set(kept.values()), key=lambda head: (importance[head], head))
     if not 1 <= count <= len(free):
         raise UsageError(

@@ -8,7 +8,7 @@ kind                attends to                                                  
 ``previous-token``  the token before                                                      the text
 ``current-token``   itself                                                                the text
 ``positional``      the token at one fixed offset                                         the text
-``first-token``     the beginning: an attention sink, which adds nothing                  the text
+``first-token``     the first token, as an attention sink that adds nothing               the text
 ``rare-word``       rare tokens: the rarest tenth of the text                             the text
 ``punctuation``     full stops, the danda, commas                                         the text
 ``broad``           everything, nearly uniformly                                          the text
@@ -21,9 +21,9 @@ share so that chance becomes 0 and full attention 1. A head is unclear if all it
 score for ``broad`` is the mean entropy divided by the entropy of uniform attention.
 
 Kinds measured on repeated tokens are checked first, because in text without repetition such a head attends to something
-else, often the first token. For ``rare-word`` the token with the most attention is not counted, because attention to a
-single token does not show a preference for rare tokens. The example shown for a kind always comes from the text itself,
-even if the share was measured on random tokens.
+else, often the first token. For ``rare-word``, the token that receives the most attention is not counted, because
+attention to a single token does not show a preference for rare tokens. The example shown for a kind always comes from
+the text itself, even if the share was measured on random tokens.
 
 Attention to repeated tokens is measured on probes: sequences of random tokens, each repeated once. The second half can
 be predicted only from the first, so a head that attends to the earlier copy can be identified (Olsson et al. 2022,
@@ -50,7 +50,7 @@ from kotha.model.evaluating import evaluating
 # Number of probes, and the limits on the length of one half.
 _PROBES, _SHORTEST, _LONGEST = 6, 6, 40
 THRESHOLD, BROAD_THRESHOLD = 0.5, 0.9
-# Minimum score at which an unclear head is reported with a tendency.
+# Minimum score at which a tendency is reported for an unclear head.
 LEANING = 0.25
 FEWEST_CHOICES = 4  # queries with fewer keys are not counted
 _FEWEST_TOKENS = 16  # with fewer, no evidence is reported
@@ -98,7 +98,7 @@ def look(model: nn.Module, passage: Passage) -> list[AttentionPattern]:
     device = next(model.parameters()).device
     body: Any = model
     with evaluating(model), trace(model, hook_points=["*.weights", "*.masked_scores"]) as seen:
-        body.hidden(*(tokens.to(device) for tokens in passage.inputs))  # the head has no attention
+        body.hidden(*(tokens.to(device) for tokens in passage.inputs))  # the output head has no attention
     found = []
     for name in attentions(model):
         weights, masked_scores = seen[f"{name}.weights"][0].cpu(), seen[f"{name}.masked_scores"][0, 0].cpu()
@@ -177,7 +177,7 @@ def _kind_at(offset: int, crosses: bool) -> tuple[str, int | None]:
 
 @dataclass(frozen=True)
 class ClearestCase:
-    """The clearest case of a kind: a query token and the key token that it attends to."""
+    """The clearest example of a kind: a query token and the key token that it attends to."""
 
     query: int
     key: int

@@ -80,8 +80,8 @@ class TargetBatch(NamedTuple):
 def batch_loss(model: Any, batch: TargetBatch) -> Tensor:
     """Return the mean loss for each example in nats: (B,).
 
-    All logits are computed at once, because they are small enough. The training loss does not do so, but it would load
-    torch's compiler.
+    All logits are computed at once, because they are small enough. The training loss computes them in chunks, but would
+    load torch's compiler.
     """
     answer, targets = model(*batch.inputs), batch.targets
     logits = answer if isinstance(answer, Tensor) else answer.token_logits  # a BERT returns more than logits
@@ -91,12 +91,12 @@ def batch_loss(model: Any, batch: TargetBatch) -> Tensor:
 
 @dataclass(frozen=True)
 class HeadExamination:
-    """A model and the text on which it is examined."""
+    """A model and the text on which its heads are measured."""
 
     bundle: Bundle
     tokenizer: Tokenizer
     text: Text  # where the text comes from
-    counts: Sequence[int]  # count of each token in the full text, including the part not measured on
+    counts: Sequence[int]  # count of each token in the full text, including the part that is not measured
     batches: list[TargetBatch]
 
     @property
@@ -179,7 +179,7 @@ def _read(source: TextSource, family: str, tokenizer: Tokenizer) -> tuple[Text, 
     if data is None:
         name: Text = Message("the model") if source.run is None else bundled.title(source.run)
         given = Option("text", ...)
-        raise UsageError("the data of {name} was not found; give {text}, or a path", name=name, text=given)
+        raise UsageError("the training data of {name} was not found; give {text} or a path", name=name, text=given)
     found = read_held_out(data, tokenizer, **more)
     return str(found.name), found.line
 
@@ -215,7 +215,9 @@ def _masked(length: int, tokenizer: Tokenizer, line: Tensor) -> Iterator[TargetB
 
 def _pairs(length: int, tokenizer: Tokenizer, source: TextSource) -> Iterator[TargetBatch]:
     if source.path is None or source.pair is None:
-        raise UsageError("a translation model is measured on pairs of texts; give a path, and the two fields as pair")
+        raise UsageError(
+            "a translation model is measured on pairs; give a path, and the names of the two fields as pair",
+        )
     start, end = (special(tokenizer, role) for role in ("bos", "eos"))
     most = source.tokens
     for _, ((source_text, target_text), _) in read_records([source.path], source.pair):

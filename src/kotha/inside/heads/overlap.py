@@ -7,10 +7,10 @@ and its row space contains everything that the head can write. Subspaces are com
 mean squared cosine is 1 if one contains the other, 0 if they are orthogonal, and about r / C for two random subspaces
 of dimension r.
 
-Insight 2 of the course says that heads share directions: their stacked matrices have a lower rank than their size
-suggests (Cordonnier et al. 2020, https://arxiv.org/abs/2006.16362), which ``shared_rank`` counts. Insight 0 of the
-course says that attention is not symmetric; ``symmetries`` measures it. Query and key norms and rotary positions are
-applied after these matrices and are ignored.
+Insight 2 of the course is that heads share directions: their stacked matrices have a lower rank than their size
+suggests (Cordonnier et al. 2020, https://arxiv.org/abs/2006.16362), as measured by ``shared_rank``. Insight 0 of the
+course is that attention is not symmetric; ``symmetries`` measures the symmetry. Query and key norms and rotary
+positions are applied after these matrices and are ignored.
 """
 
 import math
@@ -35,8 +35,8 @@ _ENERGY = 0.9  # share of a matrix's energy that the counted directions must hol
 class Overlap:
     """Overlap of two heads of one attention module, each value from 0 to 1."""
 
-    qk: float  # of what they detect in key tokens
-    ov: float  # of where they write
+    qk: float  # overlap of what they detect in key tokens
+    ov: float  # overlap of what they write
     qk_chance: float  # expected for random subspaces of these sizes
     ov_chance: float
 

@@ -58,7 +58,7 @@ def prune(
     if (heads is None) == (count is None):
         raise UsageError("give either heads (by name) or count")
     if heads is not None and not heads:
-        raise UsageError("heads is empty; name heads such as blocks.0.attention.1 and blocks.1.attention.0")
+        raise UsageError("heads is empty; list head names such as blocks.0.attention.1 and blocks.1.attention.0")
     if exists(out) and out.resolve() in (run.resolve(), find_model(run).resolve()):
         raise UsageError(
             "{out} is the folder of the original model, which must be kept for the comparison; choose another folder",

@@ -48,7 +48,7 @@ class HeadReport:
     score: float | None
     threshold: float | None  # minimum score for a head to be of this kind
     evidence: Message
-    example: str  # the clearest case in the text
+    example: str  # the clearest example in the text
     scores: dict[str, float]
     distance: float  # mean attention distance in tokens
     ablation_nats: float  # increase of the loss without it
@@ -157,7 +157,7 @@ def evidence_text(kind: HeadKind) -> Message:
 
 
 def case_text(found: Evidence | None, spell: Spell) -> str:
-    """Describe the clearest case: query → key (offset, weight)."""
+    """Describe the clearest example: query → key (offset, weight)."""
     if found is None or found.case is None:
         return ""
     case = found.case

@@ -1,1 +1,1 @@
-"""Every number of one forward pass, from the embedding to the answer, and how it was computed."""
+"""Every number in one forward pass, from the embedding to the prediction, and how it was computed."""

@@ -69,7 +69,7 @@ class Entry:
 
     site: str
     values: Tensor  # (T, C), or (n, T, C)
-    rows: str  # name of the line of pieces for its rows, or of what else they are
+    rows: str  # what its rows are: the name of a line of pieces, or another label
     columns: str
     operation: "CellOperation | None" = None  # None for given matrices such as weights and pixels
     heads: tuple[int, ...] = ()
@@ -81,7 +81,7 @@ class Entry:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """The numbers of rows and columns."""
+        """The number of rows and the number of columns."""
         return int(self.values.shape[-2]), int(self.values.shape[-1])
 
 
@@ -137,7 +137,7 @@ class CellOperation:
 
 
 def operation(name: str) -> Callable[[Callable[Concatenate[Cell, Options], Lines]], Callable[Options, CellOperation]]:
-    """Turn a function that returns lines into one that makes an operation, given the sites to read and options."""
+    """Convert a function that returns lines of arithmetic to one that makes an operation from sites and options."""
 
     def decorate(lines: Callable[Concatenate[Cell, Options], Lines]) -> Callable[Options, CellOperation]:
         def make(*sites: Options.args, **options: Options.kwargs) -> CellOperation:

@@ -1,4 +1,4 @@
-"""The ledger: every matrix in one forward pass by its site, with the operation that computed it and its inputs.
+"""The ledger: every matrix in one forward pass by site, with the operation that computed it and the inputs.
 
 Sites are those of ``hook_points.py`` plus intermediate steps that a trace does not name: ``L.attention.query`` (before
 its norm and rotation), ``L.attention.joined`` (all heads concatenated), ``L.feedforward.up``, ``gate`` and ``inner``,
@@ -39,7 +39,7 @@ from kotha.model.seq2seq import Seq2Seq
 from kotha.model.vit import ViT
 
 NUMBERS, WORDS, CLASSES, TABLE = "numbers", "words", "classes", "table"
-# Modules inside an attention or a feed-forward part, and the site where each projection ends.
+# Modules inside an attention or feed-forward module, and the site of each projection's output.
 _INNER = ("query", "key", "value", "query_norm", "key_norm", "up", "gate")
 _ENDS = {"query": "queries", "key": "keys", "value": "values"}
 
@@ -278,7 +278,7 @@ class Ledger:
         parts = {"cosines": turn.cos, "sines": turn.sin}
         return tuple(self._put(name + self._ending(line), line, values=part) for name, part in parts.items())
 
-    # -- the answer -----------------------------------------------------------------------------------------------
+    # -- the prediction -------------------------------------------------------------------------------------------
 
     def _answer(self, stream: str, line: str) -> None:
         model, columns, logits = self._body, WORDS, self._seen["logits"][-1]
@@ -311,7 +311,7 @@ class ResidualColumn:
 
 
 def residual_columns(ledger: Ledger) -> list[ResidualColumn]:
-    """Return every column in the order of computation; call it with the same heads silenced as in the ledger."""
+    """Return every column in the order of computation; silence the same heads as in the ledger."""
     model, given = ledger.model, ledger.given
     predictions = [] if isinstance(model, ViT) else [layer.positions for layer in lens(model, given).layers]
     columns = []
