@@ -246,7 +246,7 @@ def test_an_unwritable_page_is_rejected_before_any_work(capsys, tmp_path: Path, 
     kind = ".xlsx" if words[-1] == "--xlsx" else ".html"
     for name, wording in (
         (taken, f"notes.txt exists and is not a {kind} file; choose another name"),
-        (tmp_path, "is a folder; name a file in it"),
+        (tmp_path, "is a folder; specify a file in it"),
         (taken / "a.html", "notes.txt is a file, not a folder"),
         (tmp_path / ("a" * 300), "cannot be written: File name too long"),
     ):

@@ -84,8 +84,8 @@ def test_invalid_translation_requests_are_rejected(
         kotha.LanguageModel(Bundle(lm.model, unmarked)).translate(SHORT)
     (tmp_path / "latin.txt").write_bytes(b"\xff\xfe\xe9")
     for words, said in (
-        ([], "give either a text or --file"),
-        ([SHORT, "--file", "x"], "give either a text or --file"),
+        ([], "give either TEXT or --file"),
+        ([SHORT, "--file", "x"], "give either TEXT or --file"),
         (["--file", str(tmp_path / "latin.txt")], "is not UTF-8 text"),
         (["--file", str(tmp_path / "none.txt")], "none.txt not found; check the path"),
         ([SHORT, "--beams", "0"], "is too small; use 1 or more"),

@@ -64,8 +64,8 @@ def test_a_prompt_holds_as_many_passages_as_fit(store: SqliteStore) -> None:
 @pytest.mark.parametrize(
     ("question", "why"),
     [
-        ("মঙ্গল গ্রহের উপগ্রহ কয়টি?", "no passage contains a word of the question"),
-        ("where do tigers live?", "no passage contains a word of the question"),
+        ("মঙ্গল গ্রহের উপগ্রহ কয়টি?", "no passage contains any word of the question"),
+        ("where do tigers live?", "no passage contains any word of the question"),
         ("মঙ্গলে ফোবোস ডিমোস ঘোরে বেশি", "of the question"),
     ],
 )

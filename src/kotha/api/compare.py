@@ -56,8 +56,8 @@ def compare(
         config = run_config(folder)
         if text is None and not config:
             if not exists(folder):
-                raise KothaError("{place} not found; name a run folder", place=folder)
-            template = "{place} is not a run folder with scores of its own; name a text to evaluate it on: {text}"
+                raise KothaError("{place} not found; specify a run folder", place=folder)
+            template = "{place} is not a run folder and has no scores; give a text to evaluate it on: {text}"
             raise UsageError(template, place=folder, text=Option("text", ...))
         row = row_of_run(name, config, reached(folder) if config else {}, find_data(config, folder))
         if text is not None:

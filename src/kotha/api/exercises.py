@@ -42,7 +42,7 @@ def practise(
     """
     if progress is None and name is not None:
         raise UsageError(
-            "{name} applies only to an answer file; name one with {progress}",
+            "{name} applies only to an answer file; specify one with {progress}",
             name=Option("name"),
             progress=Option("progress"),
         )

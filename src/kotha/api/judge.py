@@ -50,7 +50,7 @@ def judge(
         return JudgingSession.open(folder)
     names = [os.fspath(each) for each in models]
     if len(names) < 2 or len(set(names)) < len(names):
-        raise UsageError("{models}: name two or more different models", models=Option("models", names))
+        raise UsageError("{models}: specify two or more different models", models=Option("models", names))
     if prompts is None:
         raise UsageError("prompts are required: a file with one prompt per line, or a list")
     if exists(folder):

@@ -63,18 +63,18 @@ def load(path: AnyPath = bundled.NAME, device: str = "auto", adapter: AnyPath | 
     >>> kotha.load("nowhere")
     Traceback (most recent call last):
     ...
-    kotha.errors.KothaError: nowhere not found; name a run, model or Hugging Face folder, or box for the bundled model
+    kotha.errors.KothaError: nowhere not found; specify a run, model or Hugging Face folder, or box for the bundled model
     """
     folder = bundled.model_path(path)
     chosen = _device(device)
     if not exists(folder):
         raise KothaError(
-            "{place} not found; name a run, model or Hugging Face folder, or box for the bundled model", place=folder
+            "{place} not found; specify a run, model or Hugging Face folder, or box for the bundled model", place=folder
         )
     if is_file(folder):
-        raise KothaError("{place} is a file; name a run, model or Hugging Face folder", place=folder)
+        raise KothaError("{place} is a file; specify a run, model or Hugging Face folder", place=folder)
     if is_file(folder / DATASET_FILE):
-        template = "{place} is a data folder; train a model on it with `kotha train`, and name the run folder"
+        template = "{place} is a data folder; train a model on it with `kotha train`, and specify the run folder"
         raise KothaError(template, place=folder)
     if _is_huggingface(folder):
         from kotha.export.huggingface.import_ import import_hf

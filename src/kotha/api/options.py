@@ -29,7 +29,7 @@ class InputOptions:
     generate: int | None = None
     """Number of tokens to generate and inspect as well."""
     temperature: float = 0.0
-    """Temperature for --generate; 0 always picks the likeliest token."""
+    """Temperature for --generate; 0 always picks the most likely token."""
     seed: int = 0
     """Random seed for --generate, at a temperature above 0."""
 
@@ -87,7 +87,7 @@ class SweepOptions:
     recipe: str = "modern"
     """Training recipe to start from: course, classic or modern."""
     prune: Literal["median", "hyperband", "none"] = "median"
-    """Method for stopping weak trials early."""
+    """Method for stopping unpromising trials early."""
     seed: int = 0
     """Random seed of the search; --set seed=N sets the seed of the training runs."""
     study: str = "sweep"

@@ -198,7 +198,7 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
     path = find_model(folder)
     description = read_description(path)
     if not is_file(path / WEIGHTS_FILE):
-        template = "{path} is not a model folder: it has no {name}; name a run folder or a model folder"
+        template = "{path} is not a model folder: it has no {name}; specify a run folder or a model folder"
         raise KothaError(template, path=path, name=WEIGHTS_FILE)
     header, n_bytes = read_header(path / WEIGHTS_FILE)
     try:

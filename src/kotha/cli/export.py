@@ -1,4 +1,4 @@
-"""``kotha export`` and ``kotha import``: write a model for other programs, or read one from them.
+"""``kotha export`` and ``kotha import``: export a model to other formats, or import one from Hugging Face.
 
 Both commands verify that the outputs of the two models match.
 """

@@ -31,7 +31,7 @@ def card(run: Run = BOX, /) -> None:
 
 
 def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html: Page = None) -> Output:
-    """Explain in plain words what the loss curve of a run shows, with the evidence, and what to try.
+    """Explain in plain words what a run's loss curve shows, with evidence, and suggest what to try.
 
     The command also looks for duplicates and unknown tokens in the run's data folder.
 

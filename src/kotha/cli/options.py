@@ -77,7 +77,8 @@ Device = Annotated[str, Parameter(help="Device: cpu, cuda or auto.")]
 More = Annotated[
     tuple[str, ...],
     Parameter(
-        help="Other settings or model sizes, as one or more NAME=VALUE pairs.", name="--set", consume_multiple=True
+        help="Other training settings or model sizes, as one or more NAME=VALUE pairs.", name="--set",
+        consume_multiple=True
     ),
 ]
 
@@ -107,13 +108,13 @@ class Writing:
     tokens: int = 150
     """Maximum number of tokens to generate."""
     temperature: float = 0.8
-    """Sampling temperature: 0 always picks the likeliest token, 1 samples from the model's distribution."""
+    """Sampling temperature: 0 picks the most likely token, 1 samples from the model's distribution."""
     top_k: Annotated[int | None, Parameter(negative="--no-top-k")] = 40
-    """Number of likeliest tokens to sample from."""
+    """Number of most likely tokens to sample from."""
     top_p: float | None = None
-    """Sample from the smallest set of likeliest tokens with this total probability."""
+    """Sample from the smallest set of most likely tokens with this total probability."""
     min_p: float | None = None
-    """Sample only from tokens that are at least this fraction as likely as the likeliest one."""
+    """Sample only from tokens that are at least this fraction as likely as the most likely one."""
     repetition_penalty: Annotated[float | None, Parameter(negative="--no-repetition-penalty")] = 1.1
     """Repetition penalty; values above 1 make tokens that already occurred less likely."""
     seed: int = 0
@@ -144,9 +145,9 @@ def from_toml(path: Path | None) -> dict[str, Any]:
             raise ConfigError(template, path=path, most_config_bytes=_MAX_CONFIG_BYTES)
         return tomllib.loads(found.decode("utf-8"))
     except OSError as error:
-        raise UsageError("--config {path}: {strerror}; name a TOML file", path=path, strerror=error.strerror) from error
+        raise UsageError("--config {path}: {strerror}; specify a TOML file", path=path, strerror=error.strerror) from error
     except (ValueError, RecursionError) as error:  # from TOML, UTF-8, or a number with thousands of digits
-        raise ConfigError("{path} is not TOML: {error}", path=path, error=error) from error
+        raise ConfigError("{path} is not valid TOML: {error}", path=path, error=error) from error
 
 
 def from_words(words: tuple[str, ...]) -> dict[str, Any]:

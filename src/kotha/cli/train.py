@@ -36,7 +36,7 @@ class PairOptions:
 
 @group
 class ProcessOptions:
-    """Options for the processes in a training run, and for what they log."""
+    """Options for the processes in a training run, and for their logs."""
 
     resume: bool = False
     """Resume from the last checkpoint in --out."""

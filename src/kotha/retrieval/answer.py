@@ -90,7 +90,7 @@ def why_not_found(result: SearchResult) -> Message | None:
     if best >= _THRESHOLD:
         return None
     if best == 0.0:
-        return Message("no passage contains a word of the question")
+        return Message("no passage contains any word of the question")
     share = math.floor(100 * best)  # rounded down, so that it does not seem sufficient
     return Message(
         "the best passage covers {share}% of the question; at least {least:.0%} is needed",

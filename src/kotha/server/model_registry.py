@@ -107,7 +107,7 @@ class ModelRegistry:
                 )
             if not exists(path):
                 raise KothaError(
-                    "{place} not found; name a run folder, a model folder, a Hugging Face folder, or box", place=path
+                    "{place} not found; specify a run folder, a model folder, a Hugging Face folder, or box", place=path
                 )
             self.model_paths[name] = path
         self._jobs = jobs

@@ -80,7 +80,7 @@ def atomic_directory(out: Path, may_replace: Callable[[Path], bool]) -> Iterator
     """
     here, target = Path.cwd(), checked_path(out).resolve()
     if target in (here, *here.parents):  # a process whose working directory is replaced would stay in the old one
-        raise KothaError("{path} is the current directory, or contains it; name another folder", path=out)
+        raise KothaError("{path} is the current directory, or contains it; choose another folder", path=out)
     with _partial(out, Path.mkdir) as (partial, entry):
         old = out.with_name(f".{out.name}{OLD}")
         _refuse_others(old)
@@ -153,7 +153,7 @@ def scratch_folder(prefix: str = "kotha-") -> Iterator[Path]:
 def partial_path(target: Path) -> Path:
     """Return the temporary path used while a target is being written."""
     if not target.name:
-        raise KothaError("{path} is a folder; name the file or folder to write in it", path=target)
+        raise KothaError("{path} is a folder; specify the file or folder to write in it", path=target)
     return target.with_name(f".{target.name}{PARTIAL}")
 
 

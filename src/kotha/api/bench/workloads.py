@@ -242,7 +242,7 @@ def bench_tokenizing(
         texts = source
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     if not megabytes:
-        raise DataError("no text to measure on; name a file or a folder of texts")
+        raise DataError("no text to measure on; specify a file or a folder of texts")
     if not isinstance(tokenizer, Tokenizer):
         tokenizer = import_tokenizer(tokenizer) if tokenizer else train(texts, vocab_size=_PIECES)
     title = Message("tokenizing {size:.3g} MB, {pieces:,} pieces", size=megabytes, pieces=tokenizer.vocab_size)

@@ -117,7 +117,7 @@ def attention(served: ServedModel, on_progress: OnProgress, body: AttentionReque
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
         view = attention_view(bundle, read_input(bundle, options), choose_layers(bundle.model, body.layers))
-    advice = Message("use a shorter text, or name fewer layers, such as 0 and 1")
+    advice = Message("use a shorter text, or request fewer layers, such as 0 and 1")
     check_size(served, sum(each.weights.numel() for each in view.found.maps), advice)
     maps = [
         {**vars(each), "shape": each.weights.shape, "weights": to_json(each.weights), "summaries": summarize(each)}

@@ -117,7 +117,7 @@ class LearnJob(_TrainingJob, _FromTexts):
                 "a model given as `start` keeps its sizes and tokenizer; omit preset, sizes and vocab_size"
             )
         if self.preset is None and self.sizes is not None:
-            raise FieldError("sizes are changes to a preset; name the preset")
+            raise FieldError("sizes are changes to a preset; specify the preset")
         if self.preset not in (None, *_FAMILIES):
             close = nearest(self.preset or "", _FAMILIES)
             unknown = "no preset {preset!r} that trains on plain text{nearest}"
