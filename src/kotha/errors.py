@@ -22,7 +22,7 @@ class KothaError(Exception):
     ...     kotha.load("nowhere")
     ... except kotha.KothaError as error:
     ...     print(error)
-    nowhere not found; specify a run, model or Hugging Face folder, or box for the bundled model
+    nowhere not found; give a run, model or Hugging Face folder, or box for the bundled model
     """
 
     def __init__(self, template: str, /, **values: Any) -> None:

@@ -170,11 +170,11 @@ def test_chat_with_an_untrained_model_warns(world: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("path", "wording"),
     [
-        ("nowhere", "nowhere not found; specify a run, model or Hugging Face folder, or box"),
+        ("nowhere", "nowhere not found; give a run, model or Hugging Face folder, or box"),
         ("data", "data is a data folder; train a model on it with `kotha train`, and specify the run folder"),
         ("tokenizer", "tokenizer is not a model folder"),
         (".", r"\. is not a model folder: it has no config.json"),
-        ("stories.jsonl", "stories.jsonl is a file; specify a run, model or Hugging Face folder"),
+        ("stories.jsonl", "stories.jsonl is a file; give a run, model or Hugging Face folder"),
     ],
 )
 def test_loading_something_that_is_not_a_model(world: dict[str, Any], path: str, wording: str) -> None:

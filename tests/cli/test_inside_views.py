@@ -138,7 +138,7 @@ def test_usage_errors(capsys, models: Path, monkeypatch, words: list[str], wordi
 
 def test_a_missing_run_is_a_failure(capsys, tmp_path: Path) -> None:
     assert main(["inside", "lens", str(tmp_path / "none"), "--text", "আজ"]) == 1
-    assert "specify a run, model or Hugging Face folder" in capsys.readouterr().err
+    assert "give a run, model or Hugging Face folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", [TEXT * 9, "ক্ষ্ম" * 100])

@@ -10,8 +10,8 @@ import pytest
 from kotha.cli.main import main
 
 FOLDER = "it has no config.json; specify a run folder or a model folder"
-FILE = "is a file; specify a run, model or Hugging Face folder"
-NOT_FOUND = "not found; specify a run, model or Hugging Face folder, or box for the bundled model"
+FILE = "is a file; give a run, model or Hugging Face folder"
+NOT_FOUND = "not found; give a run, model or Hugging Face folder, or box for the bundled model"
 CASES = [
     ("train nowhere --out o", "nowhere not found; create a data folder with `kotha prepare`"),
     ("train empty --out o", "has no dataset.json; create one with `kotha prepare`"),

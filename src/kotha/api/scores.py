@@ -60,7 +60,7 @@ def summary_score(run: Run) -> PresentedScore | None:
         return PresentedScore(translated, translation_table(translated, name))
     if "confusion" in summary:
         classes, page = ClassificationScore.of_summary(summary), run.path / PAGE
-        # With very many classes no matrix is saved; the page lists the classes.
+        # If there are very many classes, no matrix is saved; the page lists the classes.
         matrix_remark = Message("confusion matrix: {path} (open it in a browser)", path=page)
         remark = matrix_remark if classes.confusion else Message("page saved to {path}", path=page)
         return PresentedScore(classes, classes_table(classes, name), remark)

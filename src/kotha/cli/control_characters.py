@@ -3,7 +3,8 @@
 Generated text, a corpus or a file name may contain escape sequences, which set colours, move the cursor, rename the
 window or overwrite earlier lines. On a terminal, each control character is shown as a symbol (ESC as ␛), and each
 bidirectional mark as its code point. Output to pipes and files is not changed. Joiners, which Bangla needs, are not
-treated as control characters."""
+treated as control characters.
+"""
 
 import sys
 from collections.abc import Iterator

@@ -4,7 +4,8 @@ Python can raise KeyboardInterrupt at any point. In a destructor the exception i
 an import error, and in code run by ``exec`` (such as when a dataclass is created) the signal ends the program. This
 handler therefore raises no exception: it removes partial output, prints one line and ends the process. Commands that
 have something to save (training), or that treat an interrupt as input (chat), temporarily install their own
-handlers."""
+handlers.
+"""
 
 import os
 import shlex

@@ -34,7 +34,7 @@ _DRAIN_SECONDS = 5.0
 class _App(FastAPI):
     """A FastAPI app with field descriptions from ``fields.json``, either for one schema or for all (``*``).
 
-    Schemas listed under ``complete`` are dataclasses with defaults, whose fields are all required in an answer.
+    Schemas listed under ``complete`` are dataclasses with defaults, whose fields are all required in a response.
     """
 
     def openapi(self) -> dict[str, Any]:

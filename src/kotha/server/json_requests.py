@@ -84,7 +84,7 @@ class WireRequest(BaseModel):
             texts = list(_texts_in(given))
             if any(map(_HALF.search, texts)):
                 raise FieldError(
-                    "a text in the request contains half a character (a lone surrogate); send complete characters",
+                    "text in the request contains half a character (a lone surrogate); send complete characters",
                     names_field=True,
                 )
             unknown = next((name for name in given if name not in cls.model_fields), None)

@@ -119,7 +119,7 @@ def filled_folder(folder: Path) -> Iterator[None]:
 
 
 def remove_directory(folder: Path) -> None:
-    """Remove a folder atomically: a reader finds all of it or nothing."""
+    """Remove a folder atomically: a reader sees either the complete folder or nothing."""
     gone = folder.with_name(f".{folder.name}{GONE}")
     _remove(gone)
     folder.rename(gone)

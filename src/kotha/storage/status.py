@@ -1,7 +1,7 @@
 """Check whether paths exist and what type they have; I/O errors are raised.
 
-On an I/O error, ``Path.exists`` and its relatives return False from Python 3.14 on, and ``Path.glob`` finds nothing
-from 3.12 on. On such an error, a run, or a file that must not be replaced, would appear not to exist. These functions
+On an I/O error, ``Path.exists`` and similar methods return False from Python 3.14 on, and ``Path.glob`` finds nothing
+from 3.12 on. After such an error, a run, or a file that must not be replaced, would seem not to exist. These functions
 return a result or raise the operating system's error, in every version of Python.
 """
 

@@ -65,7 +65,7 @@ def test_progress_is_saved_and_resumed(capsys: Any, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("words", "wording"),
     [
-        (["9", "--seed", "9"], "holds other questions (workshop, seed 8, 9)"),
+        (["9", "--seed", "9"], "contains other questions (workshop, seed 8, 9)"),
         (["--name", "করিম"], "belongs to রহিমা, not to করিম"),
     ],
 )

@@ -4,7 +4,8 @@ Ablation is the increase in loss, in nats, when one head is removed; gradient is
 output is scaled. A head is assigned a kind if its attention share for that kind is at least halfway between chance and
 1. By default, ``prune`` removes the heads with the lowest ablation values. Each head is ablated alone in the full
 model, but the selected heads are all removed at once, so two heads that can replace each other both look
-unimportant."""
+unimportant.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

@@ -41,7 +41,7 @@ class PassSite(WireResponse):
 
 
 class PassResponse(InputResponse):
-    """A pass: the input, every matrix by name, the residual stream after each layer, and the answers."""
+    """A pass: the input, every matrix by name, the residual stream after each layer, and the predictions."""
 
     masked: list[int]
     sites: list[PassSite]

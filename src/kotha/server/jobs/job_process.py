@@ -2,8 +2,8 @@
 
 The process runs the job's commands in sequence, and records how the last one ended. This process has its own session,
 so it continues when the server stops. All its state is stored in the table and in the job's folder. Stop signals go to
-this process, which forwards them to the running command. The process starts no command before its process id is in the
-table; if the server dies before writing the id, the process exits.
+this process, which forwards them to the running command. It starts no command until its process id is in the table; if
+the server dies before writing the id, the process exits.
 """
 
 import json
@@ -97,7 +97,7 @@ class _StopSignals:
             self._process.terminate()
 
     def forward_to(self, process: "subprocess.Popen[bytes]") -> None:
-        """Forward the stop signal to a command, now or when it arrives.
+        """Forward the stop signal to a command, now or as soon as it is received.
 
         The signal is forwarded only once, because a second one would kill the command.
         """
