@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
 REQUESTS = Counter("kotha_requests", "Completed requests, by route and status.", ["path", "status"])
-FIRST_BYTE = Histogram("kotha_first_byte_seconds", "Time to the first byte of the response.", ["path"], buckets=_SECONDS)
+FIRST_BYTE = Histogram("kotha_first_byte_seconds", "Time to the first response byte.", ["path"], buckets=_SECONDS)
 DURATION = Histogram("kotha_request_seconds", "Time to the end of the response.", ["path"], buckets=_SECONDS)
 TOKENS = Counter("kotha_tokens_written", "Tokens generated.", ["model"])
 WAITING = Gauge("kotha_waiting", "Texts waiting for a row of the batch.", ["model"])

@@ -189,7 +189,7 @@ def flow(served: ServedModel, on_progress: OnProgress, body: AblationRequest) ->
 
 
 class HeadsRequest(AboutModel):
-    """The text to study heads on (default: the run's held-out text, if the server finds it)."""
+    """The text on which heads are measured (default: the run's held-out text, if the server finds it)."""
 
     text: str | None = None
     tokens: int = Field(512, ge=9, le=4096)
