@@ -2,7 +2,8 @@
 
 There are three sources, which may all be shared: Tagore's fiction (public domain), the leads of Bangla Wikipedia
 articles (CC BY-SA 4.0), and the built-in stories (part of this project). Only prose is kept: headings, verse, plays,
-lists, markup and brackets with other scripts are removed, because a small model would spend its few parameters on them.
+lists, markup and brackets with other scripts are removed, because they would take up much of the capacity of a small
+model.
 
 A work is divided into passages at the ends of paragraphs, so that the model sees as many beginnings in the style of a
 story as in that of an encyclopaedia. Complete works are held out, before they are divided.

@@ -105,9 +105,8 @@ def baselines_alone(folder: Path, task: str, seed: int, limit: int | None) -> di
     parts = read(folder, task, limit)
     splits = divide(*parts, seed=seed)
     found = baselines(splits.labels, splits.train, splits.test)
-    print(
-        f"{task}, seed {seed}: {len(splits.train):,} to learn from, {len(splits.test):,} held out: {found}", flush=True
-    )
+    counted = f"{len(splits.train):,} training examples, {len(splits.test):,} held out"
+    print(f"{task}, seed {seed}: {counted}: {found}", flush=True)
     return {name: {key: round(value, 4) for key, value in each.items()} for name, each in found.items()}
 
 

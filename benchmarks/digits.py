@@ -6,7 +6,7 @@
 TRAIN and TEST are archives (.npz) or folders by class, as for ``kotha train``. Without TEST, the test part of TRAIN is
 used, or a tenth of it that is excluded from training. Both models are trained on the same images, with the same
 augmentation, in the same batches, for the same number of steps with the same schedule; the weights with the lowest
-validation loss are kept. The ViT is trained with Muon, as in ``kotha train``, and the CNN with AdamW, as is usual. The
+validation loss are kept. The ViT is trained with Muon, as in ``kotha train``, and the CNN with AdamW, as is common. The
 CNN has two convolutions, each with a norm and pooling, and two linear layers; its width is chosen so that it has as
 many parameters as the ViT.
 

@@ -152,16 +152,16 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("text")
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--lines", type=int, default=1000, help="lines whose tokens are compared, all groups together")
-    parser.add_argument("--positions", type=int, default=1000, help="positions whose best tokens are compared")
-    parser.add_argument("--tokens", type=int, default=50_000, help="tokens of the perplexity")
-    parser.add_argument("--name", default="gguf_parity", help="name of the result")
-    parser.add_argument("--out", type=Path, default=record.RESULTS, help="folder of the result")
+    parser.add_argument("--lines", type=int, default=1000, help="total number of lines whose tokens are compared")
+    parser.add_argument("--positions", type=int, default=1000, help="positions whose top tokens are compared")
+    parser.add_argument("--tokens", type=int, default=50_000, help="number of tokens for the perplexity")
+    parser.add_argument("--name", default="gguf_parity", help="name of the results file")
+    parser.add_argument("--out", type=Path, default=record.RESULTS, help="output folder")
     options = parser.parse_args()
     loaded = bundle.load(options.run)
     model, tokenizer = loaded.model, loaded.tokenizer
-    assert isinstance(model, GPT), "only a GPT goes into GGUF"
-    assert tokenizer is not None, "a model with a tokenizer, please"
+    assert isinstance(model, GPT), "only GPT models can be exported to GGUF"
+    assert tokenizer is not None, "the model has no tokenizer"
     texts = [document.text for document in islice(read_documents([options.text]), 20_000)]
     lines = [line for text in texts for line in text.splitlines() if line.strip()]
     figures: dict[str, Any] = {"aims": AIMS, "config": model.config.to_dict(), "tokenizer": tokenizer.kind}

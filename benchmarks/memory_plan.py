@@ -165,8 +165,8 @@ class Stages:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--eager", action="store_true", help="on a GPU, do not compile")
-    parser.add_argument("--only", help="one preset")
+    parser.add_argument("--eager", action="store_true", help="do not compile on a GPU")
+    parser.add_argument("--only", help="only this preset")
     parser.add_argument("--measure", type=json.loads, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     compiled = arguments.device == "cuda" and not arguments.eager

@@ -4,8 +4,8 @@
 
 The settings (endings, k1, the weights, the layer, the weight of meaning) were chosen on every third and every fifth
 question in the training split. The figures are measured on the other questions and on the validation split, using every
-``every``-th question. They are compared with SQLite's FTS5, with its default tokenizer and with marks kept. Both
-elapsed and CPU seconds are reported, because other processes may be running.
+``every``-th question. They are compared with SQLite's FTS5, with its default tokenizer and with combining marks kept.
+Both elapsed and CPU seconds are reported, because other processes may be running.
 """
 
 import argparse

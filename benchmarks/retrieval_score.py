@@ -1,7 +1,7 @@
 """Retrieval scores: recall@1, recall@5 and the mean reciprocal rank (MRR), compared with FTS5.
 
 The baseline is SQLite's full-text search, with its default tokenizer, which treats a vowel sign as a space, or with
-marks kept.
+combining marks kept.
 """
 
 import sqlite3

@@ -67,7 +67,7 @@ class Holding:
 
 
 def holding(process: int) -> Holding:
-    """Return the resources that a process holds now."""
+    """Return the resources that a process currently uses."""
     place = Path(f"/proc/{process}")
     fields = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines() if ":\t" in line)
     memory = int(fields["VmRSS"].split()[0]) * 1024

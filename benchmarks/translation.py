@@ -179,7 +179,7 @@ def check_equal(theirs: TorchTranslator, ours: Seq2Seq, task: Translation) -> No
     both = theirs.head(theirs.hidden(source, target, real)), ours(source, target, real)
     asked = tensors["target"][:, 1:] >= 0  # padding may differ, because torch masks it differently
     distance = float((both[0] - both[1])[asked].abs().max())
-    assert distance < 1e-2, f"the two readings of torch's weights are {distance:g} apart"
+    assert distance < 1e-2, f"the logits of the converted and the trained model differ by {distance:g}"
 
 
 def read(file: Path, direction: str, tests: list[str], limit: int | None) -> tuple[TextPairs, dict[str, TextPairs]]:

@@ -1,4 +1,4 @@
-"""Figures for comparing generated with human text: variety, repetition, and the share of existing words.
+"""Metrics for comparing generated with human text: variety, repetition, and the share of existing words.
 
 Words are sequences of letters and combining marks. All figures but the last are computed on texts cut to the same
 number of words, because they depend on the length.

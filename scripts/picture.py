@@ -20,7 +20,7 @@ def main() -> int:
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("demo", type=Path, help="what `kotha demo` left behind")
+    parser.add_argument("demo", type=Path, help="output folder of `kotha demo`")
     report = (parser.parse_args().demo / "report.html").resolve()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])

