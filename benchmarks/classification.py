@@ -12,8 +12,8 @@ to classification_baselines.json. Pre-train it first, on a GPU:
 
 For each task and seed, ``kotha finetune classify`` trains the same model from random weights, from BASE, and from BASE
 with LoRA; logistic regression on TF-IDF (words and characters) is trained on the same examples in the same run. The
-sentiment data has its own validation and test sets. The news categories are split here: stratified, by the seed, and
-without training texts that contain most of a held-out one. ``--limit`` takes that many examples from each set, to test
+sentiment data has its own validation and test sets. The news categories are split here, stratified and seeded; training
+texts that contain most of a held-out text are removed. ``--limit`` uses only this many examples from each set, to test
 the script. Scores are measured on the held-out part; their means over seeds and the largest deviations are printed
 last.
 """

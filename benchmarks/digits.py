@@ -1,4 +1,4 @@
-"""Classify digits with a small ViT and a CNN of equal size, compared with nearest neighbour and majority class.
+"""Classify digits with a small ViT and a CNN of equal size, compared with nearest-neighbour and majority baselines.
 
     python benchmarks/digits.py TRAIN [--test TEST] [--preset vit-digits] [--minutes 10] [--seeds 0 1 2]
         [--cnn-rate 2e-3] [--limit 500] [--out FOLDER] [--set augment=none]
@@ -10,8 +10,8 @@ validation loss are kept. The ViT is trained with Muon, as in ``kotha train``, a
 CNN has two convolutions, each with a norm and pooling, and two linear layers; its width is chosen so that it has as
 many parameters as the ViT.
 
-``--limit`` takes that many images from each part, to test the script. The means over seeds, the largest deviations from
-them, and the duration of each training run are printed last.
+``--limit`` uses only this many images from each part, to test the script. The means over seeds, the largest deviations
+from them, and the duration of each training run are printed last.
 """
 
 import argparse

@@ -42,7 +42,7 @@ BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}
 
 
 def write_gguf(model: GPT, precision: str, path: Path) -> None:
-    """Write the same weights for llama.cpp; a small vocabulary is enough, because ids are passed directly."""
+    """Write the model's weights for llama.cpp; a small vocabulary is enough, because ids are passed directly."""
     from kotha.export.gguf.export import write_file
 
     kind = {"float32": "f32", "int8": "q8_0"}[precision]

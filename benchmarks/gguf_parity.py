@@ -2,9 +2,9 @@
 
     python benchmarks/gguf_parity.py RUN TEXT [--kinds f16,q8_0] [--lines 1000] [--positions 1000] [--tokens 50000]
 
-RUN is a run or model folder with a GPT, and TEXT a corpus (txt, jsonl, zst, ...) that it was not trained on. Token ids
-are compared on the same number of lines in each group: real lines unchanged, and the same lines decomposed, with
-ya-phala and joiners, with digits, with English, and with emoji. Each line is passed to llama.cpp unchanged and
+RUN is a run or model folder with a GPT, and TEXT a corpus (txt, jsonl, zst, ...) that the model was not trained on.
+Token ids are compared on the same number of lines in each group: real lines unchanged, and the same lines decomposed,
+with ya-phala and joiners, with digits, with English, and with emoji. Each line is passed to llama.cpp unchanged and
 normalized, because llama.cpp does not normalize. Perplexity is computed over consecutive windows of the context length,
 which are the same for both programs.
 """
@@ -55,7 +55,7 @@ def _every_third_word(line: str, word: str) -> str:
 
 
 def gelu_effect(model: GPT, windows: list[list[int]]) -> dict[str, float]:
-    """Measure the effect of llama.cpp's approximation of GELU; there is none if the model uses the same one."""
+    """Measure the effect of llama.cpp's GELU approximation, which is zero if the model uses the same approximation."""
     twin, exact = copy.deepcopy(model), logits_of(model, windows)
     for bend in twin.modules():
         if isinstance(bend, torch.nn.GELU):

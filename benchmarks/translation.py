@@ -13,8 +13,8 @@ torch applies it, including in attention. For translation its weights are copied
 the same beam search (tests and a comparison of the logits check that the models are equal). Pairs that overlap with a
 test sentence are removed from training.
 
-``--limit`` takes that many pairs from each part, to test the script. Ten translations of each test set are printed and
-saved for reading. ``--done`` reads results from the files of other processes (one seed and direction each, run in
+``--limit`` uses only this many pairs from each part, to test the script. Ten translations of each test set are printed
+and saved for reading. ``--done`` reads results from the files of other processes (one seed and direction each, run in
 parallel on one GPU) instead of measuring them. The means over seeds and the largest deviations are printed last.
 """
 

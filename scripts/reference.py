@@ -51,7 +51,7 @@ _IN_BANGLA = {
     "A template without values is literal, braces included (see ``kotha.i18n.message``).": (
         "মান না থাকলে ছাঁচটি যেমন আছে তেমনই দেখানো হয়, বন্ধনীসহ (`kotha.i18n.message` দেখুন)।"
     ),
-    "A wrong argument or a wrong combination of arguments (exit code 2).": (
+    "An invalid argument or combination of arguments (exit code 2).": (
         "আর্গুমেন্ট ভুল, অথবা যে আর্গুমেন্টগুলো দেওয়া হয়েছে সেগুলো একসঙ্গে চলে না। কমান্ড শেষ হয় ২ দিয়ে।"
     ),
     "A setting with an invalid value.": "কোনো সেটিংসে এমন মান আছে, যা চলবে না।",

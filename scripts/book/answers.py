@@ -1,7 +1,7 @@
 """Write the answers page, with the tutor's verdicts: ``python -m scripts.book.answers``.
 
-The page contains, for every question in the workshop and the assessment, a correct, a partly correct and a wrong answer
-as a student would type it, with the tutor's verdict on each, and then ten recognised mistakes. A test checks that the
+For every question in the workshop and the assessment, the page shows a correct, a partly correct and a wrong answer as
+a student would type it, with the tutor's verdict on each. Ten recognised mistakes follow. A test checks that the
 verdicts are up to date.
 """
 

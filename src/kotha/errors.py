@@ -45,7 +45,7 @@ def _unpickle(kind: type[KothaError], state: dict[str, Any]) -> KothaError:
 
 
 class UsageError(KothaError):
-    """A wrong argument or a wrong combination of arguments (exit code 2)."""
+    """An invalid argument or combination of arguments (exit code 2)."""
 
 
 class ConfigError(KothaError):

@@ -56,7 +56,7 @@ def test_help_and_lists_are_quick_and_load_nothing_heavy(word: str, heavy: list[
         (["plan", "--gpus"], "kotha: --gpus needs a value"),
         (["generate", "box", "--temperature"], "kotha: --temperature needs a value"),
         (["classify", "box"], "kotha: classify needs TEXT"),
-        (["classify", "box", "আজ", " \n"], "kotha: a TEXT is empty; give some words"),
+        (["classify", "box", "আজ", " \n"], "kotha: a TEXT is empty; give some text"),
         (["evaluate", "box"], "kotha: evaluate needs PATH or --text"),
         (["tokenizer", "train", "x", "--out", "y", "--kind", "unigrm"], "unigram"),
         (["corpus", "stories", "--documents", "many"], "many"),

@@ -14,7 +14,7 @@ __all__ = ["ParityReport", "import_model", "lines_of", "parity_rows", "read_card
 
 
 def read_card(path: AnyPath) -> str:
-    """Read a model card: training data, licence, and limits of use."""
+    """Read a model card: training data, licence, and limitations."""
     folder = bundled.model_path(path)
     file, name = folder / bundled.CARD_FILE, bundled.title(folder)
     if not folder.exists():

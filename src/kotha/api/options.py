@@ -141,7 +141,7 @@ class SheetOptions:
     matrices: Path | None = None
     """.json or .csv file with your own X, W_Q, W_K and W_V."""
     run: str | None = None
-    """Run folder (its best model) or model folder (default: box, the bundled model)."""
+    """Run folder (its best model is used) or model folder (default: box, the bundled model)."""
     text: str | None = None
     """Input text (default without --run: the text of the workshop)."""
     target: str | None = None

@@ -24,7 +24,7 @@ def presets() -> Output:
 
 
 def card(run: Run = BOX, /) -> None:
-    """Show a model card: training data, licence, scores and limits of use."""
+    """Show a model card: training data, licence, scores and limitations."""
     from kotha.api.conversion import read_card
 
     print(read_card(run), end="")

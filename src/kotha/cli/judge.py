@@ -1,4 +1,4 @@
-"""``kotha judge``: people choose the better of two continuations without knowing which model wrote them."""
+"""``kotha judge``: people choose the better of two continuations in a blind comparison."""
 
 import getpass
 import shlex
@@ -37,7 +37,7 @@ def judge(
     seed: int = 0,
     as_json: AsJson = False,
 ) -> Output | None:
-    """Let people choose the better of two continuations without knowing which model wrote them.
+    """Let people choose the better of two continuations in a blind comparison.
 
     Every pair of models is compared on every prompt, in random order, and each judgement is saved immediately. `kotha
     judge --out j` resumes judging, or shows the result: the strengths of the models (Bradley–Terry) with confidence
@@ -51,7 +51,7 @@ def judge(
         prompts: File with one prompt per line, or a .jsonl file with a prompt field.
         judge: Name of the judge (default: your user name).
         page: Output .html file for judges who do not have Kotha, instead of asking at the terminal.
-        collect: Judgement files saved from --page pages, to add instead of asking at the terminal.
+        collect: Judgement files saved from --page pages, to import instead of asking at the terminal.
         tokens: Maximum number of tokens per continuation.
         temperature: Sampling temperature: 0 picks the most likely token, 1 samples from the model's distribution.
         top_k: Number of most likely tokens to sample from.

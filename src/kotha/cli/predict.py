@@ -47,7 +47,7 @@ def classify(
     if not text:
         raise UsageError("classify needs TEXT; see kotha classify --help")
     if not all(each.strip() for each in text):
-        raise UsageError("a TEXT is empty; give some words, or for a ViT an image file")
+        raise UsageError("a TEXT is empty; give some text, or an image file for a ViT")
     lm = kotha.load(run, device, adapter)
     if attention is not None and (lm.config.family != "vit" or len(text) > 1):
         raise UsageError("--attention needs a ViT and a single image; for texts use kotha inside attention")

@@ -147,7 +147,7 @@ def _is_image(file: Path) -> bool:
 def _read_archive(path: Path) -> dict[str, LabelledImages]:
     if path.suffix != ".npz":
         raise DataError(
-            "{path} contains no images; give an .npz archive, or a folder with a folder for each class", path=path
+            "{path} contains no images; give an .npz archive, or a folder with a subfolder for each class", path=path
         )
     try:
         with np.load(path, allow_pickle=False) as archive:

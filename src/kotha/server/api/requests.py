@@ -38,7 +38,7 @@ Example = Annotated[str, Field(examples=[EXAMPLE])]
 
 
 class AboutModel(WireRequest):
-    """A request that names a model."""
+    """A request that specifies a model."""
 
     model: ModelName
 
