@@ -145,7 +145,7 @@ def sentences(text: str) -> list[str]:
 
 
 def phrases(texts: Iterable[str]) -> list[str]:
-    """Return phrases of place or time with which more than one sentence in these texts begins.
+    """Return phrases of place or time that begin more than one sentence in these texts.
 
     >>> phrases(["নদীর ধারে মেলা। নদীর ধারে গ্রাম।"])
     ['নদীর ধারে']
@@ -197,7 +197,7 @@ def broken_leads(leads: Iterable[str]) -> list[str]:
 
 
 def doings(texts: Iterable[str]) -> list[str]:
-    """Return the participle clauses with which sentences begin.
+    """Return the participle clauses that begin sentences.
 
     >>> doings(["সেই কথা শুনিয়া রাজা কহিলেন, “বটে।” সে এল।"])
     ['সেই কথা শুনিয়া']
@@ -216,7 +216,7 @@ def short_sentences(texts: Iterable[str]) -> list[str]:
 
 
 def clauses(texts: Iterable[str]) -> list[str]:
-    """Return the clauses with which sentences begin, if they are short and complete.
+    """Return short, complete clauses that begin sentences.
 
     >>> clauses(["সন্ধ্যা হইয়া আসিল, কেহ নাই। তাহার মা, সে, আর আমি।"])
     ['সন্ধ্যা হইয়া আসিল,']

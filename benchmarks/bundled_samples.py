@@ -4,7 +4,7 @@
     python benchmarks/bundled_samples.py judge 1 4 5 …    those texts are a few coherent sentences, the others are not
 
 A text is coherent if its first sentences are grammatical, belong together, are consistent in persons and numbers, and
-continue the prompt. They need not be true.
+continue the prompt. The sentences need not be true.
 
 Fifty of the prompts have been the same since the first model, and the author of the last stage's openings (in WORK)
 knew them; the other twenty were added later. For each text, the number of passages in the last training data that begin

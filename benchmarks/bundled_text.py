@@ -95,7 +95,7 @@ def prose_of_work(text: str) -> list[str]:
 
 
 def prose_of_lead(text: str) -> list[str]:
-    """Return the paragraphs of an encyclopaedia article before its first heading; empty if unsuitable for classes."""
+    """Return the paragraphs before the first heading of an article; empty if the article is unsuitable for classrooms."""
     if _NOT_FOR_CLASSES.search(text):
         return []
     lines = itertools.takewhile(lambda line: not line.strip().startswith("="), text.split("\n"))
@@ -121,7 +121,7 @@ def generated(seed: int, count: int, kinds: Sequence[str] | None = None) -> list
 
 
 def documents(data: Path) -> dict[str, list[list[str]]]:
-    """Return the documents from each source, divided into passages, without copies and near copies."""
+    """Return the documents from each source, divided into passages, without duplicates and near duplicates."""
     prose = data / "prose"
     works = [prose_of_work(each.text) for each in read_documents([prose / "tagore-000.jsonl.zst"])]
     leads = [prose_of_lead(each.text) for each in read_documents([prose / "wiki_concepts-000.jsonl.zst"])]

@@ -77,7 +77,7 @@ def size(model: nn.Module) -> int:
 
 
 def cnn_of(config: ViTConfig, parameters: int) -> CNN:
-    """Return the CNN with the nearest number of parameters."""
+    """Return the CNN whose number of parameters is closest to the given number."""
     return min((CNN(config, width) for width in range(4, 129)), key=lambda model: abs(size(model) - parameters))
 
 

@@ -2,8 +2,9 @@
 
     python benchmarks/memory_plan.py [--device cuda] [--eager] [--only gpt2]
 
-A step is that of the training loop: forward pass, loss and backward pass of two micro-batches, clipping, optimizers,
-average, and then a validation batch. The peak memory is read after each part, so that errors in a plan can be located.
+A step is the same as in the training loop: forward pass, loss and backward pass of two micro-batches, clipping,
+optimizers, average, and then a validation batch. The peak memory is read after each part, so that errors in a plan can
+be located.
 """
 
 import argparse

@@ -66,7 +66,7 @@ def about_text(folder: Path, gigabytes: float) -> dict[str, int]:
         print(told.read_text(), f"written in {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
     found: dict[str, int] = json.loads(told.read_text())
     if not 0 <= found["file_bytes"] - gigabytes * 1e9 < 1e6:
-        sys.exit(f"{folder} has a text of another size; name another folder")
+        sys.exit(f"{folder} contains a text of a different size; choose another folder")
     return found
 
 

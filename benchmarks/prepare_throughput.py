@@ -144,7 +144,7 @@ def peak_memory(path: Path, tokenizer: Path, out: Path) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--megabytes", type=float, default=1000)
-    parser.add_argument("--timed", type=float, default=80, help="size of the stories for the throughput, in megabytes")
+    parser.add_argument("--timed", type=float, default=80, help="size of the stories to time, in megabytes")
     parser.add_argument("--vocabulary", type=int, nargs=2, default=[8192, 32_100], help="for stories, and for news")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--news", type=Path, default=Path("../shared/data/news"))

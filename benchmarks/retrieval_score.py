@@ -45,7 +45,7 @@ def score_ranks(ranks: Iterable[int | None]) -> RetrievalScore:
 def evaluate_search(
     store: SqliteStore, questions: Sequence[tuple[str, str]], by: By | None = None, embed: PassageEmbedder | None = None
 ) -> RetrievalScore:
-    """Evaluate an index on (question, position in its source) pairs, whose correct position is known."""
+    """Evaluate an index on (question, position) pairs; the position in the source is the correct answer."""
     ranks: list[int | None] = []
     for question, right in questions:
         places = [hit.passage.place for hit in search(store, question, DEPTH, by, embed).hits]

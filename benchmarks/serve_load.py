@@ -9,7 +9,7 @@ repeated with int8 weights, and with ``llama-server`` (from the ``xllamacpp`` wh
 gets the same requests.
 
 Tokens are counted as each server reports them; the first character is the first part of a stream that is not empty.
-With every server, the clients share the machine's cores with it.
+Clients and servers share the machine's cores.
 """
 
 import argparse
@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass
 class Phase:
-    """A number of requests, and their total time."""
+    """The results of a number of requests, and their total time."""
 
     answers: list[tuple[int, Answer]] = field(default_factory=list)  # each with the number of the request
     errors: list[str] = field(default_factory=list)

@@ -4,8 +4,8 @@
 
 Both implementations train the course's model (58 million parameters, T 128, vocabulary 32,100, no dropout) with AdamW
 and clipping, in turns, as ``kotha bench train`` does (see ``kotha.api.bench``). On a CPU a smaller model is used, with
-3 layers of width 256 and a vocabulary of 8,192. On a GPU both are compiled. On a CPU in float32, the matrix products of
-a step are also timed alone, which gives an upper bound on the speed with the same library.
+3 layers of width 256 and a vocabulary of 8,192. On a GPU, both implementations are compiled. On a CPU in float32, the
+matrix products of a step are also timed alone, which gives an upper bound on the speed with the same library.
 """
 
 import argparse

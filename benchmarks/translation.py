@@ -14,8 +14,8 @@ the same beam search (tests and a comparison of the logits check that the models
 test sentence are removed from training.
 
 ``--limit`` uses only this many pairs from each part, to test the script. Ten translations of each test set are printed
-and saved for reading. ``--done`` reads results from the files of other processes (one seed and direction each, run in
-parallel on one GPU) instead of measuring them. The means over seeds and the largest deviations are printed last.
+and saved for inspection. ``--done`` reads results from the files of other processes (one seed and direction each, run
+in parallel on one GPU) instead of measuring them. The means over seeds and the largest deviations are printed last.
 """
 
 import argparse

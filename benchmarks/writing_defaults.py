@@ -4,8 +4,8 @@
 
 WORK is the folder of ``bundled_model.py``. The model continues the first words of held-out passages, and its texts are
 compared with the actual continuations, cut to the same number of words: how varied they are, how much they repeat, and
-whether their words occur in the training text (``writing_figures.py``). The best settings are those whose texts are
-closest to the human texts.
+whether their words occur in the training text (``writing_figures.py``). The best settings are those that generate texts
+closest to human ones.
 """
 
 import argparse

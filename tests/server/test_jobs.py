@@ -277,8 +277,8 @@ def written(store: JobStore, kind: str, code: int | None) -> str:
         ("texts", "index", 404, "not found; upload it first"),
         ("table", "index", 404, "not found; upload it first"),
         ("table", "file", 400, "was uploaded as txt, which has no columns"),
-        ("model", "index", 409, "has no model; a training job has one after its first save"),
-        ("model", "learn running", 409, "has no model; a training job has one after its first save"),
+        ("model", "index", 409, "has no model; a training job has a model once it has saved one"),
+        ("model", "learn running", 409, "has no model; a training job has a model once it has saved one"),
     ],
 )
 def test_an_id_of_the_wrong_kind_or_too_early_is_rejected_with_a_message(

@@ -41,8 +41,9 @@ def compare(
     Without a ``text``, run folders are compared by their scores from training. With a ``text``, all models, including
     model folders, are evaluated on it, and each row says whether that model was trained on the text. Only the first
     half megabyte of a longer text is read, unless ``whole`` is set; the comparison reports how many documents were
-    read. ``field`` names the field of a record that holds the text. A best model is named only if no model was trained
-    on the text and the difference is statistically significant. ``names`` are the row names (default: the folders).
+    read. ``field`` is the name of the field that contains the text. A best model is reported only if no model was
+    trained on the text and the difference is statistically significant. ``names`` are the row names (default: the
+    folders).
 
     >>> kotha.compare(["run", "run/best"], text="stories.jsonl").best is None  # both were trained on it
     True

@@ -128,7 +128,7 @@ class Demonstration:
         return [making.prepared_table(self.shards)]
 
     def train(self) -> list[Text | Table]:
-        """Train, save a sample from before the first step, and evaluate on all held-out texts."""
+        """Train the model, save a sample from before the first step, and evaluate on all held-out texts."""
         data, run = Dataset(self.out / "data"), self.out / "run"
         self.floor = floor_bits_per_byte(self.held_out)
         shutil.rmtree(run, ignore_errors=True)

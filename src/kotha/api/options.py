@@ -137,7 +137,7 @@ class SheetOptions:
     """Options for a worksheet."""
 
     sheet: Literal["attention", "block", "thinking", "robot", "bank", "positions"] = "attention"
-    """Sheet: attention (one head), block, positions, or an example from the course notes (thinking, robot, bank)."""
+    """Worksheet: attention (one head), block, positions, or a course example (thinking, robot, bank)."""
     matrices: Path | None = None
     """.json or .csv file with your own X, W_Q, W_K and W_V."""
     run: str | None = None

@@ -34,7 +34,7 @@ def find_model(folder: str | Path) -> Path:
     if is_model_folder(path / RUN_MODEL):
         return path / RUN_MODEL
     if is_directory(path / RUN_MARK):
-        raise KothaError("the run in {path} has no model yet; let it reach its first evaluation", path=path)
+        raise KothaError("the run in {path} has no model yet; train it until its first evaluation", path=path)
     return path  # not a model folder; reading it reports what is missing
 
 

@@ -80,7 +80,7 @@ def import_(
 
 
 def _verified(found: dict[str, Any], report: "ParityReport") -> Output:
-    """Return the result with its parity report; a failed verification is an error."""
+    """Return the result with its parity report, and with an error if verification failed."""
     from kotha.api.conversion import parity_rows
 
     out, error = found["out"], None

@@ -70,9 +70,9 @@ def compare(
 ) -> Output:
     """Compare models that may have different tokenizers, by bits per byte and per character.
 
-    Perplexity is shown only if all models share one tokenizer, because it is per token. With --text, all models are
-    evaluated on that text, and each row says whether the model was trained on it. A best model is named only if none
-    was trained on the text and the difference is statistically significant.
+    Perplexity depends on the tokenizer, so it is shown only if all models share one. With --text, all models are
+    evaluated on that text, and each row says whether the model was trained on it. A best model is reported only if no
+    model was trained on the text and the difference is statistically significant.
 
     Example: `kotha compare run other-run --text stories.jsonl`
 

@@ -86,7 +86,7 @@ More = Annotated[
 
 @group
 class MoreSettings:
-    """Training settings that have no option of their own."""
+    """Training settings without a dedicated option."""
 
     config: Path | None = None
     """TOML file with settings."""

@@ -35,7 +35,7 @@ def sweep(
     Example: `kotha sweep data --minutes 5 --trials 20`
 
     Args:
-        data: Data folder made by `kotha prepare`.
+        data: Data folder created by `kotha prepare`.
         storage: URL of a database that several machines share (default: a file in --out).
         steps: Training steps per trial, instead of --minutes.
         html: Output file for the findings as an HTML page.

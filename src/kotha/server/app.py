@@ -91,7 +91,7 @@ def make_app(
 async def _open_first(registry: ModelRegistry) -> None:
     """Open the first model before the first request.
 
-    Errors are not reported here, but by the request that needs the model.
+    Errors are reported later, by the request that needs the model.
     """
     for name in list(registry.model_paths)[:1]:
         with suppress(Exception):

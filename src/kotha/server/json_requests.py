@@ -35,7 +35,7 @@ ModelName = Annotated[
     str,
     Field(max_length=200, examples=["box"]),
 ]
-NamedModel = Annotated[str, Path(description="Name of a model of this server.")]
+NamedModel = Annotated[str, Path(description="Name of a model on this server.")]
 Texts = Annotated[list[str], Field(max_length=4096, fail_fast=True)]
 Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=400_000, fail_fast=True)]
 IdLists = Annotated[list[Ids], Field(max_length=4096, fail_fast=True)]

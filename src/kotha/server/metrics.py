@@ -15,7 +15,7 @@ REQUESTS = Counter("kotha_requests", "Completed requests, by route and status.",
 FIRST_BYTE = Histogram("kotha_first_byte_seconds", "Time to the first response byte.", ["path"], buckets=_SECONDS)
 DURATION = Histogram("kotha_request_seconds", "Time to the end of the response.", ["path"], buckets=_SECONDS)
 TOKENS = Counter("kotha_tokens_written", "Tokens generated.", ["model"])
-WAITING = Gauge("kotha_waiting", "Texts waiting for a row of the batch.", ["model"])
+WAITING = Gauge("kotha_waiting", "Texts waiting for a row in the batch.", ["model"])
 AT_WORK = Gauge("kotha_at_work", "Texts being generated.", ["model"])
 
 _log = logging.getLogger("kotha.serve")

@@ -1,7 +1,7 @@
 """Access control: every request is checked here before any other code processes it.
 
-Listening only on loopback is not enough, because pages from other sites in the user's browser can reach it too. The
-``Host`` header must therefore name this server (against DNS rebinding), and a browser's request must come from the
+Listening only on loopback is not enough, because pages from other sites in the user's browser can reach the server too.
+The ``Host`` header must therefore name this server (against DNS rebinding), and a browser's request must come from the
 server's own pages. If an API key is set, every path requires it except ``/health``, the book and the studio's files;
 these contain no user data, and the studio asks for the key itself. Limits on size and time apply to bodies before they
 are read. Every response has headers, including a content security policy (CSP), that prevent browsers from framing it

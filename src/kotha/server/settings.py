@@ -50,7 +50,7 @@ class ServeSettings:
     names: tuple[str, ...] = ()  # additional host names of the server
     key: str | None = field(default=None, repr=False)  # API key; never logged
     limits: Limits = Limits()
-    weights: Weights | None = None  # number type for generation; None: as stored
+    weights: Weights | None = None  # data type for generation; None: as stored
     jobs: Path | None = None  # folder for jobs and uploads; None: no jobs
     indexes: tuple[str, ...] = ()  # index files; clients select them by name
     book: Path | None = None  # folder of the built book; None: not served

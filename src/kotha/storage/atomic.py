@@ -215,7 +215,7 @@ class _Unfinished:
         return gone
 
     def _has_its_name(self) -> bool | None:
-        """Whether the locked content still has its name; None after two I/O errors."""
+        """Whether the path still refers to the locked content; None after two I/O errors."""
         for _ in range(2):
             with suppress(OSError):
                 return self.held is not None and self.held.is_of(self.partial)

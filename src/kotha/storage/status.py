@@ -88,7 +88,7 @@ def is_file_in(folder: Path, name: str) -> bool:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Add the path to I/O errors while a file is read; Python does so only when opening it."""
+    """Add the path to I/O errors while a file is read; Python adds the path only when opening a file."""
     try:
         yield
     except OSError as error:

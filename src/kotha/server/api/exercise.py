@@ -70,7 +70,7 @@ def worksheet(served: ServedModel, body: WorksheetRequest) -> JsonObject:
 
 
 class ExerciseRequest(WireRequest, HeadSelection):
-    """A sheet: the workshop's, one with random numbers, or a model's head on a text."""
+    """A worksheet: the workshop's, one with random numbers, or an attention head of a model applied to a text."""
 
     size: str | None = Field(None, max_length=12, examples=["4x6x3"])
     paper: Paper | None = None
@@ -89,7 +89,7 @@ class ExerciseRequest(WireRequest, HeadSelection):
 
 
 class SpreadsheetRequest(ExerciseRequest):
-    """A sheet, with numbers that replace those of its matrices."""
+    """A worksheet, with numbers that replace those of its matrices."""
 
     matrices: dict[str, _Rows] | None = Field(None, max_length=24)
 

@@ -68,7 +68,8 @@ def route(
     The annotation of the first parameter selects its value: the server's ``State``, or the loaded model that the
     request names (``ServedModel``, or ``ServedModel | None`` if the request may omit the model). The other parameters
     come from the request and may include ``request`` and ``on_progress``. ``reads`` marks quick requests, which only
-    use files or a tokenizer and do not wait for computations. Without ``answer``, it returns a ``media`` response.
+    use files or a tokenizer and do not wait for computations. Without ``answer``, the route returns a ``media``
+    response.
     """
     kind: TypeAdapter[Any] = TypeAdapter(answer)
 

@@ -30,7 +30,7 @@ from kotha.server.state import State, state_of
 from kotha.text.shards import Dataset
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
-NamedRun = Annotated[str, PathParameter(description="Name of a model of this server, or id of a training job.")]
+NamedRun = Annotated[str, PathParameter(description="Name of a model on this server, or id of a training job.")]
 RunName = Annotated[str, Field(max_length=300)]
 # Longer curves are thinned out to this number of rows.
 _MOST_ROWS = 4000

@@ -283,7 +283,7 @@ class JobStore:
             return None
         run = self.folder / id / OUT
         if not is_directory(run / RUN_MODEL):
-            none = "the {kind} job {id} has no model; a training job has one after its first save"
+            none = "the {kind} job {id} has no model; a training job has a model once it has saved one"
             raise JobConflictError(none, kind=status.kind, id=id)
         return run
 
