@@ -95,7 +95,7 @@ def prose_of_work(text: str) -> list[str]:
 
 
 def prose_of_lead(text: str) -> list[str]:
-    """Return the paragraphs before the first heading of an article; empty if the article is unsuitable for classrooms."""
+    """Return the paragraphs before the first heading of an article; empty if it is unsuitable for classrooms."""
     if _NOT_FOR_CLASSES.search(text):
         return []
     lines = itertools.takewhile(lambda line: not line.strip().startswith("="), text.split("\n"))

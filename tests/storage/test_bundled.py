@@ -89,7 +89,11 @@ def test_commands_work_without_training(words: list[str], capsys: Any, beside_a_
 @pytest.mark.parametrize(
     ("words", "code", "wording"),
     [
-        (["generate", "runn"], 2, "runn not found; specify a run folder, or for a prompt write: kotha generate box runn"),
+        (
+            ["generate", "runn"],
+            2,
+            "runn not found; specify a run folder, or for a prompt write: kotha generate box runn",
+        ),
         (["evaluate"], 2, "evaluate needs RUN"),
         (["evaluate", "box"], 2, "evaluate needs PATH or --text"),
         (["evaluate", "box", "x", "--text", "নদী"], 2, "give either PATH or --text, not both"),
