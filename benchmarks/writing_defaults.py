@@ -31,7 +31,7 @@ ROUNDS, LOOKED_AT = 1, 64
 OFF: dict[str, Any] = {"top_k": None, "repetition_penalty": None}
 SETTINGS: list[dict[str, Any]] = [
     *({"temperature": heat} for heat in (0.6, 0.8, 1.0)),
-    {"temperature": 0.8, "top_k": 40},  # the default until this was measured
+    {"temperature": 0.8, "top_k": 40},  # the default before these measurements
     *({"temperature": heat, "top_k": 40, "repetition_penalty": 1.1} for heat in (0.5, 0.6, 0.7)),
     {"temperature": 0.6, "top_k": 40, "repetition_penalty": 1.15},
     *({"temperature": 0.8, "top_k": top, "repetition_penalty": 1.1} for top in (40, None)),

@@ -14,7 +14,7 @@ from typing import Any
 
 import kotha
 
-# Modules for models, texts and messages, which are used by every request.
+# Modules for models, text and messages, which every request uses.
 BELOW = ("model", "text", "i18n")
 SOURCE = str(Path(kotha.__file__).parent)
 

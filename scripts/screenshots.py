@@ -32,7 +32,7 @@ PICTURES = ROOT / "docs" / "images" / "studio"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 HEIGHTS = {1400: 900, 820: 1100, 390: 844}
 FILM = (1050, 675)  # three quarters of the desktop size
-PHONE = 390  # a touch screen with high resolution
+PHONE = 390  # a high-resolution touch screen
 PATIENCE = 1800
 BANGLA_DIGITS = str.maketrans("0123456789", "০১২৩৪৫৬৭৮৯")
 

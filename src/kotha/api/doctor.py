@@ -26,7 +26,7 @@ def doctor(run: AnyPath, *, data: AnyPath | None = None, ngrams: bool = False) -
     baseline.
     """
     folder = RunFolder(Path(run))
-    if str(run) == bundled.NAME and not exists(folder.path):  # the bundled model was shipped without its run
+    if str(run) == bundled.NAME and not exists(folder.path):  # the bundled model is shipped without its run
         raise CheckpointError("no run in {path}; specify the folder of a training run", path=run)
     config, metrics = folder.about(), folder.metrics()
     path = find_data(config, folder.path) if data is None else Path(data)

@@ -148,7 +148,7 @@ def from_toml(path: Path | None) -> dict[str, Any]:
     except OSError as error:
         template = "--config {path}: {strerror}; specify a TOML file"
         raise UsageError(template, path=path, strerror=error.strerror) from error
-    except (ValueError, RecursionError) as error:  # from TOML, UTF-8, or a number with thousands of digits
+    except (ValueError, RecursionError) as error:  # invalid TOML or UTF-8, or a number with thousands of digits
         raise ConfigError("{path} is not valid TOML: {error}", path=path, error=error) from error
 
 

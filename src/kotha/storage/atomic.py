@@ -205,7 +205,7 @@ class _Unfinished:
         elif self.making or self.exchanged:
             self._remove_if_free()
         for folder in self.made:
-            with suppress(OSError):  # not empty any more
+            with suppress(OSError):  # no longer empty
                 folder.rmdir()
         gone = self.held is None or self._has_its_name() is False
         held, self.held = self.held, None

@@ -195,7 +195,7 @@ class HeadsRequest(AboutModel):
     tokens: int = Field(512, ge=9, le=4096)
 
 
-@route(router, "/inside/heads", Study, shares=True)  # no hooks are installed between two heads
+@route(router, "/inside/heads", Study, shares=True)  # no hooks are installed between the passes for two heads
 def heads(served: ServedModel, on_progress: OnProgress, body: HeadsRequest) -> Study:
     """Return what each head does, its importance, and the head most similar to it; takes one pass per head."""
     path = served.model.path

@@ -137,7 +137,7 @@ class LearnJob(_TrainingJob, _FromTexts):
             tokenizer = str(find_model(self.start))
             sizes = ["--from", tokenizer]
         else:
-            # A BERT needs a tokenizer with a mask token.
+            # A BERT model needs a tokenizer with a mask token.
             kind = "wordpiece" if _FAMILIES.get(self.preset or "") == "bert" else None
             size = self.vocab_size or choose_vocabulary(n_bytes)
             found.append(["tokenizer", "train", *texts, *_flags(kind=kind, vocab_size=size, out=tokenizer)])
