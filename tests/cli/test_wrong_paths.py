@@ -49,7 +49,7 @@ CASES = [
     ("inside worksheet --matrices note.txt", "note.txt must be a .json or .csv file with X, W_Q, W_K and W_V"),
     ("inside lens নদী", "নদী not found; specify a run folder, or give text with --text"),
     ("inside lens nowhere --text নদী", NOT_FOUND),
-    ("inside embeddings river", "specify a run folder, or for a word write: kotha inside embeddings box river"),
+    ("inside embeddings river", "specify a run folder, or to look up a word, run: kotha inside embeddings box river"),
     ("inside embeddings river sea", NOT_FOUND),
     ("plan --steps 4", "unknown option --steps; write --set steps=VALUE"),
     ("train data --out o --batch-size 4", "unknown option --batch-size; write --set batch_size=VALUE"),

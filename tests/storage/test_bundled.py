@@ -92,7 +92,7 @@ def test_commands_work_without_training(words: list[str], capsys: Any, beside_a_
         (
             ["generate", "runn"],
             2,
-            "runn not found; specify a run folder, or for a prompt write: kotha generate box runn",
+            "runn not found; specify a run folder, or to use it as a prompt, run: kotha generate box runn",
         ),
         (["evaluate"], 2, "evaluate needs RUN"),
         (["evaluate", "box"], 2, "evaluate needs PATH or --text"),

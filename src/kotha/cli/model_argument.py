@@ -29,7 +29,7 @@ def model_and_words(first: str | None, others: tuple[str, ...], command: str) ->
     if others:
         return model_path(first), others
     raise UsageError(
-        "{first} not found; specify a run folder, or for a word write: kotha {command} box {first}",
+        "{first} not found; specify a run folder, or to look up a word, run: kotha {command} box {first}",
         first=first,
         command=command,
     )
@@ -53,7 +53,7 @@ def model_and_prompt(first: str | None, second: str | None, command: str) -> tup
         return model_path(first), ""
     if first.isascii() and not any(character.isspace() for character in first):
         raise UsageError(
-            "{first} not found; specify a run folder, or for a prompt write: kotha {command} box {first}",
+            "{first} not found; specify a run folder, or to use it as a prompt, run: kotha {command} box {first}",
             first=first,
             command=command,
         )
