@@ -97,9 +97,7 @@ def known(programs: Path, sbom: Path, out: Path) -> int:
     rows = json.loads(ran.stdout)["dependencies"] if ran.stdout.startswith("{") else []
     answered = [row for row in rows if "skip_reason" not in row]
     if len(answered) < len(pins):
-        print(
-            f"pip-audit returned results for {len(answered)} of {len(pins)} packages; the others were not checked"
-        )
+        print(f"pip-audit returned results for {len(answered)} of {len(pins)} packages; the others were not checked")
         return 3
     return told(answered, out)
 
