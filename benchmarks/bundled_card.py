@@ -30,7 +30,7 @@ def card() -> str:
     ]
     last = found["last"]["splits"]["train"]
     sources.append(
-        f"| read last: new stories, and some of the others again | {last['documents']:,} | {last['bytes']:,} | |"
+        f"| second stage: new stories, and part of the text above | {last['documents']:,} | {last['bytes']:,} | |"
     )
     scores = [_score(NAMES.get(name, "all of it"), each) for name, each in found["int8"].items()]
     recitation = [

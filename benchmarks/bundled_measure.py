@@ -15,7 +15,7 @@ SOURCES = ("tagore", "wikipedia", "stories")
 PEOPLE = SOURCES[:2]
 # The trials that produced this model; the last one is the student.
 TRIALS = ("box-t1", "box-t2", "box")
-# The length of the word sequences that are looked up in the training data.
+# Length of the word sequences that are looked up in the training data.
 RECITED = 12
 PROMPT_WORDS, TOKENS, SEEDS = 3, 150, 1
 

@@ -149,7 +149,7 @@ def measure(work: Path, packed: Path) -> None:
 
 
 def make_small() -> None:
-    """Use sizes with which every stage takes seconds, to test the pipeline."""
+    """Use small sizes, so that every stage takes only seconds, to test the pipeline."""
     global VOCABULARY, LAST_STORIES, LAST_REPORTS
     import bundled_measure
     import writing_defaults

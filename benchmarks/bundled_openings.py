@@ -1,14 +1,14 @@
-"""Stories with arbitrary beginnings: the last training data of the bundled model, so that it continues most prompts.
+"""Stories with arbitrary beginnings: the final training data, so that the bundled model can continue most prompts.
 
 The built-in stories are coherent, but begin in only a few dozen ways. Most prompts begin differently, and the model
-continues them with Tagore's dialogue or the lead of an encyclopaedia article, which so small a model cannot write
+continues them with Tagore's dialogue or the lead of an encyclopaedia article, which a model of this size cannot write
 coherently. It is therefore also trained on stories that follow an opening taken from the other sources. An opening is a
-phrase of place or time (“ঘরের মধ্যে”), a short sentence, clause or speech, the first words of a sentence (“সেই কথা
-শুনিয়া”), a character who speaks in Tagore's works, the topic of an article (“নদী নিয়ে কথা হচ্ছিল। দাদু তখন একটা গল্প
-বললেন।”), or an incomplete lead (“ভারতের একটি”). Other openings are a narrator's words (“আমি শুনেছি,”) or a possession
-of the child in the story. A few words connect the opening with the story. A small part of the earlier training text is
-included, so that the model does not forget it. The stories are new ones from the same grammar, because a model that
-sees only a few stories repeatedly confuses their characters.
+phrase of place or time (“ঘরের মধ্যে”), a short sentence, clause or line of dialogue, the first words of a sentence
+(“সেই কথা শুনিয়া”), a character who speaks in Tagore's works, the topic of an article (“নদী নিয়ে কথা হচ্ছিল। দাদু তখন
+একটা গল্প বললেন।”), or an incomplete lead (“ভারতের একটি”). Other openings are a narrator's words (“আমি শুনেছি,”) or a
+possession of the child in the story. A few words connect the opening with the story. A small part of the earlier
+training text is included, so that the model does not forget it. The stories are new ones from the same grammar, because
+a model that sees only a few stories repeatedly confuses their characters.
 """
 
 import itertools
@@ -22,14 +22,14 @@ from kotha.text.stories.lexicon import communities
 
 SEED = 13
 OPENED_SHARE = 0.85  # share of the stories that follow an opening
-WHOLE_SHARE = 0.6  # if the child acts early: share of these stories that are still told in full
+WHOLE_SHARE = 0.6  # if the child acts early: share of these stories that are still used in full
 SOON = 4  # sentences
 ELSEWHERE_SHARE = 0.1  # share of the stories without an opening that start at a later sentence
 BEGUN_WITHIN = 0.4  # share of a story's sentences; later ones refer too much to what precedes them
 OTHERS_SHARE = 0.08  # share of the characters that are unchanged passages from the other sources
 LEAST_SEEN = 2  # minimum number of times that a phrase begins a sentence, or that a character speaks
 LONGEST_PHRASE = 3
-SHORT = range(2, 7)  # number of words in a sentence, a clause or a speech
+SHORT = range(2, 7)  # number of words in a sentence, a clause or a line of dialogue
 # The share of each kind of opening: before a complete story, and before a sentence in which its child acts.
 LEADING = {"narrator": 0.16, "speaker": 0.16, "person": 0.18, "topic": 0.22, "lead": 0.1, "sentence": 0.18}
 ACTING = {"place": 0.42, "clause": 0.1, "doing": 0.12, "speech": 0.18, "own": 0.18}
@@ -43,7 +43,7 @@ _LAST = regex.compile(
     "পরদিন|তখন|এখন|আজ|হঠাৎ|অবশেষে"
 )
 _BEFORE_LAST = regex.compile(r"[\p{L}\p{M}]+র|[০-৯]+|এক|একদিন|সেই|এই|সে|কোনো|অনেক|প্রতি|কিছু|আজ|তখন|গভীর|ঐ|সেদিন|বড়ো?")
-# Speakers in the works for whom the verbs below have the wrong form.
+# Pronouns in the works of fiction that need other forms of the verbs below.
 _PRONOUNS = frozenset(["আমি", "তুমি", "আপনি", "আমরা", "তোমরা", "তুই", "কে", "কেহ", "কেউ"])
 # The verbs that introduce direct speech in Tagore's two styles of prose, and the words that follow an article's topic.
 _SAYS = "কহিলেন|কহিল|বলিলেন|বলিল|বললেন|বললে|বলল|বলেন"
@@ -94,7 +94,7 @@ BROKEN_LEADS = {
     "একজন": """# গল্পকার ছিলেন। তাঁর একটি গল্প এই। | # শিক্ষক এই গল্পটা বলতেন। | # মানুষের মুখে এই গল্পটা শোনা।""",
     "টি": """# নিয়ে একটা গল্প আছে। | # একটা গল্প নিয়ে। গল্পটা এই। | # নিয়ে কথা হচ্ছিল। দাদু তখন একটা গল্প বললেন।""",
 }
-# Persons who may begin a sentence, in the honorific form and otherwise, and things that a child may have.
+# Persons with whom a sentence may begin, in the honorific form and otherwise, and things that a child may own.
 HONOURED_PERSONS = """
     মা | বাবা | দাদু | দাদা | দাদি | দিদিমা | ঠাকুমা | নানি | শিক্ষক | একজন শিক্ষক | একজন বৃদ্ধ | এক বৃদ্ধ | কবি | রাজা
     রানি | ডাক্তার | একজন কবি | আমার মা | আমার দাদু | তিনি | মাস্টারমশাই | লেখক | এক রাজা | একজন ভদ্রলোক | গ্রামের মোড়ল
@@ -110,7 +110,7 @@ OWN = """
     @র একটি # ছিল। | @র একটি ছোট # ছিল। | এক গ্রামে থাকত @। | @ নামে একজন ছিল। | @র কথা বলি। | @ সেদিন খুব খুশি।
     কেন যে @ সেদিন এত খুশি, কেউ জানত না। | যদি @র কথা শোনো, ভালো লাগবে। | এ গল্প @র।
 """
-# Continuations after a speech, and acts of a child after a participle clause.
+# Continuations after direct speech, and actions of a child after a participle clause.
 SPOKEN = """
     “#” বলল @। | “#” মা জিজ্ঞেস করলেন। @ হাসল। | “#” কথাটা শুনে @ ফিরে তাকাল। | “#” @ মনে মনে বলল।
 """
@@ -145,7 +145,7 @@ def sentences(text: str) -> list[str]:
 
 
 def phrases(texts: Iterable[str]) -> list[str]:
-    """Return phrases of place or time with which more than one sentence in these texts begins.
+    """Return phrases of place or time that begin more than one sentence in these texts.
 
     >>> phrases(["নদীর ধারে মেলা। নদীর ধারে গ্রাম।"])
     ['নদীর ধারে']
@@ -197,7 +197,7 @@ def broken_leads(leads: Iterable[str]) -> list[str]:
 
 
 def doings(texts: Iterable[str]) -> list[str]:
-    """Return the participle clauses with which sentences begin.
+    """Return the participle clauses that begin sentences.
 
     >>> doings(["সেই কথা শুনিয়া রাজা কহিলেন, “বটে।” সে এল।"])
     ['সেই কথা শুনিয়া']
@@ -216,7 +216,7 @@ def short_sentences(texts: Iterable[str]) -> list[str]:
 
 
 def clauses(texts: Iterable[str]) -> list[str]:
-    """Return the clauses with which sentences begin, if they are short and complete.
+    """Return short, complete clauses that begin sentences.
 
     >>> clauses(["সন্ধ্যা হইয়া আসিল, কেহ নাই। তাহার মা, সে, আর আমি।"])
     ['সন্ধ্যা হইয়া আসিল,']
@@ -228,7 +228,7 @@ def clauses(texts: Iterable[str]) -> list[str]:
 
 
 def speeches(texts: Iterable[str]) -> list[str]:
-    """Return short direct speeches.
+    """Return short lines of dialogue.
 
     >>> speeches(["সে কহিল, “কোথায়?” রাজা কহিলেন, “এই তো।”"])
     ['কোথায়?', 'এই তো।']
@@ -291,7 +291,7 @@ class Openings:
                 return words
 
     def _drawn(self, shares: dict[str, float]) -> tuple[str, str]:
-        shares = {kind: share for kind, share in shares.items() if self._kinds[kind]}  # a small text has not all kinds
+        shares = {kind: share for kind, share in shares.items() if self._kinds[kind]}  # absent in small texts
         (kind,) = self._chance.choices(list(shares), list(shares.values()))
         return kind, self._chance.choice(self._kinds[kind])
 
@@ -314,7 +314,7 @@ def _listed(lines: str) -> list[str]:
 
 
 def begun_elsewhere(story: str, openings: Openings, chance: random.Random) -> str:
-    """Return a story after an opening, complete or from the child's act on; a few are unchanged or start later."""
+    """Return a story after an opening, complete or from the child's action on; a few are unchanged or start later."""
     every = sentences(story)
     if chance.random() >= OPENED_SHARE:
         later = range(max(1, round(BEGUN_WITHIN * len(every))))
@@ -328,14 +328,14 @@ def begun_elsewhere(story: str, openings: Openings, chance: random.Random) -> st
 
 
 def _acts(sentence: str) -> bool:
-    """Return whether a child acts in a sentence and does not speak, because speech refers to preceding sentences."""
+    """Return whether a child acts but does not speak in a sentence; speech would refer to preceding sentences."""
     return sentence.split(" ", 1)[0] in _NAMES and not regex.search("“|বলল|চাইল", sentence)
 
 
 def last_reading(
     stories: Sequence[str], reports: Sequence[str], works: Sequence[str], leads: Sequence[str]
 ) -> list[str]:
-    """Return the last training data: stories with new openings, reports, and unchanged passages and articles."""
+    """Return the final training data: stories with new openings, reports, and unchanged passages and articles."""
     chance = random.Random(SEED)
     openings = Openings(works, leads, chance)
     told = [*(begun_elsewhere(story, openings, chance) for story in stories), *reports]

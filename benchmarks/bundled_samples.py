@@ -1,10 +1,10 @@
-"""Seventy texts by the bundled model for a reader to judge: various prompts, the default settings of `kotha generate`.
+"""Seventy texts by the bundled model for a reader to judge, with various prompts and the defaults of `kotha generate`.
 
     python benchmarks/bundled_samples.py write WORK       benchmarks/results/bundled_samples.json, every verdict open
     python benchmarks/bundled_samples.py judge 1 4 5 …    those texts are a few coherent sentences, the others are not
 
 A text is coherent if its first sentences are grammatical, belong together, are consistent in persons and numbers, and
-continue the prompt. They need not be true.
+continue the prompt. The sentences need not be true.
 
 Fifty of the prompts have been the same since the first model, and the author of the last stage's openings (in WORK)
 knew them; the other twenty were added later. For each text, the number of passages in the last training data that begin
@@ -40,7 +40,7 @@ def beginnings(lines: str = BEGINNINGS) -> list[str]:
 
 
 def times_read(beginning: str, passages: list[str]) -> int:
-    """Return the number of passages that begin with these whole words.
+    """Return the number of passages that begin with these complete words.
 
     >>> times_read("রাজা", ["রাজা এলেন।", "রাজার বাড়ি।", "এক রাজা।"])
     1

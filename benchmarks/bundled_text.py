@@ -2,7 +2,8 @@
 
 There are three sources, which may all be shared: Tagore's fiction (public domain), the leads of Bangla Wikipedia
 articles (CC BY-SA 4.0), and the built-in stories (part of this project). Only prose is kept: headings, verse, plays,
-lists, markup and brackets with other scripts are removed, because a small model would spend its few parameters on them.
+lists, markup and brackets with other scripts are removed, because they would take up much of the capacity of a small
+model.
 
 A work is divided into passages at the ends of paragraphs, so that the model sees as many beginnings in the style of a
 story as in that of an encyclopaedia. Complete works are held out, before they are divided.
@@ -94,7 +95,7 @@ def prose_of_work(text: str) -> list[str]:
 
 
 def prose_of_lead(text: str) -> list[str]:
-    """Return the paragraphs of an encyclopaedia article before its first heading; empty if unsuitable for classes."""
+    """Return the paragraphs before the first heading of an article; empty if it is unsuitable for classrooms."""
     if _NOT_FOR_CLASSES.search(text):
         return []
     lines = itertools.takewhile(lambda line: not line.strip().startswith("="), text.split("\n"))
@@ -120,7 +121,7 @@ def generated(seed: int, count: int, kinds: Sequence[str] | None = None) -> list
 
 
 def documents(data: Path) -> dict[str, list[list[str]]]:
-    """Return the documents from each source, divided into passages, without copies and near copies."""
+    """Return the documents from each source, divided into passages, without duplicates and near duplicates."""
     prose = data / "prose"
     works = [prose_of_work(each.text) for each in read_documents([prose / "tagore-000.jsonl.zst"])]
     leads = [prose_of_lead(each.text) for each in read_documents([prose / "wiki_concepts-000.jsonl.zst"])]

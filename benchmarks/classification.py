@@ -12,8 +12,8 @@ to classification_baselines.json. Pre-train it first, on a GPU:
 
 For each task and seed, ``kotha finetune classify`` trains the same model from random weights, from BASE, and from BASE
 with LoRA; logistic regression on TF-IDF (words and characters) is trained on the same examples in the same run. The
-sentiment data has its own validation and test sets. The news categories are split here: stratified, by the seed, and
-without training texts that contain most of a held-out one. ``--limit`` takes that many examples from each set, to test
+sentiment data has its own validation and test sets. The news categories are split here, stratified and seeded; training
+texts that contain most of a held-out text are removed. ``--limit`` uses only this many examples from each set, to test
 the script. Scores are measured on the held-out part; their means over seeds and the largest deviations are printed
 last.
 """
@@ -105,9 +105,8 @@ def baselines_alone(folder: Path, task: str, seed: int, limit: int | None) -> di
     parts = read(folder, task, limit)
     splits = divide(*parts, seed=seed)
     found = baselines(splits.labels, splits.train, splits.test)
-    print(
-        f"{task}, seed {seed}: {len(splits.train):,} to learn from, {len(splits.test):,} held out: {found}", flush=True
-    )
+    counted = f"{len(splits.train):,} training examples, {len(splits.test):,} held out"
+    print(f"{task}, seed {seed}: {counted}: {found}", flush=True)
     return {name: {key: round(value, 4) for key, value in each.items()} for name, each in found.items()}
 
 

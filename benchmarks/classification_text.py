@@ -2,10 +2,10 @@
 
     python benchmarks/classification_text.py ../shared/data WORK/text [--seeds 0 1 2]
 
-It contains all prose and news, and the training texts of the classifiers (without labels). A document is excluded if it
-shares at least ``_RUNS`` sequences of ``_WORDS`` words with a held-out text: the validation and test sets for
-sentiment, and the test parts of the news categories for all given seeds, as split by ``classification.py``. Each
-document is written as one JSON line.
+The output contains all prose and news, and the training texts of the classifiers (without labels). A document is
+excluded if it shares at least ``_RUNS`` sequences of ``_WORDS`` words with a held-out text: the validation and test
+sets for sentiment, and the test parts of the news categories for all given seeds, as split by ``classification.py``.
+Each document is written as one JSON line.
 """
 
 import argparse

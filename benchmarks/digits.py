@@ -1,4 +1,4 @@
-"""Classify digits with a small ViT and a CNN of equal size, compared with nearest neighbour and majority class.
+"""Classify digits with a small ViT and a CNN of equal size, compared with nearest-neighbour and majority baselines.
 
     python benchmarks/digits.py TRAIN [--test TEST] [--preset vit-digits] [--minutes 10] [--seeds 0 1 2]
         [--cnn-rate 2e-3] [--limit 500] [--out FOLDER] [--set augment=none]
@@ -6,12 +6,12 @@
 TRAIN and TEST are archives (.npz) or folders by class, as for ``kotha train``. Without TEST, the test part of TRAIN is
 used, or a tenth of it that is excluded from training. Both models are trained on the same images, with the same
 augmentation, in the same batches, for the same number of steps with the same schedule; the weights with the lowest
-validation loss are kept. The ViT is trained with Muon, as in ``kotha train``, and the CNN with AdamW, as is usual. The
+validation loss are kept. The ViT is trained with Muon, as in ``kotha train``, and the CNN with AdamW, as is common. The
 CNN has two convolutions, each with a norm and pooling, and two linear layers; its width is chosen so that it has as
 many parameters as the ViT.
 
-``--limit`` takes that many images from each part, to test the script. The means over seeds, the largest deviations from
-them, and the duration of each training run are printed last.
+``--limit`` uses only this many images from each part, to test the script. The means over seeds, the largest deviations
+from them, and the duration of each training run are printed last.
 """
 
 import argparse
@@ -77,7 +77,7 @@ def size(model: nn.Module) -> int:
 
 
 def cnn_of(config: ViTConfig, parameters: int) -> CNN:
-    """Return the CNN with the nearest number of parameters."""
+    """Return the CNN whose number of parameters is closest to the given number."""
     return min((CNN(config, width) for width in range(4, 129)), key=lambda model: abs(size(model) - parameters))
 
 

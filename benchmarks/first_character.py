@@ -2,11 +2,11 @@
 
     python benchmarks/first_character.py [--rounds 15]
 
-Each round starts every command once, in turn: `import torch` alone, `kotha generate` with the bundled model, the same
-command with torch (as before `generation/light.py`, and as on a GPU), and `kotha --help`. Ratios are computed between
-two commands in the same round. The disk cache is warm: each command is run once before, with bytecode in a separate
-folder, which also contains the compiled step. In addition to the elapsed time, the CPU time of each process is
-recorded, which depends less on the load of the machine. `parts` is one process that times its own steps.
+In each round, every command is started once, in turn: `import torch` alone, `kotha generate` with the bundled model,
+the same command with torch (as before `generation/light.py`, and as on a GPU), and `kotha --help`. Ratios are computed
+between two commands in the same round. The disk cache is warm: each command is run once before, with bytecode in a
+separate folder, which also contains the compiled step. In addition to the elapsed time, the CPU time of each process is
+recorded, which depends less on the load of the machine. `parts` is a process that times its own steps.
 """
 
 import argparse

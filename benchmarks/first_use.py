@@ -3,7 +3,7 @@
     python benchmarks/first_use.py [--rounds 15]
 
 ``kotha serve`` runs with the bundled model, opened as by ``kotha open``: the model is loaded when the address is
-printed. Each round starts with a new browser profile and an empty cache: the page loads and greets the user, and the
+printed. Each round starts with a new browser profile and an empty cache: the page loads, shows a greeting, and the
 model continues the opening of a story. Then the same browser opens the page again. Times are measured by the page's own
 clock, from the start of the navigation. The page is usable once its text field is shown and its button is enabled. The
 browser shares the cores with the server, and other processes affect the figures, so the load is recorded with them.
@@ -62,7 +62,7 @@ def visit(context: Any, url: str, greeted: bool) -> dict[str, float]:
     end = time.monotonic() + 30
     while wanted not in (seen := dict(page.evaluate("window.seen"))):  # the page's policy forbids waiting inside it
         if time.monotonic() > end:
-            raise SystemExit(f"nothing to see after half a minute: {seen}")
+            raise SystemExit(f"no text was shown within 30 seconds: {seen}")
         time.sleep(0.02)
     seen["paint"] = page.evaluate("performance.getEntriesByName('first-contentful-paint')[0]?.startTime")
     page.wait_for_timeout(1500)  # wait until the text is complete

@@ -4,10 +4,10 @@
 
 All programs use the same weights, in the precision given in each row; prompts have 16 tokens, with top-k 40,
 temperature 0.8 and no end token. After a warm-up the programs generate in turns, and the median of the rounds is
-reported; the time includes reading the prompts. At batch size 1 the speed of a step is limited by the bytes of weights
-that it reads, so each row contains these bytes and the resulting bandwidth, which can be compared with the bandwidth
-measured on this machine. llama.cpp is included if ``xllamacpp`` and ``gguf`` are installed; its int8 is Q8_0 (one scale
-for 32 weights), and it runs the model as GPT-2.
+reported; the time includes reading the prompts. At batch size 1, the speed of a step is limited by memory bandwidth, so
+each row contains the bytes of weights read per step and the resulting bandwidth, which can be compared with the
+bandwidth measured on this machine. llama.cpp is included if ``xllamacpp`` and ``gguf`` are installed; its int8 is Q8_0
+(one scale for 32 weights), and it runs the model as GPT-2.
 """
 
 import argparse
@@ -42,7 +42,7 @@ BYTES = {"float32": 4, "bfloat16": 2, "int8": 1}
 
 
 def write_gguf(model: GPT, precision: str, path: Path) -> None:
-    """Write the same weights for llama.cpp; a small vocabulary is enough, because ids are passed directly."""
+    """Write the model's weights for llama.cpp; a small vocabulary is enough, because ids are passed directly."""
     from kotha.export.gguf.export import write_file
 
     kind = {"float32": "f32", "int8": "q8_0"}[precision]
@@ -150,11 +150,11 @@ def cuda_sides(model: GPT, batch: int, n_tokens: int) -> dict[str, Callable[[], 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--batches", default=None, help="1,16 on a CPU, 1,16,256 on a GPU")
-    parser.add_argument("--tokens", type=int, default=None, help="64 on a CPU, 96 on a GPU")
+    parser.add_argument("--batches", default=None, help="batch sizes (default: 1,16 on a CPU, 1,16,256 on a GPU)")
+    parser.add_argument("--tokens", type=int, default=None, help="tokens per text (default: 64 on a CPU, 96 on a GPU)")
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--only", default="", help="sides whose name has this")
-    parser.add_argument("--out", type=Path, default=record.RESULTS, help="folder of the result")
+    parser.add_argument("--only", default="", help="only implementations whose name contains this")
+    parser.add_argument("--out", type=Path, default=record.RESULTS, help="output folder")
     options = parser.parse_args()
     on_gpu = options.device == "cuda"
     torch.manual_seed(0)

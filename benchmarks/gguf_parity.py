@@ -2,9 +2,9 @@
 
     python benchmarks/gguf_parity.py RUN TEXT [--kinds f16,q8_0] [--lines 1000] [--positions 1000] [--tokens 50000]
 
-RUN is a run or model folder with a GPT, and TEXT a corpus (txt, jsonl, zst, ...) that it was not trained on. Token ids
-are compared on the same number of lines in each group: real lines unchanged, and the same lines decomposed, with
-ya-phala and joiners, with digits, with English, and with emoji. Each line is passed to llama.cpp unchanged and
+RUN is a run or model folder with a GPT, and TEXT a corpus (txt, jsonl, zst, ...) that the model was not trained on.
+Token ids are compared on the same number of lines in each group: real lines unchanged, and the same lines decomposed,
+with ya-phala and joiners, with digits, with English, and with emoji. Each line is passed to llama.cpp unchanged and
 normalized, because llama.cpp does not normalize. Perplexity is computed over consecutive windows of the context length,
 which are the same for both programs.
 """
@@ -55,7 +55,7 @@ def _every_third_word(line: str, word: str) -> str:
 
 
 def gelu_effect(model: GPT, windows: list[list[int]]) -> dict[str, float]:
-    """Measure the effect of llama.cpp's approximation of GELU; there is none if the model uses the same one."""
+    """Measure the effect of llama.cpp's GELU approximation, which is zero if the model uses the same approximation."""
     twin, exact = copy.deepcopy(model), logits_of(model, windows)
     for bend in twin.modules():
         if isinstance(bend, torch.nn.GELU):
@@ -152,16 +152,16 @@ def main() -> None:
     parser.add_argument("run", type=Path)
     parser.add_argument("text")
     parser.add_argument("--kinds", default=",".join(KINDS))
-    parser.add_argument("--lines", type=int, default=1000, help="lines whose tokens are compared, all groups together")
-    parser.add_argument("--positions", type=int, default=1000, help="positions whose best tokens are compared")
-    parser.add_argument("--tokens", type=int, default=50_000, help="tokens of the perplexity")
-    parser.add_argument("--name", default="gguf_parity", help="name of the result")
-    parser.add_argument("--out", type=Path, default=record.RESULTS, help="folder of the result")
+    parser.add_argument("--lines", type=int, default=1000, help="total number of lines whose tokens are compared")
+    parser.add_argument("--positions", type=int, default=1000, help="positions whose top tokens are compared")
+    parser.add_argument("--tokens", type=int, default=50_000, help="number of tokens for the perplexity")
+    parser.add_argument("--name", default="gguf_parity", help="name of the results file")
+    parser.add_argument("--out", type=Path, default=record.RESULTS, help="output folder")
     options = parser.parse_args()
     loaded = bundle.load(options.run)
     model, tokenizer = loaded.model, loaded.tokenizer
-    assert isinstance(model, GPT), "only a GPT goes into GGUF"
-    assert tokenizer is not None, "a model with a tokenizer, please"
+    assert isinstance(model, GPT), "only GPT models can be exported to GGUF"
+    assert tokenizer is not None, "the model has no tokenizer"
     texts = [document.text for document in islice(read_documents([options.text]), 20_000)]
     lines = [line for text in texts for line in text.splitlines() if line.strip()]
     figures: dict[str, Any] = {"aims": AIMS, "config": model.config.to_dict(), "tokenizer": tokenizer.kind}

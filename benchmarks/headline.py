@@ -7,8 +7,8 @@
     python benchmarks/learning.py WORK/headline.json WORK/trained --at-once 2
     python benchmarks/headline.py figure RESULTS.json …       benchmarks/results/headline.json, docs/images/headline.svg
 
-Three teachers of two sizes are trained, two of which read half of their sequences backwards, and then one student of
-all three. The reported time is the total of the four training runs, without evaluations.
+Three teachers of two sizes are trained, two of them on data in which half of the sequences are reversed, and then one
+student of all three. The reported time is the total of the four training runs, without evaluations.
 """
 
 import argparse

@@ -4,8 +4,8 @@
 
 The model is trained on questions about some of the built-in stories (``kotha corpus questions``) and evaluated on
 questions about others. The results contain the share of correct answers before and after, overall and for each kind of
-question, the most common answer as a baseline, and the accuracy on misspelled or romanized questions. On two cores 200
-stories take about a quarter of an hour; 5,000 stories, 4 epochs and three seeds require a GPU.
+question, the most common answer as a baseline, and the accuracy on misspelled or romanized questions. On two cores, 200
+stories take about a quarter of an hour; 5,000 stories, 4 epochs and 3 seeds require a GPU.
 """
 
 import argparse

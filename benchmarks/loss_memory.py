@@ -2,8 +2,9 @@
 
     python benchmarks/loss_memory.py [--tokens 8192] [--width 512] [--vocabulary 32100] [--only kotha]
 
-The sizes are those of one step of the course's model. Memory is the rise of the process's high-water mark above the
-memory for its inputs. It includes the gradients that every variant must return (hidden and head, listed as ``floor``).
+The sizes are those of one step of the course's model. Memory is the increase in the process's peak resident memory over
+the memory for its inputs. It includes the gradients that every variant must return (hidden and head, listed as
+``floor``).
 """
 
 import argparse

@@ -2,8 +2,9 @@
 
     python benchmarks/memory_plan.py [--device cuda] [--eager] [--only gpt2]
 
-A step is that of the training loop: forward pass, loss and backward pass of two micro-batches, clipping, optimizers,
-average, and then a validation batch. The peak memory is read after each part, so that errors in a plan can be located.
+A step is the same as in the training loop: forward pass, loss and backward pass of two micro-batches, clipping,
+optimizers, average, and then a validation batch. The peak memory is read after each part, so that errors in a plan can
+be located.
 """
 
 import argparse
@@ -165,8 +166,8 @@ class Stages:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--eager", action="store_true", help="on a GPU, do not compile")
-    parser.add_argument("--only", help="one preset")
+    parser.add_argument("--eager", action="store_true", help="do not compile on a GPU")
+    parser.add_argument("--only", help="only this preset")
     parser.add_argument("--measure", type=json.loads, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     compiled = arguments.device == "cuda" and not arguments.eager

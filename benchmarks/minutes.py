@@ -7,9 +7,9 @@ Only the time is set, so this measures the defaults. The models are scored on th
 advance by half a context, as in `kotha evaluate`. `spent` is the training time; `seconds` is the time of the whole
 command.
 
-With `--nanogpt`, the `model.py` in that folder, which is not part of this repository, is trained on the same tokens for
-as long as the whole command of Kotha took, with nanoGPT's optimizer and with the sizes and settings that its README
-gives for a CPU; its schedule follows the clock, so that its learning rate is at its minimum when the time is over.
+With `--nanogpt`, the `model.py` in that folder (not part of this repository) is trained on the same tokens for as long
+as the whole command of Kotha took, with nanoGPT's optimizer and with the sizes and settings that its README gives for a
+CPU. The schedule depends on the elapsed time, so that the learning rate reaches its minimum when the time is over.
 """
 
 import argparse

@@ -2,9 +2,9 @@
 
     python benchmarks/ngram_speed.py [--tokens 10000000] [--vocabulary 32100] [--order 5]
 
-The tokens are random: half are drawn by Zipf's law, and half are the usual successor of the preceding token, so that
-longer n-grams repeat as in real text. Documents have about 300 tokens. The baselines are scored on additional tokens, a
-hundredth of that number.
+The tokens are random: half are drawn from a Zipf distribution, and half are the usual successor of the preceding token,
+so that longer n-grams repeat as in real text. Documents have about 300 tokens. The baselines are scored on additional
+tokens, 1% of that number.
 """
 
 import argparse

@@ -46,7 +46,7 @@ def sentences() -> list[str]:
 
 
 def write_text(path: Path, pool: list[str], gigabytes: float) -> dict[str, int]:
-    """Write documents until the file has this size; they are the same each time."""
+    """Write documents until the file has this size; the documents are the same each time."""
     chooser, size, documents = random.Random(0), 0, 0
     with path.open("wb", buffering=1 << 20) as file:
         while size < gigabytes * 1e9:
@@ -66,7 +66,7 @@ def about_text(folder: Path, gigabytes: float) -> dict[str, int]:
         print(told.read_text(), f"written in {time.perf_counter() - start:.0f} s", file=sys.stderr, flush=True)
     found: dict[str, int] = json.loads(told.read_text())
     if not 0 <= found["file_bytes"] - gigabytes * 1e9 < 1e6:
-        sys.exit(f"{folder} has a text of another size; name another folder")
+        sys.exit(f"{folder} contains a text of a different size; choose another folder")
     return found
 
 
@@ -152,7 +152,7 @@ def run(text: Path, tokenizer: Path, out: Path, how: list[str], kill_after: floa
     seconds = time.perf_counter() - start
     peaks = watch.end()
     assert process.returncode == 0, "prepare failed"
-    assert (kill_after is None) == (not killed), "no worker was there to be killed"
+    assert (kill_after is None) == (not killed), "no worker was running, so none was killed"
     report = json.loads(output)
     found = {
         "how": " ".join(how),
@@ -178,11 +178,11 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--gigabytes", type=float, default=10)
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2, 4])
-    parser.add_argument("--folder", type=Path, help="where there is room; by default for temporary files")
+    parser.add_argument("--folder", type=Path, help="folder with enough space (default: a temporary folder)")
     parser.add_argument(
-        "--no-kill", action="store_true", help="leave out the run that loses a worker: a small text is done too soon"
+        "--no-kill", action="store_true", help="omit the run in which a worker is killed (for a small text)"
     )
-    parser.add_argument("--stop-after", type=int, help="runs, of those that are left")
+    parser.add_argument("--stop-after", type=int, help="maximum number of remaining runs to do")
     options = parser.parse_args()
     with contextlib.ExitStack() as stack:
         folder = options.folder or Path(stack.enter_context(tempfile.TemporaryDirectory()))
@@ -197,8 +197,7 @@ def main() -> None:
         last = len(ways) if options.stop_after is None else min(len(ways), len(runs) + options.stop_after)
         for place in range(len(runs), last):
             shutil.rmtree(folder / "data", ignore_errors=True)
-            # Two workers share the encoding, which is about two thirds of the work: this is half of the share of one
-            # worker.
+            # Two workers share the encoding, which is about two thirds of the work; this is half of one worker's share.
             kill_after = runs[0]["processor_seconds"] / 6 if place == 1 and not options.no_kill else None
             runs.append(run(folder / "text.jsonl", tokenizer, folder / "data", ways[place], kill_after))
             told = {name: value for name, value in runs[-1].items() if name != "sha256"}

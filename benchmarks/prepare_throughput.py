@@ -2,11 +2,11 @@
 
     python benchmarks/prepare_throughput.py [--megabytes 1000] [--timed 80] [--news ../shared/data/news]
 
-Throughput: the same documents are encoded from memory by `encode_batch_fast` of the same tokenizer with the same number
-of workers, in chunks, with ids returned as lists (once with the saved normalizer, and once without it on text that is
-already normalized), and by `prepare`, which also reads the files twice, normalizes, removes duplicates, checks for
-leaks and writes shards. The results are medians of three rounds in one run. Memory: `prepare` runs in its own process,
-which is observed from outside, including its children.
+Throughput: `encode_batch_fast` and `prepare` encode the same documents with the same tokenizer and number of workers.
+`encode_batch_fast` encodes from memory, in chunks, and returns the ids as lists: once with the saved normalizer, and
+once without it on text that is already normalized. `prepare` also reads the files twice, normalizes, removes
+duplicates, checks for leaks and writes shards. The results are medians of three rounds in one run. Memory: `prepare`
+runs in its own process, which is observed from outside, including its children.
 """
 
 import argparse
@@ -144,8 +144,8 @@ def peak_memory(path: Path, tokenizer: Path, out: Path) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--megabytes", type=float, default=1000)
-    parser.add_argument("--timed", type=float, default=80, help="megabytes of stories whose throughput is measured")
-    parser.add_argument("--vocabulary", type=int, nargs=2, default=[8192, 32_100], help="of stories, and of news")
+    parser.add_argument("--timed", type=float, default=80, help="size of the stories to time, in megabytes")
+    parser.add_argument("--vocabulary", type=int, nargs=2, default=[8192, 32_100], help="for stories, and for news")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--news", type=Path, default=Path("../shared/data/news"))
     options = parser.parse_args()

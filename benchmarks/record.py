@@ -30,7 +30,7 @@ def machine() -> dict[str, Any]:
 
 
 def command() -> str:
-    """Return the command that repeats the benchmark, for the root of the repository."""
+    """Return the command that repeats the benchmark, to be run in the root of the repository."""
     script, *words = sys.argv
     spec = sys.modules["__main__"].__spec__
     if spec is not None:

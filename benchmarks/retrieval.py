@@ -4,8 +4,8 @@
 
 The settings (endings, k1, the weights, the layer, the weight of meaning) were chosen on every third and every fifth
 question in the training split. The figures are measured on the other questions and on the validation split, using every
-``every``-th question. They are compared with SQLite's FTS5, with its default tokenizer and with marks kept. Both
-elapsed and CPU seconds are reported, because other processes may be running.
+``every``-th question. The results are compared with those of SQLite's FTS5, with its default tokenizer and with
+combining marks kept. Both elapsed and CPU seconds are reported, because other processes may be running.
 """
 
 import argparse
@@ -113,7 +113,7 @@ def not_found(
 
 
 def large(folder: Path, passages: list[dict[str, str]], questions: list[str], size: int) -> dict[str, Any]:
-    """Index and search this number of passages, made of random sentences from the real ones."""
+    """Index and search this number of passages, composed of random sentences from the real passages."""
     drawn = random.Random(0)
     sentences = [part.strip() for each in passages for part in each["text"].split("।") if 20 < len(part) < 200]
     source = folder / "large.jsonl"

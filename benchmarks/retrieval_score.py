@@ -1,7 +1,7 @@
 """Retrieval scores: recall@1, recall@5 and the mean reciprocal rank (MRR), compared with FTS5.
 
 The baseline is SQLite's full-text search, with its default tokenizer, which treats a vowel sign as a space, or with
-marks kept.
+combining marks kept.
 """
 
 import sqlite3
@@ -45,7 +45,7 @@ def score_ranks(ranks: Iterable[int | None]) -> RetrievalScore:
 def evaluate_search(
     store: SqliteStore, questions: Sequence[tuple[str, str]], by: By | None = None, embed: PassageEmbedder | None = None
 ) -> RetrievalScore:
-    """Evaluate an index on (question, position in its source) pairs, whose correct position is known."""
+    """Evaluate an index on (question, position) pairs; the position in the source is the correct answer."""
     ranks: list[int | None] = []
     for question, right in questions:
         places = [hit.passage.place for hit in search(store, question, DEPTH, by, embed).hits]

@@ -3,13 +3,13 @@
     python benchmarks/serve_load.py [--clients 64] [--seconds 60] [--rows 32] [--beside f32,q8_0] [--model box]
 
 The requests are a fixed list: short and long prompts, short and long texts, half of them streamed, each with its own
-seed. First one client sends all of them sequentially. Then ``--clients`` clients send requests concurrently, each the
-next one in the list, until the time is over. Every text must be the same as in the sequential run. This is repeated
-with int8 weights, and with ``llama-server`` (from the ``xllamacpp`` wheel) on the same model's GGUF, which gets the
-same requests.
+seed. First one client sends all of them sequentially. Then ``--clients`` clients send requests concurrently until the
+time is over; each takes the next request in the list. Every text must be the same as in the sequential run. This is
+repeated with int8 weights, and with ``llama-server`` (from the ``xllamacpp`` wheel) on the same model's GGUF, which
+gets the same requests.
 
-Tokens are counted as each server reports them; the first character is the first part of a stream that is not empty. The
-clients share the machine's cores with the server, for all servers alike.
+Tokens are counted as each server reports them; the first character is the first part of a stream that is not empty.
+Clients and servers share the machine's cores.
 """
 
 import argparse
@@ -61,7 +61,7 @@ class Answer:
 
 @dataclass
 class Phase:
-    """A number of requests, and their total time."""
+    """The results of a number of requests, and their total time."""
 
     answers: list[tuple[int, Answer]] = field(default_factory=list)  # each with the number of the request
     errors: list[str] = field(default_factory=list)
@@ -138,7 +138,7 @@ async def ask(host: str, port: int, asked: dict[str, Any]) -> Answer:
     finally:
         writer.close()
     if usage is None:
-        raise RuntimeError("a stream ended without its counts")
+        raise RuntimeError("a stream ended without token counts")
     return Answer(text, usage["completion_tokens"], time.perf_counter() - began, first)
 
 

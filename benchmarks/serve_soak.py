@@ -67,7 +67,7 @@ class Holding:
 
 
 def holding(process: int) -> Holding:
-    """Return the resources that a process holds now."""
+    """Return the resources that a process currently uses."""
     place = Path(f"/proc/{process}")
     fields = dict(line.split(":\t", 1) for line in (place / "status").read_text().splitlines() if ":\t" in line)
     memory = int(fields["VmRSS"].split()[0]) * 1024
@@ -139,7 +139,7 @@ class Soak:
             path, asked = "/v1/embeddings", {**asked, "input": [prompt, "নদী"]}
         else:
             path, asked = "/api/logits", {**asked, "prompt": prompt}
-        leaves = kind == "completions" and self._chance.random() < 2 * CUT_SHARE  # half of all are such streams
+        leaves = kind == "completions" and self._chance.random() < 2 * CUT_SHARE  # half of all requests are streams
         status, body = await self._ask(path, json.dumps(asked).encode(), leaves)
         self.cut += leaves
         if status != 200 or (not leaves and kind == "completions" and b"data: [DONE]" not in body):

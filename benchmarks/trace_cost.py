@@ -2,8 +2,8 @@
 
     python benchmarks/trace_cost.py [--preset bangla-58m] [--rounds 15] [--out FOLDER]
 
-The three are measured in turns in one process, so that other load slows all of them equally, and medians are reported.
-The first two should be equal, because the hooks are removed at the end of the `with` block.
+All three are measured in turn in one process, so that other load slows them equally, and medians are reported. The
+first two should be equal, because the hooks are removed at the end of the `with` block.
 """
 
 import argparse

@@ -2,10 +2,10 @@
 
     python benchmarks/train_beside_huggingface.py [--device cpu|cuda] [--rounds 5] [--out FOLDER]
 
-Both train the course's model (58 million parameters, T 128, vocabulary 32,100, no dropout) with AdamW and clipping, in
-turns, as ``kotha bench train`` does (see ``kotha.api.bench``). On a CPU a smaller model is used, with 3 layers of width
-256 and a vocabulary of 8,192. On a GPU both are compiled. On a CPU in float32, the matrix products of a step are also
-timed alone, which gives the highest speed possible with the same library.
+Both implementations train the course's model (58 million parameters, T 128, vocabulary 32,100, no dropout) with AdamW
+and clipping, in turns, as ``kotha bench train`` does (see ``kotha.api.bench``). On a CPU a smaller model is used, with
+3 layers of width 256 and a vocabulary of 8,192. On a GPU, both implementations are compiled. On a CPU in float32, the
+matrix products of a step are also timed alone, which gives an upper bound on the speed with the same library.
 """
 
 import argparse
@@ -74,8 +74,8 @@ def bare_products(batch_size: int, rounds: int) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    parser.add_argument("--rounds", type=int, default=None, help="5 on a CPU, 7 on a GPU")
-    parser.add_argument("--out", type=Path, default=record.RESULTS, help="folder of the result")
+    parser.add_argument("--rounds", type=int, default=None, help="number of rounds (default: 5 on a CPU, 7 on a GPU)")
+    parser.add_argument("--out", type=Path, default=record.RESULTS, help="output folder")
     options = parser.parse_args()
     on_gpu = options.device == "cuda"
     rounds = options.rounds or (7 if on_gpu else 5)

@@ -4,8 +4,8 @@
                                       [--bring-weights [bfloat16|float32]]
 
 The script writes config.json, metrics.jsonl and summary.json to OUT; checkpoints are stored in a temporary folder. With
---bring-weights it also writes the best model to OUT, as bfloat16 by default, in parts of 16 MB for machines that limit
-the size of files they return; `cat OUT/best.[0-9]* > model.safetensors` joins them.
+--bring-weights, the script also writes the best model to OUT, as bfloat16 by default, in parts of 16 MB for machines
+that limit the size of files they return; `cat OUT/best.[0-9]* > model.safetensors` joins them.
 """
 
 import argparse

@@ -4,9 +4,9 @@
     python benchmarks/train_speed.py --only tiny --steps 8 --out FOLDER  # on any machine, in seconds
 
 For Kotha, ``Training.run`` is measured on shards, including batches, clipping and logging but not evaluations. For the
-others, a typical training step is measured (bfloat16, compiled, fused AdamW, clipping), on random tokens that are
-already on the device. FOLDER contains nanoGPT's ``model.py``, which is not part of this repository. Each figure is the
-median over the logged intervals after a warm-up.
+other implementations, a typical training step is measured (bfloat16, compiled, fused AdamW, clipping), on random tokens
+that are already on the device. FOLDER contains nanoGPT's ``model.py``, which is not part of this repository. Each
+figure is the median over the logged intervals after a warm-up.
 """
 
 import argparse
@@ -42,7 +42,7 @@ TINY = "tiny"  # to test the script in seconds, on any machine
 
 
 class Shards(Task):
-    """Tokens in memory, read as by PackedBatches: consecutive tokens cut into rows."""
+    """Tokens in memory, batched as by PackedBatches: consecutive tokens, split into rows."""
 
     name = "next-token"
 

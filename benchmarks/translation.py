@@ -13,9 +13,9 @@ torch applies it, including in attention. For translation its weights are copied
 the same beam search (tests and a comparison of the logits check that the models are equal). Pairs that overlap with a
 test sentence are removed from training.
 
-``--limit`` takes that many pairs from each part, to test the script. Ten translations of each test set are printed and
-saved for reading. ``--done`` reads results from the files of other processes (one seed and direction each, run in
-parallel on one GPU) instead of measuring them. The means over seeds and the largest deviations are printed last.
+``--limit`` uses only this many pairs from each part, to test the script. Ten translations of each test set are printed
+and saved for inspection. ``--done`` reads results from the files of other processes (one seed and direction each, run
+in parallel on one GPU) instead of measuring them. The means over seeds and the largest deviations are printed last.
 """
 
 import argparse
@@ -179,7 +179,7 @@ def check_equal(theirs: TorchTranslator, ours: Seq2Seq, task: Translation) -> No
     both = theirs.head(theirs.hidden(source, target, real)), ours(source, target, real)
     asked = tensors["target"][:, 1:] >= 0  # padding may differ, because torch masks it differently
     distance = float((both[0] - both[1])[asked].abs().max())
-    assert distance < 1e-2, f"the two readings of torch's weights are {distance:g} apart"
+    assert distance < 1e-2, f"the logits of the converted and the trained model differ by {distance:g}"
 
 
 def read(file: Path, direction: str, tests: list[str], limit: int | None) -> tuple[TextPairs, dict[str, TextPairs]]:

@@ -4,8 +4,8 @@
 
 The file is opened from disk without a network. Each implementation (WebAssembly with SIMD, plain typed arrays)
 generates some short greedy texts; the median speed is reported with the lowest and the highest, because other programs
-may be running. The prompt is processed before the clock starts. The script also checks whether greedy text equals that
-of the library's engine with the same weights, in float32 and in int8 (which also rounds the inputs to products).
+may be running. The prompt is processed before timing starts. The script also checks whether greedy text equals that of
+the library's engine with the same weights, in float32 and in int8 (which also rounds the inputs to products).
 """
 
 import argparse
@@ -49,7 +49,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=record.RESULTS)
     options = parser.parse_args()
     bundle = load(bundled.FOLDER)
-    assert bundle.tokenizer is not None, "the box has a tokenizer"
+    assert bundle.tokenizer is not None, "the bundled model has a tokenizer"
     read = prompt_reader(bundle.tokenizer)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.html"

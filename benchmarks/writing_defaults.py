@@ -4,8 +4,8 @@
 
 WORK is the folder of ``bundled_model.py``. The model continues the first words of held-out passages, and its texts are
 compared with the actual continuations, cut to the same number of words: how varied they are, how much they repeat, and
-whether their words occur in the training text (``writing_figures.py``). The settings closest to the human texts are
-best.
+whether their words occur in the training text (``writing_figures.py``). The best settings are those that generate texts
+closest to human ones.
 """
 
 import argparse
@@ -31,7 +31,7 @@ ROUNDS, LOOKED_AT = 1, 64
 OFF: dict[str, Any] = {"top_k": None, "repetition_penalty": None}
 SETTINGS: list[dict[str, Any]] = [
     *({"temperature": heat} for heat in (0.6, 0.8, 1.0)),
-    {"temperature": 0.8, "top_k": 40},  # the default until this was measured
+    {"temperature": 0.8, "top_k": 40},  # the default before these measurements
     *({"temperature": heat, "top_k": 40, "repetition_penalty": 1.1} for heat in (0.5, 0.6, 0.7)),
     {"temperature": 0.6, "top_k": 40, "repetition_penalty": 1.15},
     *({"temperature": 0.8, "top_k": top, "repetition_penalty": 1.1} for top in (40, None)),

@@ -1,4 +1,4 @@
-"""Figures for comparing generated with human text: variety, repetition, and the share of existing words.
+"""Metrics for comparing generated with human text: variety, repetition, and the share of existing words.
 
 Words are sequences of letters and combining marks. All figures but the last are computed on texts cut to the same
 number of words, because they depend on the length.
@@ -41,7 +41,7 @@ class Figures:
 
     @classmethod
     def of(cls, texts: Sequence[Sequence[str]], vocabulary: Collection[str]) -> "Figures":
-        """Measure texts, each a list of words."""
+        """Compute the figures for texts, each given as a list of words."""
         together = list(itertools.chain.from_iterable(texts))
         return cls(
             distinct_1=fmean(distinct(words, 1) for words in texts),
@@ -64,11 +64,11 @@ def distinct(words: Sequence[str], n: int) -> float:
 
 
 def hashes(texts: Iterable[str], n: int) -> set[int]:
-    """Return hashes of all sequences of n words in many texts, which take a few bytes each."""
+    """Return compact hashes of all sequences of n words in many texts."""
     return {hash(run) for text in texts for run in runs(words_of(text), n)}
 
 
 def share_found(texts: Iterable[Sequence[str]], n: int, known: Collection[int]) -> float:
-    """Return the share of all sequences of n words that are among the known ones."""
+    """Return the share of all sequences of n words whose hashes are in the known set."""
     found = [hash(run) in known for words in texts for run in runs(words, n)]
     return fmean(found) if found else 0.0

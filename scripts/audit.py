@@ -1,12 +1,12 @@
-"""Write a software bill of materials of Kotha's dependencies, and list their known vulnerabilities.
+"""Write a software bill of materials for Kotha's dependencies, and list their known vulnerabilities.
 
 usage: .venv/bin/python scripts/audit.py [FOLDER] [--database CLONE]
 
 The script writes two files to FOLDER (default: build/audit): ``sbom.json``, all packages in .venv in CycloneDX format,
 and ``known.json``, their vulnerabilities according to pip-audit's database. Both tools are installed in a separate
 environment in FOLDER, at the versions pinned in audit.txt. The exit code is 1 if a package has a known vulnerability,
-and 3 if the database could not be queried. Without a network, CLONE is used instead: a clone of the PyPA's advisory
-database (its ``vulns/``), which is as current as its last commit.
+and 3 if the database could not be queried. Without a network, pass CLONE, a clone of the PyPA's advisory database (its
+``vulns/``), which is only as current as its last commit.
 """
 
 import argparse
@@ -21,7 +21,7 @@ TOOLS = Path(__file__).with_suffix(".txt")
 
 
 def tools(folder: Path) -> Path:
-    """Return the programs in the environment for the tools, which is created if it does not exist."""
+    """Return the folder of the tools' programs; create their environment if it does not exist."""
     programs = folder / "tools" / "bin"
     if not (programs / "pip-audit").exists():
         subprocess.run([sys.executable, "-m", "venv", str(programs.parent)], check=True)
@@ -56,7 +56,7 @@ def known_offline(sbom: Path, clone: Path, out: Path) -> int:
             for affected in entry.get("affected", ()):
                 entries.setdefault(canonicalize_name(affected["package"]["name"]), []).append({**affected, **entry})
     if not entries:
-        print(f"{clone} holds no vulns/*/*.yaml; clone the PyPA's advisory-database there")
+        print(f"{clone} contains no vulns/*/*.yaml; clone the PyPA's advisory-database there")
         return 3
     rows = [
         {"name": name, "version": version, "vulns": [{"id": each["id"]} for each in against]}
@@ -97,9 +97,7 @@ def known(programs: Path, sbom: Path, out: Path) -> int:
     rows = json.loads(ran.stdout)["dependencies"] if ran.stdout.startswith("{") else []
     answered = [row for row in rows if "skip_reason" not in row]
     if len(answered) < len(pins):
-        print(
-            f"pip-audit's database answered for {len(answered)} of {len(pins)} packages; nothing is known of the rest"
-        )
+        print(f"pip-audit returned results for {len(answered)} of {len(pins)} packages; the others were not checked")
         return 3
     return told(answered, out)
 
@@ -110,7 +108,7 @@ def told(rows: list[dict[str, Any]], out: Path) -> int:
     against = [row for row in rows if row["vulns"]]
     for row in against:
         print(f"{row['name']} {row['version']}: {', '.join(hole['id'] for hole in row['vulns'])}")
-    print(f"{len(against)} of {len(rows)} packages have something known against them")
+    print(f"{len(against)} of {len(rows)} packages have known vulnerabilities")
     return 1 if against else 0
 
 

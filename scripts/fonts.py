@@ -1,9 +1,9 @@
 """Subset the studio's fonts to the characters it shows: ``python scripts/fonts.py``, after ``npm ci`` in ``web/``.
 
-Noto Sans Bengali is the only open Bangla font with ten digits of equal width. All of its layout features are kept,
-because conjuncts are not rendered correctly without them. Signs that Bangla fonts lack (square roots, arrows, the mark
-for a space) come from Noto Sans Math. The subsets are committed in ``web/src/fonts``, so this script is needed only to
-change the fonts.
+Noto Sans Bengali is the only open Bangla font with ten digits of equal width. All its layout features are kept, because
+conjuncts are rendered incorrectly without them. Signs that Bangla fonts lack (square roots, arrows, the mark for a
+space) come from Noto Sans Math. The subsets are committed in ``web/src/fonts``, so this script is needed only to change
+the fonts.
 """
 
 import shutil

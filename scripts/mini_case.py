@@ -50,7 +50,7 @@ def made() -> dict[str, Any]:
 
 
 def _gradient(parameter: torch.Tensor) -> torch.Tensor:
-    assert parameter.grad is not None, "every weight has part in the loss"
+    assert parameter.grad is not None, "every weight must contribute to the loss"
     return parameter.grad
 
 

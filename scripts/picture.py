@@ -1,4 +1,4 @@
-"""Write docs/images/demo.png: a screenshot of the top of a demo's report in Debian's Chromium.
+"""Write docs/images/demo.png: a screenshot of the top of a demo report, taken in Debian's Chromium.
 
 First run ``kotha demo``, then ``python scripts/picture.py kotha-demo``. This requires playwright, pillow and Chromium,
 like the tests. The colours are reduced to a palette to keep the file small.
@@ -20,7 +20,7 @@ def main() -> int:
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("demo", type=Path, help="what `kotha demo` left behind")
+    parser.add_argument("demo", type=Path, help="output folder of `kotha demo`")
     report = (parser.parse_args().demo / "report.html").resolve()
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])

@@ -51,7 +51,7 @@ _IN_BANGLA = {
     "A template without values is literal, braces included (see ``kotha.i18n.message``).": (
         "মান না থাকলে ছাঁচটি যেমন আছে তেমনই দেখানো হয়, বন্ধনীসহ (`kotha.i18n.message` দেখুন)।"
     ),
-    "A wrong argument or a wrong combination of arguments (exit code 2).": (
+    "An invalid argument or combination of arguments (exit code 2).": (
         "আর্গুমেন্ট ভুল, অথবা যে আর্গুমেন্টগুলো দেওয়া হয়েছে সেগুলো একসঙ্গে চলে না। কমান্ড শেষ হয় ২ দিয়ে।"
     ),
     "A setting with an invalid value.": "কোনো সেটিংসে এমন মান আছে, যা চলবে না।",
@@ -71,11 +71,11 @@ _IN_BANGLA = {
 def main(arguments: list[str] | None = None) -> int:
     """Write the pages, or check them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 where a page is not fresh")
+    parser.add_argument("--check", action="store_true", help="only check; exit with 1 if a page is out of date")
     only_check = parser.parse_args(arguments).check
     stale = [name for name, text in pages().items() if not _is(PAGES / name, text)]
     if only_check and stale:
-        print(f"docs/reference is not what the program says ({', '.join(stale)}); run: make reference", file=sys.stderr)
+        print(f"docs/reference is out of date ({', '.join(stale)}); run: make reference", file=sys.stderr)
         return 1
     PAGES.mkdir(exist_ok=True)
     for name in stale:
@@ -201,7 +201,7 @@ def _signature(name: str, found: Any) -> str:
 
 
 def _marked(parameters: list[inspect.Parameter]) -> list[str]:
-    """Return the parameters, with the star that precedes keyword-only ones."""
+    """Return the parameters, with the ``*`` that precedes keyword-only ones."""
     named = [each for each in parameters if each.kind is inspect.Parameter.KEYWORD_ONLY]
     starred = any(each.kind is inspect.Parameter.VAR_POSITIONAL for each in parameters)
     texts = [str(each) for each in parameters]
@@ -242,7 +242,7 @@ def formats() -> str:
 
 
 def errors() -> str:
-    """Return the page of errors, with the name and the meaning of each."""
+    """Return the page of errors, with their names and meanings."""
     text = (
         f"# Errors by name\n\n[বাংলায়](errors.bn.md)\n\n{MADE.format('classes')} "
         "Every error that Kotha raises is a `KothaError`. Its message states the problem, the invalid value, and "

@@ -2,8 +2,8 @@
 
     python scripts/request_modules.py
 
-Someone who wants to understand a training run has to read these modules, so the list should be short. Code that runs
-only on import is not counted, because another training run precedes the observed one.
+To understand a training run, a reader has to read these modules, so the list should be short. Code that runs only on
+import is not counted, because another training run precedes the observed one.
 """
 
 import sys
@@ -14,13 +14,13 @@ from typing import Any
 
 import kotha
 
-# Modules for models, texts and messages, which are used by every request.
+# Modules for models, text and messages, which every request uses.
 BELOW = ("model", "text", "i18n")
 SOURCE = str(Path(kotha.__file__).parent)
 
 
 class Passed(list[str]):
-    """Records modules in the order of their first use; ends with the first step of an optimizer."""
+    """Records modules in the order of their first use, until the first step of an optimizer."""
 
     ended = False
 

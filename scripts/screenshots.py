@@ -1,4 +1,4 @@
-"""Write docs/images/studio: screenshots of the rooms of the studio in Debian's Chromium.
+"""Write docs/images/studio: screenshots of the studio's rooms, taken in Debian's Chromium.
 
 ``python scripts/screenshots.py`` starts ``kotha serve`` with the bundled model and a folder for jobs. In a new folder
 it first trains two models in the studio, for two and for ten minutes, and fine-tunes the bundled model on three
@@ -32,7 +32,7 @@ PICTURES = ROOT / "docs" / "images" / "studio"
 CHROMIUM = ["--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
 HEIGHTS = {1400: 900, 820: 1100, 390: 844}
 FILM = (1050, 675)  # three quarters of the desktop size
-PHONE = 390  # a touch screen with high resolution
+PHONE = 390  # a high-resolution touch screen
 PATIENCE = 1800
 BANGLA_DIGITS = str.maketrans("0123456789", "০১২৩৪৫৬৭৮৯")
 
@@ -96,7 +96,7 @@ def finished(url: str, **job: Any) -> str:
     end = time.monotonic() + PATIENCE
     while (state := ask(f"{url}/api/jobs/{id}")["state"]) != "done":
         if state != "running" or time.monotonic() > end:
-            raise SystemExit(f"the job {id} ({job['name']}) is {state}; what it said is in its log.txt")
+            raise SystemExit(f"the job {id} ({job['name']}) is {state}; see its log.txt")
         time.sleep(2)
     return id
 
@@ -113,7 +113,7 @@ def prepare(url: str) -> Work:
 
 
 Scene = Callable[[Any, Work | None], None]
-Image = bytes  # as returned by the browser
+Image = bytes  # in the form that the browser returns
 
 
 def room(page: Any, *place: str, **query: str) -> None:
@@ -134,7 +134,7 @@ def write(page: Any, work: Work) -> None:
 
 
 def unseen() -> str:
-    """Return twelve stories that are not in the training data, one paragraph each."""
+    """Return twelve stories that are not in the training data, one per paragraph."""
     from kotha import write_stories
 
     with tempfile.TemporaryDirectory() as folder:
@@ -340,11 +340,11 @@ def main() -> int:
     from playwright.sync_api import sync_playwright
 
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--work", type=Path, default=ROOT / "kotha-studio", help="where the trainings are, or will be")
-    parser.add_argument("--only", nargs="*", default=[], help="these rooms alone")
-    parser.add_argument("--all", type=Path, help="every width, language and theme, whole pages, into this folder")
-    parser.add_argument("--film", action="store_true", help="the moving picture alone")
-    parser.add_argument("--url", help="a server that runs already, with what the folder holds")
+    parser.add_argument("--work", type=Path, default=ROOT / "kotha-studio", help="folder of the training runs")
+    parser.add_argument("--only", nargs="*", default=[], help="only these rooms")
+    parser.add_argument("--all", type=Path, help="folder for full-page screenshots in all variants")
+    parser.add_argument("--film", action="store_true", help="only the animation")
+    parser.add_argument("--url", help="address of a running server that uses this folder")
     given = parser.parse_args()
     with served(given.work) if given.url is None else nullcontext(given.url) as url, sync_playwright() as playwright:
         work = prepare(url)

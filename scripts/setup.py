@@ -1,4 +1,4 @@
-"""Create a virtual environment for this checkout with the versions in constraints.txt. Needs only Python.
+"""Create a virtual environment for this checkout with the versions in constraints.txt. Requires only Python.
 
 usage: python3 scripts/setup.py demo|dev [--locked]
 
@@ -59,7 +59,7 @@ def suitable_python() -> str:
     for minor in range(14, OLDEST[1] - 1, -1):
         if found := shutil.which(f"python3.{minor}"):
             return found
-    sys.exit(f"setup: Kotha needs Python {OLDEST[0]}.{OLDEST[1]} or newer, and this is {sys.version.split()[0]}")
+    sys.exit(f"setup: Kotha needs Python {OLDEST[0]}.{OLDEST[1]} or newer, not {sys.version.split()[0]}")
 
 
 def make_environment() -> None:
@@ -67,7 +67,7 @@ def make_environment() -> None:
     python = suitable_python()
     if (VENV / "bin" / "pip").exists():
         return
-    say(f"making a virtual environment in .venv with {python}")
+    say(f"creating a virtual environment in .venv with {python}")
     for attempt in ("as it is", "after installing python3-venv"):
         shutil.rmtree(VENV, ignore_errors=True)
         made = subprocess.run([python, "-m", "venv", str(VENV)], check=False, stdout=subprocess.DEVNULL)
@@ -75,7 +75,7 @@ def make_environment() -> None:
             return
         if attempt == "as it is" and not apt_install(["python3-venv"]):
             break
-    sys.exit("setup: this Python cannot make virtual environments; install the Debian package python3-venv as root")
+    sys.exit("setup: this Python cannot create virtual environments; install the Debian package python3-venv as root")
 
 
 def lock_of(level: str) -> Path:
@@ -93,12 +93,12 @@ def install_packages(level: str, locked: bool) -> None:
     if any(path.is_file() and path.read_text() == state for path in covering):
         say("everything is installed")
         return
-    say(f"installing Kotha and what it needs for {level} (a minute or two the first time)")
+    say(f"installing Kotha and its {level} dependencies (a minute or two the first time)")
     pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-warn-script-location"]
     if level == "dev":
         pip.append("--no-compile")  # Python compiles what is imported; compiling all of it takes a minute
     if locked and lock_of(level).is_file():
-        say(f"every file is checked against {lock_of(level).relative_to(ROOT)}")
+        say(f"files are checked against the hashes in {lock_of(level).relative_to(ROOT)}")
         run(*pip, "--no-deps", "--require-hashes", "--requirement", str(lock_of(level)))
         run(*pip, "--no-deps", "--no-build-isolation", "--editable", ".")
     else:
@@ -116,8 +116,8 @@ def install_programs() -> None:
             continue
         say(f"installing Debian's {' '.join(packages)} for the tests that use {program}")
         if not apt_install(packages):
-            reason = "that takes root" if os.geteuid() != 0 else "apt-get could not install it"
-            say(f"skipped: no {program} ({reason}); the tests that need it will be skipped")
+            reason = "requires root" if os.geteuid() != 0 else "apt-get could not install it"
+            say(f"skipped: {program} is missing ({reason}); the tests that need it will be skipped")
 
 
 def main() -> None:
@@ -127,7 +127,7 @@ def main() -> None:
     level = words[0]
     os.environ.setdefault("PIP_ROOT_USER_ACTION", "ignore")
     make_environment()
-    # Debian and Python packages are installed in parallel, because neither needs the other.
+    # Debian and Python packages are installed in parallel, because they do not depend on each other.
     programs = threading.Thread(target=install_programs) if level == "dev" else None
     if programs:
         programs.start()

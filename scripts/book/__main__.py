@@ -13,7 +13,7 @@ def main() -> int:
     """Run one of the four commands."""
     parser = argparse.ArgumentParser(prog="python -m scripts.book")
     parser.add_argument("what", choices=("check", "update", "notebooks", "build"))
-    parser.add_argument("chapters", nargs="*", help="beginnings of file names, such as 03; all, if left out")
+    parser.add_argument("chapters", nargs="*", help="prefixes of file names, such as 03 (default: all)")
     asked = parser.parse_args()
     sys.path.insert(0, str(ROOT / "src"))
     chosen = [each for each in chapters() if not asked.chapters or each.path.name.startswith(tuple(asked.chapters))]

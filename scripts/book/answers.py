@@ -1,7 +1,7 @@
-"""Write the page of answers, with the verdicts of the tutor: ``python -m scripts.book.answers``.
+"""Write the answers page, with the tutor's verdicts: ``python -m scripts.book.answers``.
 
-The page contains, for every question in the workshop and the assessment, a correct, a partly correct and a wrong answer
-as a student would type it, with the tutor's verdict on each, and then ten recognised mistakes. A test checks that the
+For every question in the workshop and the assessment, the page shows a correct, a partly correct and a wrong answer as
+a student would type it, with the tutor's verdict on each. Ten recognised mistakes follow. A test checks that the
 verdicts are up to date.
 """
 
@@ -17,7 +17,7 @@ LANGUAGES = ("en", "bn")
 MARK = "<!-- written below by scripts/book/answers.py -->"
 _LONGEST = 70
 _ONLY_NUMBERS = re.compile(r"(?:[\d\s.,;()×/…+−-]|-inf)+")
-# The mistakes that are shown, by their names in the catalogue.
+# The mistakes to show, by their names in the catalogue.
 SLIPS = (
     "noRoot",
     "widthForRoot",
@@ -55,7 +55,7 @@ def pages() -> dict[Path, str]:
         end = "" if language == "en" else ".bn"
         page = LEARN / f"answers{end}.md"
         by_hand, mark, _ = page.read_text(encoding="utf-8").partition(MARK)
-        assert mark, f"{page.name} does not say where the tutor's part begins"
+        assert mark, f"{page.name} has no marker for the start of the generated part"
         parts = [f"{by_hand}{mark}\n", *_answered(language), f"## {_TEN[language]}\n", _recognised(language)]
         made[page] = "\n".join(parts).rstrip("\n") + "\n"
     return made

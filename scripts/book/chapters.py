@@ -5,10 +5,10 @@ The convention, which any Markdown viewer shows as plain text:
 - ``python`` blocks run in order in one namespace; a ``text`` block after one contains its output, if there is any.
 - ``console`` blocks contain lines ``$ kotha ...`` with the output of each; a line ``…`` stands for any lines.
 - ``<!-- holds: 0.88 = weights[0, 0] -->`` compares a number in the prose with an expression, evaluated at this point.
-- ``<!-- given: 2017 -->`` names numbers that come from elsewhere: years, papers, examples.
+- ``<!-- given: 2017 -->`` lists numbers that are not computed here: years, papers, examples.
 - every other number in the prose must occur in the code or the output under the same heading.
-- ``<!-- about: 5% -->`` before a block or a picture lets its numbers differ by this share, such as training results;
-  ``about: any`` allows any numbers.
+- ``<!-- about: 5% -->`` before a block or a picture sets the relative tolerance for its numbers, for example
+  for training results; ``about: any`` allows any numbers.
 
 Blocks without a language are drawings and formulas, which are not run.
 """
@@ -47,10 +47,10 @@ class Part:
     kind: str  # prose, python, text, console; or another language, or "" for a drawing
     text: str
     line: int
-    about: float = 0.0  # the share by which its numbers may differ
+    about: float = 0.0  # relative tolerance for its numbers
     holds: list[Held] = field(default_factory=list)
     given: list[str] = field(default_factory=list)
-    pictures: list[tuple[str, float]] = field(default_factory=list)  # file name, share by which it may differ
+    pictures: list[tuple[str, float]] = field(default_factory=list)  # file name, relative tolerance
     section: int = 0  # the heading above it
 
     @property
@@ -67,7 +67,7 @@ class Chapter:
 
     @property
     def name(self) -> str:
-        """The name in any language, such as ``01-text``."""
+        """The name without the language, such as ``01-text``."""
         return self.path.name.removesuffix(".md").removesuffix(".bn")
 
     @property
@@ -89,7 +89,7 @@ class Chapter:
     def title(self) -> str:
         """The first heading."""
         found = re.search(r"^# (.+)$", self.source, re.MULTILINE)
-        assert found, f"{self.path.name} begins with no heading"
+        assert found, f"{self.path.name} does not begin with a heading"
         return found[1].strip()
 
     @cached_property
@@ -116,7 +116,7 @@ def parse(source: str) -> list[Part]:
         _add_prose(parts, lines[start:place], start + 1)
         end = next((at for at in range(place + 1, len(lines)) if lines[at] == "```"), None)
         if end is None:
-            raise ValueError(f"line {place + 1}: a block begins and never ends")
+            raise ValueError(f"line {place + 1}: this code block is never closed")
         parts.append(Part(fence[1], "\n".join(lines[place + 1 : end]), place + 2, about=_about_before(parts)))
         start = place = end + 1
     _add_prose(parts, lines[start:], start + 1)
@@ -159,12 +159,12 @@ def _prose(text: str, line: int) -> Part:
 def _held(item: str, line: int) -> Held:
     shown, equals, expression = item.partition("=")
     if not equals:
-        raise ValueError(f"line {line}: holds needs `number = expression`, and this is {item.strip()!r}")
+        raise ValueError(f"line {line}: holds needs `number = expression`, not {item.strip()!r}")
     return Held(shown.strip(), expression.strip(), line)
 
 
 def _about_before(parts: list[Part]) -> float:
-    """Return the share by which a block may differ, if the prose before it ends with an ``about`` comment."""
+    """Return the relative tolerance for a block, if the prose before it ends with an ``about`` comment."""
     if not parts or parts[-1].kind != "prose":
         return 0.0
     last = re.search(r"<!--\s*about:([^>]*?)-->\s*$", parts[-1].text)
@@ -176,5 +176,5 @@ def _share(text: str, line: int) -> float:
         return math.inf
     found = _PERCENT.fullmatch(text)
     if found is None:
-        raise ValueError(f"line {line}: about needs a percentage, and this is {text.strip()!r}")
+        raise ValueError(f"line {line}: about needs a percentage, not {text.strip()!r}")
     return float(found[1]) / 100

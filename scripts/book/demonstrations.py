@@ -62,7 +62,7 @@ def pages() -> dict[Path, str]:
 def first_paragraphs(page: Path) -> str:
     """Return the part that is written by hand: everything up to and including the mark."""
     by_hand, mark, _ = page.read_text(encoding="utf-8").partition(MARK)
-    assert mark, f"{page.name} does not say where the measured part begins"
+    assert mark, f"{page.name} has no marker for the start of the generated part"
     return by_hand + mark
 
 

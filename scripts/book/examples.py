@@ -100,7 +100,7 @@ def _pattern(line: str) -> str:
 
 
 def rewrite(path: Path, outputs: dict[int, str]) -> None:
-    """Write outputs below the commands of a page, given by the command's line."""
+    """Write outputs below the commands of a page; ``outputs`` maps a command's line to its output."""
     lines = path.read_text(encoding="utf-8").splitlines()
     found = {example.line: example for example in examples("\n".join(lines))}
     for line in sorted(outputs, reverse=True):

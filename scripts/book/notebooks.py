@@ -1,7 +1,7 @@
 """Write chapters as notebooks: the same prose and code, without outputs, for programs that open ``.ipynb`` files.
 
-Outputs are omitted, because readers run the code themselves, and so are the comments that check numbers. Commands stay
-text, because they are for a terminal. jupytext can also open the Markdown of a chapter directly.
+Outputs are omitted, because readers run the code themselves, and so are the comments that check numbers. Commands are
+kept as text, because they are run in a terminal. jupytext can also open the Markdown of a chapter directly.
 """
 
 import json
@@ -54,7 +54,7 @@ def notebook_of(chapter: Chapter) -> Any:
 
 
 def _heading(found: re.Match[str]) -> str:
-    """Give folded text its own heading, because notebooks cannot fold text."""
+    """Give collapsible text its own heading, because notebooks cannot collapse text."""
     return "### " if found[0].startswith("<summary") else ""
 
 

@@ -1,4 +1,4 @@
-"""Find numbers in texts, in Latin or Bangla digits, and compare them as printed."""
+"""Find numbers in text, in Latin or Bangla digits, and compare them as printed."""
 
 import re
 from collections.abc import Iterable
@@ -58,7 +58,7 @@ def differences(expected: str, found: str, about: float = 0.0) -> str | None:
     """Return the difference between two texts, or None if their words and numbers match.
 
     Integers must match exactly. In other numbers the last digit may differ by one, because machines round differently.
-    With ``about``, all numbers may differ by this share.
+    ``about`` is a relative tolerance for all numbers.
 
     >>> differences("loss 4.08", "loss 4.09"), differences("loss 4.08", "loss 4.10")
     (None, 'expected 4.08, found 4.10')

@@ -65,7 +65,7 @@ def _run_console(part: Part) -> str:
     for command in _commands(part):
         printed = io.StringIO()
         words = shlex.split(command)
-        assert words[0] == "kotha", f"line {part.line}: only kotha runs here, and this is {command!r}"
+        assert words[0] == "kotha", f"line {part.line}: only kotha commands can be run, not {command!r}"
         with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO()) as said:
             code = main(words[1:])
         assert code == 0, f"line {part.line}: {command} failed: {said.getvalue()}"
@@ -94,9 +94,9 @@ def _hold(part: Part, names: dict[str, Any], outcome: Outcome) -> None:
     for held in part.holds:
         value = eval(held.expression, names)
         if held.shown not in part.plain:
-            outcome.problems.append(f"{held.line}: holds {held.shown}, which the paragraph does not say")
+            outcome.problems.append(f"{held.line}: checks {held.shown}, which is not in the paragraph")
         if not reads_as(float(value), held.shown):
-            outcome.problems.append(f"{held.line}: says {held.shown}, and {held.expression} is {float(value)}")
+            outcome.problems.append(f"{held.line}: says {held.shown}, but {held.expression} is {float(value)}")
 
 
 # -- comparing -----------------------------------------------------------------------------------------------------
@@ -143,15 +143,15 @@ def _console_differences(part: Part, found: str) -> str | None:
 def _compare_pictures(chapter: Chapter, outcome: Outcome) -> None:
     shown = {name: (part.line, about) for part in chapter.parts for name, about in part.pictures}
     for name in sorted(outcome.pictures.keys() - shown.keys()):
-        outcome.problems.append(f"1: draws {name} and does not show it")
+        outcome.problems.append(f"1: draws {name} but does not show it")
     for name, (line, about) in shown.items():
         kept = IMAGES / name
         if name not in outcome.pictures:
-            outcome.problems.append(f"{line}: shows {name}, which its code does not draw")
+            outcome.problems.append(f"{line}: shows {name}, which the code does not draw")
         elif not kept.is_file():
             outcome.problems.append(f"{line}: {name} is not in docs/images/book; run the update")
         elif not same_picture(kept.read_text(encoding="utf-8"), outcome.pictures[name], about):
-            outcome.problems.append(f"{line}: {name} is no longer what the code draws; run the update")
+            outcome.problems.append(f"{line}: {name} differs from what the code draws; run the update")
 
 
 def same_picture(kept: str, drawn: str, about: float = 0.0) -> bool:
@@ -178,4 +178,4 @@ def _compare_prose(chapter: Chapter, outcome: Outcome) -> None:
         known |= {number for given in part.given for number in numbers_of(given)}
         for number in prose_numbers(part.plain):
             if not answered(number, known):
-                outcome.problems.append(f"{part.line}: nothing answers for {number}; print it, hold it, or give it")
+                outcome.problems.append(f"{part.line}: {number} is not checked; print it, or add holds or given")

@@ -75,7 +75,7 @@ def build(site: Path = SITE, work: Path = WORK) -> Path:
     keep_flags_whole(site)
     shutil.copyfile(THEME / "start.html", site / "index.html")
     if broken := broken_links(site):
-        raise SystemExit("links that lead nowhere:\n" + "\n".join(broken))
+        raise SystemExit("broken links:\n" + "\n".join(broken))
     return site
 
 
@@ -235,7 +235,7 @@ def toml_key(key: str) -> str:
     return key if re.fullmatch(r"[\w-]+", key, re.ASCII) else json.dumps(key, ensure_ascii=False)
 
 
-# -- what was made ---------------------------------------------------------------------------------------------------
+# -- the built site ---------------------------------------------------------------------------------------------------
 
 
 class _Page(HTMLParser):
@@ -260,7 +260,7 @@ def keep_flags_whole(site: Path) -> None:
 
 
 def whole_flags(code: str) -> str:
-    """Return inline code in which no option is broken across lines.
+    """Wrap the options in inline code so that they are not broken across lines.
 
     >>> whole_flags("<code>kotha lessons --language bn</code>")
     '<code>kotha lessons <span class="flag">--language</span> bn</code>'

@@ -1,4 +1,4 @@
-"""Heading anchors in the style of code hosts, so that a link works both there and on the site."""
+"""Heading anchors in the style of code hosting sites, so that links work both there and on the book's site."""
 
 import re
 import unicodedata

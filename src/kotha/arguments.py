@@ -1,6 +1,6 @@
 """Check arguments to the public API against the names and types in its signatures.
 
-A wrong argument raises an error at the call, with a clear message. Types are checked down to the items of a list; the
+An invalid argument raises an error with a clear message at the call. Types are checked down to the items of a list; the
 meaning of a value (a share, an existing name) is checked where it is used.
 """
 

@@ -22,7 +22,7 @@ class KothaError(Exception):
     ...     kotha.load("nowhere")
     ... except kotha.KothaError as error:
     ...     print(error)
-    nowhere not found; name a run, model or Hugging Face folder, or box for the bundled model
+    nowhere not found; give a run, model or Hugging Face folder, or box for the bundled model
     """
 
     def __init__(self, template: str, /, **values: Any) -> None:
@@ -45,7 +45,7 @@ def _unpickle(kind: type[KothaError], state: dict[str, Any]) -> KothaError:
 
 
 class UsageError(KothaError):
-    """A wrong argument or a wrong combination of arguments (exit code 2)."""
+    """An invalid argument or combination of arguments (exit code 2)."""
 
 
 class ConfigError(KothaError):

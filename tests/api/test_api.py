@@ -157,7 +157,7 @@ def test_results_have_a_readable_repr(world: dict[str, Any]) -> None:
     assert repr(lm.lens("নদী")) == "View(Lens of 'নদী')"
     assert "is empty" in repr(lm.flow(""))
     assert repr(lm.worksheet("নদী")).startswith("View(Sheet of ")
-    with pytest.raises(kotha.KothaError, match=r"nowhere not found; name the folder of"):
+    with pytest.raises(kotha.KothaError, match=r"nowhere not found; specify the folder of"):
         kotha.Run("nowhere")
 
 
@@ -170,11 +170,11 @@ def test_chat_with_an_untrained_model_warns(world: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("path", "wording"),
     [
-        ("nowhere", "nowhere not found; name a run, model or Hugging Face folder, or box"),
-        ("data", "data is a data folder; train a model on it with `kotha train`, and name the run folder"),
+        ("nowhere", "nowhere not found; give a run, model or Hugging Face folder, or box"),
+        ("data", "data is a data folder; train a model on it with `kotha train`, and specify the run folder"),
         ("tokenizer", "tokenizer is not a model folder"),
         (".", r"\. is not a model folder: it has no config.json"),
-        ("stories.jsonl", "stories.jsonl is a file; name a run, model or Hugging Face folder"),
+        ("stories.jsonl", "stories.jsonl is a file; give a run, model or Hugging Face folder"),
     ],
 )
 def test_loading_something_that_is_not_a_model(world: dict[str, Any], path: str, wording: str) -> None:

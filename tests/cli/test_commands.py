@@ -56,7 +56,7 @@ def test_help_and_lists_are_quick_and_load_nothing_heavy(word: str, heavy: list[
         (["plan", "--gpus"], "kotha: --gpus needs a value"),
         (["generate", "box", "--temperature"], "kotha: --temperature needs a value"),
         (["classify", "box"], "kotha: classify needs TEXT"),
-        (["classify", "box", "আজ", " \n"], "kotha: a TEXT is empty; give some words"),
+        (["classify", "box", "আজ", " \n"], "kotha: a TEXT is empty; give some text"),
         (["evaluate", "box"], "kotha: evaluate needs PATH or --text"),
         (["tokenizer", "train", "x", "--out", "y", "--kind", "unigrm"], "unigram"),
         (["corpus", "stories", "--documents", "many"], "many"),
@@ -246,7 +246,7 @@ def test_an_unwritable_page_is_rejected_before_any_work(capsys, tmp_path: Path, 
     kind = ".xlsx" if words[-1] == "--xlsx" else ".html"
     for name, wording in (
         (taken, f"notes.txt exists and is not a {kind} file; choose another name"),
-        (tmp_path, "is a folder; name a file in it"),
+        (tmp_path, "is a folder; specify a file in it"),
         (taken / "a.html", "notes.txt is a file, not a folder"),
         (tmp_path / ("a" * 300), "cannot be written: File name too long"),
     ):

@@ -91,7 +91,7 @@ def test_the_table_explains_its_figures(capsys, made: Path) -> None:
     assert "relation to the training data: not known" in out
     capsys.readouterr()
     assert main(["evaluate", str(made / "one" / "best"), str(made / "data-a")]) == 0
-    assert "name a data folder with --baselines" in capsys.readouterr().err
+    assert "specify a data folder with --baselines" in capsys.readouterr().err
 
 
 def test_overlap_with_the_training_data_is_reported(capsys, made: Path, tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_overlap_with_the_training_data_is_reported(capsys, made: Path, tmp_path
             "a stride of 9 is out of range; use a value from 1 to the context length of 4",
         ),
         (["@one", "@nowhere.txt"], 1, "nowhere.txt does not exist"),
-        (["@none", "@data-a"], 1, "not found; name a run"),
+        (["@none", "@data-a"], 1, "not found; specify a run"),
         (["@one", "@data-a", "--baselines", "none", "--split", "tset"], 1, "has no split 'tset'"),
         (["@one", "@task.yaml"], 2, "task file not found"),
     ],
@@ -190,7 +190,7 @@ def test_the_doctor_without_data_and_without_a_run(capsys, made: Path, tmp_path:
     config["data"]["path"] = "/gone"
     (run / "config.json").write_text(json.dumps(config))
     assert answer(capsys, "doctor", run)["looked_at_data"] is False
-    assert "name it with --data" in said(capsys, "doctor", run, "--ngrams", code=2)
+    assert "specify its path with --data" in said(capsys, "doctor", run, "--ngrams", code=2)
     assert answer(capsys, "doctor", run, "--data", made / "data-a")["looked_at_data"] is True
     assert "no run in" in said(capsys, "doctor", tmp_path, code=1)
     (run / "metrics.jsonl").write_text("")
@@ -239,7 +239,7 @@ def test_runs_on_one_text(capsys, made: Path) -> None:
     assert [row["seen"] and row["seen"]["verdict"] for row in found["rows"]] == ["95% seen in training"] * 2 + [None]
     assert found["best"] is None
     assert found["reasons"][-1]["names"][0].endswith("one")
-    assert "name a text to evaluate it on" in said(capsys, "compare", made / "two" / "best", code=2)
+    assert "give a text to evaluate it on" in said(capsys, "compare", made / "two" / "best", code=2)
 
 
 def test_only_part_of_a_long_text_is_read_without_whole(capsys, made: Path, monkeypatch) -> None:

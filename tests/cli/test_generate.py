@@ -132,7 +132,7 @@ def test_a_stop_string_ends_the_text(capsys: Any, run: Path) -> None:
         (
             ["generate", "nowhere", "মা"],
             1,
-            "nowhere not found; name a run, model or Hugging Face folder, or box",
+            "nowhere not found; give a run, model or Hugging Face folder, or box",
         ),
         (["generate", "RUN", "মা", "--temperature", "-1"], 2, "--temperature -1.0 is out of range; use 0"),
         (["generate", "RUN", "মা", "--top-p", "2"], 2, "--top-p 2.0 is out of range"),

@@ -138,7 +138,7 @@ def test_usage_errors(capsys, models: Path, monkeypatch, words: list[str], wordi
 
 def test_a_missing_run_is_a_failure(capsys, tmp_path: Path) -> None:
     assert main(["inside", "lens", str(tmp_path / "none"), "--text", "আজ"]) == 1
-    assert "name a run, model or Hugging Face folder" in capsys.readouterr().err
+    assert "give a run, model or Hugging Face folder" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("text", [TEXT * 9, "ক্ষ্ম" * 100])
@@ -172,7 +172,7 @@ def test_bfloat16_weights_are_computed_in_float32(capsys, tmp_path: Path) -> Non
 @pytest.mark.parametrize("command", ["attention", "flow", "lens"])
 def test_brackets_in_a_name_are_no_markup(capsys, models: Path, tmp_path: Path, command: str) -> None:
     page = tmp_path / "a[" / "b].html"
-    assert f"page in {page}\n" in run(capsys, command, models / "gpt", "--text", "আজ", "--html", page)
+    assert f"page saved to {page}\n" in run(capsys, command, models / "gpt", "--text", "আজ", "--html", page)
 
 
 def test_a_layer_is_named_by_its_number_too(capsys, models: Path) -> None:

@@ -81,7 +81,7 @@ def test_files(capsys: Any, models: dict[str, str], tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "wording"),
     [
-        (["--target", "x"], "--target: valid only for a head of a model; name the model with --run"),
+        (["--target", "x"], "--target: valid only for a head of a model; specify the model with --run"),
         (["--layer", "3"], "and give --text"),
         (["--part", "cross"], "and give --text"),
         (["--run", "{gpt}"], "an input text is required"),

@@ -65,7 +65,7 @@ def test_usage_errors_come_before_generation(models: list[str], tmp_path: Path, 
     empty.write_text("\n")
     out = ["--out", tmp_path / "judging"]
     for words, said in (
-        ([models[0], models[0], "--prompts", empty, *out], "name two or more different models"),
+        ([models[0], models[0], "--prompts", empty, *out], "specify two or more different models"),
         ([*models, *out], "prompts are required"),
         ([*models, "--prompts", empty, *out], "has no prompts"),
         (out, "is not a judging session"),

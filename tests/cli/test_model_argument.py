@@ -40,5 +40,5 @@ def test_a_prompt_alone_uses_the_bundled_model(words: list[str | None], found: t
 
 @pytest.mark.parametrize("word", ["runn", "runs/last"])
 def test_a_possibly_mistyped_folder_is_rejected(word: str) -> None:
-    with pytest.raises(UsageError, match=f"{word} not found; name a run folder, or .* kotha generate box {word}"):
+    with pytest.raises(UsageError, match=f"{word} not found; specify a run folder, or .* kotha generate box {word}"):
         model_and_prompt(word, None, "generate")

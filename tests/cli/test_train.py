@@ -53,7 +53,7 @@ def test_invalid_data_is_rejected_before_timing(capsys, data: Path, tmp_path: Pa
     assert "no document is held out" not in capsys.readouterr().err, "one of two documents is held out"
     lines.write_text("আমি ভাত খাই।\nতুমি মাছ খাও।\n", encoding="utf-8")
     assert main(["prepare", str(lines), "--tokenizer", str(tokenizer), "--out", str(tmp_path / "end")]) == 0
-    assert "one document is most of the text, so its end is held out" in capsys.readouterr().err
+    assert "one document makes up most of the text, so its end is held out" in capsys.readouterr().err
     used = tmp_path / "used"
     used.mkdir()
     (used / "config.json").write_text("{}")
@@ -138,7 +138,7 @@ def test_settings_come_from_recipe_then_file_then_flags(capsys, data: Path, tmp_
         (["--config", "nowhere.toml"], 2, "nowhere.toml"),
         (["--config", "/dev/zero"], 1, "/dev/zero is larger than 1,048,576 bytes"),
         (["--set", "steps=" + "9" * 5000], 2, "has the wrong type; expected int"),
-        (["--resume"], 1, "not found; name the folder of a training run"),
+        (["--resume"], 1, "not found; specify the folder of a training run"),
     ],
 )
 def test_usage_errors(capsys, data: Path, tmp_path: Path, arguments, code: int, wording: str) -> None:

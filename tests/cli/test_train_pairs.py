@@ -50,7 +50,7 @@ def test_training_a_translator_on_a_table(capsys, tmp_path: Path) -> None:
 def test_the_translator_translates_and_is_evaluated(capsys, made: Path) -> None:
     page = made / "looks.html"
     out, err = said(capsys, "translate", made / "run", "আমি ভাত খাই", "--alignment", page, "--json")
-    assert f"kotha: page in {page}\n" in err
+    assert f"kotha: page saved to {page}\n" in err
     found = json.loads(out)
     assert len(found["alignment"]["weights"]) == len(found["alignment"]["written"]) and page.is_file()
     lines = made / "lines.txt"

@@ -9,9 +9,9 @@ import pytest
 
 from kotha.cli.main import main
 
-FOLDER = "it has no config.json; name a run folder or a model folder"
-FILE = "is a file; name a run, model or Hugging Face folder"
-NOT_FOUND = "not found; name a run, model or Hugging Face folder, or box for the bundled model"
+FOLDER = "it has no config.json; specify a run folder or a model folder"
+FILE = "is a file; give a run, model or Hugging Face folder"
+NOT_FOUND = "not found; give a run, model or Hugging Face folder, or box for the bundled model"
 CASES = [
     ("train nowhere --out o", "nowhere not found; create a data folder with `kotha prepare`"),
     ("train empty --out o", "has no dataset.json; create one with `kotha prepare`"),
@@ -21,16 +21,16 @@ CASES = [
     ),
     ("train texts --out o", "prepare the text first: kotha tokenizer train texts --out tok && kotha prepare texts"),
     ("train note.txt --preset pocket --out o", "it is not a table of pairs"),
-    ("train texts --config nowhere --out o", "No such file or directory; name a TOML file"),
+    ("train texts --config nowhere --out o", "No such file or directory; specify a TOML file"),
     ("sweep note.txt", "prepare the text first: kotha tokenizer train note.txt --out tok && kotha prepare note.txt"),
     ("prepare note.txt --tokenizer nowhere --out o", "no tokenizer at nowhere; train one with `kotha tokenizer train`"),
     ("prepare note.txt --tokenizer empty --out o", "empty contains no tokenizer"),
     ("tokenizer train nowhere --out o", "nowhere does not exist; name an existing file or folder"),
     ("finetune instruct note.txt --from box --out o", "note.txt has no fields; use csv, tsv or jsonl"),
-    ("doctor nowhere", "nowhere not found; name the folder of a training run"),
-    ("doctor empty", "no run in empty; name the folder of a training run"),
-    ("compare nowhere", "nowhere not found; name a run folder"),
-    ("compare empty", "not a run folder with scores of its own; name a text to evaluate it on: --text …"),
+    ("doctor nowhere", "nowhere not found; specify the folder of a training run"),
+    ("doctor empty", "no run in empty; specify the folder of a training run"),
+    ("compare nowhere", "nowhere not found; specify a run folder"),
+    ("compare empty", "is not a run folder and has no scores; give a text to evaluate it on: --text …"),
     ("card note.txt", "note.txt is not a model folder"),
     ("evaluate nowhere note.txt", NOT_FOUND),
     ("evaluate empty note.txt", FOLDER),
@@ -42,14 +42,14 @@ CASES = [
     ("ask ক --index texts", "texts is a folder; give an index file created with `kotha index`"),
     ("ask ক --index empty.txt", "empty.txt is empty; index some documents with `kotha index`"),
     ("judge box empty --prompts nowhere --out o", "nowhere is not a file; give a file with one prompt per line"),
-    ("translate box --file texts", "texts is a folder; name a file in it"),
+    ("translate box --file texts", "texts is a folder; specify a file in it"),
     ("translate box --file nowhere", "nowhere not found; check the path"),
-    ("inside score texts", "texts is a folder; name a file in it"),
+    ("inside score texts", "texts is a folder; specify a file in it"),
     ("inside score note.txt", "note.txt is corrupted: it is not valid JSON"),
     ("inside worksheet --matrices note.txt", "note.txt must be a .json or .csv file with X, W_Q, W_K and W_V"),
-    ("inside lens নদী", "নদী not found; name a run folder, or give a text with --text"),
+    ("inside lens নদী", "নদী not found; specify a run folder, or give text with --text"),
     ("inside lens nowhere --text নদী", NOT_FOUND),
-    ("inside embeddings river", "name a run folder, or for a word write: kotha inside embeddings box river"),
+    ("inside embeddings river", "specify a run folder, or to look up a word, run: kotha inside embeddings box river"),
     ("inside embeddings river sea", NOT_FOUND),
     ("plan --steps 4", "unknown option --steps; write --set steps=VALUE"),
     ("train data --out o --batch-size 4", "unknown option --batch-size; write --set batch_size=VALUE"),

@@ -257,7 +257,7 @@ HUGE = dict.fromkeys(("n_embd", "n_inner", "vocab_size"), 1 << 30)
         ),
         # config.json.
         (config_links_out, "config.json links to .*, outside the folder"),
-        (config_of_100_megabytes, "config.json has 104,857,600 bytes, too many for a config.json"),
+        (config_of_100_megabytes, "config.json is 104,857,600 bytes, which is too large for a config.json"),
         *((holds(CONFIG, text), "config.json is corrupted: ") for text in NO_CONFIGS),
         *(
             (changed(name, value), f"{name}=.* must be an integer")

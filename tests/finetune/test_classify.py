@@ -121,7 +121,7 @@ def test_a_classifier_cannot_generate_and_a_gpt_cannot_classify(
 ) -> None:
     classifier = runs["gpt"].model
     assert classifier.classify([]) == []
-    with pytest.raises(UsageError, match="is a gpt-classifier and does not generate text; it is a classifier"):
+    with pytest.raises(UsageError, match="is a gpt-classifier model and does not generate text; it is a classifier"):
         classifier.generate("আজ")
     with pytest.raises(UsageError, match="is evaluated on labelled texts; give a file that contains them"):
         classifier.evaluate(["আজ"])

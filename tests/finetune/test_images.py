@@ -136,7 +136,7 @@ def test_the_commands(run: kotha.Run, archive: Path, tmp_path: Path, capsys: pyt
     assert main(["classify", str(run.path), str(tmp_path / "a.npy"), "--attention", str(page), "--json"]) == 0
     output = capsys.readouterr()
     assert json.loads(output.out)["label"] in ("flat", "tall") and page.is_file()
-    assert f"kotha: page in {page}\n" in output.err
+    assert f"kotha: page saved to {page}\n" in output.err
     assert main(["evaluate", str(run.path), str(archive)]) == 0
     output = capsys.readouterr()
     assert "nearest neighbour" in output.out and "The model was trained on 64 of these" in output.out

@@ -99,10 +99,10 @@ def test_invalid_fill_requests_are_rejected(folder: Path, tmp_path: Path) -> Non
         lm.fill("মা " * 60 + GAP)
     with pytest.raises(UsageError, match="one of them is empty"):
         lm.follows("মা", " ")
-    with pytest.raises(UsageError, match="is a bert and does not generate text; it fills gaps: use fill"):
+    with pytest.raises(UsageError, match="is a bert model and does not generate text; it fills gaps: use fill"):
         lm.generate("মা")
     gpt = kotha.LanguageModel(Bundle(shaken(GPTConfig(**SIZES)).model, lm.tokenizer))
-    with pytest.raises(UsageError, match="only a BERT fills gaps"):
+    with pytest.raises(UsageError, match="only BERT models can fill gaps"):
         gpt.fill(GAP)
     other = kotha.LanguageModel(Bundle(lm.model, train(SAMPLE, "unigram", 700)))
     with pytest.raises(UsageError, match="no cls and no sep token"):

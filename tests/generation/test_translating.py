@@ -76,7 +76,7 @@ def test_invalid_translation_requests_are_rejected(
     gpt = build(GPTConfig(vocab_size=lm.config.vocab_size, context_length=8, n_layers=1, d_model=16, n_heads=2))
     with pytest.raises(UsageError, match="only Seq2Seq models can translate"):
         kotha.LanguageModel(Bundle(gpt, lm.tokenizer)).translate(SHORT)
-    with pytest.raises(UsageError, match="is a seq2seq and does not generate text; use translate"):
+    with pytest.raises(UsageError, match="is a seq2seq model and does not generate text; use translate"):
         lm.generate("মা")
     unmarked = Tokenizer(lm.tokenizer.backend)
     del unmarked.special["bos"]
@@ -84,8 +84,8 @@ def test_invalid_translation_requests_are_rejected(
         kotha.LanguageModel(Bundle(lm.model, unmarked)).translate(SHORT)
     (tmp_path / "latin.txt").write_bytes(b"\xff\xfe\xe9")
     for words, said in (
-        ([], "give either a text or --file"),
-        ([SHORT, "--file", "x"], "give either a text or --file"),
+        ([], "give either TEXT or --file"),
+        ([SHORT, "--file", "x"], "give either TEXT or --file"),
         (["--file", str(tmp_path / "latin.txt")], "is not UTF-8 text"),
         (["--file", str(tmp_path / "none.txt")], "none.txt not found; check the path"),
         ([SHORT, "--beams", "0"], "is too small; use 1 or more"),

@@ -65,7 +65,7 @@ def test_the_page_is_built_once_on_first_access(tmp_path: Path) -> None:
     assert made == []
     assert view.html == view.html == "<p>" and made == [1]
     (tmp_path / "taken").mkdir()
-    with pytest.raises(KothaError, match="is a folder; name a file in it"):
+    with pytest.raises(KothaError, match="is a folder; specify a file in it"):
         view.save(tmp_path / "taken")
 
 

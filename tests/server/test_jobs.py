@@ -277,8 +277,8 @@ def written(store: JobStore, kind: str, code: int | None) -> str:
         ("texts", "index", 404, "not found; upload it first"),
         ("table", "index", 404, "not found; upload it first"),
         ("table", "file", 400, "was uploaded as txt, which has no columns"),
-        ("model", "index", 409, "has no model; a training job has one after its first save"),
-        ("model", "learn running", 409, "has no model; a training job has one after its first save"),
+        ("model", "index", 409, "has no model; a training job has a model once it has saved one"),
+        ("model", "learn running", 409, "has no model; a training job has a model once it has saved one"),
     ],
 )
 def test_an_id_of_the_wrong_kind_or_too_early_is_rejected_with_a_message(
@@ -531,7 +531,7 @@ def test_one_job_makes_tokenizer_data_and_model(tmp_path: Path, models: Path) ->
         ("jobs", {"kind": "learn", "minutes": 1, "seed": 1.5}, "seed: it must be an integer"),
         ("jobs", {"kind": "learn", "minutes": 1, "preset": "mimi"}, "did you mean 'mini'"),
         ("jobs", {"kind": "learn", "minutes": 1, "preset": "vit-digits"}, "no preset 'vit-digits'"),
-        ("jobs", {"kind": "learn", "minutes": 1, "preset": "po\0cket"}, "that trains on plain text"),
+        ("jobs", {"kind": "learn", "minutes": 1, "preset": "po\0cket"}, "is not a preset for plain text"),
         ("jobs", {"kind": "learn", "minutes": 1, "start": "plain", "vocab_size": 600}, "keeps its sizes"),
         ("jobs", {"kind": "learn", "minutes": 1, "out": "/etc"}, "unknown field 'out'"),
         ("jobs", {"kind": "learn", "minutes": 1, "seed": -1}, "seed: it must be 0 or more"),

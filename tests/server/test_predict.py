@@ -206,7 +206,7 @@ def test_runs_are_compared_as_the_library_does(office: Address) -> None:
     assert [row["name"] for row in result["rows"]] == ["run", TRAINING]
     assert result["rows"][0]["bits_per_byte"] == pytest.approx(expected.bits_per_byte) and result["best"] is None
     assert "no measurements of its own" in refused(office, "compare", runs=["run", "plain"])
-    assert "named twice" in refused(office, "compare", runs=["run", "run"])
+    assert "listed twice" in refused(office, "compare", runs=["run", "run"])
     assert "runs: it has more than 8 items" in refused(office, "compare", runs=list("abcdefghi"))
     brought = http.post(f"{office.url}/api/files", json={"text": "নদীর ধারে একটি গ্রাম ছিল।"}).json()["id"]
     measured = ask(office, "compare", runs=["plain", "run"], text=brought)

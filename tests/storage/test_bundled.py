@@ -89,14 +89,18 @@ def test_commands_work_without_training(words: list[str], capsys: Any, beside_a_
 @pytest.mark.parametrize(
     ("words", "code", "wording"),
     [
-        (["generate", "runn"], 2, "runn not found; name a run folder, or for a prompt write: kotha generate box runn"),
+        (
+            ["generate", "runn"],
+            2,
+            "runn not found; specify a run folder, or to use it as a prompt, run: kotha generate box runn",
+        ),
         (["evaluate"], 2, "evaluate needs RUN"),
         (["evaluate", "box"], 2, "evaluate needs PATH or --text"),
         (["evaluate", "box", "x", "--text", "নদী"], 2, "give either PATH or --text, not both"),
-        (["doctor", "box"], 1, "no run in box; name the folder of a training run"),
+        (["doctor", "box"], 1, "no run in box; specify the folder of a training run"),
         (["card", "."], 1, ". is not a model folder: it has no config.json"),
-        (["card", "runn"], 1, "runn not found; name a run folder or a model folder"),
-        (["generate", "আমি", "ভাত", "খাই"], 2, "unexpected argument খাই; put quotes around a text of several words"),
+        (["card", "runn"], 1, "runn not found; specify a run folder or a model folder"),
+        (["generate", "আমি", "ভাত", "খাই"], 2, "unexpected argument খাই; put quotes around text that contains spaces"),
         (["inside", "heads"], 2, "the training data of box was not found; give --text … or a path"),
     ],
 )
@@ -126,7 +130,7 @@ def test_a_folder_named_box_gives_a_remark(capsys: Any, tmp_path: Path, monkeypa
     monkeypatch.chdir(tmp_path)
     Path("box").mkdir()
     assert main(["generate", "box", "আমি", "--tokens", "1"]) == 0
-    assert "box is the bundled model; for the folder here write ./box" in capsys.readouterr().err
+    assert "box is the bundled model; to use the local folder, write ./box" in capsys.readouterr().err
 
 
 def test_python_loads_it_by_default(lm: kotha.LanguageModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +138,7 @@ def test_python_loads_it_by_default(lm: kotha.LanguageModel, tmp_path: Path, mon
     text = lm.generate("আমি", tokens=5)
     assert text.startswith("আমি") and kotha.load("box").generate("আমি", tokens=5) == text
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(kotha.KothaError, match="box not found; name a run"):
+    with pytest.raises(kotha.KothaError, match="box not found; give a run"):
         kotha.load(Path("box"))
 
 

@@ -406,7 +406,7 @@ def test_a_run_does_not_overwrite_another(data, tmp_path: Path) -> None:
     start(data, tmp_path / "run")
     with pytest.raises(CheckpointError, match="contains a run; resume it with resume=True"):
         start(data, tmp_path / "run")
-    with pytest.raises(CheckpointError, match=r"not found; name the folder of a training run"):
+    with pytest.raises(CheckpointError, match=r"not found; specify the folder of a training run"):
         RunFolder(tmp_path / "none").read()
 
 

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable
 
-# The path of an input or an output.
+# The path of an input or output file.
 AnyPath = str | os.PathLike[str]
 
 

@@ -40,9 +40,10 @@ def compare(
 
     Without a ``text``, run folders are compared by their scores from training. With a ``text``, all models, including
     model folders, are evaluated on it, and each row says whether that model was trained on the text. Only the first
-    half megabyte of a longer text is read, unless ``whole`` is set; the comparison says how many documents were read.
-    ``field`` names the field of a record that holds the text. A best model is named only if no model was trained on the
-    text and the difference is statistically significant. ``names`` are the row names (default: the folders).
+    half megabyte of a longer text is read, unless ``whole`` is set; the comparison reports how many documents were
+    read. ``field`` is the name of the field that contains the text. A best model is reported only if no model was
+    trained on the text and the difference is statistically significant. ``names`` are the row names (default: the
+    folders).
 
     >>> kotha.compare(["run", "run/best"], text="stories.jsonl").best is None  # both were trained on it
     True
@@ -56,8 +57,8 @@ def compare(
         config = run_config(folder)
         if text is None and not config:
             if not exists(folder):
-                raise KothaError("{place} not found; name a run folder", place=folder)
-            template = "{place} is not a run folder with scores of its own; name a text to evaluate it on: {text}"
+                raise KothaError("{place} not found; specify a run folder", place=folder)
+            template = "{place} is not a run folder and has no scores; give a text to evaluate it on: {text}"
             raise UsageError(template, place=folder, text=Option("text", ...))
         row = row_of_run(name, config, reached(folder) if config else {}, find_data(config, folder))
         if text is not None:

@@ -14,13 +14,13 @@ __all__ = ["ParityReport", "import_model", "lines_of", "parity_rows", "read_card
 
 
 def read_card(path: AnyPath) -> str:
-    """Read a model card: training data, licence, and limits of use."""
+    """Read a model card: training data, licence, and limitations."""
     folder = bundled.model_path(path)
     file, name = folder / bundled.CARD_FILE, bundled.title(folder)
     if not folder.exists():
-        raise KothaError("{run} not found; name a run folder or a model folder", run=folder)
+        raise KothaError("{run} not found; specify a run folder or a model folder", run=folder)
     if not any(is_file(each / CONFIG_FILE) for each in (folder, folder / RUN_MODEL)):
-        template = "{path} is not a model folder: it has no {name}; name a run folder or a model folder"
+        template = "{path} is not a model folder: it has no {name}; specify a run folder or a model folder"
         raise KothaError(template, path=folder, name=CONFIG_FILE)
     if not file.is_file():
         raise KothaError(

@@ -203,8 +203,8 @@ def train_tokenizer(
 
     ``kind`` is unigram, bpe, wordpiece or char. ``more`` are the options ``split`` (for bpe), ``level`` (for char) and
     ``rules`` (for normalization). ``overwrite`` replaces a saved tokenizer. Pieces are made of complete grapheme
-    clusters, so a vowel sign is never split from its consonant. ``workers`` is the number of processes that count the
-    text (default: 1), and ``on="ray"`` uses a cluster. The result does not depend on the number of processes.
+    clusters, so a vowel sign is never split from its consonant. ``workers`` is the number of processes that read and
+    count the text (default: 1), and ``on="ray"`` uses a cluster. The result does not depend on the number of processes.
 
     >>> tokenizer = kotha.train_tokenizer("stories.jsonl", vocab_size=600)
     >>> tokenizer.decode(tokenizer.encode("নদীর ধারে"))
@@ -257,7 +257,7 @@ def prepared_table(report: PrepareReport, title: str = "") -> Table:
     ]
     removals = (
         Message("{n:,} duplicates", n=report.duplicates),
-        Message("{n:,} near-copies of validation documents", n=report.leaked),
+        Message("{n:,} near duplicates of validation documents", n=report.leaked),
         Message("{n:,} unreadable", n=report.problems),
     )
     removed = [each for each in removals if each.values["n"]] or Message("nothing")

@@ -32,7 +32,7 @@ from kotha.training.request import TrainRequest
 from kotha.training.train_run import train_run
 
 TRAIN, HELD_OUT = "stories.jsonl", "held-out.jsonl"
-# A file that marks a demo folder; a new demo may replace the contents of such a folder, but of no other.
+# Marker file of a demo folder; a new demo replaces the contents of a folder only if it contains this file.
 MARK = ".kotha-demo"
 # Training documents per held-out document.
 _TRAINED_PER_HELD_OUT = 20
@@ -68,7 +68,7 @@ class Demonstration:
             check_folder_place(out, lambda _: False)
         found = names_in(out) if is_directory(out) else []
         if found and MARK not in found:
-            template = "{out} holds {found} and is not a demo folder; choose a new or empty folder"
+            template = "{out} contains {found} and is not a demo folder; choose a new or empty folder"
             raise KothaError(template, out=out, found=found[0])
         self.out, self._documents, self._vocab_size = out, documents, vocab_size
         self._seed = seed
@@ -85,14 +85,14 @@ class Demonstration:
         ]
 
     def report(self, commands: list[tuple[Message, str]]) -> Path:
-        """Write the page that links all results, with the commands to try next."""
+        """Write the page that links to all results, with the commands to try next."""
         self.record = read_record(self.out / "run")
         atomic_write(self.out / "report.html", demo_page(self, str(self.out), commands))
         return self.out / "report.html"
 
     def _sample_bundled(self) -> list[Text | Table]:
         texts = load().generate(list(_OPENINGS), tokens=_SAMPLE_TOKENS, seed=self._seed)
-        return [*map(_quoted, texts), Message("Now a model of your own, trained from scratch:")]
+        return [*map(_quoted, texts), Message("Now your own model, trained from scratch:")]
 
     def _stories(self) -> list[Text | Table]:
         """Write training and held-out stories, from the same grammar with different seeds."""
@@ -128,7 +128,7 @@ class Demonstration:
         return [making.prepared_table(self.shards)]
 
     def train(self) -> list[Text | Table]:
-        """Train, save a sample from before the first step, and evaluate on all held-out texts."""
+        """Train the model, save a sample from before the first step, and evaluate on all held-out texts."""
         data, run = Dataset(self.out / "data"), self.out / "run"
         self.floor = floor_bits_per_byte(self.held_out)
         shutil.rmtree(run, ignore_errors=True)
@@ -144,7 +144,7 @@ class Demonstration:
         if found["stopped"]:
             return []
         self.model = load(run)
-        # The evaluations during training used only a part of the texts, to save time.
+        # To save time, the evaluations during training used only some of the texts.
         self.score = self.model.evaluate(data.path, baselines=data.path)
         return [
             Message(

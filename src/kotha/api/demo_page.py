@@ -66,7 +66,7 @@ def demo_page(demo: Any, folder: str, commands: Sequence[tuple[Message, str]]) -
         Columns([[Code(command, words) for words, command in commands], in_python]),
         Folded(Message(title), [table, *map(Quote, texts)]),
     ]
-    credit = Message("Made by `kotha demo` on this machine, without network access.")
+    credit = Message("Created by `kotha demo` on this machine, without a network connection.")
     signs = Message("␣ stands for a space, and ◌ for the missing base letter of a sign.")
     return Report(Message("কথা: your first language model"), [_lead(demo)], blocks, [credit, signs]).html()
 

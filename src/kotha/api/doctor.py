@@ -26,8 +26,8 @@ def doctor(run: AnyPath, *, data: AnyPath | None = None, ngrams: bool = False) -
     baseline.
     """
     folder = RunFolder(Path(run))
-    if str(run) == bundled.NAME and not exists(folder.path):  # the bundled model was shipped without its run
-        raise CheckpointError("no run in {path}; name the folder of a training run", path=run)
+    if str(run) == bundled.NAME and not exists(folder.path):  # the bundled model is shipped without its run
+        raise CheckpointError("no run in {path}; specify the folder of a training run", path=run)
     config, metrics = folder.about(), folder.metrics()
     path = find_data(config, folder.path) if data is None else Path(data)
     dataset = None if path is None else Dataset(path, verify=False)
@@ -41,7 +41,7 @@ def _count(dataset: Dataset | None, config: dict[str, Any]) -> dict[str, float]:
     """Return the losses that n-gram models reach on the run's data."""
     if dataset is None:
         raise UsageError(
-            "{ngrams} needs the data folder, which was not found; name it with {data}",
+            "{ngrams} needs the data folder, which was not found; specify its path with {data}",
             ngrams=Option("ngrams"),
             data=Option("data"),
         )

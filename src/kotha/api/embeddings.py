@@ -26,7 +26,7 @@ class WordsReport:
 def look(
     run: Path, words: Sequence[str] = (), map_: Path | None = None, text: str | None = None, **choice: Any
 ) -> WordsReport:
-    """Return words' neighbours, a word map as a page, and the rows that a training step on a text would change.
+    """Return the neighbours of words, a map of words, and the embedding rows that training on a text would change.
 
     ``choice`` may set ``count`` (the number of neighbours), ``centred`` and ``map_words``.
     """

@@ -1,4 +1,4 @@
-"""The engine with which commands generate text; it does not use torch where the text is the same without it."""
+"""The engine that commands use to generate text; it does not use torch if the output is the same without it."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal

@@ -43,10 +43,11 @@ class EvaluationMixin(OpenedModel):
     ) -> Any:
         """Evaluate the model; the score also says whether the model was trained on the text.
 
-        A GPT is evaluated on a text (a file, a folder, a data folder, or a list of documents) by loss, perplexity and
-        bits per byte, on a file of questions, or on an lm-evaluation-harness task (.yaml). A BERT predicts masked
-        words, a Seq2Seq translates a table of pairs, and a classifier classifies labelled texts or images. ``options``
-        are the fields of ``EvaluateOptions``: ``context``, ``stride``, ``baselines`` (none, or auto) and others.
+        A GPT model is evaluated on text (a file, a folder, a data folder, or a list of documents) by loss, perplexity
+        and bits per byte, on a file of questions, or on an lm-evaluation-harness task (.yaml). A BERT model predicts
+        masked words, a Seq2Seq model translates a table of pairs, and a classifier classifies labelled texts or images.
+        ``options`` are the fields of ``EvaluateOptions``: ``context``, ``stride``, ``baselines`` (none, or auto) and
+        others.
 
         >>> score = lm.evaluate("stories.jsonl", context=32)
         >>> score.bits_per_byte < 8, str(score.seen.verdict)

@@ -64,7 +64,7 @@ def _with_pairs(
     request: ExamplesRequest,
     folder: RunFolder,
     *,
-    pair: tuple[str, str] | None,  # fields of source and target; None: guess them
+    pair: tuple[str, str] | None,  # source and target fields; None: guess them
     reverse: bool,
     tokenizer: Tokenizer | AnyPath | None,
     validation: AnyPath | None,

@@ -1,4 +1,4 @@
-"""The tutor: questions with automatic marking, the same questions on paper with a key, and a class's answers."""
+"""The tutor: automatically graded questions, the same questions on paper with an answer key, and a class's results."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
@@ -36,13 +36,13 @@ def practise(
     progress: Path | None = None,
     name: str | None = None,
 ) -> dict[str, Any]:
-    """Ask the chosen questions, mark the answers, and return a summary.
+    """Ask the chosen questions, grade the answers, and return a summary.
 
-    The answers are saved with the ``name`` in the file ``progress``, from which the next call resumes.
+    The answers are saved with the ``name`` in the file ``progress``; the next call resumes from this file.
     """
     if progress is None and name is not None:
         raise UsageError(
-            "{name} applies only to an answer file; name one with {progress}",
+            "{name} applies only to an answer file; specify one with {progress}",
             name=Option("name"),
             progress=Option("progress"),
         )
@@ -69,7 +69,7 @@ def _begin(choice: QuestionChoice, language: Language, path: Path | None, name: 
     record = read(path)
     if choice not in (QuestionChoice(), record.choice):
         raise UsageError(
-            "{path} holds other questions ({sheet}, {wanted}); use a new file",
+            "{path} contains other questions ({sheet}, {wanted}); use a new file",
             path=path,
             sheet=record.choice.sheet,
             wanted=record.choice.questions,
@@ -85,7 +85,7 @@ def _begin(choice: QuestionChoice, language: Language, path: Path | None, name: 
 
 
 def mark_class(files: Sequence[Path], csv: Path | None = None) -> list[FileScore]:
-    """Mark the answers in answer files again; if ``csv`` is given, also write the table to it."""
+    """Regrade the answers in answer files; if ``csv`` is given, also write the table to this file."""
     rows = read_class(files)
     if csv is not None:
         atomic_write(csv, as_csv(rows), ".csv")
@@ -106,5 +106,5 @@ def class_table(rows: Sequence[FileScore]) -> list[Table | Text]:
         for row in rows
     ]
     parts = [f"  {part}" for part in rows[0].parts()] if len(rows) == 1 else []
-    remark = Message("Points are computed again from the typed answers; no file shows who typed them.")
+    remark = Message("Points are recomputed from the answers in the files; a file does not prove who typed them.")
     return [Table("", _HEADINGS, cells, [remark]), *parts]

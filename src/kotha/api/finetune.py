@@ -37,7 +37,7 @@ def finetune_classify(
     on_remark: OnRemark | None = None,
     **settings: Any,
 ) -> Run:
-    """Fine-tune a trained GPT or BERT to classify texts, given a table (csv, tsv, jsonl, parquet) of texts and labels.
+    """Fine-tune a trained GPT or BERT to classify text, given a table (csv, tsv, jsonl, parquet) of texts and labels.
 
     ``text`` and ``label`` name the fields (default: guessed). A ``held_out`` share of each class is used for validation
     and an equal share for testing, unless files are given for them. ``settings`` are training settings; ``lora=8``

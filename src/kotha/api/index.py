@@ -25,7 +25,7 @@ class Index:
     """A searchable index of documents split into passages, stored in one file.
 
     With a ``model`` (a model or its path), passages are also compared by the model's embeddings. Without a model,
-    passages are compared only by words, which does not need torch.
+    passages are compared only by words, which does not require torch.
 
     >>> index = kotha.Index("stories.index")
     >>> index.update("stories.jsonl").documents
@@ -89,8 +89,8 @@ class Index:
     def ask(self, question: str, limit: int = 5, by: By | None = None, *, tokens: int = 100) -> CitedAnswer:
         """Answer a question from matching passages, with citations; ``found`` is False if no passage matches.
 
-        If a model was not trained to answer questions, it is not used. In that case, the answer is the sentence that
-        best fits the question, and ``remark`` says so.
+        A model that was not trained to answer questions is not used. The answer is then the sentence that best matches
+        the question, and ``remark`` says so.
 
         >>> print(kotha.Index("stories.index").ask("zebra crossing?").answer)
         not found in these documents

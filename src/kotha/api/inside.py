@@ -32,8 +32,9 @@ class InspectionMixin(OpenedModel):
 
     A view is displayed in a notebook as an offline page. ``save("x.html")`` writes the page, ``to_dict()`` returns the
     numbers, and ``found`` is the typed result. ``options`` are the other fields of the input: ``generate=12`` (also
-    inspect 12 generated tokens), ``second`` (the second sentence for a BERT) and ``target`` (a translation). A str is
-    always taken as text, so a str that names a file raises an error. ``heads`` also accepts a file as a ``Path``.
+    inspect 12 generated tokens), ``second`` (the second sentence for a BERT model) and ``target`` (a translation). A
+    string is always treated as text, so a string that is a file name raises an error. ``heads`` also accepts a file as
+    a ``Path``.
     """
 
     @contextmanager
@@ -150,8 +151,8 @@ class InspectionMixin(OpenedModel):
     def worksheet(self, text: str, **which: Any) -> "SheetView":
         """Write out the arithmetic of one attention head: every product, sum and exponential.
 
-        ``which`` may set ``layer`` and ``head``, and for a Seq2Seq also ``target``, ``stack`` (encoder or decoder) and
-        ``part`` (attention or cross).
+        ``which`` may set ``layer`` and ``head``, and for a Seq2Seq model also ``target``, ``stack`` (encoder or
+        decoder) and ``part`` (attention or cross).
 
         >>> lm.worksheet("নদীর ধারে", layer=1, head=2).save_spreadsheet("sheet.xlsx")
         PosixPath('sheet.xlsx')

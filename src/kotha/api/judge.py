@@ -35,9 +35,9 @@ def judge(
     """Let models continue prompts, and save the continuations as blind pairs for people to judge.
 
     ``prompts`` is a list, or a file with one prompt per line. Without models, the existing comparison in ``out`` is
-    opened. ``how`` takes fields of ``SamplingSettings``. On the result, ``left_for`` returns a judge's remaining pairs,
-    ``record`` saves a judgement, ``page`` writes a page for judges without Kotha, ``collect`` reads the files that the
-    page saves, and ``result`` returns the ranking.
+    opened. ``how`` accepts the fields of ``SamplingSettings``. On the result, ``left_for`` returns a judge's remaining
+    pairs, ``record`` saves a judgement, ``page`` writes a page for judges without Kotha, ``collect`` reads the files
+    that the page saves, and ``result`` returns the ranking.
 
     >>> judging = kotha.judge(["run", "other"], ["নদীর ধারে", "মা"], out="judging", tokens=5)
     >>> pair = judging.left_for("মিনা")[0]
@@ -50,7 +50,7 @@ def judge(
         return JudgingSession.open(folder)
     names = [os.fspath(each) for each in models]
     if len(names) < 2 or len(set(names)) < len(names):
-        raise UsageError("{models}: name two or more different models", models=Option("models", names))
+        raise UsageError("{models}: specify two or more different models", models=Option("models", names))
     if prompts is None:
         raise UsageError("prompts are required: a file with one prompt per line, or a list")
     if exists(folder):

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
 Family = TypeVar("Family", GPT, BERT, Seq2Seq)
 _ONLY: dict[type, str] = {
-    GPT: "{called} is a {family} model; only a GPT predicts text{instead}",
-    BERT: "{called} is a {family} model; only a BERT fills gaps",
+    GPT: "{called} is a {family} model; only GPT models can predict text{instead}",
+    BERT: "{called} is a {family} model; only BERT models can fill gaps",
     Seq2Seq: "{called} is a {family} model; only Seq2Seq models can translate",
 }
 # The command for a model that is not a GPT, by the suffix of its family's name.

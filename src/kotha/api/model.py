@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kotha.retrieval.dense import Vectors
     from kotha.retrieval.embedding import Embedder
 
-# Maximum number of texts generated in one batch; more wait for a free row.
+# Maximum number of texts generated in one batch; others wait for a free row.
 _MOST_ROWS = 64
 
 
@@ -63,18 +63,18 @@ def load(path: AnyPath = bundled.NAME, device: str = "auto", adapter: AnyPath | 
     >>> kotha.load("nowhere")
     Traceback (most recent call last):
     ...
-    kotha.errors.KothaError: nowhere not found; name a run, model or Hugging Face folder, or box for the bundled model
+    kotha.errors.KothaError: nowhere not found; give a run, model or Hugging Face folder, or box for the bundled model
     """
     folder = bundled.model_path(path)
     chosen = _device(device)
     if not exists(folder):
         raise KothaError(
-            "{place} not found; name a run, model or Hugging Face folder, or box for the bundled model", place=folder
+            "{place} not found; give a run, model or Hugging Face folder, or box for the bundled model", place=folder
         )
     if is_file(folder):
-        raise KothaError("{place} is a file; name a run, model or Hugging Face folder", place=folder)
+        raise KothaError("{place} is a file; give a run, model or Hugging Face folder", place=folder)
     if is_file(folder / DATASET_FILE):
-        template = "{place} is a data folder; train a model on it with `kotha train`, and name the run folder"
+        template = "{place} is a data folder; train a model on it with `kotha train`, and specify the run folder"
         raise KothaError(template, place=folder)
     if _is_huggingface(folder):
         from kotha.export.huggingface.import_ import import_hf
@@ -106,7 +106,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         name = "" if self.path is None else f"{self._called!r}: "
         return f"LanguageModel({name}{self.config.family}, {count:,} parameters, {pieces}, {self.device})"
 
-    # -- writing ----------------------------------------------------------------------------------------------------
+    # -- generation -------------------------------------------------------------------------------------------------
 
     @checked(SamplingSettings)
     def generate(
@@ -164,9 +164,9 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         2
         """
         if self.tokenizer is None:
-            raise self._family_error("{called} is a {family} without a tokenizer and cannot generate text")
+            raise self._family_error("{called} is a {family} model without a tokenizer and cannot generate text")
         if not isinstance(self.model, GPT):
-            raise self._family_error("{called} is a {family} and does not generate text{instead}")
+            raise self._family_error("{called} is a {family} model and does not generate text{instead}")
         stored = stored_weights(self.model) if weights == "stored" else weights
         settings: Any = {"max_batch": max_batch, "chat": self.bundle.chat, "kept_bytes": kept_bytes}
         return Engine(self.model, self.tokenizer, weights=stored, **settings)

@@ -1,7 +1,7 @@
 """The input to an inspected model: a text, a pair or an image, and the tokens that the model generates.
 
-Generation here is kept as simple as possible: a GPT continues the text (greedily or with a temperature), and a Seq2Seq
-translates it. ``kotha.inside`` receives the resulting input and does not generate text itself.
+Generation here is kept as simple as possible: a GPT model continues the text (greedily or with a temperature), and a
+Seq2Seq model translates it. ``kotha.inside`` receives the resulting input and does not generate text itself.
 """
 
 from collections.abc import Sequence
@@ -38,13 +38,13 @@ def read_input(bundle: Bundle, options: InputOptions, otherwise: str | None = No
 
 
 def _writer(bundle: Bundle, options: InputOptions) -> Write | None:
-    """Return a function that generates ids: for a GPT on request, and for a Seq2Seq also if no target is given."""
+    """Return a function that generates ids: for a GPT on request; for a Seq2Seq model also if no target is given."""
     model, generate = bundle.model, options.generate
     special = {} if bundle.tokenizer is None else bundle.tokenizer.special
     if isinstance(model, Seq2Seq) and (generate is not None or options.target is None):
         if options.temperature:
             given = Option("temperature")
-            raise UsageError("a Seq2Seq returns only its best translation; omit {temperature}", temperature=given)
+            raise UsageError("a Seq2Seq model returns only its best translation; omit {temperature}", temperature=given)
         return translator(bundle, beams=1, tokens=generate)
     if generate is None:
         return None

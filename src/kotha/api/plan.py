@@ -28,9 +28,9 @@ def plan(
 ) -> TrainingPlan:
     """Estimate a preset's parameters, compute, memory and time, or design a model for a memory or time budget and data.
 
-    The result has ``found`` for JSON, tables, sentences and a page. ``settings`` are training settings and model sizes.
-    ``text`` is the size of a text that does not exist yet, for use instead of ``data``. ``before_timing``, which sets
-    the number of threads, is called before a few small steps are timed.
+    The result contains ``found`` (for JSON), tables, sentences and a page. ``settings`` are training settings and model
+    sizes. ``text`` is the size of a text that does not exist yet, to use instead of ``data``. ``before_timing``, which
+    sets the number of threads, is called before a few small steps are timed.
     """
     preset, minutes, memory_gb, name = options.preset, options.minutes, options.memory_gb, Option("preset", "NAME")
     if preset is None and memory_gb is None and minutes is None:

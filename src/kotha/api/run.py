@@ -63,7 +63,7 @@ class Run:
 
     @property
     def summary(self) -> dict[str, Any]:
-        """The run's final figures.
+        """The run's final results.
 
         >>> sorted(run.summary)[:3]
         ['best_step', 'bits_per_byte', 'bits_per_character']
@@ -84,7 +84,7 @@ class Run:
 
     @property
     def report(self) -> Path:
-        """The path of the run's report page, which is written again on each access.
+        """The path of the run's report page, which is regenerated on each access.
 
         >>> run.report
         PosixPath('run/report.html')
@@ -130,10 +130,11 @@ def train(
     """Train a model on a data folder, a table of pairs or images for ``minutes`` or ``steps``; return its run folder.
 
     Without a preset, model sizes, batch size and learning rates are chosen to fit the text and the time; with
-    ``quality="best"``, a long time also trains teachers. ``start`` is a run, a model folder, a Hugging Face folder or
-    ``"box"`` to fine-tune. ``teachers`` are runs or model folders to distil from. ``recipe`` is course, classic or
-    modern; generated samples start with ``prompt``. ``on_event`` and ``tensorboard`` receive figures, and ``on_remark``
-    receives messages. Under torchrun all processes train together; ``shard`` shards the model across them (FSDP).
+    ``quality="best"`` and a long time budget, teachers are trained too. ``start`` is a run, a model folder, a Hugging
+    Face folder or ``"box"`` to fine-tune. ``teachers`` are runs or model folders to distil from. ``recipe`` is course,
+    classic or modern; generated samples start with ``prompt``. ``on_event`` and ``tensorboard`` receive metrics, and
+    ``on_remark`` receives messages. Under torchrun all processes train together; ``shard`` shards the model across them
+    (FSDP).
 
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]

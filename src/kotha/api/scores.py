@@ -43,7 +43,7 @@ def present_score(lm: LanguageModel, score: Any) -> PresentedScore:
         return PresentedScore(score, Table(name, ["", ""], rows))
     remark = None
     if isinstance(score, TextScore) and not score.baselines:
-        template = "no n-gram baselines; name a data folder with {baselines}"
+        template = "no n-gram baselines; specify a data folder with {baselines}"
         remark = Message(template, baselines=Option("baselines"))
     elif isinstance(score, ClassificationScore) and not score.baselines:
         remark = Message(
@@ -60,9 +60,9 @@ def summary_score(run: Run) -> PresentedScore | None:
         return PresentedScore(translated, translation_table(translated, name))
     if "confusion" in summary:
         classes, page = ClassificationScore.of_summary(summary), run.path / PAGE
-        # With very many classes no matrix is saved; the page lists the classes.
+        # If there are very many classes, no matrix is saved; the page lists the classes.
         matrix_remark = Message("confusion matrix: {path} (open it in a browser)", path=page)
-        remark = matrix_remark if classes.confusion else Message("page in {path}", path=page)
+        remark = matrix_remark if classes.confusion else Message("page saved to {path}", path=page)
         return PresentedScore(classes, classes_table(classes, name), remark)
     if summary.keys() & {"instruction_tuned", "taught"}:  # the former name
         answers, before = InstructionScore.of_summary(summary), summary["before"]

@@ -1,4 +1,4 @@
-"""Tables of inspection results, the recording of a forward pass, and head pruning."""
+"""Tables of inspection results, recorded forward passes, and head pruning."""
 
 from collections.abc import Sequence
 from pathlib import Path

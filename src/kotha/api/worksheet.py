@@ -27,7 +27,7 @@ def worksheet(options: SheetOptions, language: Language = "en") -> SheetView:
     elif run is None and text is None:
         chosen = [name for name, value in options.of_model.items() if value not in (None, 0, "attention")]
         if chosen:
-            message = "{chosen}: valid only for a head of a model; name the model with {run}, and give {text}"
+            message = "{chosen}: valid only for a head of a model; specify the model with {run}, and give {text}"
             raise UsageError(message, chosen=_options(*chosen), run=Option("run"), text=Option("text"))
         sheet = student_sheet(size, options.seed)
     elif size is not None:

@@ -28,13 +28,13 @@ def find_model(folder: str | Path) -> Path:
     """Return the model folder at a path: the path itself, or the best model in a run folder."""
     path = Path(folder)
     if not exists(path):
-        raise KothaError("{path} not found; name a run folder or a model folder", path=path)
+        raise KothaError("{path} not found; specify a run folder or a model folder", path=path)
     if is_model_folder(path):
         return path
     if is_model_folder(path / RUN_MODEL):
         return path / RUN_MODEL
     if is_directory(path / RUN_MARK):
-        raise KothaError("the run in {path} has no model yet; let it reach its first evaluation", path=path)
+        raise KothaError("the run in {path} has no model yet; train it until its first evaluation", path=path)
     return path  # not a model folder; reading it reports what is missing
 
 
@@ -49,7 +49,7 @@ def read_description(path: Path) -> dict[str, Any]:
     file = path / CONFIG_FILE
     if not is_file(file):
         raise KothaError(
-            "{path} is not a model folder: it has no {name}; name a run folder or a model folder",
+            "{path} is not a model folder: it has no {name}; specify a run folder or a model folder",
             path=path,
             name=CONFIG_FILE,
         )

@@ -97,7 +97,7 @@ def save(
 
     ``stored`` is the type of the weights on disk (default: their type in memory). ``card`` is a model card in Markdown.
     A folder that contains other files is not replaced unless ``whatever_it_holds`` is set. Training sets this option so
-    that such files do not make a run fail at its end.
+    that a run does not fail at its end because of such files.
     """
     out = Path(folder)
     if tokenizer is not None:
@@ -198,7 +198,7 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
     path = find_model(folder)
     description = read_description(path)
     if not is_file(path / WEIGHTS_FILE):
-        template = "{path} is not a model folder: it has no {name}; name a run folder or a model folder"
+        template = "{path} is not a model folder: it has no {name}; specify a run folder or a model folder"
         raise KothaError(template, path=path, name=WEIGHTS_FILE)
     header, n_bytes = read_header(path / WEIGHTS_FILE)
     try:
@@ -210,7 +210,7 @@ def _open(folder: str | Path) -> tuple[Path, Model, Tokenizer | None, ChatTempla
     n_expected = sum(math.prod(each["shape"]) * _BYTES[each["dtype"]] for each in tensors.values())
     if n_bytes != n_expected:
         raise KothaError(
-            "{path} is truncated or corrupted: it has {n:,} bytes of weights instead of {wanted:,}",
+            "{path} is truncated or corrupted: it contains {n:,} bytes of weights instead of {wanted:,}",
             path=path / WEIGHTS_FILE,
             n=n_bytes,
             wanted=n_expected,

@@ -112,9 +112,9 @@ class RunFolder:
         """Return the config of the run."""
         config = self._read(CONFIG)
         if config is None and not exists(self.path):
-            raise CheckpointError("{path} not found; name the folder of a training run", path=self.path)
+            raise CheckpointError("{path} not found; specify the folder of a training run", path=self.path)
         if config is None:
-            raise CheckpointError("no run in {path}; name the folder of a training run", path=self.path)
+            raise CheckpointError("no run in {path}; specify the folder of a training run", path=self.path)
         return config
 
     def summary(self) -> dict[str, Any] | None:

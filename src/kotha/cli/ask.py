@@ -38,7 +38,7 @@ def index(
 
     Args:
         out: Index file to create or update.
-        model: Model whose embeddings are stored for search by meaning (default: none, search by words only).
+        model: Model whose embeddings are stored for semantic search (default: none, keyword search only).
         passage_length: Maximum length of a passage in characters.
     """
     import kotha
@@ -72,19 +72,19 @@ def ask(
     retrieve_only: bool = False,
     tokens: int = 100,
 ) -> Output:
-    """Find the passages that match a question, show them with their scores, and answer from them with citations.
+    """Find the passages that match a question, show their scores, and answer from them with citations.
 
     If the model was fine-tuned to answer questions, it writes the answer; otherwise the answer is the sentence in the
-    passages that fits the question best.
+    passages that best matches the question.
 
     Examples: `kotha ask 'নদীর ধারে কে থাকে?' --index texts.index`, `kotha ask assistant 'নদীর ধারে কে থাকে?' --index
     texts.index`.
 
     Args:
-        run: Run or model folder, or box, to search by meaning and to answer (default: none, search by words only).
+        run: Run or model folder, or box, for semantic search and for the answer (default: none, keyword search only).
         question: Question to answer from the documents.
-        index: Index file made by `kotha index`.
-        limit: Number of passages to find.
+        index: Index file created by `kotha index`.
+        limit: Number of passages to return.
         by: Search method (default: the best one available).
         retrieve_only: Show the passages without an answer.
         tokens: Maximum number of tokens in the answer.

@@ -18,7 +18,7 @@ def train(
 ) -> Output:
     """Measure training speed in tokens per second, compared with transformers.
 
-    Both train the same model on the same tokens.
+    Kotha and transformers train the same model on the same tokens.
 
     Example: `kotha bench train --preset pocket`
 
@@ -46,7 +46,7 @@ def generate(
 ) -> Output:
     """Measure generation speed in tokens per second, compared with transformers.
 
-    Both use the same weights.
+    Kotha and transformers use the same weights.
 
     Example: `kotha bench generate run --batch-size 8`
 
@@ -67,7 +67,7 @@ def generate(
 def tokenize(source: str | None = None, /, *, tokenizer: str | None = None, rounds: Rounds = 5) -> Output:
     """Measure tokenization speed in megabytes per second, compared with transformers.
 
-    Both use the same tokenizer.
+    Kotha and transformers use the same tokenizer.
 
     Example: `kotha bench tokenize texts --tokenizer tok`
 

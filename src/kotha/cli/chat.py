@@ -66,7 +66,7 @@ def _lines(as_json: bool) -> Iterator[str]:
     while True:
         try:
             line = read_line(_PROMPT if interactive else "")
-        except KeyboardInterrupt:  # at the prompt: the current line is dropped
+        except KeyboardInterrupt:  # Ctrl-C at the prompt discards the current line
             print(file=sys.stderr)
             log(Message("Ctrl-D or /exit quits"))
             continue

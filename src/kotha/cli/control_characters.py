@@ -1,6 +1,6 @@
 """Show control characters on a terminal as visible symbols instead of executing them.
 
-A generated text, a corpus or a file name may contain escape sequences, which set colours, move the cursor, rename the
+Generated text, a corpus or a file name may contain escape sequences, which set colours, move the cursor, rename the
 window or overwrite earlier lines. On a terminal, each control character is shown as a symbol (ESC as ␛), and each
 bidirectional mark as its code point. Output to pipes and files is not changed. Joiners, which Bangla needs, are not
 treated as control characters.
@@ -20,7 +20,7 @@ _SHOWN: dict[int, str] = {
 
 
 def visible(text: str) -> str:
-    r"""Return a text with its control characters replaced by visible symbols.
+    r"""Replace the control characters in a text with visible symbols.
 
     >>> visible("\x1b[31mকথা\r")
     '␛[31mকথা␍'

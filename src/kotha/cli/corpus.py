@@ -38,15 +38,15 @@ def stories(*, documents: int = 1000, seed: int = 0, kind: tuple[str, ...] = (),
 
 
 def questions(*, out: Path, stories: int = 200, per_story: int = 3, seed: int = 0, whole: bool = False) -> None:
-    """Write questions about built-in stories with their answers, as training data for `kotha finetune instruct`.
+    """Write questions and answers about built-in stories, as training data for `kotha finetune instruct`.
 
-    Each line of the file holds an instruction (the paragraph and the question), its answer and the number of the story.
+    Each line of the file contains an instruction (the paragraph and the question), its answer and the story number.
 
     Example: `kotha corpus questions --stories 200 --out questions.jsonl`
 
     Args:
         out: Output file, .jsonl.
-        stories: Number of stories to ask about.
+        stories: Number of stories to write questions about.
         per_story: Maximum number of questions per story.
         seed: Random seed; the same seed gives the same questions.
         whole: Include the whole story in each question, not only the paragraph with the answer.

@@ -29,8 +29,8 @@ def demo(
 ) -> None:
     """Generate Bangla stories, train a tokenizer and a small model on them, and generate text with the model.
 
-    --out receives the stories, the tokenizer, the data folder, the run folder, pages that show what happens inside the
-    model, and report.html, which links to all of them. No network is needed.
+    Everything is written to --out: the stories, the tokenizer, the data folder, the run folder, pages that show what
+    happens inside the model, and report.html, which links to all of them. No network is needed.
 
     Example: `kotha demo --minutes 5 --out my-demo`
 
@@ -85,7 +85,7 @@ def _run_step(demonstration: "Demonstration", step: "DemoStep") -> "list[Remark 
 
 
 def _program() -> str:
-    """Return the command that starts this program: its name, or its path if it is not on PATH."""
+    """Return the command that runs this program: its name, or its path if it is not on PATH."""
     if shutil.which("kotha"):
         return "kotha"
     path = Path(sys.executable).with_name("kotha")

@@ -1,4 +1,4 @@
-"""``kotha evaluate``: a model's scores on a text, compared with baselines."""
+"""``kotha evaluate``: evaluate a model on text, compared with baselines."""
 
 import os
 from typing import Annotated
@@ -20,18 +20,18 @@ def evaluate(
     options: Annotated[EvaluateOptions, FlatMany] = EvaluateOptions(),  # noqa: B008 - frozen
     device: Device = "auto",
 ) -> Output:
-    """Evaluate a model on a text: loss, perplexity, bits per byte and per character, and overlap with training data.
+    """Evaluate a model on text: loss, perplexity, bits per byte and per character, and overlap with training data.
 
     Each document is read from its start, in windows that advance by --stride; every token is scored once. The scores
     are compared with n-gram baselines.
 
     A translation model is scored by BLEU and chrF++ on a table of pairs; `--pair en bn` names its two fields. A
     classifier is scored on labelled texts, compared with always predicting the most frequent class and with logistic
-    regression on TF-IDF, or on labelled images, compared with the nearest neighbour. A BERT is scored on masked words
-    and on pairs of passages. On a file of questions with answers, or of messages, the score is the share of correct
-    answers.
+    regression on TF-IDF, or on labelled images, compared with the nearest neighbour. A BERT model is scored on masked
+    words and on pairs of passages. For a file of questions with answers, or of messages, the score is accuracy: the
+    share of correct answers.
 
-    --perturb also measures how far the scores fall when the text is perturbed.
+    --perturb also measures how much the scores drop when the text is perturbed.
 
     Example: `kotha evaluate run data`
 

@@ -1,4 +1,4 @@
-"""``kotha export`` and ``kotha import``: write a model for other programs, or read one from them.
+"""``kotha export`` and ``kotha import``: export a model to other formats, or import one from Hugging Face.
 
 Both commands verify that the outputs of the two models match.
 """
@@ -80,7 +80,7 @@ def import_(
 
 
 def _verified(found: dict[str, Any], report: "ParityReport") -> Output:
-    """Return the result with its parity report; a failed verification is an error."""
+    """Return the result with its parity report, and with an error if verification failed."""
     from kotha.api.conversion import parity_rows
 
     out, error = found["out"], None

@@ -56,7 +56,7 @@ def classify(
     epochs: float = 8.0,
     options: FinetuneOptions,
 ) -> Output:
-    """Fine-tune a GPT or BERT to classify texts.
+    """Fine-tune a GPT or BERT model to classify text.
 
     A share of each class is held out and evaluated once, at the end. The results are accuracy, macro-F1 and the scores
     of each class, compared with always predicting the most frequent class and with logistic regression on TF-IDF. The
@@ -90,10 +90,10 @@ def instruct(
     epochs: float = 8.0,
     options: FinetuneOptions,
 ) -> Output:
-    """Fine-tune a GPT to answer instructions.
+    """Fine-tune a GPT model to follow instructions.
 
     The loss covers only the answers. The conversations of one group (questions about one story) are either all used for
-    training or all held out. The held-out questions are asked before and after training.
+    training or all held out. The model answers the held-out questions before and after training.
 
     Example: `kotha finetune instruct questions.jsonl --from run --out assistant`, then `kotha chat assistant`.
 

@@ -1,4 +1,4 @@
-"""``kotha generate``: continue a text with a model."""
+"""``kotha generate``: generate text that continues a prompt."""
 
 import math
 from collections.abc import Iterator
@@ -35,7 +35,7 @@ def generate(
     writing: Writing = Writing(),  # noqa: B008 - frozen
     as_json: AsJson = False,
 ) -> None:
-    """Continue a text with a model; the output is streamed as it is generated.
+    """Generate text that continues a prompt; the output is streamed as it is generated.
 
     Without RUN, the bundled model is used.
 
@@ -79,10 +79,11 @@ def generate(
 
 
 def _dropped_text(result: "Result", context_length: int) -> Text:
-    """Return a remark that says which part of the text did not fit in the model's context."""
+    """Return a remark that states which part of the text did not fit in the model's context."""
     if result.prompt_tokens > context_length:
         return Message(
-            "; only the last {n:,} tokens of the prompt were used, because the model's context is no longer than that",
+            "; only the last {n:,} tokens of the prompt were used, because the prompt is longer than the model's "
+            "context",
             n=context_length,
         )
     if result.prompt_tokens + result.tokens > context_length:

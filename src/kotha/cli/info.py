@@ -24,14 +24,14 @@ def presets() -> Output:
 
 
 def card(run: Run = BOX, /) -> None:
-    """Show a model card: training data, licence, scores and limits of use."""
+    """Show a model card: training data, licence, scores and limitations."""
     from kotha.api.conversion import read_card
 
     print(read_card(run), end="")
 
 
 def doctor(run: Path, /, *, data: Path | None = None, ngrams: bool = False, html: Page = None) -> Output:
-    """Explain in plain words what the loss curve of a run shows, with the evidence, and what to try.
+    """Explain in plain words what a run's loss curve shows, with evidence, and suggest what to try.
 
     The command also looks for duplicates and unknown tokens in the run's data folder.
 
@@ -70,9 +70,9 @@ def compare(
 ) -> Output:
     """Compare models that may have different tokenizers, by bits per byte and per character.
 
-    Perplexity is shown only if all models share one tokenizer, because it is per token. With --text, all models are
-    evaluated on that text, and each row says whether the model was trained on it. A best model is named only if none
-    was trained on the text and the difference is statistically significant.
+    Perplexity depends on the tokenizer, so it is shown only if all models share one. With --text, all models are
+    evaluated on that text, and each row says whether the model was trained on it. A best model is reported only if no
+    model was trained on the text and the difference is statistically significant.
 
     Example: `kotha compare run other-run --text stories.jsonl`
 

@@ -1,10 +1,10 @@
 """Handle Ctrl-C and SIGTERM at any point in any command: one line, no partial output, exit code 130 or 143.
 
-Python raises KeyboardInterrupt at whatever point the program has reached. Inside a destructor the exception is lost,
-inside an import it is reported as an import error, and inside code run by ``exec`` (as when a dataclass is created) the
-program is ended by a signal. This handler therefore raises no exception: it removes partial output, prints one line and
-ends the process. Commands that have something to save (training), or that treat an interrupt as input (chat),
-temporarily install their own handlers.
+Python can raise KeyboardInterrupt at any point. In a destructor the exception is lost, in an import it is reported as
+an import error, and in code run by ``exec`` (such as when a dataclass is created) the signal ends the program. This
+handler therefore raises no exception: it removes partial output, prints one line and ends the process. Commands that
+have something to save (training), or that treat an interrupt as input (chat), temporarily install their own
+handlers.
 """
 
 import os
@@ -22,7 +22,7 @@ from kotha.i18n.message import Message
 INTERRUPTED = 128 + signal.SIGINT
 STOPPED = Message("stopped; no partial output was left behind")
 _PARTIAL_LEFT = Message("stopped; the partial output could not be removed; run the same command again to remove it")
-_SHOW_CURSOR = "\x1b[?25h\r\x1b[K"  # a progress bar hides the cursor
+_SHOW_CURSOR = "\x1b[?25h\r\x1b[K"  # a progress bar hides the cursor; show it again
 
 
 class StoppedError(KothaError):

@@ -1,4 +1,4 @@
-"""``kotha judge``: people choose the better of two continuations without knowing the models."""
+"""``kotha judge``: people choose the better of two continuations in a blind comparison."""
 
 import getpass
 import shlex
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _KEYS: dict[str, "Choice"] = {"1": "left", "2": "right", "0": "tie"}
 _QUIT = ("q", "/exit", "/quit")
-_QUESTION = Message("1 the first, 2 the second, 0 neither, q to stop: ")
+_QUESTION = Message("1 for the first, 2 for the second, 0 for neither, q to stop: ")
 
 
 def judge(
@@ -37,10 +37,10 @@ def judge(
     seed: int = 0,
     as_json: AsJson = False,
 ) -> Output | None:
-    """Let people choose the better of two continuations without knowing which model wrote them.
+    """Let people choose the better of two continuations in a blind comparison.
 
-    Every pair of models is compared on every prompt, in random order, and each judgement is saved at once. `kotha judge
-    --out j` resumes judging, or shows the result: the strengths of the models (Bradley–Terry) with confidence
+    Every pair of models is compared on every prompt, in random order, and each judgement is saved immediately. `kotha
+    judge --out j` resumes judging, or shows the result: the strengths of the models (Bradley–Terry) with confidence
     intervals, and the agreement between judges.
 
     Example: `kotha judge run-1 run-2 --prompts p.txt --out j`
@@ -51,10 +51,10 @@ def judge(
         prompts: File with one prompt per line, or a .jsonl file with a prompt field.
         judge: Name of the judge (default: your user name).
         page: Output .html file for judges who do not have Kotha, instead of asking at the terminal.
-        collect: Judgement files saved from --page pages, to add instead of asking at the terminal.
+        collect: Judgement files saved from --page pages, to import instead of asking at the terminal.
         tokens: Maximum number of tokens per continuation.
-        temperature: Sampling temperature: 0 always picks the likeliest token, 1 samples from the model's distribution.
-        top_k: Number of likeliest tokens to sample from.
+        temperature: Sampling temperature: 0 picks the most likely token, 1 samples from the model's distribution.
+        top_k: Number of most likely tokens to sample from.
         seed: Random seed for the texts and for the order within each pair.
     """
     from kotha.api.judge import judge as begin
@@ -64,7 +64,7 @@ def judge(
     with progress() as advance:
         judging = begin(runs, prompts, out=out, on_progress=advance, **options)
     if judging.same and runs:
-        log(Message("{counted} with equal texts skipped", counted=_pairs(judging.same)))
+        log(Message("{counted} with identical texts skipped", counted=_pairs(judging.same)))
     if page is not None:
         judging.page(page)
         template = "{counted} in {page}; add the files that judges save from it with --collect"

@@ -32,7 +32,7 @@ def requested_language(words: Sequence[str]) -> Language:
     ('bn', 'bn')
     """
     requested = os.environ.get(VARIABLE, "")
-    words = () if list(words[:2]) == ["corpus", "inspect"] else words  # there the flag is the language of the corpus
+    words = () if list(words[:2]) == ["corpus", "inspect"] else words  # there --language is for the corpus
     for word, following in pairwise([*words, ""]):
         name, equals, value = word.partition("=")
         if name == _FLAG:

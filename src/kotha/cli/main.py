@@ -128,7 +128,7 @@ def main(arguments: list[str] | None = None) -> int:
             return _fail(misuse(error, _options(words)), MISUSED)
         except KeyboardInterrupt:
             return _fail(STOPPED, INTERRUPTED)
-        except BrokenPipeError:  # the reader of stdout has exited, as in `kotha … | head`
+        except BrokenPipeError:  # the process that reads stdout has exited, as in `kotha … | head`
             _drop_output()
             return FAILED
         except Exception as error:
@@ -152,7 +152,7 @@ def _file_error(error: OSError) -> Message:
     if error.filename and error.errno == errno.ENOENT:
         return Message("{where} not found; check the path", where=error.filename)
     if error.filename and error.errno == errno.EISDIR:
-        return Message("{path} is a folder; name a file in it", path=error.filename)
+        return Message("{path} is a folder; specify a file in it", path=error.filename)
     where = error.filename or (_NOT_READ if error.errno == errno.EIO else _NOT_WRITTEN)
     return Message("{where}: {why}", where=where, why=reason(error))
 

@@ -13,7 +13,7 @@ from kotha.storage.status import is_directory
 def model_path(word: str | None) -> Path:
     """Return the folder of the model that an argument names; warn if there is also a local folder called box."""
     if word == bundled.NAME and is_directory(Path(word)):
-        log(Message("{name} is the bundled model; for the folder here write ./{name}", name=bundled.NAME))
+        log(Message("{name} is the bundled model; to use the local folder, write ./{name}", name=bundled.NAME))
     return bundled.model_path(word)
 
 
@@ -29,7 +29,7 @@ def model_and_words(first: str | None, others: tuple[str, ...], command: str) ->
     if others:
         return model_path(first), others
     raise UsageError(
-        "{first} not found; name a run folder, or for a word write: kotha {command} box {first}",
+        "{first} not found; specify a run folder, or to look up a word, run: kotha {command} box {first}",
         first=first,
         command=command,
     )
@@ -38,7 +38,7 @@ def model_and_words(first: str | None, others: tuple[str, ...], command: str) ->
 def model_not_text(word: str) -> Path:
     """Return the model's folder; raise an error if the argument looks like a text, which needs ``--text``."""
     if not word.isascii() and not os.path.exists(word):  # noqa: PTH110 - a text may be too long for a path
-        raise UsageError("{word} not found; name a run folder, or give a text with --text", word=word)
+        raise UsageError("{word} not found; specify a run folder, or give text with --text", word=word)
     return model_path(word)
 
 
@@ -53,7 +53,7 @@ def model_and_prompt(first: str | None, second: str | None, command: str) -> tup
         return model_path(first), ""
     if first.isascii() and not any(character.isspace() for character in first):
         raise UsageError(
-            "{first} not found; name a run folder, or for a prompt write: kotha {command} box {first}",
+            "{first} not found; specify a run folder, or to use it as a prompt, run: kotha {command} box {first}",
             first=first,
             command=command,
         )

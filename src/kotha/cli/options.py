@@ -41,22 +41,22 @@ def written(*endings: str, **more: Any) -> Parameter:
     return Parameter(converter=lambda _, words: check_file_place(Path(words[0].value), *endings), **more)
 
 
-# The fields of an API dataclass as command options; with Many, a list takes several words.
+# The fields of an API dataclass as command options; with Many, a list option accepts several words.
 Flat = Parameter(name="*")
 FlatMany = Parameter(name="*", consume_multiple=True)
 # For commands that print as they run; ``main`` prints the results of the others as JSON.
 AsJson = Annotated[bool, Parameter(name="--json", help="Print JSON on stdout.")]
 Page = Annotated[Path | None, written(*PAGE_ENDINGS)]
 Several = Annotated[tuple[str, ...], Parameter(consume_multiple=True)]
-MODEL = "Run folder (its best model) or model folder (default: box, the bundled model)."
+MODEL = "Run folder (its best model is used) or model folder (default: box, the bundled model)."
 _BY_NAME: dict[str, Any] = {"converter": lambda _, words: model_path(words[0].value), "show_default": False}
 Run = Annotated[Path, Parameter(help=MODEL, **_BY_NAME)]
-# For commands whose second argument could be taken for the first if it were omitted.
+# For commands whose second argument could be mistaken for the first if the first were omitted.
 RequiredRun = Annotated[
-    Path, Parameter(help="Run folder (its best model), model folder, or box, the bundled model.", **_BY_NAME)
+    Path, Parameter(help="Run folder (its best model is used), model folder, or box, the bundled model.", **_BY_NAME)
 ]
-# For commands that the bundled model does not support; naming it gives a clear error.
-RunOfOnesOwn = Annotated[Path, Parameter(help="Run folder (its best model) or model folder.", **_BY_NAME)]
+# For commands that do not support the bundled model; specifying it raises a clear error.
+RunOfOnesOwn = Annotated[Path, Parameter(help="Run folder (its best model is used) or model folder.", **_BY_NAME)]
 RunName = Annotated[str | None, Parameter(help=MODEL, name="RUN")]  # may also be a prompt
 Paths = Annotated[
     tuple[str, ...], Parameter(help="Files, folders, globs, URLs (https://, s3://, …), - for stdin, or hf:owner/name.")
@@ -77,14 +77,16 @@ Device = Annotated[str, Parameter(help="Device: cpu, cuda or auto.")]
 More = Annotated[
     tuple[str, ...],
     Parameter(
-        help="Other settings or model sizes, as one or more NAME=VALUE pairs.", name="--set", consume_multiple=True
+        help="Other training settings or model sizes, as one or more NAME=VALUE pairs.",
+        name="--set",
+        consume_multiple=True,
     ),
 ]
 
 
 @group
 class MoreSettings:
-    """Training settings that have no option of their own."""
+    """Training settings without a dedicated option."""
 
     config: Path | None = None
     """TOML file with settings."""
@@ -107,13 +109,13 @@ class Writing:
     tokens: int = 150
     """Maximum number of tokens to generate."""
     temperature: float = 0.8
-    """Sampling temperature: 0 always picks the likeliest token, 1 samples from the model's distribution."""
+    """Sampling temperature: 0 picks the most likely token, 1 samples from the model's distribution."""
     top_k: Annotated[int | None, Parameter(negative="--no-top-k")] = 40
-    """Number of likeliest tokens to sample from."""
+    """Number of most likely tokens to sample from."""
     top_p: float | None = None
-    """Sample from the smallest set of likeliest tokens with this total probability."""
+    """Sample from the smallest set of most likely tokens with this total probability."""
     min_p: float | None = None
-    """Sample only from tokens that are at least this fraction as likely as the likeliest one."""
+    """Sample only from tokens that are at least this fraction as likely as the most likely one."""
     repetition_penalty: Annotated[float | None, Parameter(negative="--no-repetition-penalty")] = 1.1
     """Repetition penalty; values above 1 make tokens that already occurred less likely."""
     seed: int = 0
@@ -144,9 +146,10 @@ def from_toml(path: Path | None) -> dict[str, Any]:
             raise ConfigError(template, path=path, most_config_bytes=_MAX_CONFIG_BYTES)
         return tomllib.loads(found.decode("utf-8"))
     except OSError as error:
-        raise UsageError("--config {path}: {strerror}; name a TOML file", path=path, strerror=error.strerror) from error
-    except (ValueError, RecursionError) as error:  # from TOML, UTF-8, or a number with thousands of digits
-        raise ConfigError("{path} is not TOML: {error}", path=path, error=error) from error
+        template = "--config {path}: {strerror}; specify a TOML file"
+        raise UsageError(template, path=path, strerror=error.strerror) from error
+    except (ValueError, RecursionError) as error:  # invalid TOML or UTF-8, or a number with thousands of digits
+        raise ConfigError("{path} is not valid TOML: {error}", path=path, error=error) from error
 
 
 def from_words(words: tuple[str, ...]) -> dict[str, Any]:

@@ -30,7 +30,7 @@ def classify(
     adapter: Path | None = None,
     device: Device = "auto",
 ) -> Output:
-    """Classify texts with a fine-tuned model, or images with a ViT.
+    """Classify text with a fine-tuned model, or images with a ViT.
 
     The result is the probability of each class.
 
@@ -47,13 +47,13 @@ def classify(
     if not text:
         raise UsageError("classify needs TEXT; see kotha classify --help")
     if not all(each.strip() for each in text):
-        raise UsageError("a TEXT is empty; give some words, or for a ViT an image file")
+        raise UsageError("a TEXT is empty; give some text, or an image file for a ViT")
     lm = kotha.load(run, device, adapter)
     if attention is not None and (lm.config.family != "vit" or len(text) > 1):
         raise UsageError("--attention needs a ViT and a single image; for texts use kotha inside attention")
     answers = list(zip(text, lm.classify(list(text), why=why), strict=True))
     if attention is not None:
-        log(Message("page in {path}", path=lm.attention(image=text[0]).save(attention)))
+        log(Message("page saved to {path}", path=lm.attention(image=text[0]).save(attention)))
     rows = [{"text": each, **answer.to_dict()} for each, answer in answers]
     return Output(rows[0] if len(rows) == 1 else rows, *(_line(each, answer) for each, answer in answers))
 
@@ -96,13 +96,13 @@ def translate(
     Args:
         text: Text to translate.
         file: File to translate line by line instead of a text; - reads stdin.
-        beams: Beam width; 1 selects the likeliest token at each step.
+        beams: Beam width; 1 selects the most likely token at each step.
         alignment: Output file for a page that shows which source words each translated word attends to.
     """
     if alignment is not None and text is None:
         raise UsageError("--alignment needs a single text; give the text instead of --file")
     if (text is None) == (file is None):
-        raise UsageError("give either a text or --file")
+        raise UsageError("give either TEXT or --file")
     import kotha
 
     lm, lines = kotha.load(run), [text or ""] if file is None else _read_lines(file)
@@ -115,7 +115,7 @@ def translate(
     if alignment is not None:
         view = lm.alignment(text, beams=beams)
         found["alignment"] = view.to_dict()
-        log(Message("page in {path}", path=view.save(alignment)))
+        log(Message("page saved to {path}", path=view.save(alignment)))
     return Output(found, *translations)
 
 
@@ -130,7 +130,7 @@ def _read_lines(file: Path) -> list[str]:
 
 
 def fill(run: RunOfOnesOwn, text: str, /, *, words: int = 5, next: str | None = None) -> Output:
-    """Fill the gaps in a text with a BERT, or predict whether one sentence follows another.
+    """Fill the gaps in a text with a BERT model, or predict whether one sentence follows another.
 
     Examples: `kotha fill bert 'নদীর ধারে একটি [MASK] গাছ।'`, `kotha fill bert 'বৃষ্টি নামল।' --next 'সবাই ছাতা খুলল।'`.
 

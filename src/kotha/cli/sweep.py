@@ -26,16 +26,16 @@ def sweep(
     """Search for better settings with many short training runs.
 
     Trial 0 uses the default recipe. The others sample learning rates, weight decay, dropout, batch size and model size,
-    or the settings given by --search. Weak trials are stopped early. The result shows which settings mattered, and the
-    `kotha train` command for the best ones.
+    or the settings given by --search. Unpromising trials are stopped early. The result shows which settings mattered,
+    and the `kotha train` command for the best ones.
 
-    The same command resumes after a stop or a crash. Started several times, on one machine or with --storage on
-    several, the processes share the trials.
+    The same command resumes after a stop or a crash. If it is started several times, on one machine or (with --storage)
+    on several, the processes share the trials.
 
     Example: `kotha sweep data --minutes 5 --trials 20`
 
     Args:
-        data: Data folder made by `kotha prepare`.
+        data: Data folder created by `kotha prepare`.
         storage: URL of a database that several machines share (default: a file in --out).
         steps: Training steps per trial, instead of --minutes.
         html: Output file for the findings as an HTML page.

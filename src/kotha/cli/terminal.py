@@ -54,7 +54,7 @@ class Output:
     def show(self, as_json: bool) -> None:
         """Print the output, save the page, and raise the error, if any."""
         if self.page is not None:
-            log(Message("page in {path}", path=self.found.save(self.page)))
+            log(Message("page saved to {path}", path=self.found.save(self.page)))
         if as_json:
             print_json(self.found, self.indent)
         else:

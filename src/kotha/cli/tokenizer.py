@@ -27,7 +27,7 @@ def card(
     field: Field = "text",
     errors: OnErrors = "stop",
 ) -> Output:
-    """Compare tokenizers on a text: tokens per word, bytes per token, unknown tokens, split graphemes, round trip.
+    """Compare tokenizers on text: tokens per word, bytes per token, unknown tokens, split graphemes, round trip.
 
     Example: `kotha tokenizer card tok --text stories.jsonl --html card.html`
 
@@ -54,13 +54,13 @@ class TokenizerOptions:
     vocab_size: int = 8192
     """Vocabulary size, including special tokens."""
     split: str | None = None
-    """Split pattern for bpe: qwen35 (llama.cpp reads it) or words."""
+    """Split pattern for bpe: qwen35 (supported by llama.cpp) or words."""
     level: Level = "codepoint"
     """Unit for char: codepoint or akshara."""
     field: Field = "text"
     errors: OnErrors = "stop"
     workers: int | None = None
-    """Number of processes that count the text (default: 1)."""
+    """Number of processes that read and count the text (default: 1)."""
     on: WorkPlace = None
     overwrite: Overwrite = False
 

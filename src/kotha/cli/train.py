@@ -36,7 +36,7 @@ class PairOptions:
 
 @group
 class ProcessOptions:
-    """Options for the processes in a training run, and for what they log."""
+    """Options for the processes in a training run, and for their logs."""
 
     resume: bool = False
     """Resume from the last checkpoint in --out."""
@@ -72,21 +72,21 @@ def train(
     The run folder contains checkpoints, the best model, metrics and report.html. Ctrl-C saves a checkpoint and stops;
     the same command with --resume continues.
 
-    By default, the model size, the batch size and the learning rates are chosen to fit the data and the time: `kotha
-    train data --minutes 10 --out run`. A gpt preset learns to predict the next token; a bert preset learns to predict
-    masked words.
+    By default, the model size, the batch size and the learning rates are chosen to fit the data and the time budget:
+    `kotha train data --minutes 10 --out run`. A model with a gpt preset is trained to predict the next token, and one
+    with a bert preset to predict masked words.
 
-    A table of pairs trains a translation model: `kotha train pairs.tsv --preset pocket-seq2seq --out run`. Images, in
-    one folder per class or in an .npz archive, train a classifier: `kotha train images --out run`.
+    On a table of pairs, a translation model is trained: `kotha train pairs.tsv --preset pocket-seq2seq --out run`. On
+    images, in one folder per class or in an .npz archive, a classifier is trained: `kotha train images --out run`.
 
-    --from initializes the model with the weights of another one, and adapts them if the data uses a different
-    tokenizer. --teacher distils one or more trained models into a gpt.
+    --from initializes the model with the weights of another model, and adapts them if the data uses a different
+    tokenizer. --teacher distils one or more trained models into a gpt model.
 
     On several GPUs or machines, use `torchrun --nproc-per-node 8 -m kotha train …`, with --shard for models that do not
     fit on one GPU.
 
     Args:
-        data: Data folder made by `kotha prepare`, a table of pairs (tsv, csv or jsonl), or images.
+        data: Data folder created by `kotha prepare`, a table of pairs (tsv, csv or jsonl), or images.
         out: Run folder to create or to resume.
         minutes: Time budget in minutes (default: 10 without --preset and --steps).
         preset: Preset name (default: sizes are chosen to fit the data and the time).

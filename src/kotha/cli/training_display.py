@@ -33,7 +33,7 @@ _UNITS = {
 
 @contextmanager
 def training_display(prints: bool = True, many: bool = False) -> Iterator[dict[str, Any]]:
-    """Yield ``on_event`` and ``on_remark`` for a training run; only the process that ``prints`` shows them.
+    """Yield ``on_event`` and ``on_remark`` for a training run; without ``prints``, they show nothing.
 
     For one of ``many`` runs, only the progress line and an early stop are shown.
     """
@@ -74,7 +74,7 @@ def evaluation_line(event: dict[str, Any]) -> Text:
 
 
 def stage_of(event: dict[str, Any]) -> str:
-    """Return the stage in a run with teachers, as text at the start of a line."""
+    """Return the current stage of a run with teachers, as the start of a line."""
     if "stage" not in event:
         return ""
     return translate(Message("stage {stage}/{stages}  ", stage=event["stage"], stages=event["stages"]))

@@ -1,4 +1,4 @@
-"""Convert parser errors to messages; a mistyped option is reported instead of the missing option that it causes."""
+"""Convert parser errors to messages; a mistyped option is reported as such, not as a missing option."""
 
 from collections.abc import Iterable
 from typing import get_args
@@ -16,7 +16,7 @@ def misuse(error: CycloptsError, options: Iterable[str]) -> Message:
     error.verbose = False
     if isinstance(error, UnusedCliTokensError):
         unused = " ".join(error.unused_tokens or [])
-        return Message("unexpected argument {unused}; put quotes around a text of several words", unused=unused)
+        return Message("unexpected argument {unused}; put quotes around text that contains spaces", unused=unused)
     if isinstance(error, UnknownCommandError) and error.unused_tokens and isinstance(error.app, App):
         name, known = error.unused_tokens[0], [each for each in error.app if not each.startswith("-")]
         return Message("unknown command {name!r}{nearest}", name=name, nearest=nearest(name, known))

@@ -133,7 +133,7 @@ class Option:
         return f"{name} {'…' if self.value is ... else quote(str(self.value))}"
 
 
-# A message; or a string of data that is not translated (a name, a path, the output of a model).
+# A message, or a string of data that is not translated (a name, a path, the output of a model).
 Text = Message | str
 # The progress of a long task: the stage, the amount done, the total amount.
 OnProgress = Callable[[Text, int, int], None]

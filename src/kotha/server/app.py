@@ -34,7 +34,7 @@ _DRAIN_SECONDS = 5.0
 class _App(FastAPI):
     """A FastAPI app with field descriptions from ``fields.json``, either for one schema or for all (``*``).
 
-    Schemas listed under ``complete`` are dataclasses with defaults, whose fields are all required in an answer.
+    Schemas listed under ``complete`` are dataclasses with defaults, whose fields are all required in a response.
     """
 
     def openapi(self) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def make_app(
 async def _open_first(registry: ModelRegistry) -> None:
     """Open the first model before the first request.
 
-    Errors are not reported here, but by the request that needs the model.
+    Errors are reported later, by the request that needs the model.
     """
     for name in list(registry.model_paths)[:1]:
         with suppress(Exception):

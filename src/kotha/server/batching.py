@@ -103,7 +103,7 @@ class Batcher:
                 full = "{n:,} texts are already waiting; try again in a moment"
                 raise RefusedError(full, 503, code="queue_full", n=self.n_waiting)
             if self._closing:
-                raise RefusedError("the server is shutting down; try again when it is back", 503, code="queue_full")
+                raise RefusedError("the server is shutting down; try again later", 503, code="queue_full")
             self._waiting.setdefault(client, deque()).append(ticket)
             self._changed.notify()
         return ticket
@@ -144,7 +144,7 @@ class Batcher:
         while self._update_batch():
             try:
                 events = self.engine.step()
-            except Exception as error:  # broken weights, no memory: fail these requests, keep serving
+            except Exception as error:  # damaged weights or no memory: fail these requests, but keep serving
                 self._drop_all(error)
                 continue
             for event in events:

@@ -99,7 +99,7 @@ def open_studio(
     room: Annotated[
         str, _flag("Room to open first: write, look, hand, tokens, design, train, compare or teach.")
     ] = "write",
-    text: Annotated[str, _flag("Text to start with.")] = "",
+    text: Annotated[str, _flag("Text to enter in the studio.")] = "",
     jobs: Annotated[Path, _flag("Folder for training runs started in the studio.")] = Path("kotha-work"),
     port: Port = 0,
     browser: Annotated[
@@ -107,9 +107,9 @@ def open_studio(
     ] = True,
     language: InLanguage = "en",
 ) -> None:
-    """Open the studio in a browser, to write with a model, inspect it, or train one.
+    """Open the studio in a browser to generate text with a model, inspect it, or train one.
 
-    Only this computer can reach the studio.
+    Only this computer can access the studio.
 
     Example: `kotha open run --room look`
     """
@@ -132,7 +132,7 @@ def open_studio(
         )
         _say(where, language)
         if browser and not webbrowser.open(address):
-            _say(Message("could not start a browser; open the address in one yourself"), language)
+            _say(Message("could not start a browser; open the address manually"), language)
 
     run(named, settings, "auto", ready)
 
@@ -141,7 +141,7 @@ def _prepare(needed: str) -> None:
     """Check that FastAPI and uvicorn are installed."""
     for name in ("fastapi", "uvicorn"):
         library(name, needed)
-    # Idle OpenMP threads must not spin, because the threads that answer requests need the cores too.
+    # Idle OpenMP threads must not spin, because the threads that handle requests need the cores too.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 

@@ -1,6 +1,6 @@
-"""Error answers in OpenAI's format: a message that says what to do, a type, and the parameter that caused the error.
+"""Error responses in OpenAI's format: a message that says what to do, a type, and the parameter that caused the error.
 
-An exception may define its own ``status``, ``param`` and ``code``. Answers contain the names of models and files, but
+An exception may define its own ``status``, ``param`` and ``code``. Responses contain the names of models and files, but
 never their paths on the server (``by_name``).
 """
 
@@ -81,7 +81,7 @@ def check_most(count: int, most: int, what: Message, param: str | None = None, c
 
 @contextmanager
 def refusing(*kinds: type[KothaError], param: str | None = None) -> Iterator[None]:
-    """Convert some errors to RefusedError, where they are caused by the request and not by the server."""
+    """Convert errors that are caused by the request, not by the server, to RefusedError."""
     try:
         yield
     except kinds as error:
@@ -91,7 +91,7 @@ def refusing(*kinds: type[KothaError], param: str | None = None) -> Iterator[Non
 
 
 def as_error(message: Messenger, status: int, param: str | None = None, code: str | None = None) -> JsonObject:
-    """Return the body of an error answer."""
+    """Return the body of an error response."""
     kind = _TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
     parts = to_json(message)
     more = {"template": parts["template"], "values": parts["values"]}
@@ -100,7 +100,7 @@ def as_error(message: Messenger, status: int, param: str | None = None, code: st
 
 def answer(error: Exception) -> tuple[int, JsonObject, dict[str, str]]:
     """Return the status, body and headers for an error; unexpected errors are logged with their tracebacks."""
-    client_fault = 400 if isinstance(error, UsageError | TokenizerError) else None  # a text that cannot be tokenized
+    client_fault = 400 if isinstance(error, UsageError | TokenizerError) else None  # text that cannot be tokenized
     if isinstance(error, KothaError) and (status := getattr(error, "status", client_fault)) is not None:
         body = as_error(error, status, getattr(error, "param", None), getattr(error, "code", None))
         return status, body, _RETRY_AFTER if status in (429, 503) else {}
@@ -120,7 +120,7 @@ def answer(error: Exception) -> tuple[int, JsonObject, dict[str, str]]:
     if is_short_of_memory(error):
         _log.warning("not enough memory for a request")
         return 500, as_error(Message("not enough memory for this request"), 500), {}
-    if isinstance(error, KothaError):  # a damaged folder, broken weights
+    if isinstance(error, KothaError):  # a damaged folder or damaged weights
         return 500, as_error(error, 500), {}
     _log.error("unexpected error", exc_info=error)
     if isinstance(error, OSError):  # the path is only in the log
@@ -136,9 +136,9 @@ def install(app: FastAPI) -> None:
         status, body, headers = answer(error)
         return JSONResponse(body, status, headers)
 
-    # Starlette raises an error again after the handler for Exception has handled it, so that its traceback is logged. A
-    # lack of memory (RuntimeError from torch, OSError from the system) needs no traceback, so these types have their
-    # own handlers.
+    # Starlette re-raises an error after the handler for Exception has handled it, so that its traceback is logged.
+    # Running out of memory (RuntimeError from torch, OSError from the system) needs no traceback, so these types have
+    # their own handlers.
     for kind in (KothaError, RequestValidationError, HTTPException, MemoryError, RuntimeError, OSError, Exception):
         app.add_exception_handler(kind, handle)
 

@@ -35,7 +35,7 @@ ModelName = Annotated[
     str,
     Field(max_length=200, examples=["box"]),
 ]
-NamedModel = Annotated[str, Path(description="Name of a model of this server.")]
+NamedModel = Annotated[str, Path(description="Name of a model on this server.")]
 Texts = Annotated[list[str], Field(max_length=4096, fail_fast=True)]
 Ids = Annotated[list[Annotated[int, Field(ge=0)]], Field(max_length=400_000, fail_fast=True)]
 IdLists = Annotated[list[Ids], Field(max_length=4096, fail_fast=True)]
@@ -84,7 +84,7 @@ class WireRequest(BaseModel):
             texts = list(_texts_in(given))
             if any(map(_HALF.search, texts)):
                 raise FieldError(
-                    "a text in the request contains half a character (a lone surrogate); send complete characters",
+                    "text in the request contains half a character (a lone surrogate); send complete characters",
                     names_field=True,
                 )
             unknown = next((name for name in given if name not in cls.model_fields), None)

@@ -90,7 +90,7 @@ class HttpServer(uvicorn.Server):
             await loop.connect_accepted_socket(partial(protocol, **options), connection)
 
     async def _close_idle(self) -> None:
-        """Close idle connections, because uvicorn's keep-alive limit covers only those that have had a request."""
+        """Close idle connections; uvicorn's keep-alive limit applies only after a connection's first request."""
         idle: dict[Any, tuple[Any, float]] = {}  # by connection: its last request, and since when it is idle
         while True:
             await asyncio.sleep(min(1.0, self._limits.body_seconds / 4))

@@ -11,11 +11,11 @@ from prometheus_client import Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60)
-REQUESTS = Counter("kotha_requests", "Requests answered, by route and status.", ["path", "status"])
-FIRST_BYTE = Histogram("kotha_first_byte_seconds", "Time to the first byte of the answer.", ["path"], buckets=_SECONDS)
-DURATION = Histogram("kotha_request_seconds", "Time to the end of the answer.", ["path"], buckets=_SECONDS)
+REQUESTS = Counter("kotha_requests", "Completed requests, by route and status.", ["path", "status"])
+FIRST_BYTE = Histogram("kotha_first_byte_seconds", "Time to the first response byte.", ["path"], buckets=_SECONDS)
+DURATION = Histogram("kotha_request_seconds", "Time to the end of the response.", ["path"], buckets=_SECONDS)
 TOKENS = Counter("kotha_tokens_written", "Tokens generated.", ["model"])
-WAITING = Gauge("kotha_waiting", "Texts waiting for a row of the batch.", ["model"])
+WAITING = Gauge("kotha_waiting", "Texts waiting for a row in the batch.", ["model"])
 AT_WORK = Gauge("kotha_at_work", "Texts being generated.", ["model"])
 
 _log = logging.getLogger("kotha.serve")
@@ -30,13 +30,13 @@ class RequestWatch:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Process a request.
 
-        It is counted before the last part of its answer is sent, so that a client with a complete answer finds its
-        request counted.
+        The request is counted before the last part of its response is sent, so that a client that has received the
+        complete response finds its request counted.
         """
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, first, status, noted = time.perf_counter(), 0.0, 499, False  # 499: the client left before an answer
+        began, first, status, noted = time.perf_counter(), 0.0, 499, False  # 499: client disconnected
 
         async def watched(message: Message) -> None:
             nonlocal first, status, noted

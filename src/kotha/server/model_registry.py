@@ -50,7 +50,7 @@ class ServedModel:
 
     @cached_property
     def apart(self) -> Bundle:
-        """The model for inspection; a copy if a batch uses the same weights, because hooks must not affect it."""
+        """The model for inspection; a copy if a batch uses the same weights, which hooks must not affect."""
         bundle = self.model.bundle
         if self.batcher is not None and self.batcher.engine.model is bundle.model:
             return replace(bundle, model=copy.deepcopy(bundle.model))
@@ -107,7 +107,7 @@ class ModelRegistry:
                 )
             if not exists(path):
                 raise KothaError(
-                    "{place} not found; name a run folder, a model folder, a Hugging Face folder, or box", place=path
+                    "{place} not found; specify a run folder, a model folder, a Hugging Face folder, or box", place=path
                 )
             self.model_paths[name] = path
         self._jobs = jobs

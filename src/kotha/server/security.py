@@ -1,11 +1,11 @@
 """Access control: every request is checked here before any other code processes it.
 
-Listening only on loopback is not enough, because pages from other sites in the user's browser can reach it too. The
-``Host`` header must therefore name this server (against DNS rebinding), and a browser's request must come from the
+Listening only on loopback is not enough, because pages from other sites in the user's browser can reach the server too.
+The ``Host`` header must therefore name this server (against DNS rebinding), and a browser's request must come from the
 server's own pages. If an API key is set, every path requires it except ``/health``, the book and the studio's files;
 these contain no user data, and the studio asks for the key itself. Limits on size and time apply to bodies before they
-are read. Every answer has headers, including a content security policy (CSP), that prevent browsers from framing it or
-sharing it with other sites.
+are read. Every response has headers, including a content security policy (CSP), that prevent browsers from framing it
+or sharing it with other sites.
 """
 
 import asyncio
@@ -178,7 +178,7 @@ def _once(body: bytes, receive: Receive) -> Receive:
 
 
 def with_headers(headers: Any) -> list[tuple[bytes, bytes]]:
-    """Return an answer's headers with the security headers added."""
+    """Return a response's headers with the security headers added."""
     given = list(headers)
     known = {name.lower() for name, _ in given}
     more = {**HEADERS, "cache-control": "no-store"}
@@ -206,7 +206,8 @@ async def _refuse(send: Send, receive: Receive, error: RefusedError) -> None:
 async def _drain(receive: Receive) -> None:
     """Read and discard the rest of a request.
 
-    Closing the connection while the client is still sending would reset it, and the client would not get the answer.
+    Closing the connection while the client is still sending would reset it, and the client would not receive the
+    response.
     """
     n_bytes = 0
     with suppress(TimeoutError):

@@ -1,4 +1,4 @@
-"""Run blocking work in a thread, one task at a time; used for work that must not overlap, such as hooks in a model.
+"""Run blocking work in a thread, one task at a time; for work that must not overlap, such as passes with hooks.
 
 Queued tasks wait in the event loop and do not occupy a thread. A thread cannot be stopped from outside, so if the
 client disconnects or the time is up, the request ends at once, but the work stops only at its next progress report or

@@ -31,7 +31,7 @@ class Limits:
     prompts: int = 64  # prompts per request
     choices: int = 64  # texts per request: prompts times n
     positions: int = 256  # tokens of a text, or patches of an image, to inspect
-    numbers: int = 1_000_000  # numbers in an answer, about ten megabytes
+    numbers: int = 1_000_000  # numbers in a response, about ten megabytes
     image_bytes: int = 1 << 20
     image_pixels: int = 4 << 20
     seconds: float = 600.0  # time limit of a request
@@ -50,7 +50,7 @@ class ServeSettings:
     names: tuple[str, ...] = ()  # additional host names of the server
     key: str | None = field(default=None, repr=False)  # API key; never logged
     limits: Limits = Limits()
-    weights: Weights | None = None  # number type for generation; None: as stored
+    weights: Weights | None = None  # data type for generation; None: as stored
     jobs: Path | None = None  # folder for jobs and uploads; None: no jobs
     indexes: tuple[str, ...] = ()  # index files; clients select them by name
     book: Path | None = None  # folder of the built book; None: not served
@@ -72,7 +72,7 @@ class ServeSettings:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only this machine can reach the server."""
+        """Whether the server is reachable only from this machine."""
         if self.host in LOOPBACK:
             return True
         try:

@@ -64,7 +64,7 @@ class State:
     reading: SerialExecutor = field(default_factory=SerialExecutor)
 
     def job_store(self, param: str | None = None) -> JobStore:
-        """Return the store for jobs and files; raises RefusedError if the server was started without one."""
+        """Return the store for jobs and files; raises RefusedError if the server was started without a jobs folder."""
         if self.jobs is None:
             advice = start_with("jobs")
             raise RefusedError("this server has no folder for jobs and files; {advice}", 404, param, advice=advice)

@@ -80,7 +80,7 @@ def atomic_directory(out: Path, may_replace: Callable[[Path], bool]) -> Iterator
     """
     here, target = Path.cwd(), checked_path(out).resolve()
     if target in (here, *here.parents):  # a process whose working directory is replaced would stay in the old one
-        raise KothaError("{path} is the current directory, or contains it; name another folder", path=out)
+        raise KothaError("{path} is the current directory, or contains it; choose another folder", path=out)
     with _partial(out, Path.mkdir) as (partial, entry):
         old = out.with_name(f".{out.name}{OLD}")
         _refuse_others(old)
@@ -119,7 +119,7 @@ def filled_folder(folder: Path) -> Iterator[None]:
 
 
 def remove_directory(folder: Path) -> None:
-    """Remove a folder atomically: a reader finds all of it or nothing."""
+    """Remove a folder atomically: a reader sees either the complete folder or nothing."""
     gone = folder.with_name(f".{folder.name}{GONE}")
     _remove(gone)
     folder.rename(gone)
@@ -153,7 +153,7 @@ def scratch_folder(prefix: str = "kotha-") -> Iterator[Path]:
 def partial_path(target: Path) -> Path:
     """Return the temporary path used while a target is being written."""
     if not target.name:
-        raise KothaError("{path} is a folder; name the file or folder to write in it", path=target)
+        raise KothaError("{path} is a folder; specify the file or folder to write in it", path=target)
     return target.with_name(f".{target.name}{PARTIAL}")
 
 
@@ -205,7 +205,7 @@ class _Unfinished:
         elif self.making or self.exchanged:
             self._remove_if_free()
         for folder in self.made:
-            with suppress(OSError):  # not empty any more
+            with suppress(OSError):  # no longer empty
                 folder.rmdir()
         gone = self.held is None or self._has_its_name() is False
         held, self.held = self.held, None
@@ -215,7 +215,7 @@ class _Unfinished:
         return gone
 
     def _has_its_name(self) -> bool | None:
-        """Whether the locked content still has its name; None after two I/O errors."""
+        """Whether the path still refers to the locked content; None after two I/O errors."""
         for _ in range(2):
             with suppress(OSError):
                 return self.held is not None and self.held.is_of(self.partial)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kotha.errors import DataError, UsageError, reason
 from kotha.i18n.message import Message
 
-# Larger than any image for a model of this kind.
+# Larger than any image that such a model needs.
 _MOST_BYTES = 64 << 20
 _MOST_PIXELS = 1 << 26
 _PARTS = {"train": ("train",), "validation": ("validation", "valid", "val", "dev"), "test": ("test",)}
@@ -147,7 +147,7 @@ def _is_image(file: Path) -> bool:
 def _read_archive(path: Path) -> dict[str, LabelledImages]:
     if path.suffix != ".npz":
         raise DataError(
-            "{path} contains no images; give an .npz archive, or a folder with a folder for each class", path=path
+            "{path} contains no images; give an .npz archive, or a folder with a subfolder for each class", path=path
         )
     try:
         with np.load(path, allow_pickle=False) as archive:
@@ -200,7 +200,7 @@ def _labelled(path: Path, part: str, images: Pixels, labels: Pixels) -> Labelled
     try:
         if labels.dtype.kind == "f":
             if not (labels == labels.round()).all() or not np.isfinite(labels).all():
-                raise ValueError(Message("they are not all integers or names; give each image a class"))
+                raise ValueError(Message("they are not all integers or names; label each image with a class"))
             labels = labels.astype(np.int64)
         names = tuple(unicodedata.normalize("NFC", str(label)) for label in labels.tolist())
     except (SystemError, ValueError) as error:  # numpy raises one for invalid Unicode
@@ -252,7 +252,7 @@ def _read_with_pillow(
 def _fit(path: Path | Message, pixels: Pixels, n_channels: int) -> NDArray[np.float32]:
     if pixels.ndim not in (2, 3) or pixels.dtype.kind not in "uif" or not pixels.size:
         raise UsageError(
-            "{path} has shape {shape} of {dtype}; an image is (height, width[, colours])",
+            "{path} has shape {shape} and type {dtype}; an image is (height, width[, colours])",
             path=path,
             shape=str(pixels.shape),
             dtype=str(pixels.dtype),

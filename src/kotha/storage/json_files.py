@@ -45,11 +45,11 @@ def read_table(path: Path, error: type[KothaError] = KothaError, most_bytes: int
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise error("{path} is a folder; name a file in it", path=path)
+            raise error("{path} is a folder; specify a file in it", path=path)
         if not stat.S_ISREG(status.st_mode):  # reading a pipe could block forever
             raise error("{path} is corrupted: it is not a regular file", path=path)
         if (n := status.st_size) > most_bytes:
-            raise error("{path} has {n:,} bytes, too many for a {name}", path=path, n=n, name=path.name)
+            raise error("{path} is {n:,} bytes, which is too large for a {name}", path=path, n=n, name=path.name)
         found = json.loads(path.read_bytes(), object_pairs_hook=_each_once)
     except OSError as problem:
         raise error("{path} cannot be read: {why}", path=path, why=reason(problem)) from problem

@@ -29,7 +29,7 @@ def check_file_place(path: Path, *endings: str) -> Path:
     """
     with _errors_of(path):
         if is_directory(path):
-            raise UsageError("{path} is a folder; name a file in it", path=path)
+            raise UsageError("{path} is a folder; specify a file in it", path=path)
         if endings and path.suffix.lower() not in endings and is_file(path):
             raise UsageError(
                 "{path} exists and is not a {ending} file; choose another name", path=path, ending=endings[0]
@@ -73,7 +73,7 @@ def _check_above(path: Path) -> None:
 def check_replaceable(out: Path, may_replace: Callable[[Path], bool]) -> None:
     """Raise KothaError if a path is a link or a file, or has content that must not be replaced."""
     if is_link(out):
-        raise KothaError("{path} is a link to {target}; name the folder itself", path=out, target=out.readlink())
+        raise KothaError("{path} is a link to {target}; specify the folder itself", path=out, target=out.readlink())
     if exists(out) and not is_directory(out):
         raise KothaError("{path} is a file, but the output is a folder; choose another name", path=out)
     if exists(out) and any(out.iterdir()) and not may_replace(out):

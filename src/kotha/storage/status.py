@@ -1,7 +1,7 @@
 """Check whether paths exist and what type they have; I/O errors are raised.
 
-On an I/O error, ``Path.exists`` and its relatives return False from Python 3.14 on, and ``Path.glob`` finds nothing
-from 3.12 on. On such an error, a run, or a file that must not be replaced, would appear not to exist. These functions
+On an I/O error, ``Path.exists`` and similar methods return False from Python 3.14 on, and ``Path.glob`` finds nothing
+from 3.12 on. After such an error, a run, or a file that must not be replaced, would seem not to exist. These functions
 return a result or raise the operating system's error, in every version of Python.
 """
 
@@ -88,7 +88,7 @@ def is_file_in(folder: Path, name: str) -> bool:
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Add the path to I/O errors while a file is read; Python does so only when opening it."""
+    """Add the path to I/O errors while a file is read; Python adds the path only when opening a file."""
     try:
         yield
     except OSError as error:

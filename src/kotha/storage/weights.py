@@ -67,6 +67,6 @@ def write_weights(file: Path, weights: "dict[str, Tensor]", **about: str) -> Non
         raise NotWrittenError(
             Message("{path} could not be written: {why}", path=file.name, why=reason(error))
         ) from error
-    file.chmod(file.parent.stat().st_mode & 0o666)  # the library creates it readable for the owner only
+    file.chmod(file.parent.stat().st_mode & 0o666)  # the library makes it readable only by the owner
     with file.open("rb") as stream:
         os.fsync(stream.fileno())

@@ -65,7 +65,7 @@ def test_progress_is_saved_and_resumed(capsys: Any, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("words", "wording"),
     [
-        (["9", "--seed", "9"], "holds other questions (workshop, seed 8, 9)"),
+        (["9", "--seed", "9"], "contains other questions (workshop, seed 8, 9)"),
         (["--name", "করিম"], "belongs to রহিমা, not to করিম"),
     ],
 )
@@ -82,7 +82,7 @@ def test_flags_that_do_not_go_together(capsys: Any, tmp_path: Path) -> None:
     assert main(["inside", "exercise", "--key", "--progress", str(tmp_path / "x.json")]) == 2
     assert "--key and --paper do not ask questions" in capsys.readouterr().err
     assert main(["inside", "exercise", "--name", "x"]) == 2
-    assert "name one with --progress" in capsys.readouterr().err
+    assert "specify one with --progress" in capsys.readouterr().err
     assert main(["inside", "exercise", "7", "--set", "assessment"]) == 2
     assert "use all, or a number from 1 to 6" in capsys.readouterr().err
 

@@ -194,7 +194,7 @@ def test_invalid_matrices_are_rejected_by_name(change: dict[str, object], messag
         ("a.json", b"{", "is corrupted"),
         ("a.json", b'{"X": 1, "X": 2}', "occurs twice"),
         ("a.csv", b"1" * 300_000, "too large for a worksheet"),
-        ("a.json", b" " * 300_000, "too many for a"),
+        ("a.json", b" " * 300_000, "too large for a"),
     ],
 )
 def test_a_broken_file_is_rejected(tmp_path: Path, name: str, content: bytes, message: str) -> None:

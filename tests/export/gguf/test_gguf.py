@@ -162,7 +162,7 @@ def test_a_file_that_llamacpp_cannot_open_raises_an_error(
     [
         ("taken", "taken/model-f16.gguf cannot be written: .*taken is a file, not a folder"),
         ("taken/below", "cannot be written: .*taken is a file, not a folder"),
-        ("folder.gguf", "folder.gguf is a folder; name a file in it"),
+        ("folder.gguf", "folder.gguf is a folder; specify a file in it"),
         ("a" * 300, "cannot be written: File name too long"),
         ("b" * 248 + ".gguf", "could not be written: File name too long"),
     ],

@@ -19,7 +19,7 @@ from kotha.report.table import Table
 from kotha.training.device import now
 
 _WARM_UP = {"cpu": 2, "cuda": 10}  # runs; a GPU first compiles, and records CUDA graphs
-_ROUND_SECONDS = 0.1  # shorter work is repeated for this long
+_ROUND_SECONDS = 0.1  # work that takes less time is repeated until this time is reached
 
 Work = Callable[[], Any]  # one run of the work; tests compare its result
 

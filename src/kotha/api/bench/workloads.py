@@ -134,7 +134,7 @@ def our_step(model: GPTConfig, settings: TrainConfig, arithmetic: Arithmetic) ->
 
 
 def their_step(model: GPTConfig, settings: TrainConfig, arithmetic: Arithmetic) -> Work:
-    """Return the same step in transformers: ``model(input_ids, labels)`` under autocast, clipping, AdamW."""
+    """Return a training step in transformers: ``model(input_ids, labels)`` under autocast, clipping, AdamW."""
     torch.manual_seed(settings.seed)
     theirs = twin(GPT(model)).to(arithmetic.device).train()
     rates: Any = {"lr": settings.learning_rate, "betas": (settings.beta1, settings.beta2)}
@@ -158,7 +158,7 @@ def their_step(model: GPTConfig, settings: TrainConfig, arithmetic: Arithmetic) 
 
 
 def twin(model: GPT) -> Any:
-    """Convert a GPT to a transformers model with the same weights; raise an error if no layout fits."""
+    """Convert a GPT to a transformers model with the same weights; raise an error if no supported layout matches."""
     layout = choose_layout(model.config)
     kind = getattr(library("transformers", _MISSING), layout.architecture)
     theirs = kind(kind.config_class(**{**write_config(layout, model.config, None, "float32"), "pad_token_id": 0}))
@@ -217,7 +217,7 @@ def our_writer(model: GPT, weights: Weights, batch_size: int, n_tokens: int) -> 
 
 
 def their_writer(model: GPT, weights: Weights, batch_size: int, n_tokens: int) -> Work:
-    """Return the same function, implemented with transformers."""
+    """Return a function that generates with transformers and returns the ids."""
     ids = prompts(model, batch_size)
     theirs = twin(model).to(ids.device, DTYPES[weights])
     options: Any = {"do_sample": True, "temperature": DRAWN.temperature, "top_k": DRAWN.top_k}
@@ -242,7 +242,7 @@ def bench_tokenizing(
         texts = source
     megabytes = sum(len(text.encode()) for text in texts) / 1e6
     if not megabytes:
-        raise DataError("no text to measure on; name a file or a folder of texts")
+        raise DataError("no text to measure on; specify a file or a folder of texts")
     if not isinstance(tokenizer, Tokenizer):
         tokenizer = import_tokenizer(tokenizer) if tokenizer else train(texts, vocab_size=_PIECES)
     title = Message("tokenizing {size:.3g} MB, {pieces:,} pieces", size=megabytes, pieces=tokenizer.vocab_size)
@@ -259,7 +259,7 @@ def our_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:
 
 
 def their_encoder(tokenizer: Tokenizer, texts: Sequence[str]) -> Work:
-    """Return the same function, implemented with transformers; special tokens in the text are plain text in both."""
+    """Return a function that encodes with transformers; both treat special tokens in the text as plain text."""
     same = tokenizers.Tokenizer.from_str(tokenizer.backend.to_str())
     theirs = library("transformers", _MISSING).PreTrainedTokenizerFast(tokenizer_object=same)
     return lambda: theirs(list(texts), add_special_tokens=False, split_special_tokens=True)["input_ids"]

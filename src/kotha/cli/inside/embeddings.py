@@ -29,7 +29,7 @@ def embeddings(
         count: Number of neighbours per word.
         centred: Subtract the mean of all word vectors before they are compared.
         map_: Output .html file for a map of words.
-        map_words: Number of frequent words to place on the map.
+        map_words: Number of frequent words on the map.
         text: Report which embedding rows a training step on this text would change.
     """
     from kotha.api.embeddings import look

@@ -2,8 +2,9 @@
 
 Ablation is the increase in loss, in nats, when one head is removed; gradient is the slope of the loss as the head's
 output is scaled. A head is assigned a kind if its attention share for that kind is at least halfway between chance and
-1. By default, ``prune`` removes the heads with the lowest ablation. Each head is measured alone in the full model, but
-all are removed at once, so two heads that can replace each other both look unimportant.
+1. By default, ``prune`` removes the heads with the lowest ablation values. Each head is ablated alone in the full
+model, but the selected heads are all removed at once, so two heads that can replace each other both look
+unimportant.
 """
 
 from pathlib import Path
@@ -64,7 +65,7 @@ def _table(found: "Study") -> Table:
     rows: list[list[Text]] = []
     for each in found.heads:
         similar, like, shown = "-", each.most_similar, each.evidence
-        if each.example:  # always from the text itself, even if the share is measured on random tokens
+        if each.example:  # the example is always from the text, even if the share is measured on random tokens
             shown = Message("{evidence}; in the text: {case}", evidence=shown, case=each.example)
         if like is not None:
             name = like.head.rpartition(".")[2]

@@ -61,7 +61,7 @@ def flow(
     options: Inputs = InputOptions(),  # noqa: B008 - frozen
     html: Html = None,
 ) -> Output:
-    """Follow a text through the model, with shapes and figures at every stage.
+    """Follow a text through the model, with shapes and statistics at every stage.
 
     Example: `kotha inside flow run --text 'নদীর ধারে' --html flow.html`
     """

@@ -72,7 +72,7 @@ class QuestionOptions:
     size: str | None = None
     """Sizes of a generated sheet for questions 1 to 5, as TOKENSxWIDTHxHEAD, such as 4x6x3."""
     seed: int | None = None
-    """Random seed for the numbers, such as a student's roll number; one seed gives one sheet."""
+    """Random seed for the numbers, such as a student's roll number; the same seed gives the same sheet."""
 
 
 @group
@@ -103,8 +103,8 @@ def exercise(
     Args:
         questions: Questions to ask: all, a question such as 7, or a part such as 7c.
         tries: Attempts per question (default: 2 at a terminal, 1 if the input is piped).
-        key: Print the answer key instead of asking.
-        paper: Print the questions for paper instead of asking.
+        key: Print the answer key instead of asking the questions.
+        paper: Print the questions for use on paper instead of asking them.
         as_json: Print the summary as JSON on stdout, and the dialogue on stderr.
     """
     from kotha.api.exercises import QuestionChoice, on_paper, practise
@@ -124,7 +124,7 @@ def exercise(
 
 
 def score(*files: Path, csv: Annotated[Path | None, written(".csv")] = None) -> Output:
-    """Grade the answer files of a class again, and show the results in one table.
+    """Regrade a class's answer files, and show the results in one table.
 
     Example: `kotha inside score rahim.json karim.json --csv class.csv`
 
@@ -135,7 +135,7 @@ def score(*files: Path, csv: Annotated[Path | None, written(".csv")] = None) -> 
     from kotha.api.exercises import class_table, mark_class
 
     if not files:
-        raise UsageError("name at least one answer file saved by kotha inside exercise")
+        raise UsageError("specify at least one answer file saved by kotha inside exercise")
     rows = mark_class(files, csv)
     if csv is not None:
         log(Message("wrote {path}", path=csv))

@@ -1,4 +1,4 @@
-"""One attention head as arithmetic: every matrix (``/api/inside/worksheet``), an exercise to work out by hand
+"""One attention head as arithmetic: every matrix (``/api/inside/worksheet``), an exercise to solve by hand
 (``/api/exercise``), and the exercise as a spreadsheet with formulas.
 
 Without a model, the sheet is the workshop's or has random numbers; with a model, it shows one of the model's heads on a
@@ -55,7 +55,7 @@ class HeadSelection(BaseModel):
 
 
 class WorksheetRequest(AboutModel, HeadSelection):
-    """A head and a text; a Seq2Seq also has a target, two stacks and cross-attention."""
+    """A head and a text; a Seq2Seq model also has a target, two stacks and cross-attention."""
 
     text: Example
 
@@ -70,7 +70,7 @@ def worksheet(served: ServedModel, body: WorksheetRequest) -> JsonObject:
 
 
 class ExerciseRequest(WireRequest, HeadSelection):
-    """A sheet: the workshop's, one with random numbers, or a model's head on a text."""
+    """A worksheet: the workshop's, one with random numbers, or an attention head of a model applied to a text."""
 
     size: str | None = Field(None, max_length=12, examples=["4x6x3"])
     paper: Paper | None = None
@@ -82,14 +82,14 @@ class ExerciseRequest(WireRequest, HeadSelection):
     @model_validator(mode="after")
     def _go_together(self) -> "ExerciseRequest":
         if (self.model is None) != (self.text is None):
-            raise FieldError("model and text must be given together: a head needs a text to read")
+            raise FieldError("model and text must be given together: a head needs an input text")
         if [self.model, self.paper, self.size].count(None) < 2:
             raise FieldError("model, paper and size select different kinds of sheet; give one of them")
         return self
 
 
 class SpreadsheetRequest(ExerciseRequest):
-    """A sheet, with numbers that replace those of its matrices."""
+    """A worksheet, with numbers that replace those of its matrices."""
 
     matrices: dict[str, _Rows] | None = Field(None, max_length=24)
 
@@ -115,7 +115,7 @@ class ExerciseStep(WireResponse):
 
 
 class ExerciseSheet(WireResponse):
-    """A sheet to work out step by step."""
+    """A sheet to solve step by step."""
 
     text: Text
     place: str
@@ -129,7 +129,7 @@ class ExerciseSheet(WireResponse):
 
 @route(router, "/exercise", ExerciseSheet, reads=True)
 def exercise(served: ServedModel | None, body: ExerciseRequest) -> JsonObject:
-    """Return an attention sheet to work out by hand: the given numbers and each step."""
+    """Return an attention sheet to solve by hand: the given numbers and each step."""
     sheet = _by_hand(body) if served is None else for_paper(_of_model(served, body, MOST_TOKENS))
     return {**vars(sheet), "steps": steps_of(sheet)}
 
@@ -152,6 +152,6 @@ def _by_hand(body: ExerciseRequest) -> Sheet:
 
 
 def _of_model(served: ServedModel, body: WorksheetRequest | ExerciseRequest, most: int) -> Sheet:
-    assert body.text is not None, "model and text go together"
+    assert body.text is not None, "model and text must be given together"
     check_lengths(served, body, most)
     return model_sheet(served.apart, body.text, **body.model_dump(include=set(HeadSelection.model_fields)))

@@ -117,7 +117,7 @@ def attention(served: ServedModel, on_progress: OnProgress, body: AttentionReque
     options = body.to_input(served)
     with watching(served, on_progress, body.silenced) as bundle:
         view = attention_view(bundle, read_input(bundle, options), choose_layers(bundle.model, body.layers))
-    advice = Message("use a shorter text, or name fewer layers, such as 0 and 1")
+    advice = Message("use a shorter text, or request fewer layers, such as 0 and 1")
     check_size(served, sum(each.weights.numel() for each in view.found.maps), advice)
     maps = [
         {**vars(each), "shape": each.weights.shape, "weights": to_json(each.weights), "summaries": summarize(each)}
@@ -189,13 +189,13 @@ def flow(served: ServedModel, on_progress: OnProgress, body: AblationRequest) ->
 
 
 class HeadsRequest(AboutModel):
-    """The text to study heads on (default: the run's held-out text, if the server finds it)."""
+    """The text on which heads are measured (default: the run's held-out text, if the server finds it)."""
 
     text: str | None = None
     tokens: int = Field(512, ge=9, le=4096)
 
 
-@route(router, "/inside/heads", Study, shares=True)  # no hooks are installed between two heads
+@route(router, "/inside/heads", Study, shares=True)  # no hooks are installed between the passes for two heads
 def heads(served: ServedModel, on_progress: OnProgress, body: HeadsRequest) -> Study:
     """Return what each head does, its importance, and the head most similar to it; takes one pass per head."""
     path = served.model.path

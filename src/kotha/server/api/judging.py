@@ -71,7 +71,7 @@ class JudgingResponse(WireResponse):
 def begin_judging(state: State, on_progress: OnProgress, body: JudgingRequest) -> JsonObject:
     """Start a blind comparison: let the models continue the prompts, and pair their texts."""
     if len(set(body.models)) < len(body.models):
-        raise RefusedError("a model is named twice; name each model once", param="models")
+        raise RefusedError("a model is listed twice; list each model once", param="models")
     folder = _folder(state)
     if sum(1 for _ in folder.iterdir()) >= _MOST_JUDGINGS:
         raise RefusedError(

@@ -1,7 +1,7 @@
 """``/api/inside/pass``, ``values`` and ``recipe``: every number in one forward pass, and how it was computed.
 
-Each request contains the input itself, not the id of a pass. The most recent passes are cached, and any other is
-computed again, so a link to a cell always works.
+Each request contains the input itself, not the id of a pass. The most recent passes are cached, and all others are
+recomputed, so a link to a cell always works.
 """
 
 import math
@@ -41,7 +41,7 @@ class PassSite(WireResponse):
 
 
 class PassResponse(InputResponse):
-    """A pass: the input, every matrix by name, the residual stream after each layer, and the answers."""
+    """A pass: the input, every matrix by name, the residual stream after each layer, and the predictions."""
 
     masked: list[int]
     sites: list[PassSite]

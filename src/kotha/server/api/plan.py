@@ -145,7 +145,7 @@ async def all_presets() -> list[PresetResponse]:
 async def progress(
     request: Request,
     model: Annotated[
-        ModelName | None, Query(description="Model of the requests (default: requests without a model).")
+        ModelName | None, Query(description="Model used by the request (default: a request without a model).")
     ] = None,
 ) -> ProgressResponse:
     """Return the progress of the slow request that is running, such as a study of heads or a blind comparison."""

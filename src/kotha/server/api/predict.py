@@ -73,10 +73,10 @@ class FillRequest(AboutModel):
 
 @route(router, "/fill", Filled)
 def fill(served: ServedModel, body: FillRequest) -> Filled:
-    """Return the most likely words for each ``[MASK]`` in a text; requires a BERT."""
+    """Return the most likely words for each ``[MASK]`` in a text; requires a BERT model."""
     check_texts(served, [body.text], "text")
     if body.text.count(GAP) * body.words * len(body.text) > served.limits.numbers:
-        raise RefusedError("the answer would be too long; request fewer words, or shorten the text")
+        raise RefusedError("the response would be too long; request fewer words, or shorten the text")
     return served.model.fill(body.text, words=body.words)
 
 
@@ -95,7 +95,7 @@ class TranslateResponse(WireResponse):
 
 @route(router, "/translate", TranslateResponse)
 def translate(served: ServedModel, on_progress: OnProgress, body: TranslateRequest) -> dict[str, list[str]]:
-    """Translate texts by beam search; requires a Seq2Seq."""
+    """Translate texts by beam search; requires a Seq2Seq model."""
     check_count(served, body.texts, "texts")
     tokenizer_of(served)
     config: Any = served.model.config
@@ -130,7 +130,7 @@ def indexes(state: State) -> JsonObject:
 
 
 class AskRequest(WireRequest):
-    """A question for an index; with a model, passages are also found by meaning, and the model may write the answer."""
+    """A question for an index; a model, if given, also matches passages by meaning and may write the answer."""
 
     index: str = Field(max_length=300, examples=["stories"])
     question: str = Field(min_length=1, max_length=2000)

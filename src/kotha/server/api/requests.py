@@ -1,4 +1,4 @@
-"""Shared code for the routes under ``/api``: the ``route`` decorator, request and answer models, input checks."""
+"""Shared code for the routes under ``/api``: the ``route`` decorator, request and response models, input checks."""
 
 import base64
 import binascii
@@ -38,13 +38,13 @@ Example = Annotated[str, Field(examples=[EXAMPLE])]
 
 
 class AboutModel(WireRequest):
-    """A request that names a model."""
+    """A request that specifies a model."""
 
     model: ModelName
 
 
 class WireResponse(BaseModel):
-    """Base class for answers; takes its fields from a dict or a dataclass."""
+    """Base class for responses; takes its fields from a dict or a dataclass."""
 
     model_config = ConfigDict(from_attributes=True)
 
@@ -68,7 +68,8 @@ def route(
     The annotation of the first parameter selects its value: the server's ``State``, or the loaded model that the
     request names (``ServedModel``, or ``ServedModel | None`` if the request may omit the model). The other parameters
     come from the request and may include ``request`` and ``on_progress``. ``reads`` marks quick requests, which only
-    use files or a tokenizer and do not wait for computations. Without ``answer``, it returns a ``media`` response.
+    use files or a tokenizer and do not wait for computations. Without ``answer``, the route returns a ``media``
+    response.
     """
     kind: TypeAdapter[Any] = TypeAdapter(answer)
 
@@ -124,7 +125,7 @@ def tokenizer_of(served: ServedModel) -> Tokenizer:
 def writer_of(served: ServedModel) -> Batcher:
     """Return the batch in which the model generates text; raises RefusedError if it cannot generate."""
     if served.batcher is None:
-        mute = "{name} is a {family} and cannot write text"
+        mute = "{name} is a {family} model and cannot generate text"
         raise RefusedError(mute, param="model", name=served.name, family=served.model.config.family)
     return served.batcher
 
@@ -164,7 +165,7 @@ def picture(served: ServedModel, png: str, param: str = "image") -> NDArray[np.f
     """Decode a base64-encoded PNG as input to a ViT."""
     limits = served.limits
     if not isinstance(served.model.model, ViT):
-        blind = "{name} is a {family} and cannot read images"
+        blind = "{name} is a {family} model and cannot read images"
         raise RefusedError(blind, param=param, name=served.name, family=served.model.config.family)
     if len(png) > limits.image_bytes * 4 // 3 + 4:
         raise RefusedError("the image is larger than {n:,} bytes; make it smaller", param=param, n=limits.image_bytes)
@@ -177,11 +178,11 @@ def picture(served: ServedModel, png: str, param: str = "image") -> NDArray[np.f
 
 
 def check_size(served: ServedModel, count: int, advice: Message) -> None:
-    """Raise RefusedError if an answer would have too many numbers; ``advice`` says how to request fewer."""
+    """Raise RefusedError if a response would have too many numbers; ``advice`` says how to request fewer."""
     most = served.limits.numbers
     if count > most:
         raise RefusedError(
-            "the answer would have {n:,} numbers, more than {most:,}; {advice}", n=count, most=most, advice=advice
+            "the response would have {n:,} numbers, more than {most:,}; {advice}", n=count, most=most, advice=advice
         )
 
 
@@ -203,7 +204,7 @@ class InputRequest(AboutModel):
         if self.image is not None:
             pixels = picture(served, self.image)
             config = served.model.config
-            assert isinstance(config, ViTConfig), "the picture was read for one"
+            assert isinstance(config, ViTConfig), "only a ViT accepts an image"
             check_most(1 + (config.image_size // config.patch_size) ** 2, most, Message("patches"), "image")
         elif not isinstance(served.model.model, ViT):  # it rejects text itself
             left = most - (generate or 0)

@@ -30,7 +30,7 @@ from kotha.server.state import State, state_of
 from kotha.text.shards import Dataset
 
 router = APIRouter(prefix="/api", tags=["Jobs"])
-NamedRun = Annotated[str, PathParameter(description="Name of a model of this server, or id of a training job.")]
+NamedRun = Annotated[str, PathParameter(description="Name of a model on this server, or id of a training job.")]
 RunName = Annotated[str, Field(max_length=300)]
 # Longer curves are thinned out to this number of rows.
 _MOST_ROWS = 4000
@@ -242,7 +242,7 @@ class CompareRequest(WireRequest):
 def compare(state: State, on_progress: OnProgress, body: CompareRequest) -> Comparison:
     """Compare runs by bits per byte and per character (also across tokenizers), and by perplexity where comparable."""
     if len(set(body.runs)) < len(body.runs):
-        raise RefusedError("a run is named twice; name each run once", param="runs")
+        raise RefusedError("a run is listed twice; list each run once", param="runs")
     text = None if body.text is None else state.job_store("text").uploads.path(body.text)
     paths = {name: _folder_of(state, name) for name in body.runs}
     for name, path in paths.items():

@@ -51,7 +51,7 @@ from kotha.text.tokenizer.view import CutToken, ViewedToken, view_cuts, view_tok
 
 router = APIRouter(prefix="/api", tags=["Text"])
 _SEEDS = 1 << 31
-# Number of most likely tokens that are returned with their display form.
+# Number of most likely tokens returned with their display forms.
 _SPELLED = 256
 # Number of positions whose scores are in memory at a time; with a large vocabulary, each takes half a megabyte.
 _SCORED = 64
@@ -80,7 +80,7 @@ class TokenizerCard(WireResponse):
 
 @route(router, "/card", TokenizerCard)
 def card(served: ServedModel, body: CardRequest) -> JsonObject:
-    """Tokenize a text; return its grapheme clusters, its tokens, and tokenizer measures."""
+    """Tokenize a text; return its grapheme clusters, its tokens, and tokenizer metrics."""
     tokenizer = tokenizer_of(served)
     measured = measure(served.name, tokenizer, [body.text])
     pieces = view_cuts(tokenizer, body.text)
@@ -257,7 +257,7 @@ def _ids(served: ServedModel, prompt: str | Sequence[int]) -> list[int]:
     else:
         ids = list(prompt[-context:])
     if not ids:
-        empty = "the prompt is empty, and this tokenizer has no token that begins a text; give a prompt"
+        empty = "the prompt is empty, and this tokenizer has no start-of-text token; give a prompt"
         raise RefusedError(empty, param="prompt")
     if max(ids) >= tokenizer.vocab_size:
         outside = "token id {wrong} is outside the vocabulary of {vocab_size:,}"

@@ -1,9 +1,9 @@
 """The process for one job, started as ``python -m kotha.server.jobs.job_process FOLDER SERVER``.
 
 The process runs the job's commands in sequence, and records how the last one ended. This process has its own session,
-so it continues when the server stops. All its state is stored in the table and in the job's folder. Stop signals go to
-this process, which forwards them to the running command. The process starts no command before its process id is in the
-table; if the server dies before writing the id, the process exits.
+so it continues when the server stops. The state of the job is stored only in the table and in the job's folder. Stop
+signals go to this process, which forwards them to the running command. The process starts no command until its process
+id is in the table; if the server dies before writing the id, the process exits.
 """
 
 import json
@@ -47,7 +47,7 @@ def main(folder: Path, server: int) -> None:
 
 
 def _commands(folder: Path, server: int) -> list[list[str]] | None:
-    """Wait until the table has this process, and return the job's commands, or None if the server died before that."""
+    """Wait until this process is in the table; return the job's commands, or None if the server died before that."""
     while True:
         is_orphan = os.getppid() != server  # checked before the table is read: the server may write and then die
         with transaction(folder.parent) as table:
@@ -97,7 +97,7 @@ class _StopSignals:
             self._process.terminate()
 
     def forward_to(self, process: "subprocess.Popen[bytes]") -> None:
-        """Forward the stop signal to a command, now or when it arrives.
+        """Forward the stop signal to a command, now or as soon as it is received.
 
         The signal is forwarded only once, because a second one would kill the command.
         """

@@ -23,7 +23,7 @@ _FAMILIES = {name: config.family for name, config in PRESETS.items() if config.f
 # Mean size of a generated story.
 _STORY_BYTES = 2500
 FindModel = Callable[[str], Path]
-# A leading dash would be read as a flag, and NUL marks placeholders in commands.
+# A leading dash would be parsed as a flag, and NUL marks placeholders in commands.
 ColumnName = Annotated[str, Field(pattern=r"^[^-\x00][^\x00]*$", max_length=200)]
 TwoColumnNames = tuple[ColumnName, ColumnName]
 
@@ -96,7 +96,7 @@ class _TrainingJob(_Job):
     @model_validator(mode="after")
     def _has_one_length(self) -> Self:
         if (self.minutes is None) == (self.steps is None):
-            raise FieldError("give the length of the training as either minutes or steps")
+            raise FieldError("give the length of the training run in either minutes or steps")
         return self
 
 
@@ -117,10 +117,10 @@ class LearnJob(_TrainingJob, _FromTexts):
                 "a model given as `start` keeps its sizes and tokenizer; omit preset, sizes and vocab_size"
             )
         if self.preset is None and self.sizes is not None:
-            raise FieldError("sizes are changes to a preset; name the preset")
+            raise FieldError("sizes are changes to a preset; specify the preset")
         if self.preset not in (None, *_FAMILIES):
             close = nearest(self.preset or "", _FAMILIES)
-            unknown = "no preset {preset!r} that trains on plain text{nearest}"
+            unknown = "{preset!r} is not a preset for plain text{nearest}"
             raise FieldError(unknown, preset=self.preset, nearest=close)
         return self
 
@@ -137,7 +137,7 @@ class LearnJob(_TrainingJob, _FromTexts):
             tokenizer = str(find_model(self.start))
             sizes = ["--from", tokenizer]
         else:
-            # A BERT needs a tokenizer with a mask token.
+            # A BERT model needs a tokenizer with a mask token.
             kind = "wordpiece" if _FAMILIES.get(self.preset or "") == "bert" else None
             size = self.vocab_size or choose_vocabulary(n_bytes)
             found.append(["tokenizer", "train", *texts, *_flags(kind=kind, vocab_size=size, out=tokenizer)])
@@ -159,7 +159,7 @@ class _FromTable(_Job):
 
 
 class FinetuneJob(_FromTable):
-    """Fine-tune a model on an uploaded table, to classify texts or to follow instructions."""
+    """Fine-tune a model on an uploaded table, to classify text or to follow instructions."""
 
     kind: Literal["finetune"]
     use: Literal["classify", "instruct"]

@@ -83,7 +83,7 @@ def has_saved(folder: Path) -> bool:
 
 
 def _reason(state: JobState, code: int | None, why: str | None, saved: bool) -> Message | None:
-    """Return why a job ended, if its command could not report it; ``saved`` means that it has a checkpoint."""
+    """Return why a job ended, if its command could not report it; ``saved`` means that the job has a checkpoint."""
     if why:  # from the job's own process
         return Message("its command could not be run: {why}; free disk space or memory, and start it again", why=why)
     if state == "killed":

@@ -248,7 +248,7 @@ class JobStore:
         return job_of(self.folder, self._fresh(self._job(id)))
 
     def stages(self, id: str) -> dict[str, bool]:
-        """Return the stages before the last command by name, each with whether its output is complete."""
+        """Return the stages before the last command, by name, and whether the output of each is complete."""
         return {
             command[command[0] in _GROUPS]: exists(Path(command[command.index("--out") + 1]))
             for command in json.loads(self._job(id)["commands"])[:-1]
@@ -283,7 +283,7 @@ class JobStore:
             return None
         run = self.folder / id / OUT
         if not is_directory(run / RUN_MODEL):
-            none = "the {kind} job {id} has no model; a training job has one after its first save"
+            none = "the {kind} job {id} has no model; a training job has a model once it has saved one"
             raise JobConflictError(none, kind=status.kind, id=id)
         return run
 

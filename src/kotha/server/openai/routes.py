@@ -65,7 +65,7 @@ async def converse(request: Request, body: ChatRequest) -> Any:
 
 
 async def _written(request: Request, body: CompletionRequest | ChatRequest) -> Any:
-    """Generate texts for prompts, and return the answer or a stream."""
+    """Generate texts for prompts, and return the response or a stream."""
     state = state_of(request)
     seconds = state.settings.limits.seconds
     async with AsyncExitStack() as stack:
@@ -110,7 +110,7 @@ def _embed(body: EmbeddingRequest, served: ServedModel) -> JsonObject:
 
 
 class Texts:
-    """The texts being generated for one request (n for each prompt), and the answer in OpenAI's format."""
+    """The texts being generated for one request (n for each prompt), and the response in OpenAI's format."""
 
     def __init__(
         self, body: CompletionRequest | ChatRequest, served: ServedModel, prompts: Sequence[Prompt], client: str
@@ -140,7 +140,7 @@ class Texts:
             ticket.cancel()
 
     async def answer(self) -> JsonObject:
-        """Return the complete answer."""
+        """Return the complete response."""
         body, results = self._body, dict[int, Result]()
         async for index, chunk in letters(self._tickets, self._news):
             if chunk.result is not None:
@@ -150,7 +150,7 @@ class Texts:
         return {**self._head(body.kinds[0]), "choices": choices, "usage": self._usage(results), **remark}
 
     async def stream(self) -> AsyncIterator[JsonObject]:
-        """Yield parts of the answer as they are generated."""
+        """Yield parts of the response as they are generated."""
         body, results = self._body, dict[int, Result]()
         with_usage = (body.stream_options or {}).get("include_usage", False)
         head, more = self._head(body.kinds[1]), {"usage": None} if with_usage else {}
@@ -166,7 +166,7 @@ class Texts:
             yield {**head, "choices": [], "usage": self._usage(results)}
 
     def _head(self, kind: str) -> JsonObject:
-        """Return the fields at the start of every answer and of every part of a stream."""
+        """Return the fields at the start of every response and of every part of a stream."""
         return {"id": self._id, "object": kind, "created": self._created, "model": self._served.name}
 
     def _usage(self, results: Mapping[int, Result]) -> dict[str, int]:

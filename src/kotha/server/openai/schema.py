@@ -3,8 +3,8 @@
 ``top_k``, ``min_p`` and ``repetition_penalty`` are extensions. The defaults are those of ``kotha generate`` instead of
 OpenAI's.
 
-A request class also builds the answers to its requests. A model that was not fine-tuned for conversation continues the
-messages as a single text. The chat answers of such a model contain a remark in ``kotha.remark``, because such a
+A request class also builds the responses to its requests. A model that was not fine-tuned for conversation continues
+the messages as a single text. The chat responses of such a model contain a remark in ``kotha.remark``, because a
 continuation is not a reply.
 """
 
@@ -87,7 +87,7 @@ class GenerationRequest(SamplingFields):
         return _TOKENS if self.max_tokens is None else self.max_tokens
 
     def remark(self, _: ServedModel) -> JsonObject:
-        """Return extra fields that are added to every answer from this model."""
+        """Return extra fields that are added to every response from this model."""
         return {}
 
     def first(self) -> JsonObject | None:
@@ -102,7 +102,7 @@ class CompletionRequest(GenerationRequest):
         "text_completion",
         "text_completion",
         "cmpl",
-    )  # object types of an answer and of a part; prefix of ids
+    )  # object types of a response and of a part; prefix of ids
     prompt: TextsOrIds = ""
     logprobs: int | None = Field(None, ge=0, le=MOST_ALTERNATIVES)
 
@@ -147,7 +147,7 @@ class TextPart(BaseModel):
 class SentMessage(BaseModel):
     """A message in the conversation."""
 
-    model_config = ConfigDict(extra="ignore")  # clients send answers back with extra fields
+    model_config = ConfigDict(extra="ignore")  # clients send responses back with extra fields
 
     role: Literal["system", "developer", "user", "assistant"]
     content: str | list[TextPart] | None = None
