@@ -65,7 +65,7 @@ def test_ranges_become_optuna_suggestions() -> None:
         (["dropout=0.1"], "leaves nothing to search"),
         (["dropout=,"], "leaves nothing to search"),
         (["dropout=0,2"], "dropout=2.0 must be at least 0 and below 1"),
-        (["schedule=cosine..constant"], "schedule is not a number"),
+        (["schedule=cosine..constant"], "the values of schedule are not numbers"),
         (["schedule=cosine,cubic"], "schedule='cubic' is not a valid choice"),
         (["steps=10..20"], "steps determines how trials are timed or evaluated"),
         (["size=2..4"], "the values of size are not numbers; list them"),
