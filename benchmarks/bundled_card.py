@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
-CARD = Path(__file__).parent.parent / "src" / "kotha" / "box" / "README.md"
+CARD = Path(__file__).parent.parent / "src" / "kotha" / "storage" / "bundled" / "README.md"
 NAMES = {"tagore": "Tagore's fiction", "wikipedia": "leads of Bangla Wikipedia", "stories": "the built-in stories"}
 
 TEMPLATE = Path(__file__).parent / "bundled_card.template.md"
