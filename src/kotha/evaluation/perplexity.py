@@ -280,7 +280,7 @@ def score_table(score: TextScore, name: str = "model") -> Table:
                 "the {baseline} baseline, counted in the training text, predicts this text better than the model; "
                 "train for longer, or check the run with {doctor}",
                 baseline=Message(best),
-                doctor="kotha doctor",
+                doctor="`kotha doctor`",
             )
         )
     if score.changed and not score.unknown:
