@@ -132,9 +132,8 @@ def train(
     Without a preset, model sizes, batch size and learning rates are chosen to fit the text and the time; with
     ``quality="best"`` and a long time budget, teachers are trained too. ``start`` is a run, a model folder, a Hugging
     Face folder or ``"box"`` to fine-tune. ``teachers`` are runs or model folders to distil from. ``recipe`` is course,
-    classic or modern; generated samples start with ``prompt``. ``on_event`` and ``tensorboard`` receive metrics, and
-    ``on_remark`` receives messages. Under torchrun all processes train together; ``shard`` shards the model across them
-    (FSDP).
+    classic or modern; generated samples start with ``prompt``. ``on_event`` and ``tensorboard`` receive metrics,
+    ``on_remark`` messages. Under torchrun, all processes train together; ``shard`` shards the model among them (FSDP).
 
     >>> run = kotha.train("data", preset="mini", steps=2, out="short", batch_size=2)
     >>> run.summary["steps"]
