@@ -257,7 +257,7 @@ def prepared_table(report: PrepareReport, title: str = "") -> Table:
     ]
     removals = (
         Message("{n:,} duplicates", n=report.duplicates),
-        Message("{n:,} near duplicates of validation documents", n=report.leaked),
+        Message("{n:,} near-duplicates of validation documents", n=report.leaked),
         Message("{n:,} unreadable", n=report.problems),
     )
     removed = [each for each in removals if each.values["n"]] or Message("nothing")

@@ -13,7 +13,7 @@ Bits per byte and per character are the same total loss divided by the size of t
 
 The baselines use the same tokens. ``uniform`` assigns the same probability to every token. ``unigram`` uses the
 frequency of each token (counts plus one), as in a run's ``references``. ``3-gram`` and ``5-gram`` are n-gram models
-(``ngram.py``) of the model's training data; counting them takes a minute.
+(``ngram.py``) built from the model's training data, which takes a minute.
 """
 
 import math

@@ -46,7 +46,9 @@ def serve(
     jobs: Annotated[Path | None, _flag("Folder for training and other jobs (default: jobs are disabled).")] = None,
     index: Annotated[tuple[str, ...], _flag("Index file to serve; may be repeated.")] = (),
     rows: Annotated[int, _flag("Maximum number of texts generated at the same time; further requests wait.")] = 32,
-    book: Annotated[Path | None, _flag("Folder of the built book (make docs: build/book), served at /book/.")] = None,
+    book: Annotated[
+        Path | None, _flag("Folder containing the built book (make docs writes build/book), served at /book/.")
+    ] = None,
     log: Annotated[bool, _flag("Log each request on stderr, one line each.")] = False,
     weights: Annotated[
         Literal["float32", "bfloat16", "int8"] | None,
