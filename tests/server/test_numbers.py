@@ -153,4 +153,6 @@ def test_a_text_longer_than_the_context_is_remarked_on(families: Path, serve: An
     result = ask(serve(families / "gpt"), "inside/pass", model="gpt", text=TEXT * 8)
     [remark] = result["remarks"]
     assert remark["template"] == "the text has {n} tokens; the model sees only the last {most:,} (its context length)"
-    assert remark["values"]["most"] == len(result["lines"]["tokens"]) and "the model sees only the last" in remark["text"]
+    assert (
+        remark["values"]["most"] == len(result["lines"]["tokens"]) and "the model sees only the last" in remark["text"]
+    )
