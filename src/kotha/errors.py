@@ -76,6 +76,17 @@ class TrainingError(KothaError):
     """A training run that cannot continue."""
 
 
+class NotFiniteError(KothaError):
+    """A model whose activations are NaN or infinite, or whose norms overflow, so that its predictions mean nothing."""
+
+    def __init__(self, model: Text | None = None) -> None:
+        super().__init__(
+            "{model}: activations overflow or are NaN, so its predictions mean nothing; the weights are damaged or "
+            "too large; use an earlier checkpoint, or train again with a lower learning rate",
+            model=model or Message("the model"),
+        )
+
+
 # Out-of-memory messages from libraries, which raise different exceptions.
 _SHORT_OF_MEMORY = (
     *("not enough memory", "out of memory", "bad_alloc", "unable to allocate"),

@@ -322,5 +322,5 @@ def test_an_invalid_search_is_rejected_in_both_languages(capsys, data: Path, tmp
 
 def test_zero_trials_are_rejected(capsys, data: Path, tmp_path) -> None:
     assert main(words(data, tmp_path / "sweep", 0, 3)) == 2
-    assert "trials=0 must be 1 or more" in capsys.readouterr().err
+    assert "--trials 0 must be 1 or more" in capsys.readouterr().err
     assert not (tmp_path / "sweep").exists()

@@ -133,7 +133,7 @@ def test_settings_come_from_recipe_then_file_then_flags(capsys, data: Path, tmp_
         (["--recipe", "moden"], 1, "did you mean 'modern'?"),
         (["--preset", "pocket-bert"], 1, "train a tokenizer of kind 'wordpiece'"),
         (["--preset", "pocket-seq2seq"], 1, "a seq2seq model is trained on pairs of texts"),
-        (["--minutes", "0"], 2, "minutes=0.0 must be above 0"),
+        (["--minutes", "0"], 2, "--minutes 0.0 must be above 0"),
         (["--minutes", "1", "--steps", "5"], 2, "minutes and steps both set the length of the run"),
         (["--config", "nowhere.toml"], 2, "nowhere.toml"),
         (["--config", "/dev/zero"], 1, "/dev/zero is larger than 1,048,576 bytes"),

@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 
 import kotha.generation.batch_state as rows_module
 from kotha.artifacts.model_folder import Bundle
-from kotha.errors import KothaError, UsageError
+from kotha.errors import KothaError, NotFiniteError, UsageError
 from kotha.export.huggingface.export import write_hf
 from kotha.generation import cache_memory, torch_decoder
 from kotha.generation.cache_memory import CacheMemory
@@ -94,10 +94,26 @@ def test_nan_and_infinite_logits_raise_an_error(settings: SamplingSettings, brok
     with torch.no_grad():
         model.head.weight[3] = broken
     for weights in (None, "float32"):
-        with pytest.raises(KothaError, match="the model's logits are NaN or infinite"):
+        with pytest.raises(NotFiniteError, match="the model: activations overflow or are NaN"):
             Engine(model, None, weights=weights).generate([Request(prompt=(1, 2), tokens=3, settings=settings)])
-    with pytest.raises(KothaError, match="the model's logits are NaN or infinite"):
+    with pytest.raises(NotFiniteError, match="the model: activations overflow or are NaN"):
         continue_plainly(model, [1, 2], 3, settings)
+
+
+@pytest.mark.parametrize("large", ["tokens.weight", "attention", "feedforward"])
+@pytest.mark.parametrize("layout", ["classic", "modern", "post-norm"])
+def test_activations_that_overflow_raise_an_error(layout: str, large: str) -> None:
+    """Without a check, norms return zeros, and all tokens get the same probability."""
+    model = tiny(layout)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            if large in name and parameter.ndim > 1:
+                parameter.mul_(1e30)
+    for weights in (None, "float32"):
+        with pytest.raises(NotFiniteError, match="activations overflow"):
+            Engine(model, None, weights=weights).generate([Request(prompt=(1, 2, 3), tokens=3)])
+    with pytest.raises(NotFiniteError, match="activations overflow"):
+        continue_plainly(model, [1, 2, 3], 3, SamplingSettings())
 
 
 @pytest.mark.parametrize(("layout", "removed"), [*((each, []) for each in LAYOUTS), *REMOVED.items()])
@@ -202,6 +218,18 @@ def test_stop_reasons(tokens: int, stopped: str, ids: tuple[int, ...], monkeypat
     assert (found.stopped, found.ids, found.tokens) == (stopped, ids, len(ids))
     assert found.prompt_tokens == 1 + len(tokenizer.encode("মা")), "after the start-of-document token"
     assert (found.tokens_per_second > 0) == (found.text != "") == bool(ids)
+
+
+@pytest.mark.parametrize("weights", [None, "float32"], ids=["the model", "in C"])
+@pytest.mark.usefixtures("pace")
+def test_the_number_of_tokens_takes_no_memory(weights: Any) -> None:
+    engine = Engine(tiny("modern", context_length=64), None, weights=weights)
+    [expected] = engine.generate([Request(prompt=(1, 2), tokens=20, settings=MIXED[1])])
+    number = engine.submit(Request(prompt=(1, 2), tokens=10**12, settings=MIXED[1]))
+    while not engine._active or len(engine._active[0].ids) < 20:
+        engine.step()
+    assert tuple(engine._active[0].ids[:20]) == expected.ids, "the same text, whatever the largest number of tokens"
+    engine.cancel(number)
 
 
 @pytest.mark.parametrize("stop", ["ছাদে", "ধ্যায় ছা", "।", " তারা", "সন্ধ্যায়"])

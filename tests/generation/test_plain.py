@@ -3,10 +3,10 @@
 import json
 import math
 import random
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from tests.generation.conftest import tiny
@@ -82,22 +82,20 @@ def test_a_number_selects_a_token_by_cumulative_probability() -> None:
 def test_draws_follow_the_chances() -> None:
     logits = torch.log(torch.tensor([0.2, 0.5, 0.3, 1e-9]))
     settings = SamplingSettings(temperature=1, top_k=3)
-    draws = torch.tensor([draw(logits, settings, [], number) for number in uniforms(0, 4000).tolist()])
+    draws = torch.tensor([draw(logits, settings, [], number) for number in islice(uniforms(0), 4000)])
     shares = torch.bincount(draws, minlength=4) / 4000
     assert torch.allclose(shares, torch.tensor([0.2, 0.5, 0.3, 0.0]), atol=0.03)
 
 
-def test_random_numbers_of_a_seed_do_not_depend_on_their_count() -> None:
-    assert np.array_equal(uniforms(3, 5000)[:7], uniforms(3, 7))
-    assert not np.array_equal(uniforms(3, 7), uniforms(4, 7))
-    assert uniforms(3, 0).shape == (0,)
+def test_random_numbers_depend_on_the_seed() -> None:
+    assert list(islice(uniforms(3), 7)) != list(islice(uniforms(4), 7))
 
 
 @pytest.mark.parametrize("seed", [0, 1, 5489, 2**32 - 1, 2**32, 2**40 + 7, 2**63 - 1])
 def test_random_numbers_are_those_of_torch(seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     numbers = torch.cat([torch.rand(256, generator=generator) for _ in range(4)])
-    assert np.array_equal(uniforms(seed, 1000), numbers[:1000].numpy())
+    assert list(islice(uniforms(seed), 1000)) == numbers[:1000].tolist()
 
 
 @pytest.mark.parametrize(

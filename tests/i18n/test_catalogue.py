@@ -6,6 +6,7 @@ These tests cover every package with a catalogue in ``i18n/bn``.
 import ast
 import json
 import pickle
+import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from string import Formatter
 import docstring_parser
 import pytest
 
+from kotha.api.options import is_setting
 from kotha.errors import CorpusError, KothaError
 from kotha.i18n.catalogue import FOLDER, catalogue, to_json, translate
 from kotha.i18n.message import Message, Option, Plural
@@ -183,3 +185,20 @@ def test_a_template_without_values_is_literal() -> None:
 def test_errors_can_be_pickled(error: KothaError) -> None:
     again = pickle.loads(pickle.dumps(error))
     assert (type(again), str(again), again.__dict__) == (type(error), str(error), error.__dict__)
+
+
+# Names of fields in files, of arguments that no command has, and of what is written as NAME=VALUE.
+FIELDS = {"family", "model_type", "chat_template", "labels", "tokens", "size"}
+
+
+def test_no_message_spells_an_argument_out() -> None:
+    """An argument is an `Option`: ``by='words'`` in Python, but ``--by words`` in a command's message."""
+    spelled = {
+        (name, template)
+        for package in PACKAGES
+        for _, call in calls(package)
+        for template in templates(call)
+        for name in re.findall(r"(?<![-\w])([a-z_]+)=(?:\{|')", template)
+        if name not in FIELDS and not is_setting(name)  # a setting is written as --set NAME=VALUE
+    }
+    assert not spelled, "pass Option(name, value)"

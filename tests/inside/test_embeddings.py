@@ -106,14 +106,14 @@ def test_an_image_model_has_no_words() -> None:
 
 def test_the_principal_plane_matches_numpy() -> None:
     vectors = torch.randn(40, 7, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    places, shares = principal_plane(vectors)
+    places, shares = principal_plane(vectors, vectors)
     centred = vectors.numpy() - vectors.numpy().mean(0)
     values, axes = np.linalg.eigh(centred.T @ centred)  # independently: eigenvectors of the covariance, ascending
     expected = centred @ axes[:, ::-1][:, :2]
     assert np.allclose(np.abs(places.numpy()), np.abs(expected))
     assert shares == pytest.approx(tuple(values[::-1][:2] / values.sum()))
     assert all(places[place, axis] > 0 for axis, place in enumerate(places.abs().argmax(0).tolist()))
-    again, _ = principal_plane(vectors.flip(0))
+    again, _ = principal_plane(vectors.flip(0), vectors.flip(0))
     assert torch.allclose(again.flip(0), places)
 
 
@@ -125,6 +125,16 @@ def test_the_map_has_frequent_and_chosen_words(tokenizer: Tokenizer) -> None:
     assert len(texts) == len(set(texts))
     assert set(texts) <= set(WORDS) | {table.texts[token].strip() for token in table.rows.tolist()}
     assert 0 < sum(found.shares) <= 1 + 1e-9
+
+
+def test_a_search_moves_no_word_of_the_map(tokenizer: Tokenizer) -> None:
+    table = wired(tokenizer)
+    plain = {dot.text: (dot.x, dot.y) for dot in word_map(table, [], count=6).dots}
+    for word in (*WORDS, "মাখাতা"):
+        found = word_map(table, [table.find(word)], count=6)
+        for dot in found.dots:
+            if dot.text in plain:
+                assert (dot.x, dot.y) == pytest.approx(plain[dot.text], abs=1e-5), (word, dot.text)
 
 
 def test_the_page_escapes_tokens(tokenizer: Tokenizer) -> None:

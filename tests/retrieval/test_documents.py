@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kotha.errors import CorpusError
+from kotha.errors import CorpusError, UsageError
 from kotha.retrieval.documents import IndexOptions, list_files, read_file
 from kotha.text.corpus.problems import CorpusProblem
 
@@ -136,3 +136,50 @@ def test_without_pypdf_the_error_names_the_package(tmp_path: Path, monkeypatch: 
     file.write_bytes(pdf_of(b"x"))
     with pytest.raises(CorpusError, match=r"pip install 'kotha\[pdf\]'"):
         read(file)
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["<b", "<a b", "<a b=", '<a b="', "<!--", "<!", "</", "<a b='\"", "<script>", "<svg><nav></svg ", "&#9", "<"],
+)
+def test_hostile_html_is_read_in_linear_time(part: str, tmp_path: Path) -> None:
+    text = "<p>নদীর ধারে গ্রাম।</p>" + part * (200_000 // len(part))  # takes minutes in quadratic time
+    [(found, place)] = read(written(tmp_path / "a.html", text))
+    assert found.startswith("নদীর ধারে গ্রাম।") and place == "line 1"
+
+
+@pytest.mark.parametrize(
+    "part", ["[", "[a](", "[a](()", "![", "**a ", "*a", "__a _", "`a", "|", "| a", "-", " ", "1", "[a](b)", "<b"]
+)
+def test_hostile_markdown_is_read_in_linear_time(part: str, tmp_path: Path) -> None:
+    for end in ("", "x"):
+        text = "নদীর ধারে গ্রাম।\n\n" + part * (200_000 // len(part)) + end
+        assert read(written(tmp_path / "a.md", text))[0][0].startswith("নদীর ধারে গ্রাম।")
+
+
+def test_html_is_cut_as_in_a_browser(tmp_path: Path) -> None:
+    page = (
+        "<p title='a > b' x=\"</p>\">ক < খ</p><!-- <p>গ</p> --><!-->ঘ<SCRIPT>'</p>' <b></Script >"
+        "<p/>ঙ<img alt=x>চ<b></b>ছ&lt;&#2453;&#99999999999;<? x ?></>\n<style>জ</style><br>ঝ<i"
+    )
+    assert read(written(tmp_path / "a.html", page)) == [("ক < খ\n\nঘ\n\nঙচছ<ক\ufffd\n\nঝ", "line 1")]
+
+
+def test_nested_markdown_loses_its_marks(tmp_path: Path) -> None:
+    text = "[![ছবি](a.png)](b) [নদী](http://x/নদী_(জল)) **মো*টা** __ক_খ__ *গ* `ঘ` ২ * ৩ * ৪\n| ক | খ |\n|:--|---|\n***\n"
+    [(found, _)] = read(written(tmp_path / "a.md", text))
+    assert found == "ছবি নদী মো*টা ক_খ গ ঘ ২ * ৩ * ৪\n| ক | খ |"
+
+
+def test_a_page_larger_than_the_limit_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.html"
+    with file.open("wb") as out:
+        out.truncate((16 << 20) + 1)
+    with pytest.raises(CorpusError, match="16,777,217 bytes exceed the limit of 16,777,216 for one document; split"):
+        read(file)
+
+
+def test_a_passage_has_an_upper_size() -> None:
+    with pytest.raises(UsageError, match="passage_length=100000000 is too long; use at most 10,000 characters"):
+        IndexOptions(passage_length=100_000_000)
+    assert IndexOptions(passage_length=10_000).passage_length == 10_000

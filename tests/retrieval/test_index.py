@@ -6,11 +6,13 @@ import io
 import os
 import random
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -230,6 +232,126 @@ def test_an_index_with_triggers_or_views_is_rejected(store: SqliteStore) -> None
     changed.close()
     with pytest.raises(KothaError, match="does not have the tables of an index"):
         SqliteStore(store.name)
+
+
+WRONG: list[Any] = [b"\xff\x00", "ক", "", 2**63 - 1, -1, 0, 1e300, None]
+COLUMNS = {
+    "embedder": ["fingerprint", "name", "width"],
+    "documents": ["source", "place", "digest", "id"],
+    "passages": ["document", "text", "words", "vector", "id"],
+}
+
+
+def use(path: Path, file: Path) -> None:
+    """Use an index in every way; a KothaError names the file."""
+    for attempt in (
+        lambda index: index.search("নদী ও বাঘ", by="words"),
+        lambda index: index.search("নদী ও বাঘ", by="both"),
+        lambda index: index.search("নদী ও বাঘ", by="meaning"),
+        lambda index: index.ask("বাঘ কোথায় থাকে?", by="words"),
+        lambda index: index.update(file),
+    ):
+        index = kotha.Index(path)
+        index._embed = BagOfStems()
+        index._loaded_model = lambda: None  # type: ignore[method-assign]
+        index._embedder = lambda: BagOfStems()  # type: ignore[method-assign]
+        try:
+            attempt(index)
+        except KothaError as error:
+            assert str(path) in str(error)
+        finally:
+            index.close()
+
+
+@pytest.mark.parametrize(("table", "column"), [(table, column) for table in COLUMNS for column in COLUMNS[table]])
+def test_values_of_the_wrong_type_are_an_error_that_names_the_index(
+    table: str, column: str, store: SqliteStore, file: Path, tmp_path: Path
+) -> None:
+    store.close()
+    for number, value in enumerate(WRONG):
+        path = tmp_path / f"changed-{number}"
+        shutil.copy(store.name, path)
+        changed = sqlite3.connect(path)
+        for _ in changed.execute(f"SELECT 1 FROM {table}").fetchall()[:1]:
+            with suppress(sqlite3.IntegrityError):  # not allowed by the schema
+                changed.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", [value])
+        changed.commit()
+        changed.close()
+        use(path, file)
+
+
+def test_a_text_that_is_a_blob_says_to_rebuild_the_index(store: SqliteStore) -> None:
+    changed = sqlite3.connect(store.name)
+    changed.execute("UPDATE passages SET text = CAST(text AS BLOB)")
+    changed.commit()
+    changed.close()
+    with pytest.raises(KothaError, match="is damaged: it has values of the wrong type; rebuild the index"):
+        search(store, "নদী", by="words")
+
+
+@pytest.mark.parametrize("table", ["passages", "stems", "stem_counts", "embedder", "stems_data", "stems_idx"])
+def test_a_missing_table_says_to_rebuild_the_index(table: str, store: SqliteStore) -> None:
+    store.close()
+    changed = sqlite3.connect(store.name)
+    changed.execute("PRAGMA writable_schema = ON")
+    changed.execute("DELETE FROM sqlite_master WHERE name = ?", [table])
+    changed.commit()
+    changed.close()
+    with pytest.raises(KothaError, match="rebuild the index"):
+        SqliteStore(store.name)
+
+
+def test_damaged_bytes_are_an_error_that_names_the_index(store: SqliteStore, file: Path, tmp_path: Path) -> None:
+    store.close()
+    drawn, whole, path = random.Random(0), Path(store.name).read_bytes(), tmp_path / "damaged"
+    for _ in range(60):
+        changed = bytearray(whole)
+        for _ in range(drawn.choice([1, 8, 200])):
+            changed[drawn.randrange(100 if drawn.random() < 0.2 else 0, len(changed))] = drawn.randrange(256)
+        path.write_bytes(changed[: drawn.choice([len(changed), drawn.randrange(len(changed))])])
+        use(path, file)
+
+
+# -- interrupts --------------------------------------------------------------------------------------------------------
+
+SLOW = """
+import sys, time
+import kotha.retrieval.index as index
+from kotha.cli.interrupts import install_signal_handlers
+from kotha.cli.main import main
+from kotha.retrieval.sqlite_store import SqliteStore
+install_signal_handlers()
+index._BATCH_PASSAGES = 1
+write, left = SqliteStore.write, [int(sys.argv[1])]
+def slowly(*args):
+    if not left[0]:
+        print("begun", flush=True)
+        time.sleep(60)
+    left[0] -= 1
+    write(*args)
+SqliteStore.write = slowly
+main(["index", sys.argv[2], "--out", sys.argv[3], "--passage-length", "100"])
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("written", [0, 2])
+def test_an_interrupted_index_says_what_remains(written: int, number: int, file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "indexes"
+    folder.mkdir()
+    command = [sys.executable, "-c", SLOW, str(written), str(file), str(folder / "index")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stdout is not None and process.stdout.readline() == "begun\n"
+    process.send_signal(number)
+    _, said = process.communicate()
+    if not written:
+        assert "stopped; no partial output was left behind" in said and list(folder.iterdir()) == []
+        return
+    assert f"stopped; {folder / 'index'} has the documents indexed so far; run the same command again" in said
+    assert [each.name for each in folder.iterdir()] == ["index"], "no log is left"
+    with kotha.Index(folder / "index") as index:
+        assert index.measures.documents == written
+        assert index.update(file, passage_length=100).documents == len(DOCUMENTS)
 
 
 # -- concurrent access ------------------------------------------------------------------------------------------------

@@ -147,3 +147,12 @@ def test_a_map_of_words_and_their_neighbours_are_the_librarys_own(house: Address
     assert [(dot["text"], dot["chosen"]) for dot in result["dots"]] == [(dot.text, dot.chosen) for dot in laid.dots]
     assert ask(house, "inside/embeddings", model="bert")["word"] is None
     assert "no token embeddings" in refused(house, "inside/embeddings", model="vit")
+
+
+def test_a_text_longer_than_the_context_is_remarked_on(families: Path, serve: Any) -> None:
+    result = ask(serve(families / "gpt"), "inside/pass", model="gpt", text=TEXT * 8)
+    [remark] = result["remarks"]
+    assert remark["template"] == "the text has {n} tokens; the model sees only the last {most:,} (its context length)"
+    assert (
+        remark["values"]["most"] == len(result["lines"]["tokens"]) and "the model sees only the last" in remark["text"]
+    )

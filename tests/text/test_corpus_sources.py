@@ -235,3 +235,23 @@ def test_a_link_out_of_a_folder_is_reported_and_not_followed(tmp_path):
     [problem] = problems
     assert problem.source.endswith("b.txt") and "a symbolic link to a place outside the folder" in str(problem.reason)
     assert names(tmp_path / "corpus", [tmp_path / "corpus" / "b.txt"]) == ["b.txt"], "named by the user"
+
+
+@pytest.mark.parametrize(
+    "pattern", ["corpus/**/*.txt", "corpus/*.txt", "corpus/*", "corpus/*/*.txt", "corpus/?/[a-z].txt"]
+)
+def test_a_link_out_of_the_folder_of_a_glob_is_reported_and_not_followed(pattern, tmp_path, monkeypatch):
+    plant(tmp_path, "secret.txt", "outside/s.txt", "corpus/a.txt", "corpus/d/a.txt")
+    (tmp_path / "corpus" / "d" / "b.txt").symlink_to(tmp_path / "corpus" / "a.txt")
+    for link, target in (("b.txt", "secret.txt"), ("d/c.txt", "secret.txt"), ("e", "outside")):
+        (tmp_path / "corpus" / link).symlink_to(tmp_path / target)
+    monkeypatch.chdir(tmp_path)
+    for root in ("", f"{tmp_path}/"):
+        problems = []
+        found = list_sources([root + pattern], on_problem=problems.append)
+        assert found and {os.path.realpath(each.path) for each in found} <= {
+            str(tmp_path / "corpus" / "a.txt"),
+            str(tmp_path / "corpus" / "d" / "a.txt"),
+        }
+        reasons = {str(each.reason) for each in problems}
+        assert reasons == {"skipped: a symbolic link to a place outside the folder; to read it, name its target"}

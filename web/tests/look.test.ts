@@ -3,7 +3,8 @@ import { describe, expect, it } from "vitest";
 import { maskedText, toggled, wordsOf } from "../src/math/masking";
 import { contrast, inkOn, position, scaleFor, STOPS, table } from "../src/math/scales";
 import { above, inLayer, levelOf, named, pathOf } from "../src/math/sites";
-import { around, pooled } from "../src/math/tiles";
+import { sign } from "../src/math/marks";
+import { around, placeWithin, pooled } from "../src/math/tiles";
 
 describe("scales", () => {
   it("have the stops of the style sheet", () => {
@@ -67,5 +68,23 @@ describe("masking", () => {
     expect(maskedText("a — b", "1")).toBe("a [MASK] b");
     expect(wordsOf("“মা-পাখি কই?” — বলল।")).toEqual(["মা-পাখি", "কই", "—", "বলল"]);
     expect([toggled("", 2), toggled("2", 0), toggled("0,2", 0)]).toEqual(["2", "0,2", "2"]);
+  });
+});
+
+describe("a cell in the address", () => {
+  it("is selected only if the matrix has it", () => {
+    expect(["4", "9", "8", "", undefined, "x"].map((each) => placeWithin(each, 8))).toEqual([3, -1, 7, -1, -1, -1]);
+    expect(placeWithin("9")).toBe(8);
+  });
+});
+
+describe("signs of a column", () => {
+  const signs = (values: number[], more: boolean) => values.map((each) => sign(each, values, (one) => one, (one) => one.toFixed(1), more));
+  it("mark the best and the worst of what is shown", () => {
+    expect(signs([0.1, 0.5, 0.3], false)).toEqual(["▲", "▽", ""]);
+    expect(signs([0.1, 0.5, 0.52], true)).toEqual(["▽", "▲", "▲"]);
+  });
+  it("do not mark values that look equal", () => {
+    expect(signs([0.01, 0.04, 0], false)).toEqual(["", "", ""]);
   });
 });

@@ -8,7 +8,7 @@ from kotha.api import AnyPath, listed
 from kotha.api.model import load
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import find_data, run_config
-from kotha.errors import KothaError, UsageError
+from kotha.errors import KothaError, NotFiniteError, UsageError
 from kotha.evaluation.comparison import Comparison, Row, reached, row_of_run, row_of_score
 from kotha.evaluation.comparison import compare as compare_rows
 from kotha.evaluation.comparison import comparison_page as comparison_page
@@ -65,7 +65,10 @@ def compare(
             model, tokenizer = load(folder, device).gpt
             held_out = read_held_out(Path(text), tokenizer, field=field, most_bytes=None if whole else _MOST_BYTES)
             text_name = str(held_out.name)
-            found = evaluate_text(model, held_out, on_progress=_with_model_name(on_progress, folder))
+            try:
+                found = evaluate_text(model, held_out, on_progress=_with_model_name(on_progress, folder))
+            except NotFiniteError as error:
+                raise NotFiniteError(name) from error
             found = replace(found, seen=look_up(held_out, folder))
             nats.append(found.nats)
             row = row_of_score(row if config else row_of_run(name, {"model": model.config.to_dict()}, {}), found)

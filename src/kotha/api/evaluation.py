@@ -10,7 +10,7 @@ from kotha.api import AnyPath
 from kotha.api.loaded_model import OpenedModel
 from kotha.api.options import EvaluateOptions
 from kotha.arguments import checked
-from kotha.errors import UsageError
+from kotha.errors import NotFiniteError, UsageError
 from kotha.i18n.message import Message, OnProgress
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
@@ -67,6 +67,19 @@ class EvaluationMixin(OpenedModel):
         True
         """
         how = EvaluateOptions(**{"baselines": "none", **options})
+        try:
+            return self._evaluate(text, how, on_progress, on_problem)
+        except NotFiniteError as error:
+            raise NotFiniteError(None if self.path is None else self._called) from error
+
+    def _evaluate(
+        self,
+        text: AnyPath | Sequence[str],
+        how: EvaluateOptions,
+        on_progress: OnProgress | None,
+        on_problem: "OnProblem | None",
+    ) -> Any:
+        """Evaluate as the family of the model and the kind of file require."""
         path = Path(text) if isinstance(text, str | os.PathLike) else None
         family = self.config.family.rpartition("-")[2]
         if path is None and (how.perturb or family in _FILES):

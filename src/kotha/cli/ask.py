@@ -125,7 +125,7 @@ def _as_row(hit: "Hit") -> dict[str, Any]:
 
 def _lines(hits: "Sequence[Hit]") -> list[str]:
     return [
-        f"[{number}] {hit.score:.3f}  {os.path.relpath(hit.passage.source)}, {translate(hit.passage.place)}\n"
+        f"[{number}] {hit.score:.3f}  {os.path.relpath(hit.passage.source or '.')}, {translate(hit.passage.place)}\n"
         + indent(hit.passage.text, "    ")
         for number, hit in enumerate(hits, 1)
     ]

@@ -67,8 +67,13 @@ def stop(number: int, _: FrameType | None = None) -> None:
         sys.modules["kotha.text.parallel.ray_cluster"].end_at_once()
     atomic = sys.modules.get("kotha.storage.atomic")  # may be partially imported
     removed = not getattr(atomic, "_unfinished", None) or atomic is None or atomic.give_up()
+    indexes = getattr(sys.modules.get("kotha.retrieval.sqlite_store"), "give_up", list)()
+    message = STOPPED if removed else _PARTIAL_LEFT
+    if indexes:
+        template = "stopped; {path} has the documents indexed so far; run the same command again to add the others"
+        message = Message(template, path=indexes[0])
     translate = getattr(sys.modules.get("kotha.cli.language"), "translate", str)  # no imports in a handler
-    say_at_once(f"kotha: {translate(STOPPED if removed else _PARTIAL_LEFT)}")
+    say_at_once(f"kotha: {translate(message)}")
     os._exit(128 + number)
 
 

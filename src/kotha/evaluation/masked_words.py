@@ -24,7 +24,7 @@ from kotha.errors import DataError
 from kotha.evaluation.result import Measurement, baseline_rows
 from kotha.i18n.message import Message, OnProgress, Text
 from kotha.model.bert import BERT
-from kotha.model.evaluating import evaluating
+from kotha.model.evaluating import check_finite, evaluating, overflow_as_nan
 from kotha.report.table import Table
 from kotha.text.held_out import HeldOut, Line
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -89,7 +89,7 @@ def evaluate_masked(
     pairs = _pairs(windows)
     masked: list[tuple[int, int]] = []  # for each masked word: the preceding token, and the word itself
     sums, judged = np.zeros(3), 0  # masked words: correct, correct in the top five, nats; pairs: correct
-    with evaluating(model), torch.inference_mode():
+    with evaluating(model), overflow_as_nan(model), torch.inference_mode():
         for start in range(0, len(windows), _ROWS):
             words, figures = _guess_words(model, windows[start : start + _ROWS], marks)
             masked, sums = masked + words, sums + figures
@@ -188,7 +188,7 @@ def _guess_words(
     )
     before, wanted = tokens[rows, positions - 1].tolist(), tokens[rows, positions].cpu()
     tokens[rows, positions] = marks.mask
-    logits = model.head(model.guess(model.hidden(tokens, segments, real)[rows, positions])).float().cpu()  # (N, V)
+    logits = check_finite(model.head(model.guess(model.hidden(tokens, segments, real)[rows, positions]))).float().cpu()
     logits[:, np.flatnonzero(~marks.is_ordinary)] = -torch.inf  # a masked word is never a special token
     right = logits.topk(min(_TOP, logits.shape[1])).indices == wanted[:, None]
     nats = float(cross_entropy(logits, wanted, reduction="sum"))

@@ -30,7 +30,7 @@ from torch.nn.utils.rnn import pad_sequence
 from kotha.errors import DataError, UsageError
 from kotha.evaluation.result import Measurement
 from kotha.i18n.message import Message, OnProgress, Plural, Text
-from kotha.model.evaluating import evaluating
+from kotha.model.evaluating import check_finite, evaluating, overflow_as_nan
 from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses
 from kotha.report.table import Table
@@ -190,7 +190,7 @@ def token_nats(model: GPT, sequences: Iterable[Line], context: int, stride: int)
     """
     remaining, device = iter(sequences), model.tokens.weight.device
     budget = _GPU_POSITIONS if device.type == "cuda" else _POSITIONS
-    with evaluating(model):
+    with evaluating(model), overflow_as_nan(model):
         while group := list(islice(remaining, _SORTED)):
             found = [np.zeros(max(0, len(each) - 1)) for each in group]
             pending = [
@@ -204,8 +204,8 @@ def token_nats(model: GPT, sequences: Iterable[Line], context: int, stride: int)
                 rows = [torch.from_numpy(group[number][each.start : each.stop + 1]) for number, each in batch]
                 tokens = pad_sequence(rows, batch_first=True).to(device)  # (B, T + 1)
                 hidden = model.hidden(tokens[:, :-1])  # (B, T, C)
-                nats = token_losses(hidden, model.head.weight, tokens[:, 1:], model.head.bias).double().cpu().numpy()
-                for (number, (start, scored, stop)), row in zip(batch, nats, strict=True):
+                nats = token_losses(hidden, model.head.weight, tokens[:, 1:], model.head.bias).double().cpu()
+                for (number, (start, scored, stop)), row in zip(batch, check_finite(nats).numpy(), strict=True):
                     found[number][scored:stop] = row[scored - start : stop - start]
             yield from found
 

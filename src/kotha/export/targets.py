@@ -56,8 +56,8 @@ def export(
     kind = weights or exporter.weights[0]
     if kind not in exporter.weights:
         raise UsageError(
-            "weights={weights!r} is not supported by this format{nearest}",
-            weights=kind,
+            "{weights} is not supported by this format{nearest}",
+            weights=Option("weights", kind),
             nearest=nearest(kind, exporter.weights),
         )
     exporter.opens(bundle.config)

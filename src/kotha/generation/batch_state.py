@@ -7,12 +7,13 @@ the device for a few steps at a time.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import torch
 from torch import Tensor
 
-from kotha.errors import KothaError
-from kotha.generation.request import MOST_ALTERNATIVES, NO_NUMBERS, Answer, Seen
+from kotha.errors import NotFiniteError
+from kotha.generation.request import MOST_ALTERNATIVES, Answer, Seen
 from kotha.generation.sampling import SamplerParameters, draw, penalize, sampler_parameters
 
 _NOT_FINITE = -1  # marks NaN or infinite logits in ``drawn``
@@ -95,8 +96,7 @@ class Rows:
         buffer = self._staging[0]  # free, because its last copy, two blocks ago, has finished
         view = buffer.numpy()
         for row, answer in enumerate(answers):
-            some = answer.numbers[answer.scheduled : answer.scheduled + count]
-            view[row, : len(some)] = some  # later steps reuse old numbers; their tokens are discarded
+            view[row, :count] = list(islice(answer.numbers, count))
         self.numbers[:n_rows].copy_(buffer[:n_rows], non_blocking=True)
         if plan.alternatives is not None and self.reported is None:
             # Allocated once at its largest size, because recorded graphs hold its address.
@@ -161,6 +161,6 @@ class PendingSteps:
             self._copied.synchronize()
         tokens, *reported = (tensor.tolist() for tensor in self._tensors)
         if any(_NOT_FINITE in row for row in tokens):
-            raise KothaError(NO_NUMBERS)
+            raise NotFiniteError
         seen = [list(zip(*row, strict=True)) for row in zip(*reported, strict=True)]
         return zip(self._answers, tokens, seen or [[]] * len(tokens), strict=True)

@@ -18,11 +18,10 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from kotha.errors import DataError, KothaError, UsageError
+from kotha.errors import DataError, NotFiniteError, UsageError
 from kotha.generation.cache import RowCache
-from kotha.generation.request import NO_NUMBERS
 from kotha.i18n.message import Message, OnProgress, Option
-from kotha.model.evaluating import evaluating
+from kotha.model.evaluating import evaluating, overflow_as_nan
 from kotha.model.seq2seq import Seq2Seq
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -68,7 +67,7 @@ def beam_searches(model: Seq2Seq, sources: Sequence[Sequence[int]], settings: Be
     searches = running = [_Search(settings, longest) for _ in sources]
     ids = [torch.tensor(source, device=device) for source in sources]
     real = pad_sequence([torch.ones_like(each, dtype=torch.bool) for each in ids], batch_first=True)  # (n, S)
-    with evaluating(model):
+    with evaluating(model), overflow_as_nan(model):
         memories = model.project_kv(model.encode(pad_sequence(ids, batch_first=True), None if real.all() else real))
         n_rows = len(sources) * beams
         cache = RowCache(model.config, n_rows, model.tokens.weight.dtype, device, longest=longest)
@@ -96,7 +95,7 @@ def _grow(running: Sequence["_Search"], chances: Tensor) -> dict["_Search", list
     totals = (chances.view(*sums.shape, -1) + sums[:, :, None]).flatten(1)
     best, flat = totals.topk(min(2 * beams, totals.shape[1]))  # enough candidates even if half of them have ended
     if best.isnan().any():
-        raise KothaError(NO_NUMBERS)
+        raise NotFiniteError
     candidates = zip(best.tolist(), (flat // vocab_size).tolist(), (flat % vocab_size).tolist(), strict=True)
     return {
         search: [index * beams + beam for beam in search.choose(zip(*these, strict=True))]

@@ -25,7 +25,7 @@ from kotha.errors import UsageError
 from kotha.i18n.message import Message, OnProgress
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
-from kotha.model.evaluating import evaluating
+from kotha.model.evaluating import check_finite, evaluating, overflow_as_nan
 from kotha.model.vit import ViT
 from kotha.storage.images import read_picture
 from kotha.text.tokenizer.prompt import MarkedTexts
@@ -128,7 +128,8 @@ class Classifier:
             rows = [torch.tensor(ids[index], device=self._device) for index in batch]
             real = pad_sequence([torch.ones_like(row, dtype=torch.bool) for row in rows], batch_first=True)
             tokens = pad_sequence(rows, batch_first=True, padding_value=self._reader.pad)
-            found[batch] = self.model(tokens, real).float().softmax(dim=-1).cpu()
+            with overflow_as_nan(self.model):
+                found[batch] = check_finite(self.model(tokens, real)).float().softmax(dim=-1).cpu()
             if on_progress is not None:
                 on_progress(Message("classifying"), start + len(batch), len(order))
         return found
@@ -156,11 +157,11 @@ def probabilities(
 ) -> Tensor:
     """Return the probability of each class for each image: (N, n_channels, height, width) -> (N, K)."""
     found, device = [], next(model.parameters()).device
-    with evaluating(model):
+    with evaluating(model), overflow_as_nan(model):
         for start in range(0, len(images), _IMAGES_AT_ONCE):
             some = torch.from_numpy(images[start : start + _IMAGES_AT_ONCE])
             some = some.float() / 127.5 - 1 if some.dtype == torch.uint8 else some
-            found.append(model(some.to(device)).float().softmax(dim=-1).cpu())
+            found.append(check_finite(model(some.to(device))).float().softmax(dim=-1).cpu())
             if on_progress is not None:
                 on_progress(Message("classifying images"), min(start + _IMAGES_AT_ONCE, len(images)), len(images))
     return torch.cat(found)

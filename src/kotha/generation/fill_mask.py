@@ -14,7 +14,7 @@ from torch import Tensor
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
 from kotha.model.bert import BERT
-from kotha.model.evaluating import evaluating
+from kotha.model.evaluating import check_finite, evaluating, overflow_as_nan
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 GAP = "[MASK]"
@@ -53,9 +53,9 @@ def fill(model: BERT, tokenizer: Tokenizer, text: str, count: int = 5) -> Filled
     tokens = [token for ids in tokenizer.encode_batch(parts) for token in (special_ids["mask"], *ids)]
     tokens = [special_ids["cls"], *tokens[1:], special_ids["sep"]]
     gaps = [position for position, token in enumerate(tokens) if token == special_ids["mask"]]
-    with torch.no_grad(), evaluating(model):
+    with torch.no_grad(), evaluating(model), overflow_as_nan(model):
         hidden = model.hidden(_row(model, tokens))[0, gaps]
-        chances = model.head(model.guess(hidden)).float().softmax(dim=-1).cpu()  # (gaps, V)
+        chances = check_finite(model.head(model.guess(hidden))).float().softmax(dim=-1).cpu()  # (gaps, V)
     special = sorted(set(tokenizer.special.values()))  # a token may have two roles
     chances[:, special] = -1.0
     best = chances.topk(min(count, tokenizer.vocab_size - len(special)))
@@ -74,9 +74,9 @@ def follows(model: BERT, tokenizer: Tokenizer, first: str, second: str) -> float
     before, after = tokenizer.encode_batch([first, second])
     tokens = [special_ids["cls"], *before, special_ids["sep"], *after, special_ids["sep"]]
     segments = [0] * (len(before) + 2) + [1] * (len(after) + 1)
-    with torch.no_grad(), evaluating(model):
+    with torch.no_grad(), evaluating(model), overflow_as_nan(model):
         output = model(*(_row(model, each) for each in (tokens, segments)))
-    return float(output.pair_logits[0].float().softmax(dim=-1)[0])
+    return float(check_finite(output.pair_logits[0]).float().softmax(dim=-1)[0])
 
 
 def _row(model: BERT, tokens: Sequence[int]) -> Tensor:

@@ -87,7 +87,7 @@ static void normalize(const Norm *norm, const float *x, float *y, long width) {
         mean /= width;
     }
     for (long k = 0; k < width; k++) square += (x[k] - mean) * (x[k] - mean);
-    const float inverse = 1 / sqrtf(square / width + norm->eps);
+    const float inverse = isinf(square) ? NAN : 1 / sqrtf(square / width + norm->eps); /* an overflow reaches the logits */
     for (long k = 0; k < width; k++) y[k] = (x[k] - mean) * inverse * norm->weight[k] + (norm->bias ? norm->bias[k] : 0);
 }
 

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from kotha.errors import KothaError
+from kotha.errors import NotFiniteError
 from kotha.generation.cache_memory import CacheMemory
 from kotha.generation.native import NativeModel, NativeStep
-from kotha.generation.request import NO_NUMBERS, Answer, Seen
+from kotha.generation.request import Answer, Seen
 from kotha.generation.row_sampling import Floats, draw, penalize, report
 
 # Waits for steps and yields each answer with its tokens and their probabilities (empty if not requested).
@@ -56,7 +56,7 @@ class NativeDecoder:
         logits = self._step(self.cache, [answer.last for answer in answers])[:, : self._vocab_size]  # (B, V)
         self.cache.lengths[: len(answers)] += 1
         if not np.isfinite(logits.max(axis=-1)).all():
-            raise KothaError(NO_NUMBERS)
+            raise NotFiniteError
         drawn = [self._draw(row, answer, logits[row]) for row, answer in enumerate(answers)]
         return lambda: drawn
 
@@ -64,6 +64,6 @@ class NativeDecoder:
         settings, seen, count = answer.request.settings, self._seen[row], answer.request.alternatives
         penalty = settings.repetition_penalty
         scores = logits if penalty is None else penalize(logits, penalty, seen)
-        token = draw(scores, settings, float(answer.numbers[answer.scheduled]))
+        token = draw(scores, settings, next(answer.numbers))
         seen.add(token)
         return answer, [token], [] if count is None else [report(logits, token, count)]

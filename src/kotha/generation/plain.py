@@ -15,16 +15,16 @@ and min-p apply to the distribution that is sampled from.
 
 import math
 from collections.abc import Collection, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from kotha.errors import KothaError
-from kotha.generation.request import NO_NUMBERS, context_start
+from kotha.errors import NotFiniteError
+from kotha.generation.request import context_start
 from kotha.generation.settings import SamplingSettings, uniforms
-from kotha.model.evaluating import evaluating
+from kotha.model.evaluating import evaluating, overflow_as_nan
 from kotha.model.gpt import GPT
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -43,10 +43,10 @@ def continue_plainly(
 ) -> list[int]:
     """Return the tokens that continue ``start``, up to but not including one of ``ends``."""
     device, written = model.tokens.weight.device, list(start)
-    for number in uniforms(settings.seed, n_tokens).tolist():
+    for number in islice(uniforms(settings.seed), n_tokens):
         first = context_start(len(written), len(start), model.config.context_length)
         context = torch.tensor([written[first:]], device=device)
-        with evaluating(model):
+        with evaluating(model), overflow_as_nan(model):
             logits = model(context)[0, -1].float()  # (V,)
         seen = [token for token in written if token not in ends]  # end tokens are exempt from the repetition penalty
         token = draw(logits, settings, seen, number)
@@ -83,7 +83,7 @@ def chances(logits: Tensor, settings: SamplingSettings, seen: Collection[int]) -
     ranked = sorted(scores, key=lambda token: -scores[token])
     best = scores[ranked[0]]
     if not math.isfinite(sum(scores.values())):
-        raise KothaError(NO_NUMBERS)
+        raise NotFiniteError
     if settings.greedy:
         return {ranked[0]: 1.0}
     kept = ranked[: settings.top_k]

@@ -10,11 +10,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, Literal
-
-import numpy as np
-from numpy.typing import NDArray
 
 from kotha.errors import UsageError
 from kotha.generation.settings import SamplingSettings, uniforms
@@ -23,7 +19,6 @@ from kotha.text.akshara import units
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 MOST_ALTERNATIVES = 100
-NO_NUMBERS = "the model's logits are NaN or infinite; its weights are damaged, or too large for their type"
 StopReason = Literal["end", "stop string", "length", "cancelled"]
 
 
@@ -109,17 +104,13 @@ class Answer:
         self.scheduled = 0  # sampled tokens, including those of pending steps
         self.stopped: StopReason | None = None
         self._tokenizer, self._text = tokenizer, ""
+        self.numbers = uniforms(request.settings.seed)  # for the steps that are not scheduled yet
         self._began, self._seconds = time.perf_counter(), 0.0
         if tokenizer is not None:
             self._stops = Stops([tokenizer.normalize(text) for text in request.stop])
             self._stream = tokenizer.stream()
             shown = sum(len(self._stream.push(token)) for token in start)
             self._skip = max(0, len(tokenizer.decode(start)) - shown)  # the prompt's last cluster is still held back
-
-    @cached_property
-    def numbers(self) -> NDArray[np.float32]:
-        """The random numbers of the steps; created on first use, while a GPU processes the prompt."""
-        return uniforms(self.request.settings.seed, self.request.tokens)
 
     @property
     def unscheduled(self) -> int:

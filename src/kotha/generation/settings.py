@@ -5,12 +5,9 @@ import torch.
 """
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
@@ -64,19 +61,20 @@ class SamplingSettings:
         return self.temperature == 0
 
 
-def uniforms(seed: int, count: int) -> NDArray[np.float32]:
-    """Return a random number in [0, 1) for each step: (count,); a larger count starts with the same numbers.
+def uniforms(seed: int) -> Iterator[float]:
+    """Yield a random number in [0, 1) for each step, without end.
 
     The numbers equal those of ``torch.rand`` with this seed: 24 bits of each output of a Mersenne Twister (Matsumoto
     and Nishimura 1998), seeded by its authors' ``init_genrand``.
 
-    >>> [round(float(number), 4) for number in uniforms(0, 2)]
-    [0.4963, 0.7682]
+    >>> numbers = uniforms(0)
+    >>> round(next(numbers), 4), round(next(numbers), 4)
+    (0.4963, 0.7682)
     """
     state = [seed & 0xFFFFFFFF]
     for index in range(1, 624):
         state.append((1812433253 * (state[-1] ^ state[-1] >> 30) + index) & 0xFFFFFFFF)
     twister = random.Random()
     twister.setstate((3, (*state, 624), None))  # 3: the version of the format
-    bits = [twister.getrandbits(32) & 0xFFFFFF for _ in range(count)]
-    return np.array(bits, np.float32) / np.float32(1 << 24)
+    while True:
+        yield (twister.getrandbits(32) & 0xFFFFFF) / (1 << 24)

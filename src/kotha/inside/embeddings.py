@@ -159,25 +159,31 @@ class WordMap:
 
 
 def word_map(table: Embeddings, chosen: list[Word], count: int = 300) -> WordMap:
-    """Project the most frequent words and the chosen words onto two dimensions."""
-    named = {word.text for word in chosen}
-    tokens = [token for token in table.frequent_words(count) if table.texts[token].strip() not in named]
+    """Project the most frequent words and the chosen words onto the principal plane of the frequent ones.
+
+    The chosen words do not change the plane, so that a search moves no word of the map.
+    """
+    named, frequent = {word.text for word in chosen}, table.frequent_words(count)
+    tokens = [token for token in frequent if table.texts[token].strip() not in named]
     if len(tokens) + len(chosen) < 3:
         n_words = len(tokens) + len(chosen)
         raise UsageError("a map needs at least three words, but only {n} are available", n=n_words)
     vectors = torch.cat([table.vectors[tokens], *(word.vector[None] for word in chosen)])  # (N, C)
-    points, shares = principal_plane(vectors)
+    points, shares = principal_plane(vectors, table.vectors[frequent] if len(frequent) >= 3 else vectors)
     texts = [table.texts[token].strip() for token in tokens] + [word.text for word in chosen]
     rows = zip(texts, points.tolist(), strict=True)
     return WordMap([Dot(text, x, y, n >= len(tokens)) for n, (text, (x, y)) in enumerate(rows)], shares)
 
 
-def principal_plane(vectors: Tensor) -> tuple[Tensor, tuple[float, float]]:
-    """Project vectors onto their first two principal components: (N, C) -> (N, 2) and the two shares of variance."""
-    centred = vectors - vectors.mean(0)
-    u, s, _ = torch.linalg.svd(centred, full_matrices=False)  # (N, K), (K,)
-    points = u[:, :2] * s[:2]  # (N, 2)
-    largest = points.gather(0, points.abs().argmax(0, keepdim=True))  # (1, 2)
+def principal_plane(vectors: Tensor, fixed: Tensor) -> tuple[Tensor, tuple[float, float]]:
+    """Project vectors (N, C) onto the first two principal components of ``fixed`` (M, C).
+
+    Return points (N, 2) and the share of the variance of ``fixed`` that each component explains.
+    """
+    middle = fixed.mean(0)
+    u, s, axes = torch.linalg.svd(fixed - middle, full_matrices=False)  # (M, K), (K,), (K, C)
+    largest = u[:, :2].gather(0, u[:, :2].abs().argmax(0, keepdim=True))  # (1, 2)
+    points = (vectors - middle) @ axes[:2].mT  # (N, 2)
     shares = (s.square() / s.square().sum().clamp_min(1e-30)).tolist()
     return points * torch.where(largest < 0, -1.0, 1.0), (shares[0], shares[1])
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from kotha.errors import ConfigError
+from kotha.i18n.message import Option
 
 DOWN, UP = "low_rank_down", "low_rank_up"
 
@@ -57,9 +58,8 @@ def add_low_rank(model: nn.Module, rank: int, alpha: float, whole: Sequence[str]
         narrowest = min(base.in_features, base.out_features)
         if rank >= narrowest:
             raise ConfigError(
-                "lora={rank} must be less than {narrowest}, the smaller dimension of {name}; use a smaller "
-                "rank, such as 8",
-                rank=rank,
+                "{rank} must be less than {narrowest}, the smaller dimension of {name}; use a smaller rank, such as 8",
+                rank=Option("lora", rank),
                 narrowest=narrowest,
                 name=name,
             )

@@ -12,7 +12,13 @@ from pathlib import Path
 from kotha.errors import CorpusError, UsageError
 from kotha.i18n.message import Option
 from kotha.retrieval.paragraphs import READERS, read_paragraphs
-from kotha.retrieval.passages import PASSAGE_LENGTH, SHORTEST_PASSAGE_LENGTH, Excerpt, gather
+from kotha.retrieval.passages import (
+    LONGEST_PASSAGE_LENGTH,
+    PASSAGE_LENGTH,
+    SHORTEST_PASSAGE_LENGTH,
+    Excerpt,
+    gather,
+)
 from kotha.storage.status import is_directory
 from kotha.text.choices import Errors
 from kotha.text.corpus.documents import OnBytes, OnProblem, ReadOptions, read_documents
@@ -36,6 +42,13 @@ class IndexOptions:
                 "{passage_length} is too short; use at least {fewest} characters ({usual} is typical)",
                 passage_length=Option("passage_length", self.passage_length),
                 fewest=SHORTEST_PASSAGE_LENGTH,
+                usual=PASSAGE_LENGTH,
+            )
+        if self.passage_length > LONGEST_PASSAGE_LENGTH:
+            raise UsageError(
+                "{passage_length} is too long; use at most {most:,} characters ({usual} is typical)",
+                passage_length=Option("passage_length", self.passage_length),
+                most=LONGEST_PASSAGE_LENGTH,
                 usual=PASSAGE_LENGTH,
             )
 

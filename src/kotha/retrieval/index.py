@@ -194,7 +194,7 @@ def search(
             name=store.name,
             by=Option("by", "words"),
         )
-    if embed is None or embed.note.fingerprint != stored.fingerprint:
+    if embed is None or (embed.note.fingerprint, embed.note.width) != (stored.fingerprint, stored.width):
         raise UsageError(
             "{name} contains vectors computed by {model}; search with that model, or with {by}",
             name=store.name,

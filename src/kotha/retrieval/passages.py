@@ -14,7 +14,7 @@ from kotha.text.akshara import aksharas
 
 # Maximum code points in a passage: about a hundred words, so that several passages fit into a small context.
 PASSAGE_LENGTH = 600
-SHORTEST_PASSAGE_LENGTH = 40
+SHORTEST_PASSAGE_LENGTH, LONGEST_PASSAGE_LENGTH = 40, 10_000
 # The end of a sentence: a punctuation mark, closing quotes or brackets, and white space; or an empty line.
 _SENTENCE = regex.compile(r""".*?(?:[।॥৷.!?…]["'”’»)\]]*(?=\s|$)|।|\n\s*\n|$)""", regex.DOTALL)
 
@@ -67,15 +67,15 @@ def gather(texts: Iterable[Excerpt], passage_length: int = PASSAGE_LENGTH) -> It
 
 
 def _packed(pieces: Iterable[str], passage_length: int) -> Iterator[str]:
-    passage = ""
+    passage, length = list[str](), -1
     for piece in pieces:
-        joined = f"{passage} {piece}" if passage else piece
-        if len(joined) > passage_length:
-            yield passage
-            joined = piece
-        passage = joined
+        if passage and length + 1 + len(piece) > passage_length:
+            yield " ".join(passage)
+            passage, length = [], -1
+        passage.append(piece)
+        length += 1 + len(piece)
     if passage:
-        yield passage
+        yield " ".join(passage)
 
 
 def _pieces(sentence: str, passage_length: int) -> Iterator[str]:

@@ -41,6 +41,8 @@ _TABLES = (
 )
 _SCHEMA = "SELECT sql FROM sqlite_master WHERE sql NOT NULL"
 _BUSY_SECONDS = 20
+# Errors that a changed file causes: invalid content, and statements that do not fit it.
+_DAMAGE = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_ERROR, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISMATCH}
 # Maximum number of matching passages for a query; in a large index, only its rarest words are searched.
 _MOST_MATCHES = 2000
 
@@ -96,6 +98,7 @@ class SqliteStore:
         self._measures: Measures | None = None
         with self._translated_errors():
             self._database = _connect(self._path, write)
+            _open.add(self)
             weakref.finalize(self, _close, self._database)  # avoids a ResourceWarning if not closed
             settings = ["trusted_schema = OFF", "cell_size_check = ON", "foreign_keys = ON"]
             for each in (*settings, *(["journal_mode = WAL", "synchronous = NORMAL"] if write else [])):
@@ -104,9 +107,16 @@ class SqliteStore:
                 self._make_tables()
             self._check_tables()
 
-    def _query(self, sql: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
+    def _query(self, sql: str, values: Sequence[object] = (), *types: type) -> list[tuple[Any, ...]]:
+        """Return the rows of a query; raise an error if the values in a row do not have these types.
+
+        A column may contain values of any type, whatever its declaration.
+        """
         with self._translated_errors():
-            return self._database.execute(sql, values).fetchall()
+            rows = self._database.execute(sql, values).fetchall()
+        if any(type(value) is not kind for row in rows for value, kind in zip(row, types, strict=False)):
+            raise KothaError("{name} is damaged: it has values of the wrong type; rebuild the index", name=self.name)
+        return rows
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -121,16 +131,17 @@ class SqliteStore:
 
     def embedder(self) -> EmbedderNote | None:
         """Return the model that computed the stored vectors; None if there are no vectors."""
-        rows = self._query("SELECT fingerprint, name, width FROM embedder")
+        rows = self._query("SELECT fingerprint, name, width FROM embedder", (), str, str, int)
         return EmbedderNote(*rows[0]) if rows else None
 
     def sources(self) -> list[str]:
         """Return the source files of the documents."""
-        return [row[0] for row in self._query("SELECT DISTINCT source FROM documents ORDER BY source")]
+        return [row[0] for row in self._query("SELECT DISTINCT source FROM documents ORDER BY source", (), str)]
 
     def digests(self, source: str) -> dict[bytes, tuple[int, str]]:
         """Return the documents from a source by digest: ID in the store, and position in the source."""
-        rows = self._query("SELECT digest, id, place FROM documents WHERE source = ?", [source])
+        sql = "SELECT digest, id, place FROM documents WHERE source = ?"
+        rows = self._query(sql, [source], bytes, int, str)
         return {digest: (number, position) for digest, number, position in rows}
 
     def frequencies(self, stems: Sequence[str]) -> dict[str, int]:
@@ -155,6 +166,7 @@ class SqliteStore:
             "WHERE stems MATCH ? ORDER BY rank LIMIT ?) JOIN passages ON passages.id = found "
             "JOIN documents ON documents.id = document ORDER BY rank",
             [" OR ".join(terms), limit],
+            *(str, str, str),
         )
         return [Excerpt(*row) for row in rows]
 
@@ -170,6 +182,7 @@ class SqliteStore:
             "SELECT passages.id, text, source, place FROM passages JOIN documents ON documents.id = document "
             f"WHERE passages.id IN ({marks})",
             list(best),
+            *(int, str, str, str),
         )
         found = {number: Excerpt(*about) for number, *about in rows}
         return [(found[number], cosine) for number, cosine in best.items() if number in found]
@@ -178,8 +191,8 @@ class SqliteStore:
         """Return all vectors, with the IDs of their passages."""
         note = self.embedder()
         width = 0 if note is None else note.width
-        rows = self._query("SELECT id, vector FROM passages WHERE vector NOT NULL")
-        if any(not isinstance(row[1], bytes) or len(row[1]) != 2 * width for row in rows):
+        rows = self._query("SELECT id, vector FROM passages WHERE vector NOT NULL", (), int, bytes)
+        if width < 1 or any(len(row[1]) != 2 * width for row in rows):
             raise KothaError(
                 "{name} is damaged: a vector does not have width {width}; rebuild the index",
                 name=self.name,
@@ -250,19 +263,23 @@ class SqliteStore:
             )
             self._database.execute("INSERT INTO stems (rowid, line) VALUES (?, ?)", [kept.lastrowid, " ".join(stems)])
 
-    def close(self) -> None:
-        """Close the file; the last connection open for writing merges the log."""
+    def close(self) -> bool:
+        """Close the file, and return whether it remains; the last connection open for writing merges the log."""
         unused = False
+        _open.discard(self)
         if self._writes:
             with suppress(
                 sqlite3.Error
             ):  # another process has the file open and needs the log, or the file was corrupted in the meantime
+                if self._database.in_transaction:  # interrupted
+                    self._database.execute("ROLLBACK")
                 unused = self._is_new and not self._database.execute("SELECT 1 FROM documents").fetchone()
                 self._database.execute("PRAGMA busy_timeout = 0")
                 self._database.execute("PRAGMA journal_mode = DELETE")
         self._database.close()
         if unused:
             self._path.unlink(missing_ok=True)
+        return not unused
 
     # -- validation --------------------------------------------------------------------------------------------------
 
@@ -295,7 +312,8 @@ class SqliteStore:
             expected.close()
         if set(self._query(_SCHEMA)) != made:
             raise KothaError(
-                "{name} does not have the tables of an index; it was modified or is damaged", name=self.name
+                "{name} does not have the tables of an index; it was modified or is damaged; rebuild the index",
+                name=self.name,
             )
 
     @contextmanager
@@ -308,13 +326,30 @@ class SqliteStore:
                 raise KothaError(
                     "{name} is locked: another process is writing to it; wait until that process ends", name=self.name
                 ) from error
-            raise KothaError("{name} cannot be used: {error}", name=self.name, error=error) from error
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF not in _DAMAGE:
+                raise KothaError("{name} cannot be used: {error}", name=self.name, error=error) from error
+            raise self._damaged(error) from error
         except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise KothaError(
-                "{name} is not an index, or is damaged ({error}); choose another name, or rebuild the index",
-                name=self.name,
-                error=error,
-            ) from error
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> KothaError:
+        return KothaError(
+            "{name} is not an index, or is damaged ({error}); choose another name, or rebuild the index",
+            name=self.name,
+            error=error,
+        )
+
+
+_open: "weakref.WeakSet[SqliteStore]" = weakref.WeakSet()
+
+
+def give_up() -> list[Path]:
+    """Close the stores of this process (for signal handlers); return those that were being written and remain."""
+    kept = []
+    for store in list(_open):
+        with suppress(sqlite3.Error):  # it belongs to another thread
+            kept += [store._path] * (store.close() and store._writes)
+    return kept
 
 
 def _close(database: sqlite3.Connection) -> None:

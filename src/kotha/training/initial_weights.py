@@ -13,6 +13,7 @@ import torch
 
 from kotha.artifacts.model_folder import Bundle, unique_weights
 from kotha.errors import ConfigError, UsageError
+from kotha.i18n.message import Option
 from kotha.model.classifier import TextClassifier
 from kotha.model.config import ClassifierConfig, ModelConfig, TextConfig, ViTConfig, classifying
 from kotha.model.family import Model
@@ -139,14 +140,15 @@ def check_lora(lora: int | None, tokenizer: Tokenizer, data: str, origin: Origin
         return
     if origin is None:
         raise UsageError(
-            "lora={lora} adapts the weights of a trained model; specify the model to start from", lora=lora
+            "{lora} adapts the weights of a trained model; specify the model to start from",
+            lora=Option("lora", lora),
         )
     own = origin.bundle.tokenizer
     if own is None or own.fingerprint != tokenizer.fingerprint:
         raise UsageError(
-            "lora={lora} keeps the token embeddings, but {data} and {origin} have different tokenizers; prepare the "
+            "{lora} keeps the token embeddings, but {data} and {origin} have different tokenizers; prepare the "
             "data with the tokenizer of {origin}",
-            lora=lora,
+            lora=Option("lora", lora),
             data=data,
             origin=origin.name,
         )

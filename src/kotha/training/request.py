@@ -49,8 +49,8 @@ class TrainRequest:
     def __post_init__(self) -> None:
         if self.minutes is not None and not (is_number(self.minutes) and 0 < self.minutes <= LONGEST_MINUTES):
             raise UsageError(
-                "minutes={minutes!r} must be above 0 and at most a year ({most:,})",
-                minutes=self.minutes,
+                "{minutes} must be above 0 and at most a year ({most:,})",
+                minutes=Option("minutes", self.minutes),
                 most=LONGEST_MINUTES,
             )
         if self.minutes is not None and "steps" in self.changes:

@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import pytest
 import tokenizers
@@ -79,6 +80,16 @@ def test_best_and_worst_cells_are_marked() -> None:
     assert found[0, columns.index("tokens_per_word")] == "best"
     assert found[1, columns.index("tokens_per_word")] == "worst"
     assert (0, columns.index("round_trip")) not in found, "equal values are neither"
+
+
+def test_cells_that_look_equal_are_neither_best_nor_worst() -> None:
+    one = card.measure("a", trained("unigram"), SENTENCES)
+    rates = (0.00001, 0.00004, 0.0)
+    columns, cards = [name for name, _ in card.COLUMNS], [replace(one, unknown_rate=rate) for rate in rates]
+    assert {cells[columns.index("unknown_rate")] for cells in map(card.cells, cards)} == {"0.00%"}
+    assert not card.marks(cards)
+    found = card.marks([*cards, replace(one, unknown_rate=0.5)])
+    assert [found[row, columns.index("unknown_rate")] for row in range(4)] == ["best", "best", "best", "worst"]
 
 
 def test_the_page_shows_every_tokenizer() -> None:

@@ -158,7 +158,7 @@ def test_models_that_do_not_fit_are_sharded_or_rejected() -> None:
         plan_cluster(large, CLASSIC, Cluster(GPUS["h200"], 8, 1), batch_size=12)
     for gpus, nodes, reason in (
         (0, 1, "gpus=0"),
-        (8, 3, "8 GPUs cannot be divided evenly among nodes=3"),
+        (8, 3, "8 GPUs cannot be divided evenly with nodes=3"),
         (4, 8, "nodes=8"),
     ):
         with pytest.raises(KothaError, match=re.escape(reason)):

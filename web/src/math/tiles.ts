@@ -38,6 +38,12 @@ export function pooled(tile: Tile, mostRows: number, mostColumns: number): Tile 
   return { rows, columns, values };
 }
 
+/** A row or column of an address, which counts from 1, as an index; -1 for none, or if it is outside the matrix. */
+export function placeWithin(text: string | undefined, size = Infinity): number {
+  const place = Number(text ?? 0) || 0;
+  return place > size ? -1 : place - 1;
+}
+
 /** A number of columns around a given one, within the matrix. */
 export function around(column: number, count: number, all: number): number {
   return Math.max(0, Math.min(all - count, column - Math.floor(count / 2)));

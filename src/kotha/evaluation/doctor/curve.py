@@ -41,7 +41,7 @@ class Curve:
 
     steps: list[int]  # logged steps with a finite loss
     losses: list[float]  # training loss at each of these steps
-    lost: int | None  # first step whose loss was NaN or infinite
+    lost: int | None  # first step whose training or validation loss was NaN or infinite
     evaluations: list[Evaluation]
     references: dict[str, float]  # baseline losses by name: "uniform", "unigram", "3-gram" …
     learning_rate: float  # peak; 0 if none was logged
@@ -81,7 +81,7 @@ def read_curve(config: dict[str, Any], metrics: Sequence[Row], references: dict[
     return Curve(
         steps=[int(row["step"]) for row in finite],
         losses=[float(row["loss_nats"]) for row in finite],
-        lost=next((int(row["step"]) for row in learned if figure(row, "loss_nats") is None), None),
+        lost=min(_lost(metrics), default=None),
         evaluations=evaluations,
         references=reference_losses(config) | (references or {}),
         learning_rate=max((figure(row, "learning_rate") or 0.0 for row in learned), default=0.0),
@@ -97,6 +97,13 @@ def _rows(metrics: Sequence[Row]) -> tuple[list[Row], list[Row]]:
     record = Record({}, metrics, {})
     looked = [row for row in record.evaluations if figure(row, "validation", "loss_nats") is not None]
     return [row for row in record.steps if "loss_nats" in row], looked
+
+
+def _lost(metrics: Sequence[Row]) -> list[int]:
+    """Return the steps with a training or validation loss that is not a finite number."""
+    record = Record({}, metrics, {})
+    scores = [(row, row) for row in record.steps] + [(row, row["validation"]) for row in record.evaluations]
+    return [int(row["step"]) for row, score in scores if "loss_nats" in score and figure(score, "loss_nats") is None]
 
 
 def _last(rows: list[Row], key: str) -> float | None:

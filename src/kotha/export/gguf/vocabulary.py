@@ -21,7 +21,7 @@ from typing import Any
 
 from kotha.errors import TokenizerError
 from kotha.export.gguf.charsmap import byte_piece, make_charsmap
-from kotha.i18n.message import Message, Text
+from kotha.i18n.message import Message, Option, Text
 from kotha.text.tokenizer import spiece
 from kotha.text.tokenizer.prompt import start_of_document
 from kotha.text.tokenizer.tokenizer import Tokenizer
@@ -74,9 +74,9 @@ def _bpe(tokenizer: Tokenizer, state: dict[str, Any]) -> Vocabulary:
     name = tokenizer.split_name or ("gpt2" if by_bytes and by_bytes["use_regex"] else None)
     if by_bytes is None or name not in _PRE_TOKENIZERS:
         raise TokenizerError(
-            "llama.cpp does not support the pre-tokenizer {name!r}; train the tokenizer with split='qwen35', "
-            "or export to hf",
+            "llama.cpp does not support the pre-tokenizer {name!r}; train the tokenizer with {split}, or export to hf",
             name=name or "custom",
+            split=Option("split", "qwen35"),
         )
     foreign_rules = state["normalizer"] is not None and tokenizer.normalizer is None
     if by_bytes["add_prefix_space"] or model["ignore_merges"] or foreign_rules:

@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 from kotha.api.options import InputOptions
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import KothaError
-from kotha.i18n.message import Message, OnProgress, Text
+from kotha.i18n.message import Message, OnProgress
 from kotha.inside.heads.importance import silence
 from kotha.inside.hook_points import layers
 from kotha.inside.inputs import ModelInput, Piece
@@ -24,7 +24,7 @@ from kotha.model.config import ViTConfig
 from kotha.model.vit import ViT
 from kotha.server.batching import Batcher
 from kotha.server.errors import RefusedError, by_name, check_most
-from kotha.server.json_requests import JsonObject, ModelName, WireRequest
+from kotha.server.json_requests import JsonObject, MessageField, ModelName, WireRequest
 from kotha.server.model_registry import ServedModel
 from kotha.server.state import State, state_of
 from kotha.storage.images import decode_png
@@ -230,7 +230,7 @@ class InputResponse(WireResponse):
     family: str
     lines: dict[str, tuple[Piece, ...]]
     grid: tuple[int, int] | None
-    remarks: tuple[Text, ...]
+    remarks: tuple[MessageField, ...]
 
 
 def read_as(bundle: Bundle, given: ModelInput) -> JsonObject:

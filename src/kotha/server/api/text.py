@@ -23,10 +23,10 @@ from fastapi.responses import StreamingResponse
 from pydantic import Field
 from torch import Tensor
 
-from kotha.errors import KothaError
-from kotha.generation.request import NO_NUMBERS, StopReason
 from kotha.generation.request import Request as WritingRequest
+from kotha.generation.request import StopReason
 from kotha.i18n.message import Message
+from kotha.model.evaluating import check_finite, overflow_as_nan
 from kotha.server.api.requests import (
     AboutModel,
     Example,
@@ -274,9 +274,8 @@ def _ends(tokenizer: Tokenizer) -> list[int]:
 def _scores(served: ServedModel, ids: Sequence[int], rows: slice) -> Iterator[Tensor]:
     """Yield the next-token logits for these rows in chunks of (t, V), with the weights used to generate text."""
     model = writer_of(served).engine.model
-    hidden = model.hidden(torch.tensor([ids], device=model.tokens.weight.device))[0, rows]  # (T, C)
+    with overflow_as_nan(model):
+        hidden = model.hidden(torch.tensor([ids], device=model.tokens.weight.device))[0, rows]  # (T, C)
     for start in range(0, len(hidden), _SCORED):
         scores = model.head(hidden[start : start + _SCORED])[:, : tokenizer_of(served).vocab_size].float()
-        if not bool(scores.isfinite().all()):
-            raise KothaError(NO_NUMBERS)
-        yield scores.cpu()
+        yield check_finite(scores).cpu()

@@ -6,6 +6,7 @@ import stat
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 
 from kotha.errors import CorpusError, UsageError, closest
@@ -133,30 +134,39 @@ def _readable(names: list[str], make_source: Callable[[str], Source], complaints
         raise CorpusError("{source}: no supported files found; {known}", source=complaints.source, known=_KNOWN)
 
 
-def _files_at(path: str, complaints: ProblemReporter) -> Iterator[str]:
+def _files_at(path: str, complaints: ProblemReporter, root: str = "") -> Iterator[str]:
     """Yield a file, or all files under a folder or under the matches of a glob, sorted.
 
-    Hidden and symlinked folders are yielded but not entered. A link in a folder to a file outside it is reported and
-    skipped: the owner of the folder can let it point to any file that the reader may open.
+    Hidden and symlinked folders are yielded but not entered. A link to a file outside the folder, or outside the part
+    of a glob before its first wildcard (``root``), is reported and skipped: the owner of the folder can let it point to
+    any file that the reader may open.
     """
 
     def unreadable(error: OSError) -> None:
         ProblemReporter(shown(error.filename), complaints.errors, complaints.note).pass_over(error)
 
     if glob.has_magic(path) and not Path(path).exists():
+        root = str(Path(*takewhile(lambda part: not glob.has_magic(part), Path(path).parts)))
         for match in sorted(glob.iglob(path, recursive=True)):  # noqa: PTH207 - Path.glob wants a root
-            yield from _files_at(match, complaints)
+            if _is_under(match, root, complaints):
+                yield from _files_at(match, complaints, root)
     elif not Path(path).is_dir():
         yield path
     for folder, folders, files in os.walk(path, onerror=unreadable) if Path(path).is_dir() else ():
         not_entered = [name for name in folders if name.startswith(".") or Path(folder, name).is_symlink()]
         folders[:] = sorted(set(folders) - set(not_entered))
         for file in (Path(folder, name) for name in sorted(files + not_entered)):
-            if file.is_symlink() and not file.resolve().is_relative_to(Path(path).resolve()):
-                why = Message("a symbolic link to a place outside the folder; to read it, name its target")
-                complaints.note(CorpusProblem(shown(str(file)), Message("skipped: {why}", why=why)))
-            else:
+            if not file.is_symlink() or _is_under(str(file), root or path, complaints):
                 yield str(file)
+
+
+def _is_under(file: str, folder: str, complaints: ProblemReporter) -> bool:
+    """Whether a file is in a folder after all links are resolved; report it if not."""
+    if Path(os.path.realpath(file)).is_relative_to(os.path.realpath(folder)):
+        return True
+    why = Message("a symbolic link to a place outside the folder; to read it, name its target")
+    complaints.note(CorpusProblem(shown(file), Message("skipped: {why}", why=why)))
+    return False
 
 
 def _file(path: Path, others: Collection[str]) -> Source:

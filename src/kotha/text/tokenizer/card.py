@@ -103,13 +103,14 @@ def cells(card: Card) -> list[str]:
 
 
 def marks(cards: Sequence[Card]) -> dict[tuple[int, int], str]:
-    """Return the best and worst cells, by (row, column), of each column whose values differ."""
+    """Return the best and worst cells, by (row, column), of each column whose displayed values differ."""
     found: dict[tuple[int, int], str] = {}
-    for column, (name, _, _, best_of) in enumerate(_COLUMNS):
+    for column, (name, _, form, best_of) in enumerate(_COLUMNS):
         values = [getattr(card, name) for card in cards]
-        if best_of is None or min(values) == max(values):
+        low, high = (format(each(values), form) for each in (min, max))
+        if best_of is None or low == high:
             continue
-        for row, value in enumerate(values):
-            if value in (min(values), max(values)):
-                found[row, column] = "best" if value == best_of(values) else "worst"
+        for row, shown in enumerate(format(value, form) for value in values):
+            if shown in (low, high):
+                found[row, column] = "best" if shown == format(best_of(values), form) else "worst"
     return found

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kotha.errors import ConfigError, UsageError
-from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.message import Message, Option, Plural, Text
 from kotha.i18n.numbers import Count, Duration, Size
 from kotha.model.config import GPTConfig
 from kotha.report.table import Table
@@ -74,14 +74,16 @@ class Cluster:
 
     def __post_init__(self) -> None:
         if not 1 <= self.gpus <= _MOST_GPUS:
-            raise UsageError("gpus={gpus} must be from 1 to {most:,}", gpus=self.gpus, most=_MOST_GPUS)
+            raise UsageError("{gpus} must be from 1 to {most:,}", gpus=Option("gpus", self.gpus), most=_MOST_GPUS)
         if not 1 <= self.nodes <= self.gpus or self.gpus % self.nodes:
             raise UsageError(
-                "{gpus} GPUs cannot be divided evenly among nodes={nodes}; use a divisor of {gpus}", **vars(self)
+                "{gpus} GPUs cannot be divided evenly with {nodes}; use a divisor of {gpus}",
+                gpus=self.gpus,
+                nodes=Option("nodes", self.nodes),
             )
         for name in ("network", "storage"):
             if not 0 < getattr(self, name) < math.inf:
-                raise UsageError("{name} must be above 0", name=name)
+                raise UsageError("{name} must be above 0", name=Option(name))
 
     def seconds(self, n_bytes: float) -> float:
         """Return the seconds needed to gather ``n_bytes``, sharded over all GPUs, on every GPU (all-gather)."""
@@ -240,10 +242,10 @@ def read_tokens(words: Sequence[str]) -> tuple[float, ...]:
             value = float(word[:-1] if unit else word) * (unit or 1.0)
         except ValueError as error:
             raise UsageError(
-                "tokens={word!r} is not a number of tokens; write 10B, 1.5T or 250000000", word=word
+                "{word} is not a number of tokens; write 10B, 1.5T or 250000000", word=Option("tokens", word)
             ) from error
         if not 1 <= value <= _MOST_TOKENS:
-            raise UsageError("tokens={word!r} must be from 1 to 1e18", word=word)
+            raise UsageError("{word} must be from 1 to 1e18", word=Option("tokens", word))
         found.append(value)
     return tuple(found) or TOKENS
 

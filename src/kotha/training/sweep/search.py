@@ -78,7 +78,7 @@ class SweepRequest:
 
     def __post_init__(self) -> None:
         if self.trials < 1:
-            raise UsageError("trials={trials} must be 1 or more", trials=self.trials)
+            raise UsageError("{trials} must be 1 or more", trials=Option("trials", self.trials))
 
     @property
     def shared_settings(self) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 /** The state of the inspection: one forward pass of a model, windows of its matrices, and the reader's position in it. */
 import { post, request, type Schemas } from "@/api/client";
 import { levelOf, named, pathOf, type Level } from "@/math/sites";
-import type { Tile } from "@/math/tiles";
+import { placeWithin, type Tile } from "@/math/tiles";
 import { PendingRequest } from "@/state/pending.svelte";
 import { navigate, route, updateQuery } from "@/state/route.svelte";
 
@@ -87,13 +87,17 @@ class Looking {
     return Number(route.query.h ?? 0) || 0;
   }
 
-  /** Row and column from 0, or -1 for none. The address counts from 1, as a sheet does. */
+  /** Row and column from 0, or -1 for none; a larger matrix may have left an address outside the current one. */
   get row(): number {
-    return (Number(route.query.r ?? 0) || 0) - 1;
+    return placeWithin(route.query.r, this.#shape?.[0]);
   }
 
   get column(): number {
-    return (Number(route.query.c ?? 0) || 0) - 1;
+    return placeWithin(route.query.c, this.#shape?.[1]);
+  }
+
+  get #shape(): readonly number[] | undefined {
+    return this.level.level === "matrix" ? this.read?.sites.get(this.level.site)?.shape : undefined;
   }
 
   get measure(): Measure {
