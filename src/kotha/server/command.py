@@ -6,7 +6,7 @@ import sys
 import webbrowser
 from pathlib import Path
 from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from cyclopts import Parameter
 
@@ -20,6 +20,8 @@ from kotha.storage import bundled
 ROOMS = ("write", "look", "hand", "tokens", "design", "train", "compare", "teach")
 # Batch rows for `open`: enough for a single user; more rows would cost memory and start-up time.
 _ROWS = 8
+# Ports for `open`, in order of preference; fixed, because a browser stores answers, language and theme per address.
+_PORTS = (8000, 8001, 8002, 8003, 0)
 
 
 def _flag(help: str, **more: Any) -> Parameter:
@@ -101,7 +103,9 @@ def open_studio(
     ] = "write",
     text: Annotated[str, _flag("Text to enter in the studio.")] = "",
     jobs: Annotated[Path, _flag("Folder for training runs started in the studio.")] = Path("kotha-work"),
-    port: Port = 0,
+    port: Annotated[
+        int | None, _flag("Port (default: 8000, or if it is in use, 8001 to 8003 or any free port).")
+    ] = None,
     browser: Annotated[
         bool, _flag("Open a browser; --no-browser only prints the address.", negative="--no-browser")
     ] = True,
@@ -119,7 +123,8 @@ def open_studio(
     from kotha.server.lifecycle import run
     from kotha.server.settings import Limits, ServeSettings
 
-    settings = ServeSettings(port=port, jobs=jobs, limits=Limits(rows=_ROWS), preload=True)
+    first, *others = _PORTS if port is None else (port,)
+    settings = ServeSettings(port=first, other_ports=tuple(others), jobs=jobs, limits=Limits(rows=_ROWS), preload=True)
     # The studio selects the first model at the start.
     named = (*models, *(() if bundled.NAME in models else (bundled.NAME,)))
 
@@ -131,6 +136,9 @@ def open_studio(
             jobs=jobs,
         )
         _say(where, language)
+        if port is None and urlsplit(at).port not in (first, None):
+            template = "port {port} is in use; the browser keeps answers, language and theme separately for each port"
+            _say(Message(template, port=str(first)), language)
         if browser and not webbrowser.open(address):
             _say(Message("could not start a browser; open the address manually"), language)
 

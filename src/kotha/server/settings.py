@@ -47,6 +47,7 @@ class ServeSettings:
 
     host: str = "127.0.0.1"
     port: int = 8000
+    other_ports: tuple[int, ...] = ()  # tried in order if the port is in use
     names: tuple[str, ...] = ()  # additional host names of the server
     key: str | None = field(default=None, repr=False)  # API key; never logged
     limits: Limits = Limits()
