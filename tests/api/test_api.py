@@ -37,6 +37,7 @@ NAMES = [
     "load",
     "prepare",
     "presets",
+    "quiet",
     "train",
     "train_tokenizer",
     "write_questions",

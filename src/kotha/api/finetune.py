@@ -6,6 +6,7 @@ from typing import Any
 
 from kotha.api import AnyPath
 from kotha.api.examples import measure_answers, measure_texts
+from kotha.api.progress import displayed
 from kotha.api.run import OnEvent, Run, origin_at
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
@@ -19,6 +20,7 @@ from kotha.text.corpus.dialogues import read_dialogues
 from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 
 
+@displayed
 @checked()
 def finetune_classify(
     data: AnyPath | None = None,
@@ -62,6 +64,7 @@ def finetune_classify(
     )
 
 
+@displayed
 @checked()
 def finetune_instruct(
     data: AnyPath | None = None,

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from kotha.api import AnyPath, listed
+from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.i18n.message import OnProgress
 from kotha.retrieval.answer import CitedAnswer as CitedAnswer
@@ -50,6 +51,7 @@ class Index:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
 
+    @displayed
     @checked(IndexOptions)
     def update(
         self,

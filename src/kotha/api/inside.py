@@ -9,6 +9,7 @@ from kotha.api import AnyPath
 from kotha.api.loaded_model import OpenedModel
 from kotha.api.model_input import read_input, translator
 from kotha.api.options import InputOptions, SheetOptions
+from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.errors import UsageError
 from kotha.i18n.message import OnProgress
@@ -117,6 +118,7 @@ class InspectionMixin(OpenedModel):
         refuse_classes(self.bundle.model)
         return lens_view(self.bundle, read_input(self.bundle, InputOptions(_as_text(text), **options)))
 
+    @displayed
     @checked()
     def heads(
         self,

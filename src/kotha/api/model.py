@@ -16,6 +16,7 @@ import torch
 from kotha.api import AnyPath
 from kotha.api.evaluation import EvaluationMixin
 from kotha.api.inside import InspectionMixin
+from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.artifacts import model_folder as folders
 from kotha.errors import KothaError, UsageError
@@ -25,7 +26,7 @@ from kotha.generation.request import Request as Request
 from kotha.generation.request import Result as Result
 from kotha.generation.settings import SamplingSettings as SamplingSettings
 from kotha.generation.weights import Weights, stored_weights
-from kotha.i18n.message import OnProgress, Option
+from kotha.i18n.message import Message, OnProgress, Option
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
@@ -219,6 +220,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     # -- comparing texts --------------------------------------------------------------------------------------------
 
+    @displayed
     @checked()
     def embed(self, texts: str | Sequence[str], *, layer: int = 0, on_progress: OnProgress | None = None) -> "Vectors":
         """Embed one text or several as unit vectors: a NumPy array of shape (d_model,) or (texts, d_model).
@@ -248,6 +250,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
 
     # -- other families, other programs ----------------------------------------------------------------------------
 
+    @displayed
     @checked()
     def translate(self, text: Texts, *, beams: int = 4, on_progress: OnProgress | None = None) -> Texts:
         """Translate a text, or each text in a list, by beam search (Seq2Seq only).
@@ -297,6 +300,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
             answers = Classifier(self.bundle).classify([str(each) for each in inputs], why)
         return answers[0] if is_single else answers
 
+    @displayed
     @checked()
     def export(
         self,
@@ -307,6 +311,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         license: str | None = None,
         lines: Sequence[str] | None = None,
         overwrite: bool = False,
+        on_progress: OnProgress | None = None,
     ) -> "ParityReport":
         """Export the model for other tools, and verify that the outputs match (``passed`` in the report).
 
@@ -319,6 +324,8 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         """
         from kotha.export.targets import export
 
+        if on_progress is not None:
+            on_progress(Message("writing and comparing"), 0, 0)
         options: Any = {"weights": weights, "license": license, "lines": lines, "overwrite": overwrite}
         return export(self.bundle, to, Path(out), run=self.path, **options)
 

@@ -10,6 +10,7 @@ from typing import Any
 from kotha.api import AnyPath
 from kotha.api.examples import train_on_examples
 from kotha.api.model import LanguageModel, load
+from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
 from kotha.errors import CheckpointError, UsageError
@@ -101,6 +102,7 @@ class Run:
         return load(self.path)
 
 
+@displayed
 @checked()
 def train(
     data: AnyPath,
@@ -161,8 +163,9 @@ def train(
     of_pairs: Any = {"pair": pair, "reverse": reverse, "tokenizer": tokenizer, "errors": errors}
     of_pairs |= {"validation": validation, "test": test}
     options: Any = {"start": start, "resume": resume, "prompt": prompt, "tensorboard": tensorboard}
-    options |= {"on_event": on_event, "on_remark": on_remark}
-    return _train(Path(data), RunFolder(Path(out)), request, of_pairs, ranks_here(shard), **options)
+    ranks = ranks_here(shard)
+    options |= {"on_event": on_event, "on_remark": on_remark if ranks.is_first else None}
+    return _train(Path(data), RunFolder(Path(out)), request, of_pairs, ranks, **options)
 
 
 def _train(
