@@ -6,6 +6,7 @@ import inspect
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -328,3 +329,32 @@ def test_views_render_in_a_sandboxed_frame(world: dict[str, Any], name: str) -> 
     assert 'sandbox="allow-scripts"' in shown
     assert shown.count("<") == 2, "the page itself is inside srcdoc, escaped"
     assert json.dumps(view.to_dict(), ensure_ascii=False)
+
+
+def test_every_result_has_a_short_repr_of_one_line(world: dict[str, Any]) -> None:
+    lm, text = world["lm"], "নদীর ধারে একটি গ্রাম।"
+    index = kotha.Index("reprs.index")
+    assert repr(index) == "Index('reprs.index': new)"
+    found = [
+        *(index, index.update("stories.jsonl"), index.measures, index.search(text), index.ask(text), world["run"], lm),
+        *(kotha.prepare("stories.jsonl", "tokenizer", "for-reprs"), kotha.presets()[0], lm.tokenizer, lm.engine()),
+        *(lm.evaluate("stories.jsonl"), lm.evaluate("pairs.jsonl"), lm.evaluate("stories.jsonl", perturb=["latin"])),
+        *(lm.attention(text), lm.flow(text), lm.lens(text), lm.worksheet(text), lm.embedder(), lm.export("hf", "hf")),
+        *(kotha.compare(["run", "run/best"], text="stories.jsonl"), kotha.load("moods").classify(text, why=True)),
+        *(kotha.load("moods").evaluate("moods.csv"), kotha.load("seq2seq").evaluate("pairs.tsv", pair=("bn", "en"))),
+        *(kotha.load("bert").evaluate("stories.jsonl"), kotha.load("bert").fill("নদীর ধারে [MASK] থাকে।")),
+        kotha.judge(["run", "other"], ["নদীর ধারে", "মা"], out="judging-reprs", tokens=5).result(),
+    ]
+    long = {repr(each)[:80]: len(repr(each)) for each in found if len(repr(each)) > 240 or "\n" in repr(each)}
+    assert not long
+    report, answer, score = repr(found[7]), repr(found[4]), repr(found[11])
+    assert report.startswith("PrepareReport(train_documents=") and "hits=<5 items>" in answer
+    assert "bits_per_byte=" in score and "documents=60" in score
+
+
+def test_a_repr_never_fails(world: dict[str, Any]) -> None:
+    Path("damaged.index").write_text("no index", encoding="utf-8")
+    assert "is not an index" in repr(kotha.Index("damaged.index")) or "damaged" in repr(kotha.Index("damaged.index"))
+    shutil.copytree("run", "damaged-run")
+    Path("damaged-run/best.json").write_text("{", encoding="utf-8")
+    assert repr(kotha.Run("damaged-run")).startswith("Run('damaged-run': ")

@@ -13,7 +13,7 @@ from kotha.api.model import LanguageModel, load
 from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import CheckpointError, UsageError
+from kotha.errors import CheckpointError, KothaError, UsageError
 from kotha.generation.engine import Engine
 from kotha.generation.plain import write
 from kotha.generation.request import Request
@@ -51,7 +51,10 @@ class Run:
         self.folder.about()  # raises an error if this is not a run folder
 
     def __repr__(self) -> str:
-        best = self.folder.best() or {}
+        try:
+            best = self.folder.best() or {}
+        except KothaError as error:
+            return f"Run({str(self.path)!r}: {error})"
         bits, step = best.get("bits_per_byte"), best.get("step")
         status = "no model yet" if step is None else f"best at step {step:,}"
         return f"Run({str(self.path)!r}: {status}{'' if bits is None else f', {bits:.3f} bits per byte'})"

@@ -22,6 +22,7 @@ from kotha.generation.classify import Classifier, probabilities, vit_of
 from kotha.i18n.message import Message, OnProgress, Plural, Text, some_of
 from kotha.report.document import Block, Confusion, Heading, Headline, Paragraph, Report
 from kotha.report.table import Table
+from kotha.short_repr import ShortRepr
 from kotha.storage.images import LabelledImages
 from kotha.text.corpus.labelled import LabelledTexts
 
@@ -32,8 +33,8 @@ _LEAST_TEXTS = 2
 MOST_IN_MATRIX = 100
 
 
-@dataclass(frozen=True)
-class ClassScore:
+@dataclass(frozen=True, repr=False)
+class ClassScore(ShortRepr):
     """Scores of one class."""
 
     label: str
@@ -43,7 +44,7 @@ class ClassScore:
     support: int  # number of examples of this class
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ClassificationScore(Measurement):
     """Scores of a classifier."""
 

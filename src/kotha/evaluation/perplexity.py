@@ -34,6 +34,7 @@ from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses
 from kotha.report.table import Table
+from kotha.short_repr import ShortRepr
 from kotha.text.held_out import HeldOut, Line, frequency_nats, tokens_of
 from kotha.text.ngram import KneserNey
 from kotha.text.shards import Dataset
@@ -55,8 +56,8 @@ ORDERS = (3, 5)
 MAX_TOKENS = 10_000_000
 
 
-@dataclass(frozen=True)
-class Contamination:
+@dataclass(frozen=True, repr=False)
+class Contamination(ShortRepr):
     """The number of documents in a text that are also in a run's data."""
 
     documents: int
@@ -65,7 +66,7 @@ class Contamination:
     verdict: Text  # summary as text
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TextScore(Measurement):
     """The score of a model on a text, and how it was measured."""
 

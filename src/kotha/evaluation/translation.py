@@ -32,7 +32,7 @@ from kotha.text.corpus.pairs import TextPairs
 _WORDS = 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TranslationScore(Measurement):
     """BLEU and chrF++ from 0 to 100, each with its signature."""
 

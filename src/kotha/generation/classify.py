@@ -27,6 +27,7 @@ from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
 from kotha.model.evaluating import evaluating
 from kotha.model.vit import ViT
+from kotha.short_repr import ShortRepr
 from kotha.storage.images import read_picture
 from kotha.text.tokenizer.prompt import MarkedTexts
 
@@ -41,8 +42,8 @@ class Influence:
     change: float  # drop in the class probability without the token; negative if it is evidence against the class
 
 
-@dataclass(frozen=True)
-class Classification:
+@dataclass(frozen=True, repr=False)
+class Classification(ShortRepr):
     """The predicted classes of a text or an image, with their probabilities."""
 
     label: str

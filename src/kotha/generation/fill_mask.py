@@ -15,6 +15,7 @@ from kotha.errors import UsageError
 from kotha.i18n.message import Option
 from kotha.model.bert import BERT
 from kotha.model.evaluating import evaluating
+from kotha.short_repr import ShortRepr
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 GAP = "[MASK]"
@@ -30,8 +31,8 @@ class Guess:
     text: str  # the whole text with this word; other gaps are unchanged
 
 
-@dataclass(frozen=True)
-class Filled:
+@dataclass(frozen=True, repr=False)
+class Filled(ShortRepr):
     """The most likely words for each gap in a text, best first."""
 
     text: str

@@ -18,6 +18,7 @@ from kotha.retrieval.index import SearchResult
 from kotha.retrieval.lexical import weigh
 from kotha.retrieval.passages import sentences
 from kotha.retrieval.stemming import FoldedWord, fold
+from kotha.short_repr import ShortRepr
 
 if TYPE_CHECKING:
     from kotha.generation.engine import Engine
@@ -57,8 +58,8 @@ class ChatWriter:
         return conversation.say(text, tokens=self._tokens, temperature=0.0, repetition_penalty=None).strip()
 
 
-@dataclass(frozen=True)
-class CitedAnswer:
+@dataclass(frozen=True, repr=False)
+class CitedAnswer(ShortRepr):
     """An answer with the hits that support it; ``cited`` contains the numbers of the cited hits, counted from 1."""
 
     question: str

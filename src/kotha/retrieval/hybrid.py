@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kotha.retrieval.passages import Excerpt
+from kotha.short_repr import ShortRepr
 
 Ranking = Sequence[tuple[Excerpt, float]]
 
 _MEANING = 0.2
 
 
-@dataclass(frozen=True)
-class Hit:
+@dataclass(frozen=True, repr=False)
+class Hit(ShortRepr):
     """A passage found by a search, with its score and the parts of the score."""
 
     passage: Excerpt

@@ -23,6 +23,7 @@ from kotha.retrieval.hybrid import Hit, fuse
 from kotha.retrieval.lexical import rank_by_words
 from kotha.retrieval.passages import cut
 from kotha.retrieval.sqlite_store import EmbedderNote, NewDocument, SqliteStore
+from kotha.short_repr import ShortRepr
 from kotha.storage.status import is_directory
 from kotha.text.choices import check_choice
 from kotha.text.corpus.documents import OnProblem
@@ -43,8 +44,8 @@ class PassageEmbedder(Protocol):
         """Return unit vectors: (texts, width)."""
 
 
-@dataclass
-class IndexReport:
+@dataclass(repr=False)
+class IndexReport(ShortRepr):
     """The changes made by an update, and the size of the index after it."""
 
     added: int = 0
@@ -56,8 +57,8 @@ class IndexReport:
     sources: int = 0
 
 
-@dataclass(frozen=True)
-class SearchResult:
+@dataclass(frozen=True, repr=False)
+class SearchResult(ShortRepr):
     """The hits for a question, and how they were ranked."""
 
     question: str

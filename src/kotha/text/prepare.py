@@ -25,6 +25,7 @@ import numpy as np
 import kotha
 from kotha.errors import CorpusError, DataError, UsageError
 from kotha.i18n.message import Message, OnProgress, Option
+from kotha.short_repr import ShortRepr
 from kotha.storage.atomic import atomic_directory
 from kotha.text.choices import Errors, check_choice
 from kotha.text.clean.duplicates import Duplicates, mark_duplicates
@@ -77,8 +78,8 @@ class PrepareOptions:
         check_workers(self.on, self.workers)
 
 
-@dataclass
-class PrepareReport:
+@dataclass(repr=False)
+class PrepareReport(ShortRepr):
     """The numbers of documents, tokens and bytes written, and of documents excluded."""
 
     train_documents: int = 0
