@@ -224,6 +224,10 @@ WRONG_ARGUMENTS: list[tuple[Callable[[Any], Any], str]] = [
     (lambda lm: kotha.Run(None), "path=None has the wrong type; expected str \\| PathLike"),
     (lambda lm: kotha.compare(5), "runs=5 has the wrong type; expected Iterable"),
     (lambda lm: kotha.train("data", minutes="1", out="x"), "minutes='1' has the wrong type; expected float \\| None"),
+    (lambda lm: kotha.train("data", minute=1, out="x"), "unknown setting 'minute'; did you mean 'minutes'?"),
+    (lambda lm: kotha.train("data", n_layer=1, out="x"), "unknown setting 'n_layer'; did you mean 'n_layers'?"),
+    (lambda lm: kotha.finetune_classify("a.csv", out="x", epoch=1), "unknown setting 'epoch'; did you mean 'epochs'?"),
+    (lambda lm: kotha.load(paths="run"), "load has no argument 'paths'; did you mean 'path'?"),
     (lambda lm: kotha.train("data"), r"train: missing a required (keyword-only )?argument: 'out'"),
     (lambda lm: kotha.train_tokenizer("stories.jsonl", vocab_size="8k"), "vocab_size='8k' has the wrong type"),
     (lambda lm: kotha.train_tokenizer("stories.jsonl", texts=[]), "train_tokenizer has no argument 'texts'"),
@@ -240,14 +244,24 @@ def test_wrong_argument_types_raise_at_the_call(
         call(world["lm"])
 
 
-@pytest.mark.parametrize("name", ["trace", "attention", "flow", "lens", "heads", "worksheet"])
-def test_a_file_name_is_not_accepted_as_a_text(world: dict[str, Any], name: str) -> None:
+@pytest.mark.parametrize("file", ["stories.jsonl", "missing.txt"])
+@pytest.mark.parametrize(
+    "name",
+    "trace attention flow lens heads worksheet embed seq2seq.alignment seq2seq.translate bert.fill moods.classify".split(),
+)
+def test_a_file_name_is_not_accepted_as_a_text(world: dict[str, Any], name: str, file: str) -> None:
+    model, _, method = name.rpartition(".")
+    lm = kotha.load(model) if model else world["lm"]
     with (
-        pytest.raises(kotha.KothaError, match=r"'stories.jsonl' is the name of a file.* pass the contents"),
+        pytest.raises(kotha.KothaError, match=rf"'{file}' is the name of a file.* pass the contents"),
         contextlib.ExitStack() as entered,
     ):
-        looked = getattr(world["lm"], name)("stories.jsonl")
+        looked = getattr(lm, method)(file)
         entered.enter_context(looked)  # a trace reads its text when its block is entered
+
+
+def test_a_sentence_may_name_a_file(world: dict[str, Any]) -> None:
+    assert world["lm"].lens("read stories.jsonl").title == "read stories.jsonl"
 
 
 def test_a_pipe_as_config_is_rejected_without_blocking(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from kotha.api import AnyPath
 from kotha.api.examples import measure_answers, measure_texts
+from kotha.api.options import setting_names
 from kotha.api.progress import displayed
 from kotha.api.run import OnEvent, Run, origin_at
 from kotha.arguments import checked
@@ -21,7 +22,7 @@ from kotha.text.corpus.labelled import LabelledTexts, read_labelled
 
 
 @displayed
-@checked()
+@checked(settings=setting_names)
 def finetune_classify(
     data: AnyPath | None = None,
     *,
@@ -65,7 +66,7 @@ def finetune_classify(
 
 
 @displayed
-@checked()
+@checked(settings=setting_names)
 def finetune_instruct(
     data: AnyPath | None = None,
     *,

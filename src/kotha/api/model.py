@@ -16,6 +16,7 @@ import torch
 from kotha.api import AnyPath
 from kotha.api.evaluation import EvaluationMixin
 from kotha.api.inside import InspectionMixin
+from kotha.api.loaded_model import as_text
 from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.artifacts import model_folder as folders
@@ -205,7 +206,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         """
         from kotha.generation.fill_mask import fill
 
-        return fill(*self._as(BERT), text, words)
+        return fill(*self._as(BERT), as_text(text), words)
 
     @checked()
     def follows(self, first: str, second: str) -> float:
@@ -216,7 +217,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         """
         from kotha.generation.fill_mask import follows
 
-        return follows(*self._as(BERT), first, second)
+        return follows(*self._as(BERT), as_text(first), as_text(second))
 
     # -- comparing texts --------------------------------------------------------------------------------------------
 
@@ -233,7 +234,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         ((3, 96), True)
         """
         if isinstance(texts, str):
-            one: Vectors = self.embedder(layer)([texts], on_progress)[0]
+            one: Vectors = self.embedder(layer)([as_text(texts)], on_progress)[0]
             return one
         return self.embedder(layer)(texts, on_progress)
 
@@ -260,7 +261,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         """
         from kotha.generation.beam import translate
 
-        texts = [text] if isinstance(text, str) else list(text)
+        texts = [as_text(text)] if isinstance(text, str) else list(text)
         found = translate(*self._as(Seq2Seq), texts, beams, on_progress)
         return found[0] if isinstance(text, str) else found
 
@@ -295,6 +296,8 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
                 raise UsageError("{why} applies only to texts; for a ViT use attention", why=Option("why"))
             answers = classify_images(self.bundle, [Path(each) for each in inputs])
         else:
+            if isinstance(text, str):
+                as_text(text)
             if not all(isinstance(each, str) for each in inputs):
                 raise UsageError("{called} takes texts, not paths; pass the contents of the file", called=self._called)
             answers = Classifier(self.bundle).classify([str(each) for each in inputs], why)

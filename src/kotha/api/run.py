@@ -10,6 +10,7 @@ from typing import Any
 from kotha.api import AnyPath
 from kotha.api.examples import train_on_examples
 from kotha.api.model import LanguageModel, load
+from kotha.api.options import setting_names
 from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
@@ -106,7 +107,7 @@ class Run:
 
 
 @displayed
-@checked()
+@checked(settings=setting_names)
 def train(
     data: AnyPath,
     *,
