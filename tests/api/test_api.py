@@ -247,7 +247,10 @@ def test_wrong_argument_types_raise_at_the_call(
 @pytest.mark.parametrize("file", ["stories.jsonl", "missing.txt"])
 @pytest.mark.parametrize(
     "name",
-    "trace attention flow lens heads worksheet embed seq2seq.alignment seq2seq.translate bert.fill moods.classify".split(),
+    [
+        *("trace", "attention", "flow", "lens", "heads", "worksheet", "embed"),
+        *("seq2seq.alignment", "seq2seq.translate", "bert.fill", "moods.classify"),
+    ],
 )
 def test_a_file_name_is_not_accepted_as_a_text(world: dict[str, Any], name: str, file: str) -> None:
     model, _, method = name.rpartition(".")
