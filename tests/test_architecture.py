@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parent.parent / "src" / "kotha"
 LAYERS: list[set[str]] = [
     {"i18n"},
     {"errors"},
-    {"arguments", "short_repr", "storage"},
+    {"arguments", "storage"},
     {"text", "model"},
     {"artifacts", "report"},
     {"training", "generation", "inside"},

@@ -11,6 +11,7 @@ from kotha.api.model_input import read_input, translator
 from kotha.api.options import InputOptions, SheetOptions
 from kotha.api.progress import displayed
 from kotha.arguments import checked
+from kotha.artifacts.own_text import own_opening
 from kotha.i18n.message import OnProgress
 from kotha.storage import bundled
 
@@ -100,7 +101,8 @@ class InspectionMixin(OpenedModel):
         """
         from kotha.inside.flow import QUESTION, flow_view
 
-        return flow_view(self.bundle, read_input(self.bundle, InputOptions(as_text(text), **options), QUESTION))
+        usual = own_opening(self.path, self.tokenizer) or QUESTION
+        return flow_view(self.bundle, read_input(self.bundle, InputOptions(as_text(text), **options), usual))
 
     @checked(InputOptions)
     def lens(self, text: str | None = None, **options: Any) -> "View[Lens]":

@@ -11,6 +11,7 @@ import torch
 
 from kotha.api import AnyPath
 from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.own_text import model_language
 from kotha.artifacts.run_folder import find_data, run_config
 from kotha.errors import CorpusError, UsageError
 from kotha.i18n.message import Message, Plural
@@ -77,6 +78,15 @@ class OpenedModel:
         96
         """
         return self.bundle.config
+
+    @property
+    def language(self) -> str | None:
+        """The language of the model's training text, as an ISO 639 code; None if unknown.
+
+        >>> lm.language
+        'bn'
+        """
+        return model_language(self.path)
 
     @property
     def device(self) -> torch.device:

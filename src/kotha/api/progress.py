@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from importlib import import_module
 from typing import Any, ParamSpec, Protocol, TypeVar
 
 from kotha.i18n.message import Message, ProgressMessage, Text
@@ -141,12 +142,16 @@ class _TerminalBars:
         columns = (TextColumn("{task.description}", markup=False), BarColumn(20))
         times = (TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(), TimeRemainingColumn(compact=True))
         self._progress = Progress(*columns, *times, console=Console(file=sys.stderr), transient=True)
-        self._task = self._progress.add_task("")
+        self._task, self._known = self._progress.add_task("", total=None), False
 
     def draw(self, stage: str, done: int, total: int) -> None:
         """Draw the bar."""
-        self._progress.start()
+        if self._known and not total:  # `update` cannot unset a total
+            self._progress.remove_task(self._task)
+            self._task = self._progress.add_task("", total=None)
+        self._known = bool(total)
         self._progress.update(self._task, description=stage, completed=done, total=total or None)
+        self._progress.start()
 
     def write(self, line: str) -> None:
         """Write a line above the bar."""
@@ -182,11 +187,10 @@ class _NotebookBars:
             self._show("")
 
     def _show(self, bar: str) -> None:
-        from IPython.display import HTML, display
-
-        page = HTML("<br>".join(filter(None, [*self._lines, bar])))
+        shown: Any = import_module("IPython.display")
+        page = shown.HTML("<br>".join(filter(None, [*self._lines, bar])))
         if self._handle is None:
-            self._handle = display(page, display_id=True)
+            self._handle = shown.display(page, display_id=True)
         else:
             self._handle.update(page)
         self._drawn = time.monotonic()

@@ -20,9 +20,9 @@ from kotha.errors import DataError
 from kotha.evaluation.result import Measurement
 from kotha.generation.classify import Classifier, probabilities, vit_of
 from kotha.i18n.message import Message, OnProgress, Plural, Text, some_of
+from kotha.i18n.short_repr import ShortRepr
 from kotha.report.document import Block, Confusion, Heading, Headline, Paragraph, Report
 from kotha.report.table import Table
-from kotha.short_repr import ShortRepr
 from kotha.storage.images import LabelledImages
 from kotha.text.corpus.labelled import LabelledTexts
 

@@ -22,11 +22,11 @@ from kotha.errors import KothaError
 from kotha.evaluation.perplexity import FIGURES, Contamination, Nats, TextScore, perplexity
 from kotha.evaluation.result import Measurement
 from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.short_repr import ShortRepr
 from kotha.model.config import config_from_dict
 from kotha.model.parameters import count_parameters
 from kotha.report.single_file import report_page
 from kotha.report.table import Table
-from kotha.short_repr import ShortRepr
 from kotha.text.shards import Dataset
 
 # Two texts are considered the same if their sizes differ by at most this share, because tokenizers may normalize

@@ -20,9 +20,9 @@ from kotha.generation.engine import Engine
 from kotha.generation.request import Request
 from kotha.generation.settings import SamplingSettings
 from kotha.i18n.message import Message, OnProgress, Text
+from kotha.i18n.short_repr import ShortRepr
 from kotha.model.gpt import GPT
 from kotha.report.table import Table
-from kotha.short_repr import ShortRepr
 from kotha.text.corpus.dialogues import Dialogues
 
 _ROWS = 16

@@ -30,11 +30,11 @@ from torch.nn.utils.rnn import pad_sequence
 from kotha.errors import DataError, UsageError
 from kotha.evaluation.result import Measurement
 from kotha.i18n.message import Message, OnProgress, Plural, Text
+from kotha.i18n.short_repr import ShortRepr
 from kotha.model.evaluating import evaluating
 from kotha.model.gpt import GPT
 from kotha.model.loss import token_losses
 from kotha.report.table import Table
-from kotha.short_repr import ShortRepr
 from kotha.text.held_out import HeldOut, Line, frequency_nats, tokens_of
 from kotha.text.ngram import KneserNey
 from kotha.text.shards import Dataset

@@ -5,7 +5,7 @@ from dataclasses import asdict, fields
 from typing import Any, ClassVar, Self
 
 from kotha.i18n.message import Message, Text
-from kotha.short_repr import ShortRepr
+from kotha.i18n.short_repr import ShortRepr
 
 
 class Measurement(ShortRepr):

@@ -22,11 +22,11 @@ from kotha.evaluation.perplexity import evaluate_text
 from kotha.evaluation.result import Measurement
 from kotha.evaluation.translation import evaluate_pairs
 from kotha.i18n.message import Message, OnProgress, Text
+from kotha.i18n.short_repr import ShortRepr
 from kotha.model.classifier import TextClassifier
 from kotha.model.gpt import GPT
 from kotha.model.seq2seq import Seq2Seq
 from kotha.report.table import Table
-from kotha.short_repr import ShortRepr
 from kotha.text.choices import Errors
 from kotha.text.corpus.dialogues import holds_dialogues, read_dialogues
 from kotha.text.corpus.labelled import read_labelled

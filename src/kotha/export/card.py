@@ -12,6 +12,7 @@ from typing import Any
 
 import kotha
 from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.own_text import language_in
 from kotha.artifacts.run_folder import figure, mapping
 from kotha.export.weight_names import Layout
 from kotha.model.config import ClassifierConfig, TextConfig
@@ -42,8 +43,8 @@ class About:
 
     @property
     def language(self) -> str | None:
-        """The model's language, from its own card; "bn" for a model trained by Kotha without a card."""
-        return _stated(self.own_card, "language") or ("bn" if self.trained_here else None)
+        """The model's language, from its own card or its config; None if unknown."""
+        return _stated(self.own_card, "language") or language_in(self.config)
 
     @property
     def trained_here(self) -> bool:

@@ -14,12 +14,14 @@ from dataclasses import asdict, dataclass, field, replace
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
+from kotha.artifacts.own_text import own_lines
 from kotha.errors import DataError
 from kotha.i18n.message import Message, Text
 from kotha.model.bert import BERT
@@ -259,6 +261,12 @@ def lines_of(texts: Sequence[str]) -> list[str] | None:
     if not lines:
         raise DataError("{paths}: no lines to compare", paths=" ".join(texts))
     return [*AWKWARD_LINES, *lines]
+
+
+def comparison_lines(folder: Path | None, tokenizer: Tokenizer | None) -> list[str]:
+    """Return lines for the comparison: the difficult ones, then lines in the model's own language."""
+    own = own_lines(folder, tokenizer, N_LINES - len(AWKWARD_LINES))
+    return built_in_lines() if own is None else [*AWKWARD_LINES, *own]
 
 
 def built_in_lines(count: int = N_LINES) -> list[str]:

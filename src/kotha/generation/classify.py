@@ -23,11 +23,11 @@ from torch.nn.utils.rnn import pad_sequence
 from kotha.artifacts.model_folder import Bundle
 from kotha.errors import UsageError
 from kotha.i18n.message import Message, OnProgress
+from kotha.i18n.short_repr import ShortRepr
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
 from kotha.model.evaluating import evaluating
 from kotha.model.vit import ViT
-from kotha.short_repr import ShortRepr
 from kotha.storage.images import read_picture
 from kotha.text.tokenizer.prompt import MarkedTexts
 

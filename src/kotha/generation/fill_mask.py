@@ -13,9 +13,9 @@ from torch import Tensor
 
 from kotha.errors import UsageError
 from kotha.i18n.message import Option
+from kotha.i18n.short_repr import ShortRepr
 from kotha.model.bert import BERT
 from kotha.model.evaluating import evaluating
-from kotha.short_repr import ShortRepr
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
 GAP = "[MASK]"

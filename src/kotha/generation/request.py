@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from kotha.errors import UsageError
 from kotha.generation.settings import SamplingSettings, uniforms
 from kotha.i18n.message import Option
-from kotha.short_repr import ShortRepr
+from kotha.i18n.short_repr import ShortRepr
 from kotha.text.akshara import units
 from kotha.text.tokenizer.tokenizer import Tokenizer
 

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from kotha.i18n.message import Message, Text
+from kotha.i18n.short_repr import ShortRepr
 from kotha.retrieval.hybrid import Hit
 from kotha.retrieval.index import SearchResult
 from kotha.retrieval.lexical import weigh
 from kotha.retrieval.passages import sentences
 from kotha.retrieval.stemming import FoldedWord, fold
-from kotha.short_repr import ShortRepr
 
 if TYPE_CHECKING:
     from kotha.generation.engine import Engine

@@ -9,8 +9,8 @@ compares both methods.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from kotha.i18n.short_repr import ShortRepr
 from kotha.retrieval.passages import Excerpt
-from kotha.short_repr import ShortRepr
 
 Ranking = Sequence[tuple[Excerpt, float]]
 

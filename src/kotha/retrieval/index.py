@@ -17,13 +17,13 @@ import numpy as np
 
 from kotha.errors import KothaError, UsageError
 from kotha.i18n.message import Message, OnProgress, Option
+from kotha.i18n.short_repr import ShortRepr
 from kotha.retrieval.dense import Vectors
 from kotha.retrieval.documents import IndexOptions, list_files, read_file
 from kotha.retrieval.hybrid import Hit, fuse
 from kotha.retrieval.lexical import rank_by_words
 from kotha.retrieval.passages import cut
 from kotha.retrieval.sqlite_store import EmbedderNote, NewDocument, SqliteStore
-from kotha.short_repr import ShortRepr
 from kotha.storage.status import is_directory
 from kotha.text.choices import check_choice
 from kotha.text.corpus.documents import OnProblem

@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from kotha.errors import DataError
 from kotha.evaluation.result import Measurement
 from kotha.i18n.message import Message, Plural, Text
+from kotha.i18n.short_repr import ShortRepr
 from kotha.report.table import Table
-from kotha.short_repr import ShortRepr
 
 Choice = Literal["left", "right", "tie"]
 CHOICES: tuple[Choice, ...] = get_args(Choice)

@@ -10,13 +10,15 @@ A text in two scripts is assigned the language of the script with more letters. 
 recognized.
 """
 
+from collections import Counter
+from collections.abc import Iterable
 from functools import cache
 
 import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from kotha.errors import library
+from kotha.errors import KothaError, library
 from kotha.text.clean.shingles import code_points, every_letter
 
 # fmt: off
@@ -31,6 +33,8 @@ UNDETERMINED = "und"
 _SAMPLE_CHARACTERS = 400
 _RA, _ASSAMESE_RA, _ASSAMESE_WA = "র", "ৰ", "ৱ"
 _FOREIGN_TO_BANGLA = 0.01
+# Number of samples of a corpus that are classified.
+_MOST_SAMPLES = 50
 
 
 @cache
@@ -75,6 +79,23 @@ def language_of(text: str) -> str:
     classifier = library("py3langid", "the language check needs py3langid: pip install 'kotha[clean]'")
     label, _ = classifier.classify(text.strip()[:_SAMPLE_CHARACTERS])
     return str(label)
+
+
+def main_language(texts: Iterable[str]) -> str | None:
+    """Return the language of more than half of a corpus, or None; each sample is as long as the classifier reads.
+
+    >>> main_language(["আমি বাংলায় গান গাই", "নদীর ধারে একটি গ্রাম"]), main_language(["১২৩"])
+    ('bn', None)
+    """
+    joined = " ".join(texts)
+    samples = [joined[start : start + _SAMPLE_CHARACTERS] for start in range(0, len(joined), _SAMPLE_CHARACTERS)]
+    samples = samples[:: -(-len(samples) // _MOST_SAMPLES) or 1]
+    try:
+        found = Counter(language_of(sample) for sample in samples)
+    except KothaError:  # the classifier is not installed
+        return None
+    language, count = next(iter(found.most_common(1)), (UNDETERMINED, 0))
+    return language if language != UNDETERMINED and 2 * count > len(samples) else None
 
 
 def is_language(text: str, wanted: str = "bn") -> bool:
