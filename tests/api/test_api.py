@@ -352,15 +352,24 @@ def test_every_result_has_a_short_repr_of_one_line(world: dict[str, Any]) -> Non
     lm, text = world["lm"], "নদীর ধারে একটি গ্রাম।"
     index = kotha.Index("reprs.index")
     assert repr(index) == "Index('reprs.index': new)"
+    judging = kotha.judge(["run", "other"], ["নদীর ধারে", "মা"], out="judging-reprs", tokens=5)
+    judging.record("মিনা", judging.left_for("মিনা")[0].id, "left")
     found = [
         *(index, index.update("stories.jsonl"), index.measures, index.search(text), index.ask(text), world["run"], lm),
         *(kotha.prepare("stories.jsonl", "tokenizer", "for-reprs"), kotha.presets()[0], lm.tokenizer, lm.engine()),
         *(lm.evaluate("stories.jsonl"), lm.evaluate("pairs.jsonl"), lm.evaluate("stories.jsonl", perturb=["latin"])),
-        *(lm.attention(text), lm.flow(text), lm.lens(text), lm.worksheet(text), lm.embedder(), lm.export("hf", "hf")),
+        *(
+            lm.attention(text),
+            lm.flow(text),
+            lm.lens(text),
+            lm.worksheet(text),
+            lm.embedder(),
+            lm.export("hf", "hf-reprs"),
+        ),
         *(kotha.compare(["run", "run/best"], text="stories.jsonl"), kotha.load("moods").classify(text, why=True)),
         *(kotha.load("moods").evaluate("moods.csv"), kotha.load("seq2seq").evaluate("pairs.tsv", pair=("bn", "en"))),
         *(kotha.load("bert").evaluate("stories.jsonl"), kotha.load("bert").fill("নদীর ধারে [MASK] থাকে।")),
-        kotha.judge(["run", "other"], ["নদীর ধারে", "মা"], out="judging-reprs", tokens=5).result(),
+        *(judging, judging.result()),
     ]
     long = {repr(each)[:80]: len(repr(each)) for each in found if len(repr(each)) > 240 or "\n" in repr(each)}
     assert not long
