@@ -49,6 +49,7 @@ def _is_default(value: Any, field: Any) -> bool:
 def _shown(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
-    if isinstance(value, Collection) and not isinstance(value, str) and len(value) > _MOST_ITEMS:
-        return f"<{len(value)} items>"
-    return " ".join(_VALUES.repr(str(value) if hasattr(value, "template") else value).split())
+    text = " ".join(_VALUES.repr(str(value) if hasattr(value, "template") else value).split())
+    if not isinstance(value, Collection) or isinstance(value, str):
+        return text
+    return f"<{len(value)} items>" if len(value) > _MOST_ITEMS or len(text) > _VALUES.maxstring else text
