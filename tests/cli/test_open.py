@@ -50,7 +50,10 @@ def test_the_browser_opens_the_requested_page(monkeypatch: Any, capsys: Any, tmp
     monkeypatch.setattr("kotha.server.lifecycle.run", lambda models, settings, device, ready, **_: ready("http://here"))
     assert main(["open", "run", "--room", "train"]) == 0
     assert seen == ["http://here/#/train"]
-    assert "could not start a browser" in capsys.readouterr().err
+    assert main(["open", "run", "--language", "bn"]) == 0
+    assert seen[1:] == ["http://here/#/write?lang=bn"]
+    found = capsys.readouterr().err
+    assert "could not start a browser" in found and "ব্রাউজার" in found
 
 
 def test_the_port_is_8000_or_the_next_free_one(monkeypatch: Any, capsys: Any, tmp_path: Path) -> None:
