@@ -2,7 +2,7 @@
 
 The baselines are fitted to the same training examples. The first baseline predicts the most frequent class (majority).
 The second baseline is, for texts, logistic regression on TF-IDF features of words and character n-grams (scikit-learn:
-``pip install kotha[baselines]``), and for images, the nearest neighbour by Euclidean distance between pixels. Macro-F1
+the extra ``baselines``), and for images, the nearest neighbour by Euclidean distance between pixels. Macro-F1
 is the mean F1 over the classes that occur among the labels or the predictions, as in scikit-learn, so a rare class has
 the same weight as a common one.
 """

@@ -22,7 +22,7 @@ from torch import Tensor
 
 from kotha.artifacts.model_folder import Bundle
 from kotha.artifacts.own_text import own_lines
-from kotha.errors import DataError
+from kotha.errors import DataError, InstallCommand
 from kotha.i18n.message import Message, Text
 from kotha.model.bert import BERT
 from kotha.model.classifier import TextClassifier
@@ -94,7 +94,8 @@ class ParityReport:
     def of(cls, target: str, library: str, peer: str = "{name} {version}", **judged: Any) -> "ParityReport":
         """Return an empty report; its ``peer`` is empty if the library for the comparison is not installed."""
         if find_spec(library) is None:
-            remark = Message("not checked: {name} is not installed (pip install {name})", name=library)
+            template = "not checked: {name} is not installed; install it with: {command}"
+            remark = Message(template, name=library, command=InstallCommand("", library))
             return cls(target, remarks=[remark])
         return cls(target, peer=peer.format(name=library, version=version(library)), **judged)
 

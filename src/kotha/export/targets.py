@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from kotha.errors import KothaError, UsageError, nearest
 from kotha.export.card import About
 from kotha.export.exporter import Exporter, ExportJob
+from kotha.export.libraries import require_libraries
 from kotha.export.parity import ParityReport, comparison_lines
 from kotha.export.weight_names import UnsupportedError
 from kotha.i18n.message import Option, Text
@@ -52,6 +53,7 @@ def export(
     exporters = _exporters()
     if to not in exporters:
         raise UsageError("unknown export target {to!r}{nearest}", to=to, nearest=nearest(to, exporters))
+    require_libraries(to)
     exporter = exporters[to]
     kind = weights or exporter.weights[0]
     if kind not in exporter.weights:

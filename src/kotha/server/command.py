@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urlsplit
 
 from cyclopts import Parameter
 
-from kotha.errors import UsageError, library
+from kotha.errors import InstallCommand, UsageError, library
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
 from kotha.i18n.numbers import Language
@@ -21,6 +21,7 @@ from kotha.storage import bundled
 ROOMS = ("write", "look", "hand", "tokens", "design", "train", "compare", "teach")
 # Batch rows for `open`: enough for a single user; more rows would cost memory and start-up time.
 _ROWS = 8
+_SERVE = InstallCommand("serve")
 # Ports for `open`, in order of preference; fixed, because a browser stores answers, language and theme per address.
 _PORTS = (8000, 8001, 8002, 8003, 0)
 
@@ -65,7 +66,7 @@ def serve(
 
     Example: `kotha serve run --port 8080`
     """
-    _prepare("serving needs FastAPI and uvicorn: pip install 'kotha[serve]'")
+    _prepare(Message("serving needs FastAPI and uvicorn; install them with: {command}", command=_SERVE))
     from kotha.server.lifecycle import run
     from kotha.server.settings import Limits, ServeSettings, is_open, read_key
 
@@ -121,7 +122,7 @@ def open_studio(
     """
     if room not in ROOMS:
         raise UsageError("unknown room {room!r}; the rooms are {rooms}", room=room, rooms=ROOMS)
-    _prepare("the studio needs FastAPI and uvicorn: pip install 'kotha[serve]'")
+    _prepare(Message("the studio needs FastAPI and uvicorn; install them with: {command}", command=_SERVE))
     from kotha.server.lifecycle import run
     from kotha.server.settings import Limits, ServeSettings
 
@@ -150,7 +151,7 @@ def open_studio(
     run(named, settings, "auto", ready)
 
 
-def _prepare(needed: str) -> None:
+def _prepare(needed: Message) -> None:
     """Check that FastAPI and uvicorn are installed."""
     for name in ("fastapi", "uvicorn"):
         library(name, needed)

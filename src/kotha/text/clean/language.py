@@ -18,7 +18,8 @@ import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from kotha.errors import KothaError, library
+from kotha.errors import InstallCommand, KothaError, library
+from kotha.i18n.message import Message
 from kotha.text.clean.shingles import code_points, every_letter
 
 # fmt: off
@@ -35,6 +36,9 @@ _RA, _ASSAMESE_RA, _ASSAMESE_WA = "র", "ৰ", "ৱ"
 _FOREIGN_TO_BANGLA = 0.01
 # Number of samples of a corpus that are classified.
 _MOST_SAMPLES = 50
+_NEEDED = Message(
+    "the language check needs py3langid; install it with: {command}", command=InstallCommand("", "py3langid")
+)
 
 
 @cache
@@ -76,7 +80,7 @@ def language_of(text: str) -> str:
         return UNDETERMINED
     if found := _by_bengali_letters(text, counts):
         return found
-    classifier = library("py3langid", "the language check needs py3langid: pip install 'kotha[clean]'")
+    classifier = library("py3langid", _NEEDED)
     label, _ = classifier.classify(text.strip()[:_SAMPLE_CHARACTERS])
     return str(label)
 
