@@ -26,7 +26,7 @@ from kotha.generation.engine import Engine as Engine
 from kotha.generation.request import Request as Request
 from kotha.generation.request import Result as Result
 from kotha.generation.settings import SamplingSettings as SamplingSettings
-from kotha.generation.weights import Weights, stored_weights
+from kotha.generation.weights import Weights, stored_weights, worth_copying
 from kotha.i18n.message import Message, OnProgress, Option
 from kotha.model.bert import BERT
 from kotha.model.gpt import GPT
@@ -134,7 +134,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         """
         prompts = [prompt] if isinstance(prompt, str) else list(prompt)
         requests = [self._request(each, tokens, seed, stop, how) for each in prompts]
-        results = self.engine(max(1, min(len(prompts), _MOST_ROWS))).generate(requests)
+        results = self._fast_engine(max(1, min(len(prompts), _MOST_ROWS))).generate(requests)
         texts = [each + result.text for each, result in zip(prompts, results, strict=True)]
         return texts[0] if isinstance(prompt, str) else texts
 
@@ -149,15 +149,16 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         True
         """
         request = self._request(prompt, tokens, seed, stop, how)
-        return (event.text for event in self.engine().stream(request) if event.text)
+        return (event.text for event in self._fast_engine().stream(request) if event.text)
 
     @checked()
     def engine(
         self, max_batch: int = 1, weights: Weights | Literal["stored"] | None = None, *, kept_bytes: int = 0
     ) -> Engine:
-        """Return the engine that ``generate`` uses, for custom requests: probabilities, many texts, narrower weights.
+        """Return an engine for custom requests: probabilities, many texts, narrower weights.
 
-        ``stored`` keeps the weights' type, but copies them into a layout that is fast to read. ``kept_bytes`` limits
+        By default it uses the model itself. ``stored`` keeps the weights' type, but copies them into a layout that is
+        fast to read on a CPU, as ``generate`` does. ``kept_bytes`` limits
         the size of the prompt cache, which speeds up prompts with the same beginning.
 
         >>> from kotha.generation.request import Request
@@ -173,6 +174,10 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         settings: Any = {"max_batch": max_batch, "chat": self.bundle.chat, "kept_bytes": kept_bytes}
         return Engine(self.model, self.tokenizer, weights=stored, **settings)
 
+    def _fast_engine(self, max_batch: int = 1) -> Engine:
+        """Return an engine with its own copy of the weights if that is faster; the model may change between calls."""
+        return self.engine(max_batch, "stored" if worth_copying(self.model) else None)
+
     @checked()
     def chat(self, *, plain: bool = False) -> Conversation:
         """Start a conversation, whose ``say`` method returns the answer to a turn.
@@ -185,7 +190,7 @@ class LanguageModel(InspectionMixin, EvaluationMixin):
         >>> isinstance(talk.say("নদীর ধারে", tokens=5), str)
         True
         """
-        talk = Conversation(self.engine(), plain)
+        talk = Conversation(self._fast_engine(), plain)
         if talk.remark is not None:
             warnings.warn(str(talk.remark), stacklevel=3)  # the caller, outside the wrapper of @checked
         return talk
