@@ -13,7 +13,7 @@ from numbers import Integral, Real
 from types import UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
-from kotha.errors import UsageError, nearest, reason
+from kotha.errors import ConfigError, UsageError, nearest, reason
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -52,7 +52,7 @@ def checked(
         def call(*args: P.args, **kwargs: P.kwargs) -> R:
             for name in kwargs:
                 if name not in known and settings is not None and name not in (others := settings()):
-                    raise UsageError(
+                    raise ConfigError(
                         "unknown setting {name!r}{nearest}", name=name, nearest=nearest(name, {*known, *others})
                     )
                 if name not in known and not open_ended:

@@ -89,6 +89,10 @@ def test_data_run_and_model_state_the_language(made: tuple[str, Path]) -> None:
     assert kotha.load(folder / "run").language == language
 
 
+def test_the_bundled_model_is_bangla() -> None:
+    assert kotha.load().language == "bn" and own_lines(kotha.load().path, kotha.load().tokenizer, 1) is None
+
+
 def test_its_texts_are_in_its_language(made: tuple[str, Path]) -> None:
     language, folder = made
     tokenizer = kotha.load(folder / "run").tokenizer

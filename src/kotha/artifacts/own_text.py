@@ -11,8 +11,9 @@ from pathlib import Path
 from kotha.artifacts.description import CONFIG_FILE
 from kotha.artifacts.run_folder import find_data, run_config, words
 from kotha.errors import KothaError
+from kotha.storage.bundled import CARD_FILE
 from kotha.storage.json_files import read_table
-from kotha.storage.status import is_file
+from kotha.storage.status import is_file, reading
 from kotha.text.shards import Dataset
 from kotha.text.tokenizer.tokenizer import Tokenizer
 
@@ -31,10 +32,23 @@ def language_in(config: dict[str, object]) -> str | None:
     return found if found and _CODE.fullmatch(found) else None
 
 
+def stated(card: str, name: str) -> str | None:
+    """Return the value of a line in the front matter of a model card."""
+    front = re.match(r"---\n(.*?)^---$", card, re.DOTALL | re.MULTILINE)
+    found = re.search(rf"^{name}: \"?([^\s\"]+)\"?$", front[1], re.MULTILINE) if front else None
+    return found[1] if found else None
+
+
 def model_language(folder: Path | None) -> str | None:
-    """Return the language that a run or model folder states, if any."""
-    file = None if folder is None else folder / CONFIG_FILE
-    return language_in(read_table(file)) if file is not None and is_file(file) else None
+    """Return the language that the config or the model card of a run or model folder states, if any."""
+    if folder is None:
+        return None
+    config, card = folder / CONFIG_FILE, folder / CARD_FILE
+    found = language_in(read_table(config)) if is_file(config) else None
+    if found is None and is_file(card):
+        with reading(card):
+            found = language_in({"language": stated(card.read_text(encoding="utf-8", errors="replace"), "language")})
+    return found
 
 
 def own_lines(folder: Path | None, tokenizer: Tokenizer | None, most: int) -> list[str] | None:
