@@ -10,9 +10,11 @@ from typing import Any
 from kotha.api import AnyPath
 from kotha.api.examples import train_on_examples
 from kotha.api.model import LanguageModel, load
+from kotha.api.options import setting_names
+from kotha.api.progress import displayed
 from kotha.arguments import checked
 from kotha.artifacts.run_folder import RunFolder
-from kotha.errors import CheckpointError, UsageError
+from kotha.errors import CheckpointError, KothaError, UsageError
 from kotha.generation.engine import Engine
 from kotha.generation.plain import write
 from kotha.generation.request import Request
@@ -50,7 +52,10 @@ class Run:
         self.folder.about()  # raises an error if this is not a run folder
 
     def __repr__(self) -> str:
-        best = self.folder.best() or {}
+        try:
+            best = self.folder.best() or {}
+        except KothaError as error:
+            return f"Run({str(self.path)!r}: {error})"
         bits, step = best.get("bits_per_byte"), best.get("step")
         status = "no model yet" if step is None else f"best at step {step:,}"
         return f"Run({str(self.path)!r}: {status}{'' if bits is None else f', {bits:.3f} bits per byte'})"
@@ -101,7 +106,8 @@ class Run:
         return load(self.path)
 
 
-@checked()
+@displayed
+@checked(settings=setting_names)
 def train(
     data: AnyPath,
     *,
@@ -160,8 +166,9 @@ def train(
     of_pairs: Any = {"pair": pair, "reverse": reverse, "tokenizer": tokenizer, "errors": errors}
     of_pairs |= {"validation": validation, "test": test}
     options: Any = {"start": start, "resume": resume, "prompt": prompt, "tensorboard": tensorboard}
-    options |= {"on_event": on_event, "on_remark": on_remark}
-    return _train(Path(data), RunFolder(Path(out)), request, of_pairs, ranks_here(shard), **options)
+    ranks = ranks_here(shard)
+    options |= {"on_event": on_event, "on_remark": on_remark if ranks.is_first else None}
+    return _train(Path(data), RunFolder(Path(out)), request, of_pairs, ranks, **options)
 
 
 def _train(
