@@ -13,19 +13,14 @@ def check(piece: Any, language: "Language | None" = None) -> "PieceResult":
     The name of the class or function says which piece it is (``MyAttention`` is an attention head). Both get equal
     weights and the same random inputs of several shapes. Layers are matched by name; all biases are optional.
 
-    ===================================================================  ==================================================
-    signature                                                            layers
-    ===================================================================  ==================================================
-    ``Attention(d_model, d_head)``, called with x                        query, key, value
-    ``MultiHeadAttention(d_model, n_heads)``, x                          query, key, value, output
-    ``FeedForward(d_model, d_ff)``, x                                    up, down
-    ``Block(d_model, n_heads, d_ff)``, x                                 attention_norm, attention, feedforward_norm,
-                                                                         feedforward
-    ``GPT(vocab_size, context_length, d_model, n_heads, d_ff,            tokens, positions, blocks, norm, head (own
-    n_layers)``, tokens                                                  matrix, or that of tokens)
-    ``loss(logits, tokens)`` for logits (B, T, V) and tokens (B, T)
-    ``sampling(logits, temperature, top_k, top_p)``: probabilities
-    ===================================================================  ==================================================
+    - ``Attention(d_model, d_head)``, called with x (B, T, C); layers: query, key, value
+    - ``MultiHeadAttention(d_model, n_heads)``, x; layers: query, key, value, output
+    - ``FeedForward(d_model, d_ff)``, x; layers: up, down
+    - ``Block(d_model, n_heads, d_ff)``, x; layers: attention_norm, attention, feedforward_norm, feedforward
+    - ``GPT(vocab_size, context_length, d_model, n_heads, d_ff, n_layers)``, tokens (B, T); layers: tokens, positions,
+      blocks, norm, and a head with its own matrix or that of tokens
+    - ``loss(logits, tokens)``, logits (B, T, V)
+    - ``sampling(logits, temperature, top_k, top_p)``, logits (B, V): the probabilities (B, V)
 
     Args:
         piece: Your class or function.

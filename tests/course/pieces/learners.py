@@ -4,10 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import nn
 
-INF = float("inf")
+F, INF = nn.functional, float("inf")
 
 
 def allowed(s: Any) -> Any:
@@ -128,6 +127,9 @@ def multi_head(
     return MultiHead
 
 
+MyMultiHead = multi_head()
+
+
 def model_width(q: Any, k: Any) -> Any:
     return q @ k.transpose(-1, -2) / (k.size(1) * k.size(-1)) ** 0.5
 
@@ -187,7 +189,7 @@ FEEDFORWARD = {
 
 def block(
     forward: Callable | None = None,
-    heads: type = multi_head(),
+    heads: type = MyMultiHead,
     mlp: type = MyFeedForward,
     norm: Callable = nn.LayerNorm,
     second: bool = True,
@@ -249,6 +251,7 @@ def once(self: Any, x: Any) -> Any:
     return x + self.feedforward(self.attention_norm(x))
 
 
+MyBlock = block()
 OneNormBlock = block(second=False)
 OneNormBlock.forward = once  # type: ignore[attr-defined]
 BLOCK = {
@@ -271,7 +274,7 @@ BLOCK = {
     "no-feedforward": block(then(pre, skipped)),
     # Mistakes in a part, and a mistake around a part that is accepted.
     "mask-with-zero": block(heads=MULTI_HEAD["mask-with-zero"]),
-    "relu": block(heads=multi_head(), mlp=FEEDFORWARD["relu"]),
+    "relu": block(mlp=FEEDFORWARD["relu"]),
     "no-residual ": block(then(bare, bare), mlp=TanhFeedForward),
 }
 
@@ -281,7 +284,7 @@ def gpt(
     run: Callable | None = None,
     end: Callable = lambda m, x: m.head(m.norm(x)),
     tied: bool = True,
-    inside: type = block(),
+    inside: type = MyBlock,
     repeat: bool = False,
 ) -> type:
     class MyGPT(nn.Module):
@@ -375,9 +378,7 @@ LOSS = {
     "shifted-backwards": of_loss(lambda z, t: F.cross_entropy(z[:, 1:].transpose(1, 2), t[:, :-1])),
     "shifted-by-two": of_loss(lambda z, t: F.cross_entropy(z[:, :-2].transpose(1, 2), t[:, 2:])),
     "rolled": of_loss(lambda z, t: F.cross_entropy(z.transpose(1, 2), torch.cat([t[:, 1:], t[:, :1]], dim=1))),
-    "shifted-across-texts": of_loss(
-        lambda z, t: F.cross_entropy(z.reshape(-1, z.size(-1))[:-1], t.reshape(-1)[1:])
-    ),
+    "shifted-across-texts": of_loss(lambda z, t: F.cross_entropy(z.reshape(-1, z.size(-1))[:-1], t.reshape(-1)[1:])),
     "last-position-loss": of_loss(lambda z, t: F.cross_entropy(z[:, -2], t[:, -1])),
     "sum": of_loss(lambda z, t: surprises(z, t).sum()),
     "mean-over-batch": of_loss(lambda z, t: surprises(z, t).sum(1).mean()),
@@ -484,10 +485,10 @@ SAMPLING = {
 RIGHT: dict[str, Any] = {
     "attention": attention(),
     "attention with biases": attention(bias=True),
-    "multi-head attention": multi_head(),
+    "multi-head attention": MyMultiHead,
     "feed-forward": MyFeedForward,
     "feed-forward with the tanh approximation": TanhFeedForward,
-    "block": block(),
+    "block": MyBlock,
     "block with the tanh approximation": block(mlp=TanhFeedForward),
     "GPT with a tied head": gpt(),
     "GPT with its own head": gpt(tied=False),

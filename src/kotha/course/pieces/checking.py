@@ -51,7 +51,9 @@ class _Case:
         """Run a class or function on the inputs, with the weights of this case."""
         if not self.sizes:
             return build(*self.copies())
-        module: nn.Module = build(*self.sizes).eval()
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)  # equal weights in layers with names that we do not know
+            module: nn.Module = build(*self.sizes).eval()
         _load(module, self.weights)
         return module(*self.copies())
 
@@ -86,7 +88,9 @@ def check_piece(piece: Any, language: Language | None = None) -> PieceResult:
             return result(False, failed.message)
         difference = max((_difference(each) for each in cases), key=lambda each: math.inf if each is None else each)
         if all(_same(each.ours, each.theirs) for each in cases):
-            return result(True, _equal("Equal to ours; no number differs by more than {bound}.", difference), difference)
+            return result(
+                True, _equal("Equal to ours; no number differs by more than {bound}.", difference), difference
+            )
         for variant in variants(name):
             if all(_gives(each, variant.build) for each in cases):
                 if variant.name in ACCEPTED:
@@ -127,13 +131,15 @@ def _compare(ours: Piece, build: Build) -> Iterator[_Case]:
         )
         case = _Case(sizes, inputs, f"{made}({given})" if sizes else f"{build.__name__}({given})")
         if sizes:
-            theirs = _guarded(lambda sizes=sizes: build(*sizes), made)
+            theirs = _guarded(made, build, *sizes)
             if not isinstance(theirs, nn.Module):
-                raise _FailedError(Message("The class is not an nn.Module: write class {name}(nn.Module).", name=build.__name__))
+                raise _FailedError(
+                    Message("The class is not an nn.Module: write class {name}(nn.Module).", name=build.__name__)
+                )
             case.weights, case.problem = _equal_weights(ours.reference(*sizes), theirs, case.call)
         case.ours = case.run(ours.reference)
-        case.theirs = _tensor(_guarded(lambda case=case: case.run(build), case.call), case.call)
-        again = _guarded(lambda case=case: case.run(build), case.call)
+        case.theirs = _tensor(_guarded(case.call, case.run, build), case.call)
+        again = _guarded(case.call, case.run, build)
         if not _same(torch.as_tensor(again), case.theirs):
             raise _FailedError(
                 Message("The same input gives different results: use nn.Dropout, which is off outside training.")
@@ -141,10 +147,10 @@ def _compare(ours: Piece, build: Build) -> Iterator[_Case]:
         yield case
 
 
-def _guarded(function: Callable[[], Any], call: str) -> Any:
+def _guarded(call: str, function: Callable[..., Any], *arguments: Any) -> Any:
     """Run the learner's code; an exception becomes a message with the learner's line."""
     try:
-        return function()
+        return function(*arguments)
     except Exception as error:
         text = f"{type(error).__name__}: {error}".splitlines()[0]
         frames = [
@@ -166,7 +172,9 @@ def _tensor(found: Any, call: str) -> Tensor:
         raise _FailedError(Message("Nothing is returned: end the function with return."))
     if not isinstance(found, Tensor | float):
         kind = type(found).__name__
-        raise _FailedError(Message("The result is of type {kind}, not a tensor. We called {call}.", kind=kind, call=call))
+        raise _FailedError(
+            Message("The result is of type {kind}, not a tensor. We called {call}.", kind=kind, call=call)
+        )
     return torch.as_tensor(found).detach().float()
 
 
@@ -189,7 +197,12 @@ def _equal_weights(ours: nn.Module, theirs: nn.Module, call: str) -> tuple[dict[
         elif named[name].shape != parameter.shape:
             shapes = {"found": str(tuple(named[name].shape)), "expected": str(tuple(parameter.shape))}
             raise _FailedError(
-                Message("{layer} has the shape {found}, expected {expected}. We called {call}.", layer=name, call=call, **shapes)
+                Message(
+                    "{layer} has the shape {found}, expected {expected}. We called {call}.",
+                    layer=name,
+                    call=call,
+                    **shapes,
+                )
             )
     head = named.get("head.weight")
     if "head.weight" in weights and (head is None or head.data_ptr() == named["tokens.weight"].data_ptr()):
@@ -198,10 +211,12 @@ def _equal_weights(ours: nn.Module, theirs: nn.Module, call: str) -> tuple[dict[
         if name.endswith("bias"):
             weights[name] = torch.zeros(named[name].shape)
     unknown = sorted({name.removesuffix(".weight") for name in named.keys() - weights.keys()})
-    names = list(dict.fromkeys(name.split(".")[-2] for name in weights))
+    names = list(dict.fromkeys(name.split(".")[-2] for name, _ in ours.named_parameters()))
     if unknown:
         return weights, Message("Unknown layers: {unknown}. Use our names: {names}.", unknown=unknown, names=names)
-    return weights, Message("Missing layers: {missing}. We have: {names}.", missing=missing, names=names) if missing else None
+    return weights, Message(
+        "Missing layers: {missing}. We have: {names}.", missing=missing, names=names
+    ) if missing else None
 
 
 def _load(module: nn.Module, weights: dict[str, Tensor]) -> None:
@@ -237,7 +252,9 @@ def _unknown(cases: list[_Case]) -> Message:
             return case.problem
         if case.ours.shape != case.theirs.shape:
             shapes = {"found": str(tuple(case.theirs.shape)), "expected": str(tuple(case.ours.shape))}
-            return Message("The result has the shape {found}, expected {expected}. We called {call}.", call=case.call, **shapes)
+            return Message(
+                "The result has the shape {found}, expected {expected}. We called {call}.", call=case.call, **shapes
+            )
     case = next(each for each in cases if not _same(each.ours, each.theirs))
     off = ~torch.isclose(case.ours, case.theirs, rtol=1e-4, atol=1e-5)
     return Message(

@@ -84,7 +84,7 @@ class BlockPiece(nn.Module):
         """Add the output of each part to its input."""
         x = x + self.attention(self.attention_norm(x))
         x = x + self.feedforward(self.feedforward_norm(x))
-        return x
+        return x  # noqa: RET504
 
 
 class GPTPiece(nn.Module):
@@ -116,9 +116,7 @@ def loss(logits: Tensor, tokens: Tensor) -> Tensor:
     return cross_entropy(guesses.flatten(0, 1), targets.flatten())
 
 
-def sampling(
-    logits: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None
-) -> Tensor:
+def sampling(logits: Tensor, temperature: float = 1.0, top_k: int | None = None, top_p: float | None = None) -> Tensor:
     """Return the probabilities from which the next token is sampled: (B, V) -> (B, V)."""
     logits = logits / temperature
     if top_k is not None:
