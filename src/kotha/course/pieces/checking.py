@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from kotha.course.pieces.variants import ACCEPTED, PIECES, Build, Piece, variants
+from kotha.course.pieces.variants import ACCEPTED, PIECES, Build, PieceSpec, variants
 from kotha.errors import UsageError
 from kotha.i18n.catalogue import translate
 from kotha.i18n.message import Message
@@ -104,7 +104,7 @@ def _equal(template: str, difference: float | None) -> Message:
     return Message(template, bound=f"{10.0 ** math.ceil(math.log10(max(difference or 0.0, 1e-7))):.0e}")
 
 
-def _identify(build: Build) -> tuple[str, Piece]:
+def _identify(build: Build) -> tuple[str, PieceSpec]:
     """Return the piece that a class or function is, according to its name."""
     plain = build.__name__.lower().replace("_", "")
     for name, piece in PIECES.items():
@@ -117,7 +117,7 @@ def _identify(build: Build) -> tuple[str, Piece]:
     )
 
 
-def _compare(ours: Piece, build: Build) -> Iterator[_Case]:
+def _compare(ours: PieceSpec, build: Build) -> Iterator[_Case]:
     """Run both pieces on every case."""
     names = list(inspect.signature(ours.reference).parameters)
     for sizes, make in ours.cases:

@@ -25,7 +25,7 @@ class Variant(NamedTuple):
     build: Build
 
 
-class Piece(NamedTuple):
+class PieceSpec(NamedTuple):
     """A piece: ours, the words that identify it, its tables of mistakes, the pieces inside it, and test cases.
 
     A case has the arguments of the constructor (none for a function) and a function that makes random inputs.
@@ -55,46 +55,46 @@ def _scores(n_texts: int, n_tokens: int, *settings: float | None) -> Callable[[]
 
 
 # The words are searched in this order.
-PIECES: dict[str, Piece] = {
-    "multi-head attention": Piece(
+PIECES: dict[str, PieceSpec] = {
+    "multi-head attention": PieceSpec(
         references.MultiHeadPiece,
         ("multihead", "mha"),
         ("scores", "multi-head attention"),
         (((12, 3), _vectors(2, 5, 12)), ((8, 2), _vectors(3, 7, 8)), ((8, 4), _vectors(1, 1, 8))),
     ),
-    "attention": Piece(
+    "attention": PieceSpec(
         references.AttentionPiece,
         ("attention", "head"),
         ("scores", "attention"),
         (((8, 4), _vectors(2, 5, 8)), ((12, 6), _vectors(3, 7, 12)), ((6, 3), _vectors(1, 1, 6))),
     ),
-    "feed-forward": Piece(
+    "feed-forward": PieceSpec(
         references.FeedForwardPiece,
         ("feedforward", "ffn", "mlp"),
         ("feed-forward",),
         (((6, 20), _vectors(2, 5, 6)), ((8, 12), _vectors(1, 1, 8))),
     ),
-    "block": Piece(
+    "block": PieceSpec(
         references.BlockPiece,
         ("block", "layer"),
         ("block",),
         (((12, 3, 20), _vectors(2, 5, 12)), ((8, 2, 12), _vectors(1, 3, 8))),
         ("multi-head attention", "feed-forward"),
     ),
-    "GPT": Piece(
+    "GPT": PieceSpec(
         references.GPTPiece,
         ("gpt", "model"),
         ("GPT",),
         (((11, 16, 12, 3, 20, 2), _tokens(11, 2, 5)), ((9, 12, 8, 2, 12, 3), _tokens(9, 1, 4))),
         ("block",),
     ),
-    "loss": Piece(
+    "loss": PieceSpec(
         references.loss,
         ("loss", "entropy"),
         ("loss",),
         (((), _guesses(2, 5, 7)), ((), _guesses(3, 4, 6)), ((), _guesses(1, 6, 5))),
     ),
-    "sampling": Piece(
+    "sampling": PieceSpec(
         references.sampling,
         ("sampl", "prob"),
         ("sampling",),
