@@ -22,6 +22,8 @@ def check(piece: Any, language: "Language | None" = None) -> "PieceResult":
     - ``loss(logits, tokens)``, logits (B, T, V)
     - ``sampling(logits, temperature, top_k, top_p)``, logits (B, V): the probabilities (B, V)
 
+    The result has ``passed``, ``message``, ``difference`` (the largest one) and ``mistake`` (the name of a known one).
+
     Args:
         piece: Your class or function.
         language: ``en`` or ``bn``; by default that of the environment variable KOTHA_LANGUAGE, or English.

@@ -106,13 +106,14 @@ def _equal(template: str, difference: float | None) -> Message:
 
 def _identify(build: Build) -> tuple[str, PieceSpec]:
     """Return the piece that a class or function is, according to its name."""
-    plain = build.__name__.lower().replace("_", "")
+    written = getattr(build, "__name__", repr(build))
+    plain = written.lower().replace("_", "")
     for name, piece in PIECES.items():
         if any(word in plain for word in piece.words):
             return name, piece
     raise UsageError(
         "{name} is not one of the pieces; its name must contain one of: {names}",
-        name=build.__name__,
+        name=written,
         names=[piece.words[0] for piece in PIECES.values()],
     )
 
@@ -152,7 +153,7 @@ def _guarded(call: str, function: Callable[..., Any], *arguments: Any) -> Any:
     try:
         return function(*arguments)
     except Exception as error:
-        text = f"{type(error).__name__}: {error}".splitlines()[0]
+        text = f"{type(error).__name__}: {error}".splitlines()[0].rstrip(". ")
         frames = [
             frame
             for frame in traceback.extract_tb(error.__traceback__)
