@@ -166,9 +166,8 @@ def train(
     of_pairs: Any = {"pair": pair, "reverse": reverse, "tokenizer": tokenizer, "errors": errors}
     of_pairs |= {"validation": validation, "test": test}
     options: Any = {"start": start, "resume": resume, "prompt": prompt, "tensorboard": tensorboard}
-    ranks = ranks_here(shard)
-    options |= {"on_event": on_event, "on_remark": on_remark if ranks.is_first else None}
-    return _train(Path(data), RunFolder(Path(out)), request, of_pairs, ranks, **options)
+    options |= {"on_event": on_event, "on_remark": on_remark}
+    return _train(Path(data), RunFolder(Path(out)), request, of_pairs, ranks_here(shard), **options)
 
 
 def _train(
@@ -194,6 +193,7 @@ def _train(
             request = replace(request, origin=origin_at(start))
         if tensorboard and ranks.is_first:
             on_event = _both(on_event, stack.enter_context(TensorBoard(folder.path / "tensorboard")))
+        on_remark = on_remark if ranks.is_first else None
         options: Any = {"resume": resume or again, "on_event": on_event, "on_remark": on_remark}
         images = not exists(data / DATASET_FILE) and holds_images(data)
         table = is_file(data) and not images

@@ -50,9 +50,7 @@ def serve(
     jobs: Annotated[Path | None, _flag("Folder for training and other jobs (default: jobs are disabled).")] = None,
     index: Annotated[tuple[str, ...], _flag("Index file to serve; may be repeated.")] = (),
     rows: Annotated[int, _flag("Maximum number of texts generated at the same time; further requests wait.")] = 32,
-    book: Annotated[
-        Path | None, _flag("Folder containing the built book (make docs writes build/book), served at /book/.")
-    ] = None,
+    book: Annotated[Path | None, _flag("Folder with the built book (see make docs), served at /book/.")] = None,
     log: Annotated[bool, _flag("Log each request on stderr, one line each.")] = False,
     weights: Annotated[
         Literal["float32", "bfloat16", "int8"] | None,
@@ -89,7 +87,6 @@ def serve(
     if log:
         logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     named = models or (bundled.NAME,)
-
     if key_file is not None and is_open(key_file):
         template = "other users on this machine can read the key in {file}; restrict it with `chmod 600`"
         _say(Message(template, file=key_file))
