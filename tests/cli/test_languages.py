@@ -122,7 +122,9 @@ def test_commands_and_pages(made: tuple[str, Path], capsys: Any) -> None:
         assert page_of(page)[0] == "en" and set(opening) <= set(page.read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("target", ["hf", "gguf", "web"])
+@pytest.mark.parametrize(
+    "target", [*(pytest.param(each, marks=pytest.mark.extended) for each in ("hf", "gguf")), "web"]
+)
 def test_exports(made: tuple[str, Path], capsys: Any, target: str) -> None:
     language, folder = made
     out = folder / {"hf": "hf", "gguf": "model.gguf", "web": "model.html"}[target]
