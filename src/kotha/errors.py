@@ -81,7 +81,7 @@ class TrainingError(KothaError):
 
 
 class NotFiniteError(KothaError):
-    """A model whose activations are NaN or infinite, or whose norms overflow, so that its predictions mean nothing."""
+    """A model whose activations are NaN or overflow, so its predictions are meaningless."""
 
     def __init__(self, model: Text | None = None) -> None:
         super().__init__(
