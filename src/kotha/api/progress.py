@@ -136,12 +136,13 @@ class _TerminalBars:
     """A bar of rich on stderr."""
 
     def __init__(self) -> None:
+        from rich import progress as rich
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-        columns = (TextColumn("{task.description}", markup=False), BarColumn(20))
-        times = (TextColumn("{task.percentage:>3.0f} %"), TimeElapsedColumn(), TimeRemainingColumn(compact=True))
-        self._progress = Progress(*columns, *times, console=Console(file=sys.stderr), transient=True)
+        columns = (rich.TextColumn("{task.description}", markup=False), rich.BarColumn(20))
+        share = rich.TaskProgressColumn("{task.percentage:>3.0f} %", markup=False)  # empty if the total is unknown
+        times = (rich.TimeElapsedColumn(), rich.TimeRemainingColumn(compact=True))
+        self._progress = rich.Progress(*columns, share, *times, console=Console(file=sys.stderr), transient=True)
         self._task, self._known = self._progress.add_task("", total=None), False
 
     def draw(self, stage: str, done: int, total: int) -> None:

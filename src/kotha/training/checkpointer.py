@@ -172,6 +172,10 @@ class Checkpointer:
     def _base(self) -> str:
         return base_fingerprint(self.model)  # the base weights are frozen
 
+    @cached_property
+    def _language(self) -> str | None:
+        return model_language(self.folder.path)
+
     def save_best(self, plain: Model | None, step: int, score: Score) -> None:
         """Save the current weights as the best so far."""
         if plain is None:
@@ -180,7 +184,6 @@ class Checkpointer:
         if rank is not None:
             folder = self.folder.path / adapter.FOLDER
             save_adapter(folder, self.model, rank, self.config.lora_alpha, self._base, chat)
-        language = model_language(self.folder.path)
-        how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": chat, "language": language}
+        how: Any = {"overwrite": True, "whatever_it_holds": True, "chat": chat, "language": self._language}
         bundle.save(self.folder.best_model, plain, self.task.tokenizer, **how)
         self.folder.write(runs.BEST, {"step": step, **score})
