@@ -67,7 +67,7 @@ def stop(number: int, _: FrameType | None = None) -> None:
         sys.modules["kotha.text.parallel.ray_cluster"].end_at_once()
     atomic = sys.modules.get("kotha.storage.atomic")  # may be partially imported
     removed = not getattr(atomic, "_unfinished", None) or atomic is None or atomic.give_up()
-    indexes = getattr(sys.modules.get("kotha.retrieval.sqlite_store"), "give_up", list)()
+    indexes: list[Any] = getattr(sys.modules.get("kotha.retrieval.sqlite_store"), "give_up", list)()
     message = STOPPED if removed else _PARTIAL_LEFT
     if indexes:
         template = "stopped; {path} has the documents indexed so far; run the same command again to add the others"
